@@ -140,7 +140,10 @@ impl Enforcer {
         let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
         let facts = facts.with_identity(identity.unwrap_or_default());
         let mut decision = snapshot.decide(agents, facts);
-        if decision.pace().is_some() && !self.was_counted(live, &request) {
+        if decision.pace().is_some()
+            && !self.was_counted(live, &request)
+            && !snapshot.policy().spares(|| evidence_fields::of(&request))
+        {
             let elsewhere = self.too_soon_from.as_ref().and_then(|too_soon| too_soon(request.extensions()));
             decision = match elsewhere {
                 Some(Duration::ZERO) => decision,
@@ -273,7 +276,7 @@ impl Enforcer {
         }
         let content = snapshot.content()?;
         let request = self.with_target(request);
-        if robots_txt::is_target(request.target()) {
+        if robots_txt::is_target(request.target()) || snapshot.policy().spares(|| evidence_fields::of(&request)) {
             return None;
         }
         // The layer counts a fault of the same functions when it judges.

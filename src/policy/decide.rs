@@ -109,6 +109,18 @@ impl Policy {
         }
     }
 
+    /// Whether a request with this evidence would pass as that of a person or of an exempt tool if it came too soon: it takes
+    /// nothing then.
+    #[cfg(feature = "layer")]
+    pub(crate) fn spares<'e>(&self, evidence: impl FnOnce() -> HumanEvidence<'e>) -> bool {
+        let spares_people = self.suspect_human == SuspectHuman::Exempt;
+        if self.cookies.exempt.is_empty() && !spares_people {
+            return false;
+        }
+        let evidence = evidence();
+        evidence.is_exempt(&self.cookies) || (spares_people && evidence.signs(&self.cookies).any())
+    }
+
     /// Whether the groups for `*` apply to this agent, where no group names it, for methods they hold for.
     #[must_use]
     pub fn holds_to_star(&self, agent: &Agent) -> bool {

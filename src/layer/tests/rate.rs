@@ -311,3 +311,21 @@ async fn the_text_says_what_was_asked_for_and_what_is_held_to() {
     assert!(body.contains("for one request in 100 s. It is held to one in 30 s, and"), "{body}");
     assert!(body.contains("Crawl-delay: 100 "), "{body}");
 }
+
+#[tokio::test]
+async fn exempt_requests_take_nothing() {
+    use crate::policy::SuspectHuman;
+    let policy = Policy::builder().rate(RateMode::Refuse).exempt_cookies(["monitor"]).expect("a name");
+    let policy = policy.session_cookies(["session"]).expect("a name").suspect_human(SuspectHuman::Exempt);
+    let layer = limited_by(DELAYED, policy);
+    for cookie in ["monitor=1", "session=1"] {
+        let exempt = || {
+            let mut request = from(GPTBOT, [192, 0, 2, 1]);
+            add(&mut request, "cookie", cookie);
+            request
+        };
+        assert_eq!(passed(&layer, exempt).await, 10, "{cookie}");
+        assert!(layer.paced(&Original::of(&exempt())).is_none(), "{cookie}");
+    }
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
+}
