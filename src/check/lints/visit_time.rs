@@ -34,7 +34,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     } else {
         sink.report(span, format_args!("few crawlers read Visit-time, and no large search engine"))
     };
-    finding.help(format_args!("answer 429 to those that come at the wrong time"));
+    finding.help(format_args!("to spread a crawler's requests over the day, give its group a Crawl-delay"));
 }
 
 #[cfg(test)]
