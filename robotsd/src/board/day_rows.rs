@@ -18,6 +18,8 @@ pub(crate) struct DayRows {
     pub(crate) watches: Vec<Watch>,
     /// When what was counted may be missing.
     pub(crate) lost: Vec<Lost>,
+    /// When reads may have reached others: under other settings than those of today. It is in no file.
+    pub(crate) unseen: Vec<Lost>,
     /// Hours of crawlers.
     pub(crate) rows: BTreeMap<RowKey, Row>,
     /// Days of crawlers, whose hours are given up; one that still came for such a day stands in `rows`.
@@ -34,6 +36,22 @@ pub(crate) struct SiteLine {
     pub(crate) replicas: usize,
 }
 
+impl SiteLine {
+    /// What can be said of a day that was written with the one and with the other.
+    fn and(self, other: &Self) -> Self {
+        Self {
+            name: other.name.clone(),
+            sees_all: self.sees_all && other.sees_all,
+            replicas: self.replicas.max(other.replicas),
+        }
+    }
+
+    /// Whether so many processes see every read together.
+    pub(super) const fn is_complete(&self, merged: usize) -> bool {
+        self.sees_all && self.replicas <= merged
+    }
+}
+
 impl DayRows {
     /// A day of which nothing is known.
     pub(super) fn of_lost_day(day: Second) -> Self {
@@ -41,13 +59,15 @@ impl DayRows {
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        if other.site.is_some() {
-            self.site.clone_from(&other.site);
+        if let Some(site) = &other.site {
+            self.site = Some(self.site.take().map_or_else(|| site.clone(), |own| own.and(site)));
         }
         watch::merge(&mut self.watches, &other.watches);
-        for lost in &other.lost {
-            if !self.lost.contains(lost) {
-                self.lost.push(lost.clone());
+        for (own, others) in [(&mut self.lost, &other.lost), (&mut self.unseen, &other.unseen)] {
+            for lost in others {
+                if !own.contains(lost) {
+                    own.push(lost.clone());
+                }
             }
         }
         for (own, others) in [(&mut self.rows, &other.rows), (&mut self.days, &other.days)] {

@@ -71,8 +71,10 @@ impl History {
         self.read(site, day).0
     }
 
-    /// What is kept of a site from one moment to another, whole days. Blocks.
-    pub(crate) fn range(&self, site: &str, from: Second, to: Second) -> DayRows {
+    /// What is kept of a site from one moment to another, whole days, among `merged` processes that serve it. Blocks.
+    ///
+    /// Days that were written while not every read reached these processes are unseen.
+    pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
         // The newest first: what is given up meanwhile is older than all that is read.
         for day in days(from, to).rev() {
@@ -80,8 +82,13 @@ impl History {
                 all.lost.push(Lost { from: 0, to: day + DAY });
                 break;
             }
-            let (rows, read) = self.read(site, day);
+            let (mut rows, read) = self.read(site, day);
             octets += read;
+            if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
+                // Its watches may begin on days before, of which nothing was counted.
+                let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
+                rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
+            }
             let newest = all.site.take();
             all.merge(&rows);
             all.site = newest.or(all.site);
@@ -234,6 +241,8 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
         Ok((rows, damage, _)) => {
             all = rows;
             if damage == Damage::Some {
+                // The whole day is lost: the settings of those that wrote it say nothing about what comes.
+                all.site = None;
                 // What comes is counted whatever becomes of the evidence.
                 added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
             }

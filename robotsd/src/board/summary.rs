@@ -63,7 +63,13 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    let gaps: Vec<Gap> = processes.iter().flat_map(|process| gaps(&process.watches, &process.lost)).collect();
+    // Where not every read is among these rows nobody is accused, and what was seen still excuses.
+    let is_complete = evidence == Evidence::Complete;
+    let gaps = |process: &DayRows| {
+        let unseen = process.unseen.iter().filter(|_| is_complete);
+        gaps(&process.watches, &process.lost.iter().chain(unseen).cloned().collect::<Vec<_>>())
+    };
+    let gaps: Vec<Gap> = processes.iter().flat_map(gaps).collect();
     let is_here = |rows: &Vec<CrawlerRow<'_>>| rows.iter().any(|row| row.is_counted);
     let here = rows.by_crawler.iter().filter(|(_, rows)| is_here(rows));
     let mut boards: Vec<CrawlerBoard> = here

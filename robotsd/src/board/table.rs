@@ -215,7 +215,7 @@ impl Board {
     /// What is known of a site in a time: written and not written yet. Blocks.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
         let history = self.history();
-        let mut all = history.range(site, from, to);
+        let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table().sites.get(site) {
             let watches = held.watches.list().to_vec();

@@ -284,3 +284,34 @@ fn names_that_are_made_up_are_few_however_often_they_are_written() {
     assert_eq!(rows.len(), 65, "64 names, and one row for the others");
     assert_eq!(rows.values().map(|row| row.allowed).sum::<u64>(), 600);
 }
+
+/// One process from the beginning of the week on, with its own settings, until a moment.
+fn played_with(settings: BoardConfig, state: &Path, from: Second, to: Second) -> Board {
+    let board = Board::new(settings, Some(state), from);
+    play(&board, 0, from, to);
+    board.write(to).unwrap();
+    board
+}
+
+/// What a process says of the week that keeps the files at its end.
+fn said_at_the_end(state: &Path) -> Vec<Said> {
+    let board = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
+    said(&[rows(&board)], Evidence::Complete)
+}
+
+fn accuses(said: &[Said]) -> bool {
+    said.iter().any(|(_, word, judged)| word.as_deref() == Some("ignores") || judged.ignored > 0)
+}
+
+/// A cache answered for the site, or other replicas did, and does not any more: that time accuses nobody.
+#[test]
+fn settings_of_today_do_not_judge_the_past() {
+    for before in [settings(false, 1), settings(true, 2)] {
+        for restart in [START + 4 * DAY, START + 2 * DAY - HOUR] {
+            let folder = tempfile::tempdir().unwrap();
+            drop(played_with(before, folder.path(), START, restart));
+            drop(played_with(settings(true, 1), folder.path(), restart + MINUTE, START + 7 * DAY));
+            assert!(!accuses(&said_at_the_end(folder.path())), "{before:?}");
+        }
+    }
+}

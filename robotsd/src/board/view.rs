@@ -110,7 +110,7 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     for (site, ()) in sites {
         let processes: Vec<DayRows> = histories
             .iter()
-            .map(|history| history.range(&site, period.from.saturating_sub(EARLIER), period.to))
+            .map(|history| history.range(&site, period.from.saturating_sub(EARLIER), period.to, histories.len()))
             .collect();
         let lines = || processes.iter().filter_map(|process| process.site.as_ref());
         let replicas = lines().map(|line| line.replicas).max().unwrap_or(1);
