@@ -47,8 +47,6 @@ struct Table {
     sites: HashMap<String, SiteTable>,
     /// Rows of all sites.
     rows: usize,
-    /// When the process began.
-    process: Second,
     written: Second,
     pruned: Second,
     is_urgent: bool,
@@ -63,6 +61,15 @@ struct SiteTable {
     watches: Watches,
     traffic: TrafficWindow,
     live: Option<Arc<Content>>,
+    /// Whether it is not served any more: forgotten once it is written.
+    is_gone: bool,
+}
+
+impl SiteTable {
+    /// Whether there is something to write.
+    fn is_changed(&self) -> bool {
+        !self.rows.is_empty() || self.watches.has_begun
+    }
 }
 
 /// The names of crawlers without a row of the registry that have been counted in an hour, written or not. Anybody can make
@@ -130,7 +137,7 @@ impl Board {
     pub(crate) fn new(settings: BoardConfig, state_dir: Option<&Path>, now: Second) -> Self {
         let folder = state_dir.map(History::folder_below);
         let history = folder.clone().map_or_else(History::memory, History::Files);
-        let table = Table { process: now, written: now, ..Table::default() };
+        let table = Table { written: now, ..Table::default() };
         let readers = Arc::new(Semaphore::new(MOST_READERS));
         Self { settings, folder, readers, since: now, history: Mutex::new(history), table: Mutex::new(table) }
     }
@@ -142,8 +149,13 @@ impl Board {
     /// Adds what was counted until now. Returns whether it is to be written. Waits for no file.
     pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteMoment>) -> bool {
         let mut table = self.table();
+        let mut served = HashSet::new();
         for moment in moments {
+            served.insert(moment.site.clone());
             table.add(now, moment);
+        }
+        for (site, held) in &mut table.sites {
+            held.is_gone = !served.contains(site);
         }
         let is_due = now >= table.written + MINUTE || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
@@ -182,6 +194,7 @@ impl Board {
                 outcome = outcome.and(Err(trouble));
             }
         }
+        self.table().sites.retain(|_, held| !held.is_gone || held.is_changed());
         if must_prune || !self.is_kept() {
             let BoardConfig { keep, keep_days, size, .. } = self.settings;
             let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
@@ -232,7 +245,8 @@ impl Board {
             content: held.live.clone(),
             traffic: held.traffic.traffic(),
         };
-        let mut sites: Vec<_> = table.sites.iter().map(|(site, held)| (site.clone(), now(held))).collect();
+        let served = table.sites.iter().filter(|(_, held)| !held.is_gone);
+        let mut sites: Vec<_> = served.map(|(site, held)| (site.clone(), now(held))).collect();
         sites.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         sites
     }
@@ -276,9 +290,11 @@ impl Board {
 
 impl Table {
     fn add(&mut self, now: Second, moment: SiteMoment) {
-        let process = self.process;
-        let begin = || SiteTable { watches: Watches::of(process), ..SiteTable::default() };
+        let begin = || SiteTable { watches: Watches::of(now), ..SiteTable::default() };
         let site = self.sites.entry(moment.site).or_insert_with(begin);
+        if std::mem::take(&mut site.is_gone) {
+            site.watches.interrupt(now);
+        }
         let mut lost = 0;
         for counted in moment.counted {
             lost += counted.lost;
@@ -307,8 +323,7 @@ impl Table {
     }
 
     fn take(&mut self, site: &str) -> DayRows {
-        let changed = |held: &&mut SiteTable| !held.rows.is_empty() || held.watches.has_begun;
-        let Some(held) = self.sites.get_mut(site).filter(changed) else { return DayRows::default() };
+        let Some(held) = self.sites.get_mut(site).filter(|held| held.is_changed()) else { return DayRows::default() };
         let rows = std::mem::take(&mut held.rows);
         self.rows -= rows.len();
         let watches = held.watches.list().to_vec();

@@ -315,3 +315,26 @@ fn settings_of_today_do_not_judge_the_past() {
         }
     }
 }
+
+/// Another server may answer for a site that is not served for a while.
+#[test]
+fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
+    for (writes, goes) in [(false, MINUTE), (true, 2 * HOUR), (false, 3)] {
+        let board = Board::new(settings(true, 1), None, START);
+        let until = START + 20 * MINUTE;
+        let serve = |now| board.add(now, [moment(now, Vec::new())]);
+        (START..=until).map(serve).for_each(|_| {});
+        board.write(until).unwrap();
+        board.add(until + 1, []);
+        assert!(board.sites_now().is_empty(), "what is not served is not shown");
+        if writes {
+            board.write(until + 1).unwrap();
+        }
+        let back = until + goes;
+        (back..back + MINUTE).map(serve).for_each(|_| {});
+        let rows = board.rows("shop", START, back + MINUTE);
+        let gaps = super::watch::gaps(&rows.watches, &[]);
+        let gap = gaps.iter().find(|gap| gap.to == back).expect("a gap");
+        assert_eq!((gap.version.as_deref(), board.sites_now().len()), (None, 1));
+    }
+}

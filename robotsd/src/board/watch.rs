@@ -18,7 +18,8 @@ pub(crate) struct Watch {
     pub(crate) to: Second,
     /// The version that was live; none where there is none, or one for each host.
     pub(crate) version: Option<String>,
-    /// When the process began that watched: what is certain between two watches of one process is not between those of two.
+    /// When the process that watched began to serve the site: what is certain between two watches of one process is not between
+    /// those of two.
     pub(crate) process: Second,
 }
 
@@ -55,9 +56,14 @@ impl Lost {
 }
 
 impl Watches {
-    /// Those of a process that began then.
+    /// Those of a process that began then to serve the site.
     pub(super) fn of(process: Second) -> Self {
         Self { process, ..Self::default() }
+    }
+
+    /// The site was not served until now, or not as it is: another server may have shown another version meanwhile.
+    pub(super) fn interrupt(&mut self, now: Second) {
+        self.process = now;
     }
 
     /// Adds a moment. Returns whether another version is live than before.
@@ -65,7 +71,8 @@ impl Watches {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
         let last = self.list.last_mut();
         let is_other = last.as_ref().is_none_or(|last| last.version.as_deref() != version);
-        let is_next = |last: &Watch| (last.to..=last.to + LONGEST_TICK).contains(&now);
+        let process = self.process;
+        let is_next = |last: &Watch| last.process == process && (last.to..=last.to + LONGEST_TICK).contains(&now);
         let is_seen = sight == Sight::Clear && !was_blind;
         match last {
             Some(last) if !is_other && is_seen && is_next(last) => last.to = now,
@@ -76,7 +83,7 @@ impl Watches {
                 let seen = last.filter(|last| is_seen && is_next(last)).map(|last| last.to);
                 self.has_begun = true;
                 let (from, version) = (seen.unwrap_or(now), version.map(str::to_owned));
-                self.list.push(Watch { from, to: now, version, process: self.process });
+                self.list.push(Watch { from, to: now, version, process });
             }
         }
         is_other
