@@ -180,13 +180,23 @@ impl Board {
         let mut outcome = Ok(());
         for site in sites {
             let taken = self.table().take(&site);
-            for (day, rows) in by_day(taken, self.site_line(&site)) {
+            let mut has_failed = false;
+            for (day, mut rows) in by_day(taken, self.site_line(&site)) {
+                if has_failed {
+                    // A watch of a later day covers the one that is not written: it would say that every read of it was counted.
+                    let watches = std::mem::take(&mut rows.watches);
+                    self.table().put_back(&site, DayRows { watches, ..DayRows::default() });
+                    if !rows.has_hours() {
+                        continue;
+                    }
+                }
                 let trouble = match history.add(&site, day, &rows) {
                     Ok(Added::Whole) => continue,
                     Ok(Added::WithoutEvidence(error)) => {
                         format!("the board of site {site:?}: a damaged file could not be kept beside: {error}")
                     }
                     Err(error) => {
+                        has_failed = true;
                         self.table().put_back(&site, rows);
                         format!("the board of site {site:?} cannot be written: {error}")
                     }

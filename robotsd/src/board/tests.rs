@@ -316,6 +316,30 @@ fn settings_of_today_do_not_judge_the_past() {
     }
 }
 
+/// A disk is full at midnight: the day that is not written is not vouched for by the next one.
+#[test]
+fn a_day_that_is_not_written_is_not_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new(settings(true, 1), Some(folder.path()), START);
+    let shop = folder.path().join("board/shop");
+    std::fs::create_dir_all(&shop).unwrap();
+    // In the place of its file there is something that cannot be replaced.
+    let second = shop.join(super::moment::date_of(START + DAY) + ".jsonl");
+    std::fs::create_dir(&second).unwrap();
+    let mut at = START;
+    for end in [DAY, DAY + 10 * HOUR, 2 * DAY + HOUR] {
+        for now in (at..START + end).step_by(TICK as usize) {
+            board.add(now, [moment(now, vec![counted(now, ("obeyer", Standing::Verified), What::Public)])]);
+        }
+        at = START + end;
+        let _ = board.write(at);
+    }
+    drop(board);
+    let third = shop.join(super::moment::date_of(START + 2 * DAY) + ".jsonl");
+    let text = std::fs::read_to_string(third).unwrap();
+    assert!(text.contains("\"hour\"") && !text.contains("\"watch\""), "{text}");
+}
+
 /// Another server may answer for a site that is not served for a while.
 #[test]
 fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
