@@ -291,7 +291,7 @@ impl Enforcer {
                 let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
                 let decision = snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()));
                 let taken = pace::taken(&decision, &snapshot, &request, agents, identity, address)?;
-                Some(PacedRequest::new(&taken.0, taken.1))
+                Some(PacedRequest::new(live.origin(), &taken.0, taken.1))
             })
         });
         catch_unwind(paced).unwrap_or_default()

@@ -62,13 +62,14 @@ pub(super) fn taken<'a>(
 /// [`RobotsLayer::paced`](super::RobotsLayer::paced).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacedRequest {
+    origin: String,
     key: String,
     interval: Duration,
     burst: NonZeroU32,
 }
 
 impl PacedRequest {
-    pub(super) fn new(key: &RateKey<'_>, quota: Quota) -> Self {
+    pub(super) fn new(origin: &str, key: &RateKey<'_>, quota: Quota) -> Self {
         let token = key.token().map_or("*".into(), ToString::to_string);
         let key = match key.sender() {
             RateSender::Verified => format!("{token} verified"),
@@ -81,10 +82,17 @@ impl PacedRequest {
                 }
             },
         };
-        Self { key, interval: quota.interval(), burst: quota.burst() }
+        Self { origin: origin.to_owned(), key, interval: quota.interval(), burst: quota.burst() }
     }
 
-    /// What tells the bucket from others of the site, the same in every process: the crawler's product token in lower case, or
+    /// Where the robots.txt comes from whose delay this is: a path, `inline`, or a URL. Where a layer has several, each has its own
+    /// buckets.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// What tells the bucket from others of the robots.txt, the same in every process: the crawler's product token in lower case, or
     /// `*` for all names that may be made up; what is known of the sender; and its network, for one that only claims to be the
     /// crawler.
     #[must_use]

@@ -190,7 +190,7 @@ impl LiveRobots {
     }
 
     /// Where its robots.txt comes from.
-    #[cfg(all(feature = "layer", feature = "verify"))]
+    #[cfg(feature = "layer")]
     pub(crate) fn origin(&self) -> &str {
         self.site.origin()
     }

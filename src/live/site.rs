@@ -335,7 +335,7 @@ impl Site {
         }
     }
 
-    #[cfg(all(feature = "layer", feature = "verify"))]
+    #[cfg(feature = "layer")]
     pub(super) fn origin(&self) -> &str {
         &self.origin
     }

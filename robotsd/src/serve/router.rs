@@ -100,7 +100,7 @@ impl RouteTable<SiteBackend> {
             let Some(backend) = site.backend(workers, before) else { continue };
             let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
             let layer = site.layer(&counts);
-            let question = sites.rate_store().map(|store| PaceQuestion::new(store, &site.name, site.quiet_layer()));
+            let question = sites.rate_store().map(|store| PaceQuestion::new(store, site));
             let may_wait = if question.is_some() { MayWait::Yes } else { site.may_wait() };
             let paced = SharedPace::new(shared_pace::followed(layer.clone()).layer(backend.clone()), question);
             let service = site.verify_layer(&layer).layer(paced);

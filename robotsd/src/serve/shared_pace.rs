@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::mem;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -16,7 +17,7 @@ use tower::Service;
 use tower_robots::layer::{Original, PacedRequest, RobotsLayer};
 
 use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
-use crate::sites::SiteName;
+use crate::sites::{ServedSite, SiteName};
 
 /// How long a request has to wait, as the store says; zero where it passes.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,8 @@ struct SharedWait(Duration);
 pub(super) struct PaceQuestion {
     store: SharedRate,
     site: SiteName,
+    /// Whether each host has a robots.txt of its own.
+    has_directory: bool,
     /// It notifies nobody.
     layer: RobotsLayer,
 }
@@ -57,14 +60,17 @@ pub(super) fn followed(layer: RobotsLayer) -> RobotsLayer {
 }
 
 impl PaceQuestion {
-    pub(super) fn new(store: &SharedRate, site: &SiteName, quiet: RobotsLayer) -> Arc<Self> {
-        Arc::new(Self { store: store.clone(), site: site.clone(), layer: quiet })
+    pub(super) fn new(store: &SharedRate, site: &ServedSite) -> Arc<Self> {
+        let (store, name) = (store.clone(), site.name.clone());
+        Arc::new(Self { store, site: name, has_directory: site.has_directory(), layer: site.quiet_layer() })
     }
 
     /// Asks about a request; none where it is not limited.
     fn ask<B>(&self, request: &Request<B>) -> Option<Pin<Box<dyn Future<Output = SharedVerdict> + Send>>> {
         let paced: PacedRequest = self.layer.paced(&Original::of(request))?;
-        let key = SharedKey::new(&[self.site.as_bytes(), paced.key().as_bytes()]);
+        // The folder may be another one at each process; the file is named for its host at all of them.
+        let file = Path::new(paced.origin()).file_name().filter(|_| self.has_directory).unwrap_or_default();
+        let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), paced.key().as_bytes()]);
         let bucket = SharedBucket::new(paced.interval(), paced.burst().get());
         let store = self.store.clone();
         Some(Box::pin(async move { store.spend(key, bucket).await }))

@@ -81,6 +81,11 @@ impl ServedSite {
         layer.observe_crawlers(move |event| recorder.observe(event))
     }
 
+    /// Whether it has a robots.txt for each host, named for it in a directory.
+    pub(crate) const fn has_directory(&self) -> bool {
+        matches!(self.settings.robots, config::RobotsSource::Directory { .. })
+    }
+
     /// Whether its requests may wait for evidence.
     pub(crate) fn may_wait(&self) -> MayWait {
         match &self.evidence {

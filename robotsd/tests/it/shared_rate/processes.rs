@@ -83,6 +83,42 @@ fn exactly_a_burst_passes_three_processes() {
     }
 }
 
+/// Each has a robots.txt of its own, and so a bucket of its own.
+#[test]
+fn hosts_of_a_directory_do_not_share_a_bucket() {
+    let Some(program) = any() else { return };
+    let store = StoreServer::start(&program).ready();
+    let config = config("burst = 1", &in_store(&store, "batch = 1"))
+        .replace("robots.path = \"robots.txt\"", "robots = { source = \"directory\", path = \"sites\" }");
+    let replica = || {
+        let robots = |delay: u32| format!("User-agent: GPTBot\nCrawl-delay: {delay}\n");
+        let files = [
+            ("robotsd.toml", config.as_str()),
+            ("sites/a.example.txt", &robots(30)),
+            ("sites/b.example.txt", &robots(20)),
+            ("sites/c.example.txt", &robots(30)),
+            ("root/a.html", "a"),
+        ];
+        let folder = folder(&files);
+        let running = Running::start(folder.path());
+        running.wait_for_event("rate-store", |line| line["level"] == "info");
+        (folder, running)
+    };
+    let (one, other) = (replica(), replica());
+    let status = |running: &Running, host: &str| {
+        let request =
+            format!("GET /a.html HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {GPTBOT}\r\nConnection: close\r\n\r\n");
+        running.send(request.as_bytes()).status
+    };
+    let hosts = ["a.example", "b.example", "c.example"];
+    assert_eq!(hosts.map(|host| status(&one.1, host)), [200; 3]);
+    assert_eq!(hosts.map(|host| status(&one.1, host)), [429; 3]);
+    let alone = count(&store_of(&one.0), "requests", "alone");
+    if alone == 0 {
+        assert_eq!(hosts.map(|host| status(&other.1, host)), [429; 3]);
+    }
+}
+
 /// A minute with `ROBOTSD_LONG`, as in the long suite.
 #[test]
 fn three_processes_allow_the_rate_of_one() {
