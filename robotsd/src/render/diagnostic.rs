@@ -28,7 +28,8 @@ impl Diagnostic {
         let start = floor(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
         let line = text[line_start..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
-        let inside = |at: usize| at.saturating_sub(line_start).min(line.len());
+        let line = Self::without_secret(line);
+        let inside = |at: usize| floor(&line, at.saturating_sub(line_start));
         let number = text[..line_start].matches('\n').count() + 1;
         let column = text[line_start..start].chars().count() + 1;
         Self {
@@ -37,8 +38,27 @@ impl Diagnostic {
             help: None,
             name: printable(name.as_bytes()),
             place: (number, column),
-            line: line.to_owned(),
             span: inside(start)..inside(floor(text, span.end.max(start))),
+            line,
+        }
+    }
+
+    /// The line, ended with stars where a URL with a password may begin: what is wrong with it may be where the password ends.
+    fn without_secret(line: &str) -> String {
+        let of_store = line.match_indices("store").find_map(|(at, key)| {
+            let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
+            let value = line[at + key.len()..].trim_start_matches(['"', '\'']).trim_start().strip_prefix('=')?;
+            let value = value.trim_start().trim_start_matches(['"', '\'']);
+            let hidden = ["redis://", "rediss://"].into_iter().find_map(|scheme| value.strip_prefix(scheme));
+            (!is_part).then(|| line.len() - hidden.unwrap_or(value).len())
+        });
+        let of_login = line.match_indices("://").find_map(|(at, slashes)| {
+            let login = at + slashes.len();
+            line[login..].rsplit_once('@').filter(|(login, _)| login.contains(':')).map(|_| login)
+        });
+        match of_store.into_iter().chain(of_login).min() {
+            Some(shown) if shown < line.len() => format!("{}***", &line[..shown]),
+            _ => line.to_owned(),
         }
     }
 
@@ -109,6 +129,29 @@ mod tests {
         let want =
             "error: no such mode\n --> r.toml:2:8\n  |\n2 | mode = \"strict\"\n  |        ^^^^^^^^\n  |\n  = help: off";
         assert_eq!(problem.snippet(Colour::Plain), want);
+    }
+
+    #[test]
+    fn a_password_is_not_shown_however_it_is_written() {
+        for line in [
+            r#"store = "redis://u:hunter2@cache:port""#,
+            r#"store = "u:hunter2@redis://cache""#,
+            r#"store = "redis://u:hunter2"#,
+            r#"store = 'redis://u:hunter2\u0040cache'"#,
+            r#"rate = { batch = 0, "store" = "rediss://u:hunter2@cache" }"#,
+            r#"rate.store="hunter2""#,
+            r#"sotre = "redis://u:hunter2@cache""#,
+        ] {
+            let text = format!("a = 1\n{line}\n");
+            for start in 0..text.len() {
+                let problem = Diagnostic::new(Severity::Error, "r.toml", &text, &(start..text.len()), "wrong");
+                assert!(!problem.snippet(Colour::Plain).contains("hunter2"), "{line}");
+            }
+        }
+        for line in ["when_store = 1", "a = 'https://shop.example/a:b'", "# stores = 2 https://a.example (c@d.example)"]
+        {
+            assert_eq!(Diagnostic::without_secret(line), line);
+        }
     }
 
     #[test]

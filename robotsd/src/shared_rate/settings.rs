@@ -48,7 +48,7 @@ impl StoreUrl {
             return Err(format!("a store is named by a URL: {RIGHT}"));
         };
         if !matches!(scheme, "redis" | "rediss") {
-            return Err(format!("a store speaks \"redis\", or \"rediss\" with TLS, not {scheme:?}: {RIGHT}"));
+            return Err(format!("the URL of a store begins with \"redis://\", or \"rediss://\" with TLS: {RIGHT}"));
         }
         if rest.contains(['?', '#']) {
             return Err(format!("the URL of a store has no \"?\" and no \"#\": {RIGHT}"));
