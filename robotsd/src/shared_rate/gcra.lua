@@ -6,19 +6,26 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local count, interval, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local earliest, horizon, keep = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local stored = tonumber(redis.call('GET', KEYS[1]) or nil)
+-- The TAT, and when it was written.
+local held = redis.call('GET', KEYS[1])
+local stored, written
+if held then
+  stored, written = string.match(held, '^(%d+) (%d+)$')
+  stored, written = stored and tonumber(stored), written and tonumber(written)
+end
 local tat = now + earliest
--- Further ahead than a bucket can be: the clock went back, or it was another bucket. It says nothing, as does what is no number.
-if stored and stored <= now + horizon then
-  tat = math.max(tat, math.floor(stored) + count * interval)
+-- Written later than now: the clock went back, or is another server's. Further ahead than a bucket can be: it was another bucket.
+-- That says nothing, as does what is no pair of numbers.
+if stored and written <= now and stored <= now + horizon then
+  tat = math.max(tat, stored + count * interval)
   if ARGV[7] == 'ask' and tat - now > limit then
-    return {0, math.floor(stored) - now}
+    return {0, stored - now}
   end
 end
 -- Full again by then, which is what an absent bucket means; kept for longer where a report may come of requests before that.
 local life = math.ceil((tat - now + keep) / 1000)
 if life > 0 then
   -- tostring() would round.
-  redis.call('SET', KEYS[1], string.format('%.0f', tat), 'PX', string.format('%.0f', life))
+  redis.call('SET', KEYS[1], string.format('%.0f %.0f', tat, now), 'PX', string.format('%.0f', life))
 end
 return {1, tat - now}

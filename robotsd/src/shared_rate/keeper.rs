@@ -47,7 +47,7 @@ struct StoreKeeper {
     script: Script,
     changed: ChangeObserver,
     under_way: Cell<usize>,
-    /// Why the store is not used, as it was last said.
+    /// Whether the store is used, as it was last said.
     said: Cell<Option<bool>>,
 }
 
@@ -101,6 +101,10 @@ impl StoreKeeper {
 
     /// Asks, without waiting for the answer.
     fn send(self: &Rc<Self>, connection: &StoreConnection, pending: PendingQuestion) {
+        if pending.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
+            // The request went on without the store: it takes nothing there.
+            return;
+        }
         if self.under_way.get() >= UNDER_WAY || !self.shared.breaker().is_closed() {
             return;
         }

@@ -4,7 +4,7 @@
 //! runs one script by its own clock (`script`, `gcra.lua`). `ledger` is what a process knows of a bucket without asking: a
 //! denial, and the requests of a busy crawler, of which the store is told a batch at a time. `breaker` says whether the store is
 //! asked at all. Whatever goes wrong with it, the answer is [`SharedVerdict::Unknown`] within the deadline, and the process's own
-//! bucket has decided: no request is refused because of the store.
+//! bucket decides: no request is refused because of the store.
 //!
 //! This room does not know what a crawler or a site is: a bucket has a key and a rate.
 

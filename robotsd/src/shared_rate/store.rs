@@ -1,7 +1,7 @@
 //! The store as requests see it, and the thread that talks to it.
 //!
 //! A request asks through a bounded queue and waits for no longer than the deadline. Whatever goes wrong, the answer is that the
-//! store said nothing, and the process's own bucket has decided.
+//! store said nothing, and the process's own bucket decides then.
 
 use std::io;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const QUEUE: usize = 1024;
 pub enum SharedVerdict {
     /// It passes.
     Allow,
-    /// It does not: other requests of the same crawler passed at other replicas.
+    /// It does not: too many of the same bucket have passed, here or at other replicas.
     Deny {
         /// When one may pass.
         wait: Duration,

@@ -5,7 +5,7 @@ mod server;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use robotsd::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUrl};
@@ -78,6 +78,11 @@ async fn three_replicas_allow_exactly_what_one_bucket_holds() {
             assert_eq!(passed, 20, "{name}");
         }
     }
+}
+
+/// Microseconds.
+fn slow_limit() -> u128 {
+    slow_interval().as_micros() * 20
 }
 
 const fn slow_interval() -> Duration {
@@ -257,7 +262,11 @@ async fn a_bucket_of_another_clock_is_full() {
         let rate = replica(settings(&store.url()).batch(1));
         back(&rate, name).await;
         // As if the clock had gone back by a year, then what no clock says.
-        for stored in ["9007199254740993", "4000000000000000", "inf", "nan", "-1", "zero", "1.5"] {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros();
+        // A clock that went back by some seconds, with a bucket that is empty.
+        let stepped = format!("\"{} {}\"", now + slow_limit(), now + 20_000_000);
+        let beyond = format!("\"{} {now}\"", now + slow_limit() * 20);
+        for stored in [&*stepped, &*beyond, "9007199254740993", "4000000000000000", "inf", "nan", "-1", "zero", "1.5"] {
             let bucket = slow();
             store.send("FLUSHALL");
             let name = format!("{name} {stored}");
