@@ -144,8 +144,10 @@ fn note_rule(notes: &AccessFields, group: Option<&str>, rule: Option<&str>, line
     if let Some(group) = group {
         notes.add("group", group);
     }
-    if let (Some(rule), Some(line)) = (rule, line) {
+    if let Some(rule) = rule {
         notes.add("rule", rule);
+    }
+    if let Some(line) = line {
         notes.add("line", line);
     }
 }

@@ -87,3 +87,11 @@ fn other_proxies_are_told_and_nginx_fetches_the_429() {
     };
     assert_eq!(statuses(3, traefik), [200, 200, 429]);
 }
+
+#[test]
+fn the_log_of_requests_has_the_line_of_the_delay() {
+    let (_folder, running) = start("", "[site.rate]\nmode = \"refuse\"\nburst = 1\n[log]\naccess = \"json\"\n");
+    assert_eq!(statuses(2, || running.get("/a.html", GPTBOT)), [200, 429]);
+    let line = running.wait_for_event("request", |line| line["status"] == 429);
+    assert_eq!((&line["line"], &line["group"]), (&2.into(), &"GPTBot".into()));
+}
