@@ -46,6 +46,7 @@ pub(super) struct Enforcer {
     pub(super) agent_from: Option<AgentFrom>,
     pub(super) identity_from: Option<IdentityFrom>,
     pub(super) too_soon_from: Option<TooSoonFrom>,
+    pub(super) counting: Counting,
     #[cfg(feature = "verify")]
     pub(super) sender_check: Option<SenderCheck>,
     pub(super) observers: Observers,
@@ -61,6 +62,14 @@ pub(super) struct Enforcer {
 pub(super) enum RobotsTxtRequests {
     Serve,
     Judge,
+}
+
+/// Whether a request that has a pace is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counting {
+    Take,
+    /// It was counted and refused a moment ago.
+    Look,
 }
 
 /// Whether the extensions of a crawler's request hold its [`CrawlerRequest`].
@@ -148,6 +157,9 @@ impl Enforcer {
             decision = match elsewhere {
                 Some(Duration::ZERO) => decision,
                 Some(wait) => decision.too_soon(wait),
+                None if self.counting == Counting::Look => {
+                    pace::looked_at(decision, snapshot, &request, agents, identity, address)
+                }
                 None => pace::kept(decision, snapshot, &request, agents, identity, address),
             };
         }

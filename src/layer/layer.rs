@@ -14,7 +14,7 @@ use super::callbacks::Observers;
 use super::crawler_request::CrawlerRequest;
 #[cfg(feature = "axum08")]
 use super::enforce::Framework;
-use super::enforce::{CrawlerExtension, Enforcer, RobotsTxtRequests};
+use super::enforce::{Counting, CrawlerExtension, Enforcer, RobotsTxtRequests};
 use super::event::Event;
 use super::original::Original;
 use super::pace::PacedRequest;
@@ -49,6 +49,7 @@ impl RobotsLayer {
             agent_from: None,
             identity_from: None,
             too_soon_from: None,
+            counting: Counting::Take,
             #[cfg(feature = "verify")]
             sender_check: None,
             observers: Observers::default(),
@@ -209,6 +210,14 @@ impl RobotsLayer {
     #[must_use]
     pub fn too_soon_from(self, wait: impl Fn(&Extensions) -> Option<Duration> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.too_soon_from = Some(Arc::new(wait)))
+    }
+
+    /// For requests that another layer of the same sites refused a moment ago, where something in front could not relay the answer
+    /// and asks for it again: none is counted, and one that is held to a delay gets the 429 for it unless it is refused
+    /// for another reason.
+    #[must_use]
+    pub fn of_refused_requests(self) -> Self {
+        self.with(|enforcer| enforcer.counting = Counting::Look)
     }
 
     /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed, for one that comes

@@ -34,6 +34,21 @@ pub(super) fn kept<'r>(
     }
 }
 
+/// The decision about a request that was refused a moment ago, maybe because it came too soon: it does so still, though its time
+/// may have come since. Nothing is taken.
+pub(super) fn looked_at<'r>(
+    decision: Decision<'r>,
+    snapshot: &Snapshot,
+    request: &Original<'_>,
+    agents: &[Agent],
+    identity: Option<Identity>,
+    address: impl FnOnce() -> Option<IpAddr>,
+) -> Decision<'r> {
+    let Some((key, quota)) = taken(&decision, snapshot, request, agents, identity, address) else { return decision };
+    let wait = snapshot.look(&key, quota).map_or_else(|too_soon| too_soon.wait(), |()| Duration::from_nanos(1));
+    decision.too_soon(wait)
+}
+
 /// The bucket that a request takes from; none where it is not limited.
 pub(super) fn taken<'a>(
     decision: &Decision<'_>,

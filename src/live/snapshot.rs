@@ -179,6 +179,12 @@ impl Snapshot {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
+    /// Whether a request of a sender would pass. Nothing is taken.
+    #[cfg(feature = "layer")]
+    pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), TooSoon> {
+        self.buckets.look(key, quota, self.clock.elapsed())
+    }
+
     /// Judges a request by agents that [`Content::agents`] recognised. It counts nothing: whether the request comes sooner than
     /// its [`Decision::pace`] allows is known in the layer only.
     #[must_use]

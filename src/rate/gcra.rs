@@ -57,6 +57,13 @@ impl Quota {
     }
 }
 
+impl Quota {
+    /// Whether a request at this time would pass.
+    pub(super) fn look(self, paid: u64, now: u64) -> Result<(), TooSoon> {
+        self.take(paid, now).map(|_| ()).map_err(|(_, too_soon)| too_soon)
+    }
+}
+
 impl TooSoon {
     /// How long to wait until a request passes, above zero, unless another one takes its place.
     #[must_use]
@@ -90,6 +97,15 @@ impl Bucket {
                 Err(other) => paid = other,
             }
         }
+    }
+
+    /// Whether a request would pass. Nothing is taken.
+    ///
+    /// # Errors
+    ///
+    /// If it would come too soon.
+    pub fn look(&self, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+        quota.look(self.0.load(Ordering::Relaxed), nanoseconds(now))
     }
 
     /// Whether all that passed is paid for: the bucket is as good as a new one.

@@ -66,6 +66,16 @@ impl NetworkBuckets {
         taken
     }
 
+    /// Whether a request would pass. Nothing is taken, and no entry is made.
+    pub(super) fn look(&self, key: &impl Hash, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+        let key = self.hasher.hash_one(key);
+        let (shard, set) = (key as usize % SHARDS, (key >> 16) as usize % SETS);
+        let Some(shard) = self.shards[shard].get() else { return Ok(()) };
+        let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = shard[set].iter().find(|entry| entry.key == key);
+        quota.look(known.map_or(0, |entry| entry.paid), nanoseconds(now))
+    }
+
     /// How many entries there are, those included that would be as good as new.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

@@ -66,6 +66,21 @@ impl SiteBuckets {
             None => self.networks.take(&(self.site, key), quota, now),
         }
     }
+
+    /// Whether a request of a sender would pass. Nothing is taken.
+    ///
+    /// # Errors
+    ///
+    /// If it would come too soon.
+    pub fn look(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+        if let RateSender::Claimed(Some(address)) = key.sender() {
+            return self.networks.look(&(self.site, key.token(), SharedNetwork::of(address)), quota, now);
+        }
+        match key.token().and_then(|token| self.named.get(token)) {
+            Some(buckets) => buckets.of(key.sender()).look(quota, now),
+            None => self.networks.look(&(self.site, key), quota, now),
+        }
+    }
 }
 
 impl TokenBuckets {

@@ -84,7 +84,7 @@ pub(crate) struct DecisionSite {
     pub(crate) counts: Arc<OutcomeCounts>,
     /// Writes to the log, and counts what is disallowed.
     pub(crate) layer: RobotsLayer,
-    /// Logs nothing: for the second question about a request that is already in the log.
+    /// Logs and counts nothing: for the second question about a request that is already in the log.
     pub(crate) quiet: RobotsLayer,
 }
 

@@ -225,8 +225,12 @@ fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> HostMap<DecisionS
     let mut map = HostMap::new();
     for site in sites.iter() {
         let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
-        let decides =
-            DecisionSite { name: site.name.clone(), layer: site.layer(&counts), quiet: site.quiet_layer(), counts };
+        let decides = DecisionSite {
+            name: site.name.clone(),
+            layer: site.layer(&counts),
+            quiet: site.quiet_layer().of_refused_requests(),
+            counts,
+        };
         for host in site.host_patterns() {
             // The config was refused if a host was malformed or belonged to two sites.
             let _ = map.insert(host, decides.clone());

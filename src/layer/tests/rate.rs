@@ -329,3 +329,24 @@ async fn exempt_requests_take_nothing() {
     }
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
 }
+
+#[tokio::test]
+async fn a_second_question_about_a_refused_request_takes_nothing() {
+    let (layer, live, clock) = limited(Policy::builder().rate(RateMode::Refuse));
+    let again = RobotsLayer::new(live)
+        .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
+        .identity_from(|extensions| extensions.get::<Identity>().copied())
+        .of_refused_requests();
+    for sender in [|| from(GPTBOT, [192, 0, 2, 1]), || known(GPTBOT, [192, 0, 2, 1], VERIFIED)] {
+        assert_eq!(passed(&layer, sender).await, 5);
+        let response = ask(again.clone(), sender()).await;
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(field(&response, "ratelimit"), Some("\"crawl\";r=0;t=10"));
+        // Its time has come since: it was refused for its pace all the same, and has its request still.
+        clock.add(Duration::from_secs(10));
+        for _ in 0..3 {
+            assert_eq!(ask(again.clone(), sender()).await.status(), StatusCode::TOO_MANY_REQUESTS);
+        }
+        assert_eq!(passed(&layer, sender).await, 1);
+    }
+}
