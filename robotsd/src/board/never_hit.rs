@@ -6,34 +6,38 @@ use tower_robots::live::Content;
 use tower_robots::rules::Access;
 
 use super::day_rows::DayRows;
-use super::moment::{Second, written};
+use super::moment::{DAY, HOUR, Second, written};
 use super::recorder::{self, cut};
 use super::report::{LineBoard, NeverHit};
 use super::row::LineHits;
+use super::watch::gaps;
 
 /// Lines that are listed.
 const MOST_LISTED: usize = 50;
 
-/// Looks for the lines of a version among the hits of a time, which begins with `from` or when it went live.
-pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second) -> NeverHit {
+/// Looks for the lines of a version among the hits of a time, which begins with `from` or when it went live. With several replicas
+/// the others may have hits of their own.
+pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replicas: usize) -> NeverHit {
     let version = recorder::written(content.hash());
     let mut hit = HashSet::new();
-    let mut is_certain = true;
-    for (key, LineHits { version: of, line, .. }) in
-        rows.rows.iter().chain(&rows.days).flat_map(|(key, row)| row.lines.iter().map(move |line| (key, line)))
+    let since = since_live(rows, &version, from);
+    // What is counted at this moment has no watch yet.
+    let until = rows.watches.iter().map(|watch| watch.to).max().unwrap_or(Second::MAX);
+    let mut is_certain =
+        replicas == 1 && !gaps(&rows.watches, &rows.lost).iter().any(|gap| gap.to > since && gap.from < until);
+    let hours = rows.rows.iter().map(|(key, row)| (key.begin + HOUR, row));
+    let all = hours.chain(rows.days.iter().map(|(key, row)| (key.begin + DAY, row)));
+    for (end, LineHits { version: of, line, .. }) in
+        all.flat_map(|(end, row)| row.lines.iter().map(move |line| (end, line)))
     {
         if *line == 0 {
-            is_certain &= key.begin < since_live(rows, &version, from);
+            // Even where the version went live in the middle of that time.
+            is_certain &= end <= since;
         } else if *of == version {
             hit.insert(*line);
         }
     }
-    let mut never = NeverHit {
-        since: written(since_live(rows, &version, from)),
-        version: version.clone(),
-        is_certain,
-        ..NeverHit::default()
-    };
+    let mut never = NeverHit { since: written(since), version: version.clone(), is_certain, ..NeverHit::default() };
     let rules = content.rules().document().groups().flat_map(|group| group.rules());
     for rule in rules.filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty()) {
         never.of += 1;
@@ -84,13 +88,38 @@ mod tests {
         let key = RowKey { begin: 3_600, crawler: "a".into(), identity: Standing::Claimed };
         let watches = vec![watch(10, 20, &version), watch(20, 30, "another"), watch(30, 40, &version)];
         let mut rows = DayRows { watches, rows: [(key.clone(), row)].into(), ..DayRows::default() };
-        let never = never_hit(&content, &rows, 5);
+        let never = never_hit(&content, &rows, 5, 1);
         assert_eq!((never.of, never.count, never.lines.len(), never.is_certain), (62, 61, MOST_LISTED, true));
         assert_eq!((never.lines[0].line, &*never.lines[0].pattern), (2, "/a"));
         assert_eq!(never.since, written(30));
         // Hits that are counted together may be of any line.
         let rest = LineHits { version: String::new(), line: 0, pattern: String::new(), hits: 1 };
         rows.rows.get_mut(&key).unwrap().lines.push(rest);
-        assert!(!never_hit(&content, &rows, 5).is_certain);
+        assert!(!never_hit(&content, &rows, 5, 1).is_certain);
+        // Those of an hour before it went live are not its own; those of the hour in which it did may be.
+        for (begin, is_certain) in [(7_200, true), (7_199, false), (3_601, false)] {
+            rows.watches = vec![watch(10, begin, "another"), watch(begin, 9_000, &version)];
+            assert_eq!(never_hit(&content, &rows, 5, 1).is_certain, is_certain, "{begin}");
+        }
+    }
+
+    /// Hits that are missing, or those of another replica, may be of any line.
+    #[test]
+    fn nothing_is_certain_of_a_time_that_was_not_watched() {
+        let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().unwrap();
+        let content = live.with(|snapshot| snapshot.content().cloned()).unwrap();
+        let version = recorder::written(content.hash());
+        let watch = |from, to| Watch { from, to, version: Some(version.clone()), process: 1 };
+        let lost = |from, to| vec![super::super::watch::Lost { from, to }];
+        for (watches, lost, replicas, is_certain) in [
+            (vec![watch(10, 40)], vec![], 1, true),
+            (vec![watch(10, 40)], vec![], 2, false),
+            (vec![watch(10, 20), watch(30, 40)], vec![], 1, false),
+            (vec![watch(10, 40)], lost(20, 30), 1, false),
+            (vec![watch(10, 40)], lost(1, 5), 1, true),
+        ] {
+            let rows = DayRows { watches, lost, ..DayRows::default() };
+            assert_eq!(never_hit(&content, &rows, 5, replicas).is_certain, is_certain, "{rows:?}");
+        }
     }
 }

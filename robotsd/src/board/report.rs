@@ -94,7 +94,8 @@ pub(crate) struct NeverHit {
     /// Lines that disallow something, and those of them that never did.
     pub(crate) of: usize,
     pub(crate) count: usize,
-    /// Whether hits of every line were counted one by one; else some of these may be among those counted together.
+    /// Whether hits of every line were counted one by one, all the time, and by this process alone; else some of these may have
+    /// hits that are counted together with others, are missing, or are those of another replica.
     pub(crate) is_certain: bool,
     /// The first of them.
     pub(crate) lines: Vec<LineBoard>,

@@ -77,7 +77,7 @@ impl Board {
         for (site, SiteNow { version, content, traffic }) in chosen(sites, query, &mut report.notes) {
             let from = period.from.saturating_sub(EARLIER);
             let rows = self.rows(&site, from, period.to);
-            let never_hit = content.map(|content| never_hit(&content, &rows, from));
+            let never_hit = content.map(|content| never_hit(&content, &rows, from, replicas));
             let board = sum_up(&site, &[rows], period, evidence, version.as_deref());
             report.sites.push(SiteBoard { traffic, never_hit, ..board });
         }

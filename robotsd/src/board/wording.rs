@@ -28,7 +28,8 @@ impl NeverHit {
     /// How many lines, since when.
     pub(crate) fn sentence(&self) -> String {
         let all = counted(self.of as u64, "line");
-        let certain = if self.is_certain { "" } else { "; some of them may be among those that are counted together" };
+        let certain =
+            if self.is_certain { "" } else { ", as far as is known: some hits are counted together, or not here" };
         format!(
             "{} of {all} that disallow something in {} have disallowed no request since {}{certain}.",
             grouped(self.count as u64),
