@@ -145,6 +145,7 @@ impl History {
         let oldest = day_of(now.saturating_sub(retention.days));
         match self {
             Self::Memory(days) => {
+                refuse_jump(days.keys().map(|(_, day)| *day), day_of(now), oldest)?;
                 days.retain(|(_, day), _| *day >= oldest);
                 let first = day_of(now.saturating_sub(retention.hours));
                 days.iter_mut().filter(|((_, day), _)| *day < first).for_each(|(_, rows)| rows.fold());
@@ -156,14 +157,20 @@ impl History {
             }
             Self::Files(folder) => {
                 let mut files = files(folder, |_| true)?;
-                files.sort_unstable();
+                // The largest of a day first: a small site does not pay for a large one.
+                files.sort_unstable_by(|one, other| {
+                    (one.day, other.octets, &one.path).cmp(&(other.day, one.octets, &other.path))
+                });
+                let today = day_of(now);
+                refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.octets).sum();
                 // A file that stays must not keep those of other sites. Those of its own that are newer stay with it: without
                 // them it would know of no read that excuses.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
                 for DayFile { day, octets, path } in files {
-                    if (day < oldest || size > retention.size) && !stays.contains(path.parent().unwrap_or(&path)) {
+                    let is_surplus = size > retention.size && day < today;
+                    if (day < oldest || is_surplus) && !stays.contains(path.parent().unwrap_or(&path)) {
                         match fs::remove_file(&path) {
                             Ok(()) => size -= octets,
                             Err(error) => {
@@ -172,6 +179,11 @@ impl History {
                             }
                         }
                     }
+                }
+                if size > retention.size {
+                    let most = retention.size;
+                    let why = format!("they have {size} octets, [board] size is {most}, and those of today are kept");
+                    failed = failed.and(Err(io::Error::other(why)));
                 }
                 failed
             }
@@ -186,6 +198,17 @@ impl History {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Added::Whole),
             _ => rewrite(&file.path, file.day, DayRows::fold),
         }
+    }
+}
+
+/// Refuses to give up every day before today by its age: a clock that jumped says that all are old.
+fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
+    match days.filter(|day| *day < today).max() {
+        Some(newest) if newest < oldest => Err(io::Error::other(format!(
+            "the newest before today is of {}, and all would be too old: is the clock right?",
+            date_of(newest)
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -411,6 +434,43 @@ mod tests {
             };
             history.prune(now, Retention { hours: 2 * DAY, days: 4 * DAY, size }, 2).unwrap();
             assert_eq!(kept(&history), [8, 9]);
+        }
+    }
+
+    /// Where one day is too large, its largest files go first, and those of today stay.
+    #[test]
+    fn a_small_site_does_not_pay_for_a_large_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut history = History::below(folder.path());
+        for day in [DAY_ONE, DAY_ONE + DAY] {
+            for count in 0..50 {
+                history.add("large", day, &rows_of(day, &format!("crawler {count}"), 1)).unwrap();
+            }
+            history.add("small", day, &rows_of(day, "a", 1)).unwrap();
+        }
+        let retention = Retention { hours: 20 * DAY, days: 20 * DAY, size: 0 };
+        let size =
+            |site: &str, day| fs::metadata(path_of(&folder.path().join(FOLDER), site, day)).map_or(0, |it| it.len());
+        let both = size("large", DAY_ONE + DAY) + size("small", DAY_ONE) + size("small", DAY_ONE + DAY);
+        history.prune(DAY_ONE + DAY, Retention { size: both, ..retention }, 0).unwrap();
+        assert!(size("small", DAY_ONE) > 0 && size("large", DAY_ONE) == 0);
+        let why = history.prune(DAY_ONE + DAY, retention, 0).unwrap_err().to_string();
+        assert!(size("small", DAY_ONE) == 0 && size("small", DAY_ONE + DAY) > 0 && size("large", DAY_ONE + DAY) > 0);
+        assert!(why.contains("those of today are kept"), "{why}");
+    }
+
+    #[test]
+    fn a_clock_that_jumps_ahead_gives_nothing_up() {
+        let folder = tempfile::tempdir().unwrap();
+        for mut history in [History::below(folder.path()), History::memory()] {
+            let retention = Retention { hours: 20 * DAY, days: 20 * DAY, size: 1 << 20 };
+            let later = DAY_ONE + 9_000 * DAY;
+            (0..3).map(|day| DAY_ONE + day * DAY).chain([later]).for_each(|day| {
+                history.add("shop", day, &rows_of(day, "a", 1)).unwrap();
+            });
+            let why = history.prune(later, retention, 100).unwrap_err().to_string();
+            assert!(why.contains("is the clock right?"), "{why}");
+            assert!((0..3).all(|day| !history.day("shop", DAY_ONE + day * DAY).is_empty()));
         }
     }
 
