@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -39,6 +40,8 @@ pub(crate) struct Board {
     /// Locked before the table, and while files are read or written.
     history: Mutex<History>,
     table: Mutex<Table>,
+    /// Whether the process ends: nothing is written then but what was counted.
+    is_ending: AtomicBool,
 }
 
 /// What is not written yet.
@@ -139,7 +142,15 @@ impl Board {
         let history = folder.clone().map_or_else(History::memory, History::Files);
         let table = Table { written: now, ..Table::default() };
         let readers = Arc::new(Semaphore::new(MOST_READERS));
-        Self { settings, folder, readers, since: now, history: Mutex::new(history), table: Mutex::new(table) }
+        Self {
+            settings,
+            folder,
+            readers,
+            since: now,
+            history: Mutex::new(history),
+            table: Mutex::new(table),
+            is_ending: AtomicBool::new(false),
+        }
     }
 
     pub(crate) const fn settings(&self) -> &BoardConfig {
@@ -205,11 +216,12 @@ impl Board {
             }
         }
         self.table().sites.retain(|_, held| !held.is_gone || held.is_changed());
+        let must_prune = must_prune && !self.is_ending();
         if must_prune || !self.is_kept() {
             let BoardConfig { keep, keep_days, size, .. } = self.settings;
             let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
             let pruned = history.prune(now, retention, MOST_LIVE);
-            outcome = outcome.and(pruned.map_err(|error| format!("old files of the board cannot be removed: {error}")));
+            outcome = outcome.and(pruned.map_err(|error| format!("old files of the board are not removed: {error}")));
         }
         drop(history);
         if must_prune {
@@ -226,6 +238,10 @@ impl Board {
         let failed = |error| format!("old hours of the board cannot be made days: {error}");
         let mut outcome = Ok(());
         for file in unfolded(folder, before).map_err(failed)? {
+            if self.is_ending() {
+                // Its mark is not set: what is left is for the next process.
+                return outcome;
+            }
             // Locked for one file at a time, so that nobody who reads waits for all of them.
             match self.history().fold(&file) {
                 Ok(Added::Whole) => {}
@@ -233,6 +249,15 @@ impl Board {
             }
         }
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
+    }
+
+    /// Notes that the process ends: what was counted is written, and old files are left to the next process.
+    pub(crate) fn end(&self) {
+        self.is_ending.store(true, Ordering::Release);
+    }
+
+    fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Acquire)
     }
 
     /// What is known of a site in a time: written and not written yet. Blocks.

@@ -64,6 +64,8 @@ impl BoardKeeper {
     /// Writes what was counted last, at the end of the process.
     pub(super) async fn finish(mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
+        // What is under way stops after the file it is at.
+        self.board.end();
         self.board.add(now, sites.board_moments(now));
         let before = self.writing.take();
         let board = Arc::clone(&self.board);

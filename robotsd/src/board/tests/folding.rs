@@ -125,6 +125,26 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
     assert_eq!(late(&summed(&next)), 18);
 }
 
+/// A process that ends writes what was counted, and leaves old files to the next one.
+#[test]
+fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path();
+    drop(played(Some(state)));
+    let hours = files(&state.join("board"));
+    let next = Board::new(keeping(2), Some(state), END);
+    next.end();
+    let last = counted(END, ("last", Standing::Verified), What::Public);
+    next.add(END, [moment(END, vec![last])]);
+    next.write(END + HOUR).unwrap();
+    let left = files(&state.join("board"));
+    assert!(hours.iter().all(|(path, octets)| left[path] == *octets));
+    assert!(next.rows("shop", END, END).rows.keys().any(|key| key.crawler == "last"));
+    // The one that comes next does it.
+    Board::new(keeping(2), Some(state), END).write(END + HOUR).unwrap();
+    assert!(!files(&state.join("board")).iter().all(|(path, octets)| hours.get(path) == Some(octets)));
+}
+
 #[test]
 fn days_are_given_up_after_a_time_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
