@@ -69,6 +69,8 @@ struct Known {
     /// `None` while it is being looked up.
     outcome: Option<MethodOutcome>,
     until: SystemTime,
+    /// Whether the last look-up that ended verified the address: so while it is looked up again, too.
+    was_verified: bool,
 }
 
 impl OperatorNames {
@@ -161,12 +163,18 @@ impl Lookups {
 
     fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
+        let before = self.known.get(&key);
+        let was_verified = before.is_some_and(|known| known.was_verified);
         // First, so that no other request queues it as well.
-        self.known.insert(key, Known { outcome: None, until: now + PENDING_MOST });
+        self.known.insert(key, Known { outcome: None, until: now + PENDING_MOST, was_verified });
         if self.enqueue(address, names) {
             return MethodOutcome::Undecided(UndecidedReason::Pending);
         }
-        self.known.remove(&key);
+        match before {
+            // It holds no more, and says what verified.
+            Some(before) if was_verified => self.known.insert(key, before),
+            _ => self.known.remove(&key),
+        }
         MethodOutcome::Undecided(UndecidedReason::Busy)
     }
 
@@ -202,9 +210,10 @@ impl Lookups {
             MethodOutcome::Undecided(_) => UNDECIDED,
         };
         let key = (lookup.address, lookup.names.number);
-        let was_verified = self.known.get(&key).is_some_and(|known| known.outcome == Some(MethodOutcome::Verified));
-        self.known.insert(key, Known { outcome: Some(outcome), until: now + kept });
-        if was_verified && outcome != MethodOutcome::Verified {
+        let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
+        let is_verified = outcome == MethodOutcome::Verified;
+        self.known.insert(key, Known { outcome: Some(outcome), until: now + kept, was_verified: is_verified });
+        if was_verified && !is_verified {
             self.version.change();
         }
         self.ended.notify_waiters();
@@ -238,5 +247,33 @@ mod tests {
         let failed = MethodOutcome::Failed(Refutation::NoName);
         assert_eq!([failed, MethodOutcome::Verified, MethodOutcome::Verified].map(conclude), [0; 3]);
         assert_eq!([failed, failed].map(conclude), [1; 2]);
+    }
+
+    /// Its time is over, so it is looked up again first; where the queue was full, later.
+    #[test]
+    fn a_name_that_is_looked_up_again_and_verifies_no_more_is_other_evidence() {
+        let version = EvidenceVersion::default();
+        let clock = Clock::default();
+        let (lookups, mut inbox) = Lookups::new(clock.clone(), version.clone());
+        let address = PublicAddress::of("8.8.8.8".parse().ok(), |_| false).expect("a public address");
+        let names = Arc::new(OperatorNames::new(0, Arc::default(), None));
+        let failed = MethodOutcome::Failed(Refutation::NoName);
+        let pending = MethodOutcome::Undecided(UndecidedReason::Pending);
+        let now = clock.now();
+        assert_eq!(lookups.outcome(address, &names, now), pending);
+        let lookup = inbox.try_recv().expect("it is looked up");
+        lookups.conclude(&lookup, MethodOutcome::Verified, Duration::ZERO);
+        assert_eq!(lookups.outcome(address, &names, now), MethodOutcome::Verified);
+        let later = now + VERIFIED_LEAST * 2;
+        while lookups.enqueue(address, &names) {}
+        assert_eq!(lookups.outcome(address, &names, later), MethodOutcome::Undecided(UndecidedReason::Busy));
+        while inbox.try_recv().is_ok() {}
+        assert_eq!(lookups.outcome(address, &names, later), pending);
+        let lookup = inbox.try_recv().expect("it is looked up again");
+        assert_eq!(version.current(), 0);
+        lookups.conclude(&lookup, failed, Duration::ZERO);
+        assert_eq!(version.current(), 1);
+        lookups.conclude(&lookup, failed, Duration::ZERO);
+        assert_eq!(version.current(), 1);
     }
 }

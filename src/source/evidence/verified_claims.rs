@@ -19,7 +19,8 @@ pub(super) struct EvidenceVersion(Arc<AtomicU64>);
 
 /// Remembers who was verified by an address, so that the next request of the same client is not judged anew.
 ///
-/// What is remembered is compared in full, not by a hash: nobody is verified because of a collision. It holds for the rest of
+/// Address, minute and evidence are compared in full, so that no client is verified because of another's address; path and
+/// crawler are compared by a hash of 64 bits, because clients do not choose them. It holds for the rest of
 /// the minute, so that a breaker hears of each client once a minute and a name is looked up when its time is over, and for as
 /// long as the evidence is the same.
 #[derive(Debug)]
