@@ -19,8 +19,10 @@ const MOST: usize = 24;
 /// Connections of the owner beyond that, where all others are being worked on.
 const OWNERS: usize = 8;
 
-/// Connections at once over both listeners: the owner's are those of a Unix socket.
-pub(crate) const CONNECTIONS: usize = 2 * MOST + OWNERS;
+/// Connections at once over a Unix socket, whose owner has some beyond, and so many addresses.
+pub(crate) const fn most_connections(addresses: usize) -> usize {
+    MOST + OWNERS + addresses.saturating_mul(MOST)
+}
 
 /// Of them, those that are left for requests that have to be answered however many others are worked on.
 const RESERVED: usize = 2;
@@ -64,7 +66,7 @@ pub(super) enum SlotError {
 
 /// The slots of one listener.
 #[derive(Debug, Default)]
-pub(super) struct ConnectionSlots {
+pub(crate) struct ConnectionSlots {
     table: Mutex<SlotTable>,
 }
 
@@ -73,6 +75,8 @@ struct SlotTable {
     /// In the order in which they connected.
     open: Vec<OpenSlot>,
     next: u64,
+    /// There are no slots any more.
+    is_closed: bool,
 }
 
 #[derive(Debug)]
@@ -99,6 +103,9 @@ impl ConnectionSlots {
     /// A slot for a new connection; none only where every other is being worked on. For the owner there are some beyond.
     pub(super) fn take(self: &Arc<Self>, peer: PeerRole) -> Option<(Arc<ConnectionSlot>, Closing)> {
         let mut table = self.table();
+        if table.is_closed {
+            return None;
+        }
         if table.open.len() >= MOST {
             let closable = table.open.iter().enumerate();
             let closable = closable.filter(|(_, open)| open.stage != ConnectionStage::Working && open.peer <= peer);
@@ -115,6 +122,14 @@ impl ConnectionSlots {
         table.next += 1;
         table.open.push(OpenSlot { number, peer, stage: ConnectionStage::Waiting, _close: close });
         Some((Arc::new(ConnectionSlot { number, peer, slots: Arc::clone(self) }), closing))
+    }
+
+    /// Has no slot for new connections, and closes those that have not sent a whole request: what they send later would have
+    /// the access that they were accepted with.
+    pub(crate) fn close(&self) {
+        let mut table = self.table();
+        table.is_closed = true;
+        table.open.retain(|open| open.stage != ConnectionStage::Waiting);
     }
 
     fn table(&self) -> MutexGuard<'_, SlotTable> {
@@ -185,6 +200,18 @@ mod tests {
     }
 
     #[test]
+    fn a_listener_that_ends_leaves_no_connection_that_has_sent_nothing() {
+        let slots = Arc::new(ConnectionSlots::default());
+        let mut open = take(&slots, PeerRole::Other, 3);
+        open[0].0.begin(Urgency::Usual).unwrap();
+        open[1].0.answer();
+        slots.close();
+        assert_eq!(closed(&mut open), [2]);
+        assert_eq!(open[2].0.begin(Urgency::Urgent), Err(SlotError::Closed));
+        assert!(slots.take(PeerRole::Other).is_none());
+    }
+
+    #[test]
     fn answers_that_are_not_taken_are_given_up_where_nothing_waits() {
         let slots = Arc::new(ConnectionSlots::default());
         let mut open = take(&slots, PeerRole::Other, MOST);
@@ -241,6 +268,6 @@ mod tests {
         let _new = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut idle), [0]);
         assert_eq!(slots.table().open.len(), MOST + OWNERS);
-        const { assert!(CONNECTIONS == 2 * MOST + OWNERS) };
+        const { assert!(most_connections(1) == 2 * MOST + OWNERS) };
     }
 }

@@ -1,4 +1,4 @@
-//! The admin listeners: an address, a Unix socket, or both; bound here or passed by a supervisor.
+//! The admin listeners: addresses and a Unix socket; bound here or passed by a supervisor.
 
 use std::net::{SocketAddr, TcpListener};
 #[cfg(unix)]
@@ -7,6 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::connections::ConnectionSlots;
 #[cfg(unix)]
 use super::runtime_folder;
 use crate::config::{AdminAccess, AdminSettings};
@@ -24,11 +25,12 @@ pub(crate) enum InheritedSocket {
     Unix(UnixListener),
 }
 
-/// Every admin listener, open. A socket file that was made here is removed when dropped.
+/// An admin listener, open. A socket file that was made here is removed when dropped.
 #[derive(Debug)]
-pub(crate) struct AdminListeners {
-    listeners: Vec<Arc<AdminListener>>,
-    addresses: Vec<String>,
+pub(crate) struct OpenListener {
+    listener: AdminListener,
+    address: String,
+    slots: Arc<ConnectionSlots>,
     #[cfg(unix)]
     _file: Option<SocketFile>,
 }
@@ -42,11 +44,16 @@ pub(super) enum AdminListener {
     Socket(tokio::net::UnixListener, Option<u32>),
 }
 
-impl AdminListeners {
-    /// Opens the configured listeners; a socket that was passed for one is not bound again. It must be called in a runtime.
+/// Where commands ask, open.
+#[derive(Debug)]
+pub(crate) struct CommandPlace {
+    pub(crate) address: Option<AddressSocket>,
+    pub(crate) socket: Option<OpenListener>,
+}
+
+impl CommandPlace {
+    /// Opens the configured places; a socket that was passed for one is not bound again. It must be called in a runtime.
     pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
-        let mut listeners = Vec::new();
-        let mut addresses = Vec::new();
         let mut tcp = None;
         #[cfg(unix)]
         let mut unix = None;
@@ -57,22 +64,22 @@ impl AdminListeners {
                 InheritedSocket::Unix(socket) => unix = Some(socket),
             }
         }
-        if let Some(address) = settings.address {
-            let listener = listener(address, tcp.take())?;
-            let local = listener.local_addr().map_err(|error| format!("{address}: {error}"))?;
-            addresses.push(format!("http://{local}"));
-            let names = settings.hosts.clone().into();
-            listeners.push(Arc::new(AdminListener::Address(listener, names, AdminAccess::Full)));
-        }
+        let address = match settings.address {
+            Some(address) => Some(AddressSocket::open(address, tcp.take())?),
+            None => None,
+        };
         if tcp.is_some() {
             return Err("a TCP socket was passed for the admin interface, but [admin] has no address".to_owned());
         }
         #[cfg(not(unix))]
-        if let Some(path) = &settings.socket {
-            return Err(format!("{}: there are no Unix sockets here: give [admin] an address", path.display()));
-        }
+        let socket = match &settings.socket {
+            Some(path) => {
+                return Err(format!("{}: there are no Unix sockets here: give [admin] an address", path.display()));
+            }
+            None => None,
+        };
         #[cfg(unix)]
-        let file = match (&settings.socket, unix) {
+        let socket = match (&settings.socket, unix) {
             (None, None) => None,
             (None, Some(_)) => {
                 return Err("a Unix socket was passed for the admin interface, but [admin] has no socket".to_owned());
@@ -92,26 +99,31 @@ impl AdminListeners {
                 listener.set_nonblocking(true).map_err(cannot)?;
                 let owner = std::fs::metadata(path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
                 let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
-                listeners.push(Arc::new(AdminListener::Socket(listener, owner)));
-                addresses.push(path.display().to_string());
-                file
+                Some(OpenListener {
+                    listener: AdminListener::Socket(listener, owner),
+                    address: path.display().to_string(),
+                    slots: Arc::default(),
+                    _file: file,
+                })
             }
         };
-        Ok(Self {
-            listeners,
-            addresses,
-            #[cfg(unix)]
-            _file: file,
-        })
+        Ok(Self { address, socket })
     }
+}
 
+impl OpenListener {
     /// Where it listens, for people.
-    pub(crate) fn addresses(&self) -> &[String] {
-        &self.addresses
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
-    pub(super) fn listeners(&self) -> impl Iterator<Item = Arc<AdminListener>> {
-        self.listeners.iter().cloned()
+    /// The slots of its connections.
+    pub(crate) fn slots(&self) -> Arc<ConnectionSlots> {
+        Arc::clone(&self.slots)
+    }
+
+    pub(super) fn listener(&self) -> &AdminListener {
+        &self.listener
     }
 }
 
@@ -128,38 +140,28 @@ fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     Ok(listener)
 }
 
-fn listener(address: SocketAddr, passed: Option<TcpListener>) -> Result<tokio::net::TcpListener, String> {
-    let cannot = |error| cannot_listen(address, &error);
-    let listener = match passed {
-        Some(listener) => {
-            let local = listener.local_addr().map_err(cannot)?;
-            if local != address {
-                return Err(format!("the socket passed for [admin] listens on {local}, its address is {address}"));
-            }
-            listener
-        }
-        None => bound(address)?,
-    };
-    listener.set_nonblocking(true).map_err(cannot)?;
-    tokio::net::TcpListener::from_std(listener).map_err(cannot)
-}
-
-/// A further address, open. What accepts there is made from it, as often as what the address is for changes.
+/// An address, open. What accepts there is made from it, as often as what the address is for changes.
 #[derive(Debug)]
-pub(crate) struct FurtherSocket {
+pub(crate) struct AddressSocket {
     socket: TcpListener,
     local: SocketAddr,
 }
 
-impl FurtherSocket {
-    pub(crate) fn bind(address: SocketAddr) -> Result<Self, String> {
+impl AddressSocket {
+    /// Binds an address; a socket that was passed for it is not bound again.
+    pub(crate) fn open(address: SocketAddr, passed: Option<TcpListener>) -> Result<Self, String> {
         let cannot = |error| cannot_listen(address, &error);
-        let socket = bound(address)?;
-        Ok(Self { local: socket.local_addr().map_err(cannot)?, socket })
+        let is_passed = passed.is_some();
+        let socket = passed.map_or_else(|| bound(address), Ok)?;
+        let local = socket.local_addr().map_err(cannot)?;
+        if is_passed && local != address {
+            return Err(format!("the socket passed for [admin] listens on {local}, its address is {address}"));
+        }
+        Ok(Self { socket, local })
     }
 
     /// A listener on the socket, for clients that may do so much and call it by these names. It must be called in a runtime.
-    pub(crate) fn listen(&self, names: &[String], access: AdminAccess) -> Result<AdminListeners, String> {
+    pub(crate) fn listen(&self, names: &[String], access: AdminAccess) -> Result<OpenListener, String> {
         let cannot = |error| cannot_listen(self.local, &error);
         let socket = self.socket.try_clone().map_err(cannot)?;
         socket.set_nonblocking(true).map_err(cannot)?;
@@ -169,9 +171,10 @@ impl FurtherSocket {
             AdminAccess::Full => format!("http://{local}"),
             AdminAccess::Read => format!("http://{local} (for reading)"),
         };
-        Ok(AdminListeners {
-            listeners: vec![Arc::new(AdminListener::Address(listener, names.into(), access))],
-            addresses: vec![address],
+        Ok(OpenListener {
+            listener: AdminListener::Address(listener, names.into(), access),
+            address,
+            slots: Arc::default(),
             #[cfg(unix)]
             _file: None,
         })

@@ -25,7 +25,7 @@ pub(crate) mod client;
 
 pub(crate) use self::config_requests::{CONFIG_PATIENCE, ConfigRequests, ReloadWaiter};
 pub(crate) use self::config_state::ConfigState;
-pub(crate) use self::connections::CONNECTIONS;
-pub(crate) use self::listen::{AdminListeners, FurtherSocket, InheritedSocket};
+pub(crate) use self::connections::{ConnectionSlots, most_connections};
+pub(crate) use self::listen::{AddressSocket, CommandPlace, InheritedSocket, OpenListener};
 pub(crate) use self::server::serve;
 pub(crate) use self::state::{Phase, ServerState, Serving};

@@ -12,12 +12,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::access::AccessRule;
-use super::connections::{Closing, ConnectionSlot, ConnectionSlots, PeerRole, SlotError};
-use super::listen::{AdminListener, AdminListeners};
+use super::connections::{Closing, ConnectionSlot, PeerRole, SlotError};
+use super::listen::{AdminListener, OpenListener};
 use super::query::Query;
 use super::reply::AdminReply;
 use super::routes::{Handler, ROUTES, RouteKind};
@@ -37,19 +37,11 @@ const FIELDS: usize = 64;
 /// No request needs a body; one that has a small one is answered all the same.
 const BODY: usize = 64 * 1024;
 
-/// Answers on every listener, until dropped.
-pub(crate) async fn serve(listening: AdminListeners, state: Arc<ServerState>) {
-    let mut listeners = JoinSet::new();
-    for listener in listening.listeners() {
-        listeners.spawn(accept(listener, Arc::clone(&state)));
-    }
-    while listeners.join_next().await.is_some() {}
-}
-
-async fn accept(listener: Arc<AdminListener>, state: Arc<ServerState>) {
-    let slots = Arc::new(ConnectionSlots::default());
+/// Answers on a listener, until dropped.
+pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
+    let slots = listening.slots();
     loop {
-        match &*listener {
+        match listening.listener() {
             AdminListener::Address(listener, names, access) => match listener.accept().await {
                 // Without an address of its own it is gone again.
                 Ok((socket, _)) => {

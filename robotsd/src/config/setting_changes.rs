@@ -23,6 +23,9 @@ const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
 /// How the settings of the further listeners of `[admin]` begin, which have effect at once.
 const ADMIN_LISTENER: &str = "admin.listener[";
 
+/// The names that all listeners of `[admin]` go by, which have effect at once.
+const ADMIN_HOSTS: &str = "admin.hosts";
+
 /// A setting that has another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingChange {
@@ -74,7 +77,7 @@ impl SettingChange {
     pub(crate) fn is_for_start(&self) -> bool {
         let table = self.setting.split('.').next().unwrap_or_default();
         let is_opened = OPENED.contains(&&*self.setting) && self.after.is_some();
-        let is_now = is_opened || self.setting.starts_with(ADMIN_LISTENER);
+        let is_now = is_opened || self.setting.starts_with(ADMIN_LISTENER) || self.setting == ADMIN_HOSTS;
         self.site.is_none() && AT_START.contains(&table) && !is_now
     }
 
@@ -370,7 +373,7 @@ mod tests {
         for (other, is_for_start, is_of_source) in [
             (with("workers = 3\n", ""), true, false),
             (with("", "[log]\nformat = \"text\"\n"), true, false),
-            (with("", "[admin]\nsocket = \"a\"\n"), true, false),
+            (with("", "[admin]\nhosts = [\"a\"]\n"), false, false),
             (with("", "[limits]\ndrain = \"5s\"\n"), false, false),
             (with("", "robots.path = \"x\"\n"), false, true),
             (with("", "enforcement.grace = \"1h\"\n"), false, true),

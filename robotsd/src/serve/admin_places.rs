@@ -2,37 +2,66 @@
 //!
 //! Commands ask where the config says. One that names another place has that opened too, and what is open stays open until the
 //! process ends: neither a command that began before nor one that reads the new config is cut off. Further listeners are no place
-//! where commands ask, so they come and go with the config; a request that is being answered is answered.
+//! where commands ask, so they come and go with the config; a request that is being answered is answered. An address that the
+//! config gives another use has that use and its access at once: no listener allows more than the config that names it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 
-use crate::admin::{self, AdminListeners, FurtherSocket, InheritedSocket, ServerState};
+use crate::admin::{self, AddressSocket, CommandPlace, ConnectionSlots, InheritedSocket, OpenListener, ServerState};
 use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
 use crate::log::{Log, LogEvent, LogLevel};
 
 /// Every place that is open. Dropping it closes them.
 #[derive(Debug, Default)]
 pub(super) struct AdminPlaces {
-    addresses: Vec<SocketAddr>,
-    sockets: Vec<PathBuf>,
-    further: Vec<FurtherPlace>,
-    serving: JoinSet<()>,
+    sockets: Vec<(PathBuf, Accepting)>,
+    addresses: Vec<AddressPlace>,
+    /// The names by which addresses may be called.
+    hosts: Vec<String>,
+    /// What was last logged as not open.
+    logged: Vec<String>,
 }
 
-/// A further listener, with what it is for.
+/// What another config has changed, for people.
+#[derive(Debug, Default)]
+pub(super) struct PlaceChanges {
+    pub(super) changes: Vec<String>,
+    /// What could not be opened: to be tried again.
+    pub(super) failures: Vec<String>,
+    /// Whether the failures are others than before.
+    pub(super) is_news: bool,
+}
+
+/// An address, with what it is for.
 #[derive(Debug)]
-struct FurtherPlace {
+struct AddressPlace {
     config: AdminListenerConfig,
-    socket: FurtherSocket,
-    accepting: AbortHandle,
+    role: PlaceRole,
+    socket: AddressSocket,
+    _accepting: Accepting,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlaceRole {
+    /// Commands ask there: it stays open.
+    Commands,
+    /// It comes and goes with the config.
+    Further,
+}
+
+/// Accepts on a listener until it is dropped. Connections that have not sent a whole request then are closed.
+#[derive(Debug)]
+struct Accepting {
+    slots: Arc<ConnectionSlots>,
+    _task: JoinSet<()>,
 }
 
 impl AdminPlaces {
-    /// Opens the places of these settings.
+    /// Opens the places of these settings where commands ask.
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,
@@ -40,111 +69,221 @@ impl AdminPlaces {
         state: &Arc<ServerState>,
         log: &Log,
     ) -> Result<(), String> {
-        let listeners = AdminListeners::open(settings, inherited)?;
-        listeners.addresses().iter().for_each(|address| log.say(LogEvent::AdminListening, address));
-        self.addresses.extend(settings.address);
-        self.sockets.extend(settings.socket.clone());
-        self.serving.spawn(admin::serve(listeners, Arc::clone(state)));
+        self.hosts.clone_from(&settings.hosts);
+        let CommandPlace { address: opened, socket } = CommandPlace::open(settings, inherited)?;
+        if let (Some(address), Some(opened)) = (settings.address, opened) {
+            let config = AdminListenerConfig { address, access: AdminAccess::Full };
+            let (place, listening) = AddressPlace::new(config, PlaceRole::Commands, opened, &self.hosts, state)?;
+            log.say(LogEvent::AdminListening, listening);
+            self.addresses.push(place);
+        }
+        if let (Some(path), Some(socket)) = (settings.socket.clone(), socket) {
+            log.say(LogEvent::AdminListening, socket.address());
+            self.sockets.push((path, Accepting::begin(socket, state)));
+        }
         Ok(())
     }
 
-    /// Opens the further listeners of these settings that are not open, and closes those that are and are not in them. Returns
-    /// what is different, for people, and what could not be opened.
-    pub(super) fn follow_further(
-        &mut self,
-        settings: &AdminSettings,
-        state: &Arc<ServerState>,
-        log: &Log,
-    ) -> (Vec<String>, Vec<String>) {
-        let (mut changes, mut failures) = (Vec::new(), Vec::new());
-        let mut before = std::mem::take(&mut self.further);
-        let mut wanted = settings.listeners.clone();
-        // The address alone tells them apart, so that what one is for changes without its port being closed.
-        wanted.retain(|wanted| {
-            let Some(at) = before.iter().position(|place| place.config.address == wanted.address) else { return true };
-            let mut place = before.remove(at);
-            if place.config.access != wanted.access {
-                match self.accept(&place.socket, settings, wanted.access, state) {
-                    Ok((accepting, address)) => {
-                        std::mem::replace(&mut place.accepting, accepting).abort();
-                        place.config = *wanted;
-                        changes.push(format!("the admin interface listens on {address}"));
-                    }
-                    Err(error) => failures.push(error),
-                }
-            }
-            self.further.push(place);
-            false
-        });
-        // Closed first: one that is new may need the port.
-        for FurtherPlace { config, socket, accepting } in before {
-            accepting.abort();
-            socket.close();
-            changes.push(format!("the admin interface does not listen on {} any more", config.address));
-        }
-        for config in wanted {
-            let opened = FurtherSocket::bind(config.address).and_then(|socket| {
-                let (accepting, address) = self.accept(&socket, settings, config.access, state)?;
-                Ok((FurtherPlace { config, socket, accepting }, address))
-            });
-            match opened {
-                Ok((place, address)) => {
-                    log.say(LogEvent::AdminListening, &address);
-                    changes.push(format!("the admin interface listens on {address}"));
-                    self.further.push(place);
-                }
-                Err(error) => failures.push(error),
-            }
-        }
-        (changes, failures)
-    }
-
-    /// Accepts connections on a socket; where that is, for people.
-    fn accept(
-        &mut self,
-        socket: &FurtherSocket,
-        settings: &AdminSettings,
-        access: AdminAccess,
-        state: &Arc<ServerState>,
-    ) -> Result<(AbortHandle, String), String> {
-        let listeners = socket.listen(&settings.hosts, access)?;
-        let address = listeners.addresses().concat();
-        Ok((self.serving.spawn(admin::serve(listeners, Arc::clone(state))), address))
-    }
-
-    /// Opens the places of another config that are not open yet, and closes further listeners that it does not have. Returns
-    /// what is different, for people.
+    /// Opens the places of another config that are not open yet, and closes further listeners that it does not have.
     pub(super) fn follow(
         &mut self,
         settings: Option<&AdminSettings>,
         state: &Arc<ServerState>,
         log: &Log,
-    ) -> Vec<String> {
-        let Some(settings) = settings else { return Vec::new() };
-        let added = AdminSettings {
-            address: settings.address.filter(|address| !self.addresses.contains(address)),
-            socket: settings.socket.clone().filter(|socket| !self.sockets.contains(socket)),
-            ..settings.clone()
-        };
-        let mut changes = Vec::new();
-        let mut failures = Vec::new();
-        if added.address.is_some() || added.socket.is_some() {
-            match self.open(&added, Vec::new(), state, log) {
-                Ok(()) => changes.push(
-                    "the admin interface listens where [admin] says, and where it did until the process ends"
-                        .to_owned(),
-                ),
-                Err(error) => failures.push(error),
+    ) -> PlaceChanges {
+        let mut made = self.follow_addresses(settings, state, log);
+        if let Some(settings) = settings {
+            let socket = settings.socket.clone().filter(|path| self.sockets.iter().all(|(open, _)| open != path));
+            if socket.is_some() {
+                let added = AdminSettings { address: None, socket, ..settings.clone() };
+                match self.open(&added, Vec::new(), state, log) {
+                    Ok(()) => made.changes.push(
+                        "the admin interface listens where [admin] says, and where it did until the process ends"
+                            .to_owned(),
+                    ),
+                    Err(error) => made.failures.push(error),
+                }
             }
         }
-        let (further, not_open) = self.follow_further(settings, state, log);
-        changes.extend(further);
-        failures.extend(not_open);
-        for error in failures {
-            let message = format!("{error}; the admin interface goes on where it listens");
-            log.say_at(LogLevel::Warn, LogEvent::AdminListening, &message);
-            changes.push(message);
+        made.is_news = made.failures != self.logged;
+        if made.is_news {
+            for failure in &made.failures {
+                log.say_at(LogLevel::Warn, LogEvent::AdminListening, failure);
+            }
+            self.logged.clone_from(&made.failures);
         }
-        changes
+        made
     }
+
+    /// As [`follow`](Self::follow), for addresses alone.
+    pub(super) fn follow_addresses(
+        &mut self,
+        settings: Option<&AdminSettings>,
+        state: &Arc<ServerState>,
+        log: &Log,
+    ) -> PlaceChanges {
+        let mut made = PlaceChanges::default();
+        let hosts = settings.map(|settings| settings.hosts.clone()).unwrap_or_default();
+        let has_other_hosts = std::mem::replace(&mut self.hosts, hosts) != self.hosts;
+        let mut before = std::mem::take(&mut self.addresses);
+        let mut new = Vec::new();
+        for (config, role) in settings.map(wanted).unwrap_or_default() {
+            // The address alone tells them apart, so that what one is for changes without its port being closed.
+            let is_it = |place: &AddressPlace| {
+                place.config.address == config.address && (place.role == role || config.address.port() != 0)
+            };
+            let Some(at) = before.iter().position(is_it) else {
+                new.push((config, role));
+                continue;
+            };
+            let place = before.remove(at);
+            let is_same = place.config == config && !has_other_hosts;
+            self.keep(AddressPlace { role, ..place }, config.access, is_same, state, log, &mut made);
+        }
+        for (config, role) in new {
+            self.replace(config, role, &mut before, state, log, &mut made);
+        }
+        let is_open = made.failures.is_empty();
+        for place in before {
+            if place.role == PlaceRole::Further && is_open {
+                made.changes.push(place.close());
+                continue;
+            }
+            let access = place.config.access;
+            if place.role == PlaceRole::Further {
+                let address = place.config.address;
+                made.failures.push(format!("the admin interface goes on on {address} until the others can be opened"));
+            }
+            self.keep(place, access, !has_other_hosts, state, log, &mut made);
+        }
+        if has_other_hosts && !self.addresses.is_empty() {
+            made.changes.push("the admin interface takes other names in Host".to_owned());
+        }
+        made
+    }
+
+    /// Keeps a socket, for clients that may do so much.
+    fn keep(
+        &mut self,
+        place: AddressPlace,
+        access: AdminAccess,
+        is_same: bool,
+        state: &Arc<ServerState>,
+        log: &Log,
+        made: &mut PlaceChanges,
+    ) {
+        if is_same {
+            return self.addresses.push(place);
+        }
+        let AddressPlace { config, role, socket, _accepting: accepting } = place;
+        // First: nothing that it accepted goes on with the access it had.
+        drop(accepting);
+        let wanted = AdminListenerConfig { access, ..config };
+        match AddressPlace::new(wanted, role, socket, &self.hosts, state) {
+            Ok((place, listening)) => {
+                if config.access != access {
+                    log.say(LogEvent::AdminListening, &listening);
+                    made.changes.push(format!("the admin interface listens on {listening}"));
+                }
+                self.addresses.push(place);
+            }
+            // Only a process without descriptors gets here.
+            Err(error) => made.failures.push(error),
+        }
+    }
+
+    /// Opens an address. Where a place that the config has no more is in its way, that is closed first, and opened again where
+    /// the new one cannot be.
+    fn replace(
+        &mut self,
+        config: AdminListenerConfig,
+        role: PlaceRole,
+        before: &mut Vec<AddressPlace>,
+        state: &Arc<ServerState>,
+        log: &Log,
+        made: &mut PlaceChanges,
+    ) {
+        let is_in_the_way = |place: &mut AddressPlace| overlap(place.config.address, config.address);
+        let closed: Vec<_> =
+            before.extract_if(.., is_in_the_way).map(|place| (place.config, place.role, place.close())).collect();
+        match self.add(config, role, state) {
+            Ok(listening) => {
+                log.say(LogEvent::AdminListening, &listening);
+                made.changes.push(format!("the admin interface listens on {listening}"));
+                made.changes.extend(closed.into_iter().map(|(_, _, message)| message));
+            }
+            Err(error) => {
+                made.failures.push(error);
+                for (before, role, _) in closed {
+                    let access = if config.access == AdminAccess::Read { config.access } else { before.access };
+                    made.failures.push(match self.add(AdminListenerConfig { access, ..before }, role, state) {
+                        Ok(listening) => format!("the admin interface goes on on {listening}"),
+                        Err(error) => error,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Opens an address; where that is, for people.
+    fn add(
+        &mut self,
+        config: AdminListenerConfig,
+        role: PlaceRole,
+        state: &Arc<ServerState>,
+    ) -> Result<String, String> {
+        let socket = AddressSocket::open(config.address, None)?;
+        let (place, listening) = AddressPlace::new(config, role, socket, &self.hosts, state)?;
+        self.addresses.push(place);
+        Ok(listening)
+    }
+}
+
+impl AddressPlace {
+    /// Accepts connections on a socket; where that is, for people.
+    fn new(
+        config: AdminListenerConfig,
+        role: PlaceRole,
+        socket: AddressSocket,
+        hosts: &[String],
+        state: &Arc<ServerState>,
+    ) -> Result<(Self, String), String> {
+        let listener = socket.listen(hosts, config.access)?;
+        let listening = listener.address().to_owned();
+        Ok((Self { config, role, socket, _accepting: Accepting::begin(listener, state) }, listening))
+    }
+
+    /// Listens no more; what to say of it.
+    fn close(self) -> String {
+        self.socket.close();
+        format!("the admin interface does not listen on {} any more", self.config.address)
+    }
+}
+
+impl Accepting {
+    fn begin(listener: OpenListener, state: &Arc<ServerState>) -> Self {
+        let slots = listener.slots();
+        let mut task = JoinSet::new();
+        task.spawn(admin::serve(listener, Arc::clone(state)));
+        Self { slots, _task: task }
+    }
+}
+
+impl Drop for Accepting {
+    fn drop(&mut self) {
+        self.slots.close();
+    }
+}
+
+/// The addresses that settings have.
+fn wanted(settings: &AdminSettings) -> Vec<(AdminListenerConfig, PlaceRole)> {
+    let commands = settings.address.map(|address| AdminListenerConfig { address, access: AdminAccess::Full });
+    let further = settings.listeners.iter().map(|config| (*config, PlaceRole::Further));
+    commands.map(|config| (config, PlaceRole::Commands)).into_iter().chain(further).collect()
+}
+
+/// Whether only one of them can be bound, because one is every address.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port() && one.port() != 0 && is_any
 }

@@ -9,9 +9,8 @@ use crate::config::{self, Config};
 /// Client and upstream, or client and file.
 const A_CONNECTION: u64 = 2;
 
-/// For robots.txt and registry being read again and for name lookups; and for the connections of the admin interface, which
-/// are to be had whatever clients do.
-const SPARE: u64 = 32 + admin::CONNECTIONS as u64;
+/// For robots.txt and registry being read again and for name lookups.
+const SPARE: u64 = 32;
 
 /// Idle connections to upstreams are counted up to this share of what is left: seldom are all of them open at once.
 const IDLE_SHARE: u64 = 8;
@@ -76,18 +75,27 @@ impl Descriptors {
         let is_proxied = |site: &&config::SiteConfig| matches!(site.backend, Some(config::Backend::Upstreams(..)));
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
-        self.connections(config.connections, config.edge.connections, idle)
+        // Those of the admin interface are to be had whatever clients do.
+        let further = config.admin.as_ref().map_or(0, |admin| admin.listeners.len());
+        let admin = admin::most_connections(1 + further) as u64;
+        self.connections(config.connections, config.edge.connections, idle, admin)
     }
 
     /// The connections configured, or `usual` ones, as far as there are descriptors for them; `idle` ones to
-    /// upstreams may be open besides.
-    fn connections(self, configured: Option<usize>, usual: usize, idle: usize) -> Result<ConnectionBound, String> {
+    /// upstreams and `admin` ones of the admin interface may be open besides.
+    fn connections(
+        self,
+        configured: Option<usize>,
+        usual: usize,
+        idle: usize,
+        admin: u64,
+    ) -> Result<ConnectionBound, String> {
         let wanted = configured.unwrap_or(usual);
         let Some(limit) = self.limit else {
             let reason = format!("at most {wanted} connections");
             return Ok(ConnectionBound { connections: wanted, reason, shortage: Shortage::No });
         };
-        let left = limit.saturating_sub(self.used).saturating_sub(SPARE);
+        let left = limit.saturating_sub(self.used).saturating_sub(SPARE.saturating_add(admin));
         let idle = (idle as u64).min(left / IDLE_SHARE);
         let fit = (left - idle) / A_CONNECTION;
         let open_files = format!("the limit of open files is {limit}, of which {} are in use", self.used);
@@ -113,7 +121,8 @@ mod tests {
     use super::*;
 
     fn bound(limit: u64, configured: Option<usize>, idle: usize) -> Result<(usize, Shortage), String> {
-        let bound = Descriptors { limit: Some(limit), used: 36 }.connections(configured, 16_384, idle)?;
+        let admin = admin::most_connections(1) as u64;
+        let bound = Descriptors { limit: Some(limit), used: 36 }.connections(configured, 16_384, idle, admin)?;
         assert!(bound.reason.starts_with(&format!("at most {} connections", bound.connections)));
         Ok((bound.connections, bound.shortage))
     }
@@ -128,6 +137,20 @@ mod tests {
         assert_eq!(bound(1124, Some(500), 0), Ok((500, Shortage::No)));
         assert_eq!(bound(1124, Some(501), 0), Ok((500, Shortage::Yes)));
         assert_eq!(bound(u64::MAX, Some(1_000_000), 0), Ok((1_000_000, Shortage::No)));
+    }
+
+    #[test]
+    fn every_further_listener_of_the_admin_interface_has_descriptors() {
+        let bound = |text: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("robotsd.toml");
+            std::fs::write(&path, text).unwrap();
+            let config = Config::load(&path).unwrap();
+            Descriptors { limit: Some(1124), used: 36 }.bound(&config).unwrap().connections
+        };
+        let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
+        let further = "[[admin.listener]]\naddress = \"127.0.0.1:9146\"\n";
+        assert_eq!(bound(config) - bound(&format!("{config}{further}")), 12);
     }
 
     #[test]

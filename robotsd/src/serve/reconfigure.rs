@@ -27,7 +27,7 @@ use crate::edge::{Edge, EdgeLimits};
 use crate::log::{Log, LogEvent};
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// How long until a source that could not be used is tried again.
+/// How long until what could not be used or opened is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The config that is served, and everything needed to serve another.
@@ -53,7 +53,7 @@ pub(super) struct ActiveConfig {
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// When sources that could not be used are tried again.
+    /// When sources that could not be used, and places that could not be opened, are tried again.
     again: Option<Instant>,
     /// The sources that were last logged as unusable.
     logged: Vec<UnusableSource>,
@@ -64,7 +64,7 @@ pub(super) enum ChangeStep {
     Swap(Result<Box<PreparedConfig>, RejectedConfig>),
     /// The preparation hangs, and a newer request waits.
     Abandon,
-    /// Sources that could not be used are tried again.
+    /// What could not be used or opened is tried again.
     TryAgain,
 }
 
@@ -185,7 +185,8 @@ impl ActiveConfig {
             Err(error) => changes.push(error),
         }
         changes.extend(self.limit(&config));
-        changes.extend(self.admin.follow(config.admin.as_ref(), &self.state, &self.log));
+        let admin = self.admin.follow(config.admin.as_ref(), &self.state, &self.log);
+        changes.extend(admin.changes);
         changes.extend(deferred(&settings));
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
@@ -199,11 +200,12 @@ impl ActiveConfig {
             log_warnings(&self.config, &self.log);
         }
 
-        self.change.again = (!unusable.is_empty()).then(|| Instant::now() + AGAIN);
-        let is_news = self.change.logged != unusable;
+        self.change.again = (!unusable.is_empty() || !admin.failures.is_empty()).then(|| Instant::now() + AGAIN);
+        let is_news = self.change.logged != unusable || admin.is_news;
         let path = self.path.display();
         let outcome = if changes.is_empty() && !is_news { "unchanged" } else { "published" };
         changes.extend(unusable.iter().map(ToString::to_string));
+        changes.extend(admin.failures);
         self.change.logged = unusable;
         let message = if changes.is_empty() { "nothing is different".to_owned() } else { changes.join("; ") };
         self.state.config().accept(outcome == "published", next_start);

@@ -70,8 +70,8 @@ pub(super) async fn serve(
             }
             Err(error) => return Err(error),
         }
-        let (_, failures) = admin.follow_further(settings, &state, log);
-        if let Some(error) = failures.into_iter().next() {
+        let followed = admin.follow_addresses(Some(settings), &state, log);
+        if let Some(error) = followed.failures.into_iter().next() {
             return Err(error);
         }
     }

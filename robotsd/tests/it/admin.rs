@@ -422,3 +422,107 @@ fn further_listeners_come_and_go_with_the_config() {
     assert!(TcpStream::connect(other).is_err(), "still listening");
     assert_eq!(local(running.admin(), "GET /status").status, 200);
 }
+
+/// An address that was free a moment ago.
+fn free() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// A running process whose `[admin]` is replaced.
+struct Reconfigured {
+    folder: tempfile::TempDir,
+    running: Running,
+}
+
+impl Reconfigured {
+    fn start(admin: &str) -> Self {
+        let folder = folder(&[("robotsd.toml", &Self::config(admin)), ("robots.txt", ROBOTS)]);
+        let running = Running::start(folder.path());
+        Self { folder, running }
+    }
+
+    fn config(admin: &str) -> String {
+        CONFIG.replace("[admin]\naddress = \"127.0.0.1:0\"\n", admin)
+    }
+
+    /// Waits until the config with this `[admin]` is in force, and something is said of it.
+    fn follow(&self, admin: &str, want: &str) {
+        replace_file(&self.folder.path().join("robotsd.toml"), Self::config(admin));
+        self.running.wait_for_event("config", |line| line["message"].as_str().is_some_and(|said| said.contains(want)));
+    }
+}
+
+#[test]
+fn an_address_that_gets_another_use_has_the_access_of_that() {
+    let address = free();
+    let commands = format!("[admin]\nsocket = \"admin.sock\"\naddress = \"{address}\"\n");
+    let reading =
+        format!("[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\naddress = \"{address}\"\naccess = \"read\"\n");
+    let server = Reconfigured::start(&commands);
+    let enforce = || local(address, "POST /enforce?to=on").status;
+    assert_eq!(enforce(), 200);
+    // Accepted with full access, and not asked for anything yet.
+    let mut idle = TcpStream::connect(address).unwrap();
+    idle.set_read_timeout(Some(PATIENCE)).unwrap();
+    server.follow(&reading, &format!("the admin interface listens on http://{address} (for reading)"));
+    assert_eq!((enforce(), local(address, "GET /status").status), (403, 200));
+    let request = format!("POST /enforce?to=off HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\n\r\n");
+    let mut answer = Vec::new();
+    let _ = idle.write_all(request.as_bytes()).and_then(|()| idle.read_to_end(&mut answer));
+    assert_eq!(answer, b"", "a connection kept the access it was accepted with");
+    assert_eq!(server.running.get("/private/x", GPTBOT).status, 403, "enforcement is on");
+
+    replace_file(&server.folder.path().join("robotsd.toml"), Reconfigured::config(&commands));
+    let message = format!("the admin interface listens on http://{address}");
+    server.running.wait_for_event("config", |line| {
+        line["message"].as_str().is_some_and(|said| said.contains(&message) && !said.contains("(for reading)"))
+    });
+    assert_eq!((enforce(), local(address, "GET /status").status), (200, 200));
+    // Every address with that port, to be read only.
+    let any = SocketAddr::from(([0, 0, 0, 0], address.port()));
+    server.follow(&reading.replace(&address.to_string(), &any.to_string()), &format!("listens on http://{any} (for"));
+    assert_eq!((enforce(), local(address, "GET /status").status), (403, 200));
+}
+
+#[test]
+fn no_further_listener_is_open_where_the_interface_is_off() {
+    let address = free();
+    let server = Reconfigured::start(&format!("[[admin.listener]]\naddress = \"{address}\"\n"));
+    assert_eq!(local(address, "GET /status").status, 200);
+    server.follow("[admin]\nmode = \"off\"\n", &format!("does not listen on {address} any more"));
+    assert!(TcpStream::connect(address).is_err(), "still listening");
+}
+
+#[test]
+fn a_listener_stays_until_the_one_in_its_place_can_be_opened() {
+    let (address, taken) = (free(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let other = taken.local_addr().unwrap();
+    let further = |address: SocketAddr| {
+        format!("[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\naddress = \"{address}\"\n")
+    };
+    let server = Reconfigured::start(&further(address));
+    server.follow(&further(other), &format!("the admin interface goes on on {address} until"));
+    assert_eq!(local(address, "GET /status").status, 200);
+    // It is tried again without another config.
+    drop(taken);
+    server.running.wait_for_event("config", |line| {
+        line["message"].as_str().is_some_and(|said| said.contains(&format!("does not listen on {address} any more")))
+    });
+    assert_eq!(local(other, "GET /status").status, 200);
+    assert!(TcpStream::connect(address).is_err(), "still listening");
+}
+
+#[test]
+fn every_listener_takes_other_names_at_once() {
+    let (address, further) = (free(), free());
+    let admin = |hosts: &str| {
+        format!("[admin]\naddress = \"{address}\"\nhosts = [{hosts}]\n[[admin.listener]]\naddress = \"{further}\"\n")
+    };
+    let server = Reconfigured::start(&admin("\"before.test\""));
+    let asked_as =
+        |name: &str| [address, further].map(|at| ask(at, "GET /status", &format!("Host: {name}\r\n")).status);
+    assert_eq!((asked_as("before.test"), asked_as("after.test")), ([200; 2], [403; 2]));
+    server.follow(&admin("\"after.test\""), "the admin interface takes other names in Host");
+    assert_eq!((asked_as("before.test"), asked_as("after.test")), ([403; 2], [200; 2]));
+    assert!(!server.running.has_event("config-changed", |line| line["applies"] == "next-start"));
+}
