@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::human_evidence::HumanSigns;
-use super::rate::{Pace, RateMode};
+use super::rate::Pace;
+#[cfg(feature = "layer")]
+use super::rate::RateMode;
 use crate::rules::Verdict;
 
 /// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
