@@ -213,8 +213,8 @@ mod tests {
         let refused = [
             ("", "named by a URL"),
             ("10.0.0.5:6379", "named by a URL"),
-            ("http://10.0.0.5:6379", "not \"http\""),
-            ("redis+unix:///run/redis.sock", "not \"redis+unix\""),
+            ("http://10.0.0.5:6379", "begins with \"redis://\""),
+            ("redis+unix:///run/redis.sock", "begins with \"redis://\""),
             ("redis://", "names no host"),
             ("redis://:6379", "names no host"),
             ("redis://u:hunter2@/0", "names no host"),
