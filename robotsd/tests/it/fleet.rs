@@ -21,8 +21,19 @@ const REPLICAS: [&str; 3] = ["a", "b", "c"];
 const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 
 /// The columns that board, files and log have in common.
-const COLUMNS: [&str; 10] =
-    ["site", "crawler", "identity", "reads", "allowed", "disallowed", "refused", "tagged", "observed", "passed"];
+const COLUMNS: [&str; 11] = [
+    "site",
+    "crawler",
+    "identity",
+    "reads",
+    "allowed",
+    "disallowed",
+    "refused",
+    "tagged",
+    "observed",
+    "passed",
+    "limited",
+];
 
 /// Reads a query from its input, and writes the rows of the answer as JSON.
 const DUCKDB: &str = "import duckdb, json, sys; print(json.dumps(duckdb.sql(sys.stdin.read()).fetchall()))";
