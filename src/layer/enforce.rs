@@ -157,10 +157,11 @@ impl Enforcer {
             decision = match elsewhere {
                 Some(Duration::ZERO) => decision,
                 Some(wait) => decision.too_soon(wait),
-                None if self.counting == Counting::Look => {
-                    pace::looked_at(decision, snapshot, &request, agents, identity, address)
-                }
-                None => pace::kept(decision, snapshot, &request, agents, identity, address),
+                None => match pace::taken(&decision, snapshot, &request, agents, identity, address) {
+                    Some(taken) if self.counting == Counting::Look => pace::looked_at(decision, snapshot, &taken),
+                    Some(taken) => pace::kept(decision, snapshot, &taken),
+                    None => decision,
+                },
             };
         }
         let mut outcome = Outcome::Pass;

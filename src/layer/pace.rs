@@ -18,17 +18,13 @@ use crate::rate::{Quota, RateKey, RateSender};
 /// Fetch Metadata Request Headers, section 2.1.
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The decision about a request that may come too soon. One that has no pace costs nothing here.
+/// The decision about a request that takes from a bucket: it may come too soon.
 pub(super) fn kept<'r>(
     decision: Decision<'r>,
     snapshot: &Snapshot,
-    request: &Original<'_>,
-    agents: &[Agent],
-    identity: Option<Identity>,
-    address: impl FnOnce() -> Option<IpAddr>,
+    (key, quota): &(RateKey<'_>, Quota),
 ) -> Decision<'r> {
-    let Some((key, quota)) = taken(&decision, snapshot, request, agents, identity, address) else { return decision };
-    match snapshot.take(&key, quota) {
+    match snapshot.take(key, *quota) {
         Ok(()) => decision,
         Err(too_soon) => decision.too_soon(too_soon.wait()),
     }
@@ -39,17 +35,13 @@ pub(super) fn kept<'r>(
 pub(super) fn looked_at<'r>(
     decision: Decision<'r>,
     snapshot: &Snapshot,
-    request: &Original<'_>,
-    agents: &[Agent],
-    identity: Option<Identity>,
-    address: impl FnOnce() -> Option<IpAddr>,
+    (key, quota): &(RateKey<'_>, Quota),
 ) -> Decision<'r> {
-    let Some((key, quota)) = taken(&decision, snapshot, request, agents, identity, address) else { return decision };
-    let wait = snapshot.look(&key, quota).map_or_else(|too_soon| too_soon.wait(), |()| Duration::from_nanos(1));
+    let wait = snapshot.look(key, *quota).map_or_else(|too_soon| too_soon.wait(), |()| Duration::from_nanos(1));
     decision.too_soon(wait)
 }
 
-/// The bucket that a request takes from; none where it is not limited.
+/// The bucket that a request takes from; none where it is not limited. A request that has no pace costs nothing here.
 pub(super) fn taken<'a>(
     decision: &Decision<'_>,
     snapshot: &Snapshot,

@@ -103,7 +103,7 @@ impl RateRules {
             let is_one_by_one = over.is_for_agent() && !selection.is_star();
             let mode = if is_one_by_one { over.mode() } else { spared(over.mode()) };
             if is_believed {
-                return mode.max(claimed);
+                return mode;
             }
             claimed = claimed.max(mode);
         }
