@@ -21,7 +21,7 @@ const WAYS: usize = 8;
 pub struct NetworkBuckets {
     /// Made with the first entry of each: most processes have none.
     shards: [OnceLock<Mutex<Box<[EntrySet]>>>; SHARDS],
-    hasher: foldhash::fast::RandomState,
+    hasher: foldhash::quality::RandomState,
 }
 
 #[derive(Clone, Copy, Default)]
