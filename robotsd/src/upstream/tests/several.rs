@@ -49,6 +49,8 @@ impl Mortal {
         let (name, answered) = (self.name, Arc::clone(&self.answered));
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
+            // Dropped before the connections: who misses one of them is refused, and not accepted and then reset.
+            let listener = listener;
             while let Ok((socket, _)) = listener.accept().await {
                 let answered = Arc::clone(&answered);
                 connections.spawn(async move {
