@@ -71,6 +71,7 @@ pub(super) fn taken<'a>(
 pub struct PacedRequest {
     origin: String,
     key: String,
+    has_network: bool,
     interval: Duration,
     burst: NonZeroU32,
 }
@@ -78,6 +79,7 @@ pub struct PacedRequest {
 impl PacedRequest {
     pub(super) fn new(origin: &str, key: &RateKey<'_>, quota: Quota) -> Self {
         let token = key.token().map_or("*".into(), ToString::to_string);
+        let has_network = matches!(key.sender(), RateSender::Claimed(Some(_)));
         let key = match key.sender() {
             RateSender::Verified => format!("{token} verified"),
             RateSender::Refuted => format!("{token} refuted"),
@@ -89,7 +91,7 @@ impl PacedRequest {
                 }
             },
         };
-        Self { origin: origin.to_owned(), key, interval: quota.interval(), burst: quota.burst() }
+        Self { origin: origin.to_owned(), key, has_network, interval: quota.interval(), burst: quota.burst() }
     }
 
     /// Where the robots.txt comes from whose delay this is: a path, `inline`, or a URL. Where a layer has several, each has its own
@@ -105,6 +107,12 @@ impl PacedRequest {
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
+    }
+
+    /// Whether the bucket is that of one network: clients with many addresses have many of them.
+    #[must_use]
+    pub const fn has_network(&self) -> bool {
+        self.has_network
     }
 
     /// One request passes in this time.

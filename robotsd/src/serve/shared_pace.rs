@@ -16,7 +16,7 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use tower_robots::layer::{Original, PacedRequest, RobotsLayer};
 
-use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
+use crate::shared_rate::{BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict};
 use crate::sites::{ServedSite, SiteName};
 
 /// How long a request has to wait, as the store says; zero where it passes.
@@ -70,7 +70,8 @@ impl PaceQuestion {
         let paced: PacedRequest = self.layer.paced(&Original::of(request))?;
         // The folder may be another one at each process; the file is named for its host at all of them.
         let file = Path::new(paced.origin()).file_name().filter(|_| self.has_directory).unwrap_or_default();
-        let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), paced.key().as_bytes()]);
+        let owner = if paced.has_network() { BucketOwner::Network } else { BucketOwner::Crawler };
+        let key = SharedKey::new(owner, &[self.site.as_bytes(), file.as_encoded_bytes(), paced.key().as_bytes()]);
         let bucket = SharedBucket::new(paced.interval(), paced.burst().get());
         let store = self.store.clone();
         Some(Box::pin(async move { store.spend(key, bucket).await }))

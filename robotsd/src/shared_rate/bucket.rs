@@ -48,12 +48,24 @@ pub(super) fn duration(micros: i64) -> Duration {
 
 /// The key of a bucket: a hash, so that names of sites and addresses are not spelled out in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SharedKey([u8; 16]);
+pub struct SharedKey {
+    hash: [u8; 16],
+    owner: BucketOwner,
+}
+
+/// Whose bucket it is. A process forgets those of networks without regard to those of crawlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BucketOwner {
+    /// A crawler's own: there are as many as a robots.txt makes.
+    Crawler,
+    /// That of one network: there are as many as clients have addresses.
+    Network,
+}
 
 impl SharedKey {
     /// The key for what tells buckets apart: the site, the crawler, and the network of its address where there is one.
     #[must_use]
-    pub fn new(parts: &[&[u8]]) -> Self {
+    pub fn new(owner: BucketOwner, parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
             // With lengths, so that no two lists of parts are one text.
@@ -61,21 +73,25 @@ impl SharedKey {
             hash.update(part);
         }
         let digest = hash.finalize();
-        let mut key = [0; 16];
-        key.iter_mut().zip(digest).for_each(|(octet, hashed)| *octet = hashed);
-        Self(key)
+        let mut hash = [0; 16];
+        hash.iter_mut().zip(digest).for_each(|(octet, hashed)| *octet = hashed);
+        Self { hash, owner }
+    }
+
+    pub(super) const fn owner(self) -> BucketOwner {
+        self.owner
     }
 
     /// One of so many shards.
     pub(super) fn shard(self, of: usize) -> usize {
-        usize::from(self.0[0]) % of
+        usize::from(self.hash[0]) % of
     }
 
     /// The key as the store has it.
     pub(super) fn name(self, prefix: &str) -> String {
         let mut name = String::with_capacity(prefix.len() + 32);
         name.push_str(prefix);
-        for octet in self.0 {
+        for octet in self.hash {
             // Writing to a string never fails.
             let _ = write!(name, "{octet:02x}");
         }
@@ -89,7 +105,7 @@ mod tests {
 
     #[test]
     fn keys_differ_where_parts_do() {
-        let key = |parts: &[&[u8]]| SharedKey::new(parts);
+        let key = |parts: &[&[u8]]| SharedKey::new(BucketOwner::Crawler, parts);
         assert_eq!(key(&[b"shop", b"gptbot"]), key(&[b"shop", b"gptbot"]));
         assert_ne!(key(&[b"shop", b"gptbot"]), key(&[b"shopg", b"ptbot"]));
         assert_ne!(key(&[b"shop", b"gptbot"]), key(&[b"shop", b"gptbot", b""]));

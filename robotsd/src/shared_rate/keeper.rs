@@ -13,7 +13,7 @@ use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::breaker::PROBE;
-use super::bucket::{SharedBucket, SharedKey};
+use super::bucket::{BucketOwner, SharedBucket, SharedKey};
 use super::connection::{StoreConnection, StoreTrouble};
 use super::counts::count;
 use super::script::{SCRIPT, StoreAnswer, StoreQuestion};
@@ -163,7 +163,10 @@ impl StoreKeeper {
         let question = StoreQuestion::one(bucket, bucket.limit(), 0);
         let probed = async {
             let mut connection = StoreConnection::open(&self.shared.settings).await?;
-            match connection.ask(&self.script, &self.shared.settings, SharedKey::new(&[b"probe"]), question).await {
+            match connection
+                .ask(&self.script, &self.shared.settings, SharedKey::new(BucketOwner::Crawler, &[b"probe"]), question)
+                .await
+            {
                 Ok(_) => Ok(connection),
                 Err(StoreTrouble::Late) => {
                     Err(format!("no answer within {} ms", self.shared.settings.deadline.as_millis()))

@@ -100,8 +100,12 @@ impl BucketLedger {
 
     /// What the store has not been told of for long.
     pub(super) fn overdue(&mut self, now: i64, batch: u32) -> Option<StoreQuestion> {
-        let is_overdue = self.unreported.count > 0 && now - self.unreported.first >= WINDOW;
-        is_overdue.then(|| self.report(now, i64::from(batch)))
+        if now - self.unreported.first >= WINDOW { self.unreported(now, batch) } else { None }
+    }
+
+    /// What the store has not been told of.
+    pub(super) fn unreported(&mut self, now: i64, batch: u32) -> Option<StoreQuestion> {
+        (self.unreported.count > 0).then(|| self.report(now, i64::from(batch)))
     }
 
     /// The store answered what it was asked at that time.

@@ -20,7 +20,7 @@ mod settings;
 mod state;
 mod store;
 
-pub use self::bucket::{SharedBucket, SharedKey};
+pub use self::bucket::{BucketOwner, SharedBucket, SharedKey};
 pub use self::counts::StoreReport;
 pub use self::keeper::StoreChange;
 pub use self::settings::{StoreNodes, StoreSettings, StoreUrl};

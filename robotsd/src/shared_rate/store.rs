@@ -14,6 +14,7 @@ use super::bucket::{SharedBucket, SharedKey, duration};
 use super::counts::{StoreReport, count};
 use super::keeper::{self, PendingQuestion, StoreChange};
 use super::ledger::LedgerStep;
+use super::script::StoreQuestion;
 use super::settings::StoreSettings;
 use super::state::StoreState;
 
@@ -63,7 +64,11 @@ impl SharedRate {
             return SharedVerdict::Unknown;
         }
         let asked = shared.now();
-        let question = match shared.ledgers.request(key, asked, bucket, shared.settings.batch) {
+        let (step, evicted) = shared.ledgers.request(key, asked, bucket, shared.settings.batch);
+        if let Some((key, question)) = evicted {
+            self.report_batch(key, question);
+        }
+        let question = match step {
             LedgerStep::Deny { wait } => {
                 count(&counts.known_denied);
                 return SharedVerdict::Deny { wait: duration(wait) };
@@ -74,8 +79,7 @@ impl SharedRate {
             }
             LedgerStep::Report(question) => {
                 count(&counts.known_allowed);
-                // Where the queue is full, the others do not learn of the batch.
-                let _ = self.questions.try_send(PendingQuestion { key, question, answer: None });
+                self.report_batch(key, question);
                 return SharedVerdict::Allow;
             }
             LedgerStep::Ask(question) => question,
@@ -104,6 +108,11 @@ impl SharedRate {
                 SharedVerdict::Unknown
             }
         }
+    }
+
+    /// Where the queue is full, the others do not learn of the batch.
+    fn report_batch(&self, key: SharedKey, question: StoreQuestion) {
+        let _ = self.questions.try_send(PendingQuestion { key, question, answer: None });
     }
 
     /// The state of the store.

@@ -330,6 +330,15 @@ async fn exempt_requests_take_nothing() {
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
 }
 
+#[test]
+fn a_bucket_of_a_network_is_told_from_that_of_a_crawler() {
+    let (layer, ..) = limited(Policy::builder().rate(RateMode::Refuse));
+    let of_network = layer.paced(&Original::of(&from(GPTBOT, [192, 0, 2, 1])));
+    assert!(of_network.unwrap().has_network());
+    let of_crawler = layer.paced(&Original::of(&known(GPTBOT, [192, 0, 2, 1], VERIFIED)));
+    assert!(!of_crawler.unwrap().has_network());
+}
+
 #[tokio::test]
 async fn a_second_question_about_a_refused_request_takes_nothing() {
     let (layer, live, clock) = limited(Policy::builder().rate(RateMode::Refuse));

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use robotsd::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUrl};
+use robotsd::shared_rate::{
+    BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUrl,
+};
 
 use super::daemon::free_ports;
 use super::process::{PATIENCE, wait_for};
@@ -29,7 +31,7 @@ fn used(rate: &SharedRate) {
 }
 
 fn key(name: &str) -> SharedKey {
-    SharedKey::new(&[b"shop", name.as_bytes()])
+    SharedKey::new(BucketOwner::Crawler, &[b"shop", name.as_bytes()])
 }
 
 fn slow() -> SharedBucket {
