@@ -97,10 +97,11 @@ impl StoreServer {
         Some(line.trim_end().to_owned()).filter(|line| !line.is_empty())
     }
 
-    /// The keys of buckets, one after another.
+    /// The keys of buckets, without that of the probe, which lives for a millisecond.
     pub(super) fn keys(&self) -> Vec<String> {
-        let script = "EVAL \"return table.concat(redis.call('KEYS', 'robotsd:rate:*'), ' ')\" 0";
-        self.send(script).split(' ').map(str::to_owned).collect()
+        let script = "local keys = {} for _, key in ipairs(redis.call('KEYS', 'robotsd:rate:*')) do \
+                      if redis.call('PTTL', key) > 100 then table.insert(keys, key) end end return table.concat(keys, ' ')";
+        self.send(&format!("EVAL \"{script}\" 0")).split(' ').map(str::to_owned).collect()
     }
 
     pub(super) fn signal(&self, name: &str) {
