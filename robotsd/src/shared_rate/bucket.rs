@@ -34,6 +34,14 @@ impl SharedBucket {
     pub(super) const fn limit(self) -> i64 {
         self.interval * self.burst
     }
+
+    /// Microseconds until a request may pass, the TAT so far ahead with it; none where it may pass now. Never longer than an interval,
+    /// which is the longest that a bucket in this process makes anyone wait: more is of requests that were reported too late, of a
+    /// clock that jumped, or of a value that something else wrote.
+    pub(super) fn wait(self, ahead: i64) -> Option<i64> {
+        let wait = ahead.saturating_sub(self.limit());
+        (wait > 0).then_some(wait.min(self.interval))
+    }
 }
 
 /// Microseconds of a duration.
@@ -111,6 +119,14 @@ mod tests {
         assert_ne!(key(&[b"shop", b"gptbot"]), key(&[b"shop", b"gptbot", b""]));
         let name = key(&[b"shop", b"gptbot", b"192.0.2.7"]).name("robotsd:rate:");
         assert!(name.starts_with("robotsd:rate:") && name.len() == 13 + 32 && !name.contains("192"), "{name}");
+    }
+
+    #[test]
+    fn nobody_waits_for_longer_than_an_interval() {
+        let bucket = SharedBucket::new(Duration::from_secs(10), 5);
+        let waits = [i64::MIN, 0, 50_000_000, 50_000_001, 60_000_000, 60_000_001, i64::MAX];
+        let expected = [None, None, None, Some(1), Some(10_000_000), Some(10_000_000), Some(10_000_000)];
+        assert_eq!(waits.map(|ahead| bucket.wait(ahead)), expected);
     }
 
     #[test]

@@ -83,15 +83,17 @@ impl BucketLedger {
             // Another delay: what was known is about another bucket.
             *self = Self::new(now, bucket);
         }
-        let ahead = self.spent().max(now) + bucket.interval() - now;
-        if ahead > bucket.limit() {
-            return LedgerStep::Deny { wait: ahead - bucket.limit() };
+        let denied = bucket.wait(self.spent().max(now) + bucket.interval() - now);
+        // An honest denial is over by then; what holds for longer is asked for again, because the store may know better meanwhile.
+        let is_recent = now - self.asked < bucket.interval().max(WINDOW);
+        if let Some(wait) = denied.filter(|_| is_recent) {
+            return LedgerStep::Deny { wait };
         }
         let batch = i64::from(batch);
         let is_busy = self.busy.request(now) >= batch;
         // While a batch is on its way, it is not known what others have spent: another one would be ahead of the store as well.
         let is_reporting = self.reported.is_some_and(|reported| now - reported < ANSWER);
-        if !is_reportable(bucket, batch) || !is_busy || is_reporting {
+        if denied.is_some() || !is_reportable(bucket, batch) || !is_busy || is_reporting {
             return LedgerStep::Ask(StoreQuestion::one(bucket, horizon(bucket, batch), keep(bucket, batch)));
         }
         self.unreported.add(now);
@@ -209,11 +211,12 @@ mod tests {
             if let Some(stored) = self.tat.filter(is_there) {
                 tat = tat.max(stored + question.count * question.bucket.interval());
                 if question.kind == QuestionKind::Ask && tat - now > question.bucket.limit() {
-                    return StoreAnswer { is_allowed: false, ahead: stored - now };
+                    let wait = question.bucket.wait(tat - now);
+                    return StoreAnswer { wait, ahead: stored - now };
                 }
             }
             self.tat = Some(tat);
-            StoreAnswer { is_allowed: true, ahead: tat - now }
+            StoreAnswer { wait: None, ahead: tat - now }
         }
 
         /// A request at a replica; whether it passes.
@@ -228,7 +231,7 @@ mod tests {
                 LedgerStep::Ask(question) => {
                     let answer = self.run(now, question);
                     ledger.answered(now, answer);
-                    answer.is_allowed
+                    answer.wait.is_none()
                 }
             }
         }
@@ -285,12 +288,28 @@ mod tests {
     fn an_answer_that_was_overtaken_changes_nothing() {
         let bucket = bucket(SECOND, 2);
         let mut ledger = BucketLedger::new(0, bucket);
-        ledger.answered(20, StoreAnswer { is_allowed: true, ahead: 2 * SECOND });
-        ledger.answered(10, StoreAnswer { is_allowed: true, ahead: SECOND });
+        ledger.answered(20, StoreAnswer { wait: None, ahead: 2 * SECOND });
+        ledger.answered(10, StoreAnswer { wait: None, ahead: SECOND });
         assert!(matches!(ledger.request(30, bucket, 1), LedgerStep::Deny { .. }));
         // Another delay is another bucket.
         let other = SharedBucket::new(Duration::from_millis(500), 2);
         assert!(matches!(ledger.request(30, other, 1), LedgerStep::Ask(_)));
+    }
+
+    #[test]
+    fn a_value_of_something_else_holds_nobody_up_for_long() {
+        let bucket = bucket(SECOND, 5);
+        let mut ledger = BucketLedger::new(0, bucket);
+        // As far ahead as all replicas together can be.
+        let ahead = horizon(bucket, 10);
+        assert!(ahead > 160 * SECOND);
+        ledger.answered(0, StoreAnswer { wait: Some(SECOND), ahead });
+        for now in [1, SECOND, 9 * SECOND] {
+            assert_eq!(ledger.request(now, bucket, 10), LedgerStep::Deny { wait: SECOND }, "{now}");
+        }
+        assert!(matches!(ledger.request(10 * SECOND, bucket, 10), LedgerStep::Ask(_)));
+        // Busy or not: it is not let through by what is known.
+        (0..30).for_each(|now| assert!(matches!(ledger.request(10 * SECOND + now, bucket, 10), LedgerStep::Ask(_))));
     }
 
     #[test]
@@ -326,7 +345,7 @@ mod tests {
                 now += gap;
                 passed += i64::from(store.request(&mut ledgers[replica], now, bucket, batch));
                 let question = StoreQuestion::one(bucket, bucket.limit(), 0);
-                expected += i64::from(shared.run(now, question).is_allowed);
+                expected += i64::from(shared.run(now, question).wait.is_none());
                 if batch == 1 {
                     prop_assert_eq!(passed, expected);
                 }

@@ -49,25 +49,22 @@ impl StoreQuestion {
 
     /// Reads an answer; none where no bucket gives such an answer.
     pub(super) fn answer(&self, (allowed, ahead): (i64, i64)) -> Option<StoreAnswer> {
+        let denied = self.bucket.wait(ahead.saturating_add(self.bucket.interval()));
         // A denial that names no time to wait, or one that the script would have taken for another clock's.
-        let is_possible = match (self.kind, allowed) {
-            (_, 1) => ahead <= self.horizon.saturating_add(self.count.saturating_mul(self.bucket.interval())),
-            (QuestionKind::Ask, 0) => self.wait(ahead) > 0 && ahead <= self.horizon,
-            _ => false,
+        let wait = match (self.kind, allowed) {
+            (_, 1) if ahead <= self.horizon.saturating_add(self.count.saturating_mul(self.bucket.interval())) => None,
+            (QuestionKind::Ask, 0) if ahead <= self.horizon => Some(denied?),
+            _ => return None,
         };
-        is_possible.then_some(StoreAnswer { is_allowed: allowed == 1, ahead })
-    }
-
-    /// Microseconds until a request may pass, the TAT so far ahead.
-    const fn wait(&self, ahead: i64) -> i64 {
-        ahead.saturating_add(self.bucket.interval()).saturating_sub(self.bucket.limit())
+        Some(StoreAnswer { wait, ahead })
     }
 }
 
 /// What the store says about a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StoreAnswer {
-    pub(super) is_allowed: bool,
+    /// Microseconds that a request has to wait that was denied.
+    pub(super) wait: Option<i64>,
     /// How far the TAT is ahead of now, in microseconds.
     pub(super) ahead: i64,
 }
@@ -93,9 +90,9 @@ mod tests {
     fn an_answer_that_no_bucket_gives_is_none() {
         let bucket = SharedBucket::new(Duration::from_secs(10), 5);
         let question = StoreQuestion::one(bucket, bucket.limit(), 0);
-        let allowed = |answer| question.answer(answer).map(|answer| answer.is_allowed);
-        assert_eq!(allowed((1, 10_000_000)), Some(true));
-        assert_eq!(allowed((0, 45_000_000)), Some(false));
+        let allowed = |answer| question.answer(answer).map(|answer| answer.wait);
+        assert_eq!(allowed((1, 10_000_000)), Some(None));
+        assert_eq!(allowed((0, 45_000_000)), Some(Some(5_000_000)));
         // Nothing to wait for, an hour to wait for, no word of the script.
         for impossible in [(0, 0), (0, 40_000_000), (0, 3_600_000_000), (0, i64::MIN), (2, 0), (-1, 0), (1, i64::MAX)] {
             assert_eq!(allowed(impossible), None, "{impossible:?}");

@@ -14,7 +14,7 @@ use super::bucket::{SharedBucket, SharedKey, duration};
 use super::counts::{StoreReport, count};
 use super::keeper::{self, PendingQuestion, StoreChange};
 use super::ledger::LedgerStep;
-use super::script::StoreQuestion;
+use super::script::{StoreAnswer, StoreQuestion};
 use super::settings::StoreSettings;
 use super::state::StoreState;
 
@@ -28,7 +28,7 @@ pub enum SharedVerdict {
     Allow,
     /// It does not: too many of the same bucket have passed, here or at other replicas.
     Deny {
-        /// When one may pass.
+        /// When one may pass, at the latest in one interval.
         wait: Duration,
     },
     /// The store said nothing: the process's own bucket decides alone.
@@ -94,13 +94,12 @@ impl SharedRate {
             }
         };
         match waited {
-            Ok(Ok(answer)) if answer.is_allowed => {
+            Ok(Ok(StoreAnswer { wait: None, .. })) => {
                 count(&counts.allowed);
                 SharedVerdict::Allow
             }
-            Ok(Ok(answer)) => {
+            Ok(Ok(StoreAnswer { wait: Some(wait), .. })) => {
                 count(&counts.denied);
-                let wait = answer.ahead.saturating_add(bucket.interval()).saturating_sub(bucket.limit());
                 SharedVerdict::Deny { wait: duration(wait) }
             }
             Ok(Err(_)) | Err(_) => {

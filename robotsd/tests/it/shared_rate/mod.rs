@@ -337,6 +337,21 @@ async fn a_time_that_no_bucket_has_denies_nobody() {
     }
 }
 
+/// The longest that a bucket in the process makes anyone wait is an interval.
+#[tokio::test]
+async fn whatever_the_store_holds_nobody_waits_for_longer_than_an_interval() {
+    let interval = Duration::from_secs(1);
+    let bucket = SharedBucket::new(interval, 5);
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        spent(&store, name, bucket, 5).await;
+        // As far ahead as if many replicas had reported late.
+        move_clock(&store, 1, 150);
+        let SharedVerdict::Deny { wait } = heard(&store, name, bucket).await else { panic!("{name}: it is empty") };
+        assert!(wait > Duration::ZERO && wait <= interval, "{name}: {wait:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_password_is_sent_and_never_shown() {
     let Some(program) = any() else { return };
