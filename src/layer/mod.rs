@@ -100,6 +100,7 @@ mod enforce;
 mod event;
 mod evidence_fields;
 mod future;
+mod grpc;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
 mod layer;
 mod limit_response;
@@ -121,6 +122,7 @@ pub use self::body::ResponseBody;
 pub use self::crawler_request::CrawlerRequest;
 pub use self::event::Event;
 pub use self::future::ResponseFuture;
+pub use self::grpc::{GrpcCode, grpc_status, is_grpc};
 pub use self::layer::RobotsLayer;
 pub use self::original::Original;
 pub use self::pace::PacedRequest;
