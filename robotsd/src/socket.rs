@@ -23,6 +23,14 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
+    /// The protocol that the handshake of TLS has agreed on; none in the clear.
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        match self {
+            Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
+            _ => None,
+        }
+    }
+
     /// Looks for a byte as the kernel has it, and leaves it there.
     ///
     /// Under TLS that byte may be of a record without content; the caller takes it for data all the same.

@@ -124,6 +124,13 @@ fn upstream(
         80 => origin.host().to_owned(),
         port => format!("{}:{port}", origin.host()),
     };
+    if let Some(http2) = site.upstream.http2.as_ref().filter(|http2| *http2.get_ref())
+        && !settings.endpoints.iter().all(Endpoint::is_tls)
+    {
+        let message = "source = \"upstream\" fetches robots.txt in HTTP/1.1, which these upstreams do not speak: name a file, or leave \
+                       http2 out";
+        return Err(Fault::new(http2.span(), message));
+    }
     let upstreams: Vec<String> = settings.endpoints.iter().map(Endpoint::to_string).collect();
     let asked = LiveRobots::upstream(&upstreams, &host);
     let _ = asked.map_err(|error| Fault::new(written.span(), error.to_string()))?;

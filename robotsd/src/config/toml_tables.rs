@@ -192,6 +192,7 @@ pub(super) struct RawUpstream {
     pub(super) fail_window: Span,
     pub(super) eject: Spanned<Span>,
     pub(super) eject_max: Span,
+    pub(super) http2: Option<Spanned<bool>>,
     pub(super) ca: Option<Spanned<PathBuf>>,
     pub(super) server_name: Option<Spanned<String>>,
 }
@@ -204,6 +205,7 @@ impl Default for RawUpstream {
             fail_window: Span(health.fail_window),
             eject: Spanned::new(0..0, Span(health.eject)),
             eject_max: Span(health.eject_max),
+            http2: None,
             ca: None,
             server_name: None,
         }

@@ -6,7 +6,9 @@ use toml::Spanned;
 
 use super::error::{Fault, Faults};
 use super::toml_tables::{self, RawLimits};
-use crate::upstream::{Endpoint, HealthPolicy, OriginsSettings, TlsSettings, Trust, UpstreamLimits, check_server_name};
+use crate::upstream::{
+    Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings, Trust, UpstreamLimits, check_server_name,
+};
 
 pub(super) fn resolve(
     upstreams: &[Spanned<String>],
@@ -22,6 +24,11 @@ pub(super) fn resolve(
             return Err(Fault::new(span, "this is for TLS, and no upstream of the site begins with \"https://\""));
         }
     }
+    let versions = match settings.http2.as_ref().map(Spanned::get_ref) {
+        Some(true) => HttpVersions::Http2,
+        Some(false) => HttpVersions::Http1,
+        None => HttpVersions::Negotiated,
+    };
     let trust = match &settings.ca {
         None => Trust::System,
         Some(ca) => Trust::file(&folder.join(ca.get_ref())).map_err(|why| Fault::new(ca.span(), why))?,
@@ -35,6 +42,7 @@ pub(super) fn resolve(
     }
     Ok(OriginsSettings {
         endpoints,
+        versions,
         health: HealthPolicy {
             max_fails: settings.max_fails,
             fail_window: settings.fail_window.0,

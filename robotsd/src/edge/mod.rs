@@ -39,12 +39,14 @@ pub(crate) mod test_peer;
 mod tests;
 
 pub(crate) use self::connection_error::{ConnectionError, ConnectionErrorKind, EventCounter};
+pub(crate) use self::http2::flood_budget::FrameBudget;
+pub(crate) use self::http2::frames::Frames;
 pub(crate) use self::idle_timeout::IdleTimeout;
 pub(crate) use self::limits::{Callers, EdgeLimits};
 pub(crate) use self::listener::{Edge, EdgeTraffic, ListenerSettings};
 pub(crate) use self::listener_counts::ListenerTraffic;
 pub(crate) use self::request::access_record::{AccessFields, AccessRecord, AccessValue, OnAccess};
-pub(crate) use self::request::client_info::{OriginalAgent, Peer};
+pub(crate) use self::request::client_info::{AcceptsTrailers, OriginalAgent, Peer};
 pub(crate) use self::request::ready_call::ReadyCall;
 pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
 #[cfg(test)]

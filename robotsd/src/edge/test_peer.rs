@@ -131,6 +131,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         String::from_utf8(self.buffer.drain(..length).collect()).expect("text")
     }
 
+    /// Reads so many octets, whatever they are.
+    pub(crate) async fn bytes(&mut self, length: usize) -> Vec<u8> {
+        while self.buffer.len() < length {
+            assert!(self.fill().await.expect("an open connection") > 0, "closed");
+        }
+        self.buffer.drain(..length).collect()
+    }
+
+    /// Reads and forgets until the other side closes or resets the connection.
+    pub(crate) async fn drain(&mut self) {
+        while matches!(self.fill().await, Ok(1..)) {
+            self.buffer.clear();
+        }
+    }
+
     /// Waits until something has come, which is kept.
     pub(crate) async fn some(&mut self) {
         assert!(self.fill().await.expect("an open connection") > 0, "closed");

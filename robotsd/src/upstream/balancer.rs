@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::time::{sleep, sleep_until, timeout_at};
 
-use super::candidates::{CandidateServer, Candidates, Lease};
-use super::connection::Certainty;
+use super::candidates::{CandidateServer, Candidates, Lease, Requirement};
 use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
+use super::http2::Http2Pool;
 use super::origins::OriginsState;
 use super::pool::Pool;
 use super::server::Server;
-use super::server_search::{SearchOutcome, ServerSearch};
+use super::server_search::{Pooled, SearchOutcome, ServerSearch};
 use super::shares::Standing;
 use super::usage::ClientKey;
 use super::wait_queue::{Demand, QueuedRequest};
@@ -57,7 +57,7 @@ impl Balancer {
 
     /// A turn, and an idle connection if the server whose turn it is has one and is well: the way of nearly every
     /// request.
-    pub(super) fn ready(&self, certainty: Certainty) -> Result<Lease, StartAt> {
+    pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, StartAt> {
         if self.shared.has_names() {
             self.shared.refresh();
             self.follow();
@@ -69,7 +69,7 @@ impl Balancer {
         };
         let lease = candidates.list.get(first).filter(|_| !self.is_scarce()).and_then(|candidate| {
             let ticket = candidate.server.health().admit()?;
-            Some(Lease { connection: candidate.take(certainty)?, candidate: Arc::clone(candidate), ticket })
+            Some(Lease { connection: candidate.take(requirement)?, candidate: Arc::clone(candidate), ticket })
         });
         lease.ok_or(StartAt(first))
     }
@@ -78,21 +78,22 @@ impl Balancer {
     pub(super) async fn connection(
         &self,
         first: StartAt,
-        certainty: Certainty,
+        requirement: Requirement,
         client: ClientKey,
     ) -> Result<Lease, UpstreamFailure> {
-        self.find(first, Some(certainty), client).await
+        self.find(first, Pooled::Allowed, requirement, client).await
     }
 
     /// A new connection for a request that `failed` did not answer; to another server, if there is one.
     pub(super) async fn another(
         &self,
         failed: &Arc<CandidateServer>,
+        requirement: Requirement,
         client: ClientKey,
     ) -> Result<Lease, UpstreamFailure> {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));
-        self.find(StartAt(at.map_or(0, |at| at + 1)), None, client).await
+        self.find(StartAt(at.map_or(0, |at| at + 1)), Pooled::Excluded, requirement, client).await
     }
 
     /// The request on this connection was answered.
@@ -109,14 +110,14 @@ impl Balancer {
     pub(super) fn sweep(&self) {
         self.follow();
         for candidate in &self.candidates.load_full().list {
-            if candidate.server.health().is_in_service() { candidate.pool.sweep() } else { candidate.pool.clear() }
+            if candidate.server.health().is_in_service() { candidate.sweep() } else { candidate.clear() }
         }
     }
 
     /// Gives an idle connection of each server up.
     pub(super) fn give_up(&self) {
         for candidate in &self.candidates.load_full().list {
-            candidate.pool.give_up();
+            candidate.give_up();
         }
     }
 
@@ -131,7 +132,8 @@ impl Balancer {
     async fn find(
         &self,
         StartAt(first): StartAt,
-        pooled: Option<Certainty>,
+        pooled: Pooled,
+        requirement: Requirement,
         client: ClientKey,
     ) -> Result<Lease, UpstreamFailure> {
         let deadline = Instant::now() + self.shared.limits.connect;
@@ -153,7 +155,8 @@ impl Balancer {
             }
             if is_looking && waiting.as_ref().is_none_or(QueuedRequest::may_take) {
                 let candidates = self.candidates(deadline).await?;
-                let search = ServerSearch { shared: &self.shared, candidates: &candidates, pooled, deadline, client };
+                let (shared, candidates) = (&*self.shared, &*candidates);
+                let search = ServerSearch { shared, candidates, pooled, requirement, deadline, client };
                 match search.from(first).await {
                     SearchOutcome::Lease(lease) => return Ok(lease),
                     SearchOutcome::Failed(failure) => return Err(failure),
@@ -229,7 +232,9 @@ impl Balancer {
                 let same = before.list.iter().find(|candidate| Arc::ptr_eq(&candidate.server, server));
                 same.cloned().unwrap_or_else(|| {
                     let (demand, timeout) = (Arc::clone(&self.demand), self.shared.limits.idle_timeout);
-                    Arc::new(CandidateServer::new(Arc::clone(server), Pool::new(self.idle, timeout, demand)))
+                    let http2 = || Http2Pool::new(self.idle, timeout, Arc::clone(&demand));
+                    let pool = Pool::new(self.idle, timeout, Arc::clone(&demand));
+                    Arc::new(CandidateServer::new(Arc::clone(server), pool, http2))
                 })
             };
             let list = servers.iter().map(candidate).collect();

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::connection::{Certainty, UpstreamConnection};
+use super::exchange_progress::BodyFailure;
 use super::health::Ticket;
+use super::http_versions::HttpVersions;
+use super::http2::{Http2Pool, Http2Slot};
 use super::pool::Pool;
 use super::server::Server;
 
@@ -22,6 +25,8 @@ pub(super) struct Candidates {
 pub(super) struct CandidateServer {
     pub(super) server: Arc<Server>,
     pub(super) pool: Arc<Pool>,
+    /// None where the server is spoken to in HTTP/1.1 only.
+    pub(super) http2: Option<Arc<Http2Pool>>,
     /// How often the server had been out when the connections in the pool were still good.
     ejections: AtomicU32,
 }
@@ -29,35 +34,138 @@ pub(super) struct CandidateServer {
 /// A connection for one request.
 #[derive(Debug)]
 pub(super) struct Lease {
-    pub(super) connection: Box<UpstreamConnection>,
+    pub(super) connection: LeasedConnection,
     pub(super) candidate: Arc<CandidateServer>,
     pub(super) ticket: Ticket,
 }
 
+/// A connection, or a place on one.
+#[derive(Debug)]
+pub(super) enum LeasedConnection {
+    Http1(Box<UpstreamConnection>),
+    Http2(Box<Http2Slot>),
+}
+
+/// What a request needs of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Requirement {
+    /// How sure it has to be that an idle one is open.
+    pub(super) certainty: Certainty,
+    /// What the request can be made in.
+    pub(super) versions: HttpVersions,
+}
+
 impl CandidateServer {
-    pub(super) fn new(server: Arc<Server>, pool: Pool) -> Self {
+    pub(super) fn new(server: Arc<Server>, pool: Pool, http2: impl FnOnce() -> Http2Pool) -> Self {
         let ejections = AtomicU32::new(server.health().ejections());
-        Self { server, pool: Arc::new(pool), ejections }
+        let http2 = (server.versions() != HttpVersions::Http1).then(|| Arc::new(http2()));
+        Self { server, pool: Arc::new(pool), http2, ejections }
+    }
+
+    /// The connections that a request may share with others.
+    pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
+        // Where the server speaks nothing else, it speaks that.
+        let is_possible = versions != HttpVersions::Http1 || self.server.versions() == HttpVersions::Http2;
+        self.http2.as_ref().filter(|_| is_possible)
+    }
+
+    /// What is spoken on a connection that is made for a request.
+    pub(super) fn versions(&self, wanted: HttpVersions) -> HttpVersions {
+        match (self.server.versions(), wanted) {
+            (HttpVersions::Negotiated, HttpVersions::Http1) => HttpVersions::Http1,
+            (versions, _) => versions,
+        }
     }
 
     /// An idle connection, made since the server was last out.
-    pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
+    pub(super) fn take(&self, requirement: Requirement) -> Option<LeasedConnection> {
         let ejections = self.server.health().ejections();
         if self.ejections.swap(ejections, Ordering::Relaxed) != ejections {
-            self.pool.clear();
+            self.clear();
         }
-        self.pool.take(certainty)
+        let slot = self.shared(requirement.versions).and_then(|http2| http2.slot_since(None));
+        match slot {
+            Some(slot) => Some(LeasedConnection::Http2(Box::new(slot))),
+            None => self.pool.take(requirement.certainty).map(LeasedConnection::Http1),
+        }
     }
 
-    pub(super) fn lease(self: &Arc<Self>, certainty: Certainty, ticket: Ticket) -> Option<Lease> {
-        Some(Lease { connection: self.take(certainty)?, candidate: Arc::clone(self), ticket })
+    pub(super) fn lease(self: &Arc<Self>, requirement: Requirement, ticket: Ticket) -> Option<Lease> {
+        Some(Lease { connection: self.take(requirement)?, candidate: Arc::clone(self), ticket })
+    }
+
+    /// Closes idle connections that are too old.
+    pub(super) fn sweep(&self) {
+        self.pool.sweep();
+        if let Some(http2) = &self.http2 {
+            http2.sweep();
+        }
+    }
+
+    /// Closes an idle connection, if there is one.
+    pub(super) fn give_up(&self) -> Option<()> {
+        self.pool.give_up().or_else(|| self.http2.as_ref()?.give_up())
+    }
+
+    /// Uses none of the connections there are again.
+    pub(super) fn clear(&self) {
+        self.pool.clear();
+        if let Some(http2) = &self.http2 {
+            http2.clear();
+        }
+    }
+}
+
+impl LeasedConnection {
+    /// Whether an exchange came before the current one.
+    pub(super) fn is_reused(&self) -> bool {
+        match self {
+            Self::Http1(connection) => connection.is_reused(),
+            Self::Http2(slot) => slot.is_reused(),
+        }
+    }
+
+    /// Whether nothing has come of the current exchange.
+    pub(super) fn nothing_received(&self) -> bool {
+        match self {
+            Self::Http1(connection) => connection.progress().nothing_received(),
+            // Others may have been answered on it.
+            Self::Http2(slot) => slot.is_silent(),
+        }
+    }
+
+    /// How the client broke off its own request, where the exchange knows.
+    pub(super) fn body_failure(&self) -> Option<BodyFailure> {
+        match self {
+            Self::Http1(connection) => connection.progress().body_failure(),
+            Self::Http2(slot) => slot.body_failure(),
+        }
+    }
+
+    /// Whether more came than a head may have.
+    pub(super) fn is_flooded(&self) -> bool {
+        match self {
+            Self::Http1(connection) => connection.progress().is_flooded(),
+            Self::Http2(_) => false,
+        }
     }
 }
 
 impl Lease {
-    /// The connection, and the pool it goes back to.
-    pub(super) fn into_parts(self) -> (Box<UpstreamConnection>, Arc<Pool>) {
-        (self.connection, Arc::clone(&self.candidate.pool))
+    /// The connection, and the pool it goes back to, where no other request uses it.
+    pub(super) fn into_http1(self) -> Option<(Box<UpstreamConnection>, Arc<Pool>)> {
+        match self.connection {
+            LeasedConnection::Http1(connection) => Some((connection, Arc::clone(&self.candidate.pool))),
+            LeasedConnection::Http2(_) => None,
+        }
+    }
+
+    /// The place on a connection that others use too.
+    pub(super) fn into_slot(self) -> Option<Box<Http2Slot>> {
+        match self.connection {
+            LeasedConnection::Http1(_) => None,
+            LeasedConnection::Http2(slot) => Some(slot),
+        }
     }
 
     /// Closes the connection, and returns its candidate.

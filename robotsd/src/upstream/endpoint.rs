@@ -73,7 +73,11 @@ impl Endpoint {
         let (scheme, usual_port) = match uri.scheme_str() {
             Some("http") => (EndpointScheme::Plain, 80),
             Some("https") => (EndpointScheme::Tls, 443),
-            Some(_) => return wrong("upstreams speak HTTP/1.1, so the scheme is http, https or unix"),
+            Some(_) => {
+                return wrong(
+                    "the scheme is http, https or unix; HTTP/2 in the clear is http2 = true in [site.upstream]",
+                );
+            }
             None => return wrong("it has no scheme"),
         };
         let Some(authority) = uri.authority() else { return wrong("it has no host") };

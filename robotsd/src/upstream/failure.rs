@@ -4,7 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Response};
+use http::{HeaderValue, Request, Response, Version};
+use tower_robots::layer::{grpc_status, is_grpc};
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
@@ -18,12 +19,35 @@ pub(crate) struct UpstreamFailure {
     pub(crate) detail: String,
 }
 
+/// What a request is answered in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestProtocol {
+    Http,
+    Grpc,
+}
+
+impl RequestProtocol {
+    pub(super) fn of<B>(request: &Request<B>) -> Self {
+        // The version first: it costs nothing, and gRPC has no other.
+        let is_call = request.version() == Version::HTTP_2 && is_grpc(request.headers());
+        if is_call { Self::Grpc } else { Self::Http }
+    }
+}
+
 impl UpstreamFailure {
     pub(super) fn new(kind: FailureKind, detail: impl fmt::Display) -> Self {
         Self { kind, detail: detail.to_string() }
     }
 
-    pub(super) fn into_response(self) -> Response<ResponseBody> {
+    /// The response to a request, as its protocol has it.
+    pub(super) fn into_response(self, protocol: RequestProtocol) -> Response<ResponseBody> {
+        if protocol == RequestProtocol::Grpc {
+            let message = self.kind.text().trim_end();
+            let mut response = Response::new(ResponseBody::empty());
+            *response.headers_mut() = grpc_status(self.kind.grpc_code(), message);
+            response.extensions_mut().insert(self);
+            return response;
+        }
         let mut response = Response::new(ResponseBody::own(Bytes::from_static(self.kind.text().as_bytes())));
         *response.status_mut() = self.kind.status();
         let fields = response.headers_mut();

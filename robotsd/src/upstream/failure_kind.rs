@@ -1,6 +1,7 @@
 //! The ways in which an upstream gives no usable response, each with its name and the status that the client gets.
 
 use http::StatusCode;
+use tower_robots::layer::GrpcCode;
 
 /// The kinds of [`UpstreamFailure`](super::failure::UpstreamFailure).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,16 @@ impl FailureKind {
             Self::ConnectTimeout | Self::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
             Self::RequestBody => StatusCode::BAD_REQUEST,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+
+    /// What a call of gRPC is told in place of that.
+    pub(super) const fn grpc_code(self) -> GrpcCode {
+        match self {
+            Self::ResponseTimeout => GrpcCode::DeadlineExceeded,
+            Self::RequestBody | Self::RequestTimeout => GrpcCode::Cancelled,
+            // Nothing was done, or nobody knows: whether it is tried again is the caller's decision.
+            _ => GrpcCode::Unavailable,
         }
     }
 

@@ -11,12 +11,13 @@ use http_body::Body;
 use hyper::ext::ReasonPhrase;
 
 use super::balancer::Balancer;
-use super::candidates::Lease;
+use super::candidates::{Lease, LeasedConnection, Requirement};
 use super::cause::Cause;
-use super::connection::{Certainty, ExchangeError, HttpEngine, UpstreamConnection};
+use super::connection::{Certainty, ExchangeError, HttpEngine};
 use super::exchange_progress::BodyFailure;
 use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
+use super::http_versions::HttpVersions;
 use super::origins::OriginsState;
 use super::request_head::{prepare, without_body};
 use super::response_body::ResponseBody;
@@ -24,7 +25,7 @@ use super::response_framing::unify_framing;
 use super::unread_body::UnreadBody;
 use super::usage::ClientKey;
 use crate::counter::Counter;
-use crate::edge::{Peer, RequestBody, Transfer, Tunnel, WebSocket, yield_before_write};
+use crate::edge::{AcceptsTrailers, Peer, RequestBody, Transfer, Tunnel, WebSocket, yield_before_write};
 
 /// The connections of one worker to the servers of a site, and the forwarding of its requests.
 #[derive(Debug)]
@@ -56,46 +57,66 @@ impl UpstreamState {
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
         let wants_websocket = request.extensions().get::<WebSocket>().is_some();
         let client = request.extensions().get::<Peer>().map(ClientKey::new).unwrap_or_default();
+        let takes_trailers = request.extensions().get::<AcceptsTrailers>().copied();
         prepare(&mut request, wants_websocket, &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
         // Before a connection is taken, so that what has been found out about it is still true when it is written to.
         yield_before_write().await;
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
-        let mut lease = match self.balancer.ready(certainty) {
+        // A WebSocket is a connection of its own, which only HTTP/1.1 becomes.
+        let versions = if wants_websocket { HttpVersions::Http1 } else { HttpVersions::Negotiated };
+        let requirement = Requirement { certainty, versions };
+        let mut lease = match self.balancer.ready(requirement) {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
                 // Boxed, because few requests connect and the rest need not carry the room for it.
-                Box::pin(self.balancer.connection(first, certainty, client)).await?
+                Box::pin(self.balancer.connection(first, requirement, client)).await?
             }
         };
         let mut is_second = false;
         loop {
-            let connection = &mut lease.connection;
-            let engine = connection.engine(&request);
-            let copy = (is_replayable && connection.has_served() && engine == HttpEngine::Hyper)
-                .then(|| without_body(&request));
-            let failed = match connection.exchange(request, engine, client, &self.shared.limits).await {
-                Ok(response) => {
-                    self.balancer.succeeded(&lease);
-                    return self.receive(response, lease, wants_websocket).await;
+            let (failed, copy) = match &mut lease.connection {
+                LeasedConnection::Http1(connection) => {
+                    let engine = connection.engine(&request);
+                    let copy = (is_replayable && connection.has_served() && engine == HttpEngine::Hyper)
+                        .then(|| without_body(&request));
+                    match connection.exchange(request, engine, client, &self.shared.limits).await {
+                        Ok(response) => {
+                            self.balancer.succeeded(&lease);
+                            return self.receive(response, lease, wants_websocket).await;
+                        }
+                        Err(failed) => (failed, copy),
+                    }
                 }
-                Err(failed) => failed,
+                LeasedConnection::Http2(slot) => {
+                    let scheme = lease.candidate.server.scheme();
+                    // Boxed for the others: it has more room than their way.
+                    match Box::pin(slot.exchange(request, scheme, takes_trailers, &self.shared.limits)).await {
+                        Ok(response) => {
+                            self.balancer.succeeded(&lease);
+                            return Ok(response.map(|body| ResponseBody::http2(body, lease.into_slot())));
+                        }
+                        Err(failed) => (failed, None),
+                    }
+                }
             };
+            let connection = &lease.connection;
             if !connection.is_reused()
-                && connection.progress().nothing_received()
-                && connection.progress().body_failure().is_none()
+                && connection.nothing_received()
+                && connection.body_failure().is_none()
                 && let ExchangeError::Unsent(_, error)
                 | ExchangeError::Unanswered(_, error)
                 | ExchangeError::Broken(error) = &failed
+                && error.is_of_transport()
             {
                 self.balancer.failed(&lease, error);
             }
             request = match (failed, copy) {
                 (ExchangeError::Unsent(request, _), _) if !is_second => request,
                 (ExchangeError::Unanswered(request, _), _) if is_replayable && lease.connection.is_reused() => request,
-                (ExchangeError::Broken(_), Some(copy)) if lease.connection.progress().nothing_received() => copy,
+                (ExchangeError::Broken(_), Some(copy)) if lease.connection.nothing_received() => copy,
                 (ExchangeError::Timeout, _) => {
                     let detail = format_args!("{lease}: no response in time");
                     return Err(UpstreamFailure::new(FailureKind::ResponseTimeout, detail));
@@ -116,7 +137,7 @@ impl UpstreamState {
             // On a connection of its own, so that there is no third time.
             is_second = true;
             let failed = lease.close();
-            lease = Box::pin(self.balancer.another(&failed, client)).await?;
+            lease = Box::pin(self.balancer.another(&failed, requirement, client)).await?;
         }
     }
 
@@ -136,7 +157,9 @@ impl UpstreamState {
             response.extensions_mut().remove::<ReasonPhrase>();
         }
         let (mut head, coming) = response.into_parts();
-        let (connection, pool) = lease.into_parts();
+        let Some((connection, pool)) = lease.into_http1() else {
+            return Ok(Response::from_parts(head, ResponseBody::empty()));
+        };
         let body = ResponseBody::new(coming, connection, pool, &self.shared.limits, &self.shared.buffers);
         if let Some(transfer) = body.transfer() {
             head.extensions.insert(transfer);
@@ -180,9 +203,8 @@ async fn switch(
         FailureKind::Broken,
         format_args!("{lease}: the connection ended while it switched protocols"),
     );
-    let Some((socket, early)) = lease.into_parts().0.into_socket().await else {
-        return Err(broken);
-    };
+    let Some((connection, _)) = lease.into_http1() else { return Err(broken) };
+    let Some((socket, early)) = connection.into_socket().await else { return Err(broken) };
     let mut response = Response::from_parts(head, ResponseBody::empty());
     let transfer = Transfer::new(socket.usage());
     response.extensions_mut().insert(Tunnel::holding(socket, early, transfer));
@@ -191,11 +213,11 @@ async fn switch(
 
 /// Attributes a broken exchange to the client or the upstream.
 fn failure(lease: &Lease, error: &Cause) -> UpstreamFailure {
-    let connection: &UpstreamConnection = &lease.connection;
-    let kind = match connection.progress().body_failure() {
+    let connection = &lease.connection;
+    let kind = match connection.body_failure() {
         Some(BodyFailure::Idle) => FailureKind::RequestTimeout,
         Some(BodyFailure::Broken) => FailureKind::RequestBody,
-        None if error.is_parse() || connection.progress().is_flooded() => FailureKind::Invalid,
+        None if error.is_parse() || connection.is_flooded() => FailureKind::Invalid,
         None => FailureKind::Broken,
     };
     UpstreamFailure::new(kind, format_args!("{lease}: {error}"))

@@ -1,15 +1,16 @@
-//! The side of the proxy that faces a site's servers: HTTP/1.1 over a small pool of connections to each.
+//! The side of the proxy that faces a site's servers: HTTP/1.1 over a small pool of connections to each, or HTTP/2 over a few.
 //!
 //! [`Origins`] are the servers behind a site, as the whole process knows them; an [`Upstream`] is one worker's way to
 //! them, with connections of its own. It takes a request the edge has cleaned, sends it with the target's octets as they
 //! came, and answers with what a server says or with a [`UpstreamFailure`]; it never fails itself. It chooses no site and judges
 //! nothing.
 //!
-//! Most exchanges are made by [`mod@http1_fast`], all others by hyper.
+//! On HTTP/1.1 most exchanges are made by [`mod@http1_fast`], all others by hyper; [`mod@http2`] has those on HTTP/2.
 //!
 //! A request is sent a second time only where that cannot do harm: its method is idempotent, it has no body, it was
 //! sent on a connection that had been idle, and not an octet has come back. A request that never left is sent again
-//! whatever it is. The second time it goes to another server, if there is one.
+//! whatever it is, and so is one that a server of HTTP/2 says it has not looked at. The second time it goes to another server,
+//! if there is one.
 
 mod endpoint;
 mod failure;
@@ -22,6 +23,7 @@ mod client_counts;
 mod connection_limit;
 mod connection_use;
 mod health;
+mod http_versions;
 mod origins;
 mod outage;
 mod resolver;
@@ -40,6 +42,7 @@ mod cause;
 mod connection;
 mod exchange_progress;
 mod http1_fast;
+mod http2;
 mod read_ahead;
 mod request_body;
 mod request_head;
@@ -66,6 +69,7 @@ use tower::Service;
 
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::health::HealthPolicy;
+pub(crate) use self::http_versions::HttpVersions;
 pub(crate) use self::limits::UpstreamLimits;
 pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
 pub(crate) use self::outage::{ServerStatus, ServerStatusKind};
@@ -73,6 +77,7 @@ pub(crate) use self::report::{UpstreamEvent, UpstreamEventKind};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::tls::{TlsSettings, Trust, check_server_name};
 
+use self::failure::RequestProtocol;
 use self::forward::UpstreamState;
 use crate::edge::RequestBody;
 
@@ -93,6 +98,7 @@ impl Upstream {
 
     /// Forwards a request. The answer is always a response; a [`UpstreamFailure`] is in its extensions where it is our own.
     async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
+        let protocol = RequestProtocol::of(&request);
         match self.0.forward(request).await {
             Ok(response) => {
                 self.0.answered();
@@ -100,7 +106,7 @@ impl Upstream {
             }
             Err(failure) => {
                 self.0.shared().unanswered(&failure);
-                failure.into_response()
+                failure.into_response(protocol)
             }
         }
     }

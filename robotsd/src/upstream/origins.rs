@@ -18,6 +18,7 @@ use super::endpoint::{Endpoint, EndpointAddress};
 use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
 use super::health::{Health, HealthChange, HealthPolicy, Ticket};
+use super::http_versions::HttpVersions;
 use super::limits::UpstreamLimits;
 use super::outage::{Outage, ServerStatus, ServerStatusKind};
 use super::read_ahead::BufferBudget;
@@ -40,6 +41,7 @@ pub(crate) struct SharedResources {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OriginsSettings {
     pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) versions: HttpVersions,
     pub(crate) health: HealthPolicy,
     pub(crate) tls: TlsSettings,
 }
@@ -54,6 +56,7 @@ pub(super) struct OriginsState {
     has_names: bool,
     servers: ArcSwap<Vec<Arc<Server>>>,
     health: HealthPolicy,
+    versions: HttpVersions,
     connection_limit: Arc<ConnectionLimit>,
     resolver: Resolver,
     /// Notified when a lookup has ended, with or without success.
@@ -135,7 +138,7 @@ impl Origins {
         let entry = |endpoint: &Endpoint| {
             let tls = if endpoint.is_tls() {
                 let name = settings.tls.server_name.clone().unwrap_or_else(|| endpoint.host());
-                Some(TlsClient::new(settings.tls.client(&surroundings.trust)?, &name)?)
+                Some(TlsClient::new(settings.tls.client(&surroundings.trust)?, &name, settings.versions)?)
             } else {
                 None
             };
@@ -149,7 +152,8 @@ impl Origins {
                     return Ok(OriginEntry::Named(NamedOrigin { host, port, tls, schedule, known }));
                 }
             };
-            Ok(OriginEntry::Fixed(Arc::new(Server::new(address, tls, Health::new(settings.health.clone(), start)))))
+            let health = Health::new(settings.health.clone(), start);
+            Ok(OriginEntry::Fixed(Arc::new(Server::new(address, tls, settings.versions, health))))
         };
         let entries = settings.endpoints.iter().map(entry).collect::<Result<Vec<_>, String>>()?;
         let authority = settings.endpoints.first().map(Endpoint::authority);
@@ -159,6 +163,7 @@ impl Origins {
             entries,
             servers: ArcSwap::default(),
             health: settings.health.clone(),
+            versions: settings.versions,
             connection_limit: Arc::new(ConnectionLimit::new(limits.connections, limits.address_connections)),
             resolver: surroundings.resolver.clone(),
             answered: Notify::new(),
@@ -312,7 +317,7 @@ impl OriginsState {
                     // A server that stays keeps its health and its connections.
                     same.cloned().unwrap_or_else(|| {
                         let health = Health::new(self.health.clone(), self.start);
-                        Arc::new(Server::new(address, named.tls.clone(), health))
+                        Arc::new(Server::new(address, named.tls.clone(), self.versions, health))
                     })
                 };
                 known.servers = addresses.into_iter().map(server).collect();

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::cause::Cause;
 use super::connection::UpstreamConnection;
 use super::http1_fast::FastBody;
+use super::http2::{Http2Body, Http2BodyError, Http2Slot};
 use super::limits::UpstreamLimits;
 use super::pool::Pool;
 use super::read_ahead::{BufferBudget, ReadAhead};
@@ -34,6 +35,15 @@ pub(crate) struct ResponseBody(Content);
 enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
+    /// On a stream: it holds no connection that others could need.
+    Http2(Box<StreamedBody>),
+}
+
+/// A body on a stream of HTTP/2, and the error that is to come next.
+#[derive(Debug)]
+struct StreamedBody {
+    body: Http2Body,
+    failed: Option<ResponseBodyError>,
 }
 
 /// A body that still comes, between the client and the upstream. Both sides are polled by the same task.
@@ -109,10 +119,21 @@ impl ResponseBody {
         }
     }
 
+    /// What comes on a stream, whose place on the connection it keeps.
+    pub(super) fn http2(mut body: Http2Body, slot: Option<Box<Http2Slot>>) -> Self {
+        if body.is_end_stream() {
+            return Self::empty();
+        }
+        if let Some(slot) = slot {
+            body.hold(slot);
+        }
+        Self(Content::Http2(Box::new(StreamedBody { body, failed: None })))
+    }
+
     /// What those who write to the client have to know, where the body holds a connection.
     pub(super) fn transfer(&self) -> Option<Transfer> {
         match &self.0 {
-            Content::Own(_) => None,
+            Content::Own(_) | Content::Http2(_) => None,
             Content::Upstream(coupling) => Some(Transfer::new(coupling)),
         }
     }
@@ -126,6 +147,7 @@ impl Body for ResponseBody {
         match &mut self.get_mut().0 {
             Content::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Content::Upstream(coupling) => coupling.poll_frame(cx),
+            Content::Http2(streamed) => streamed.poll_frame(cx),
         }
     }
 
@@ -133,6 +155,7 @@ impl Body for ResponseBody {
         match &self.0 {
             Content::Own(text) => text.is_none(),
             Content::Upstream(coupling) => coupling.flow().is_end_stream(),
+            Content::Http2(streamed) => streamed.failed.is_none() && streamed.body.is_end_stream(),
         }
     }
 
@@ -140,7 +163,26 @@ impl Body for ResponseBody {
         match &self.0 {
             Content::Own(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
             Content::Upstream(coupling) => coupling.flow().size_hint(),
+            Content::Http2(streamed) => streamed.body.size_hint(),
         }
+    }
+}
+
+impl StreamedBody {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        let error = match ready!(self.body.poll_frame(cx)) {
+            None => return Poll::Ready(None),
+            Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
+            Some(Err(Http2BodyError::Idle)) => ResponseBodyError::Idle,
+            Some(Err(Http2BodyError::Stream(error))) => ResponseBodyError::Broken(error.into()),
+        };
+        // At the next poll, for the reason that `StreamState::fail` has.
+        self.failed = Some(error);
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 

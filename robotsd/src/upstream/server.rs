@@ -8,7 +8,9 @@ use std::sync::atomic::AtomicUsize;
 
 use tokio::net::TcpStream;
 
+use super::endpoint::EndpointScheme;
 use super::health::Health;
+use super::http_versions::HttpVersions;
 use super::tls::TlsClient;
 use crate::socket::Socket;
 
@@ -17,6 +19,7 @@ use crate::socket::Socket;
 pub(super) struct Server {
     address: ServerAddress,
     tls: Option<TlsClient>,
+    versions: HttpVersions,
     health: Health,
     open: AtomicUsize,
 }
@@ -38,8 +41,21 @@ pub(super) enum Unreachable {
 }
 
 impl Server {
-    pub(super) fn new(address: ServerAddress, tls: Option<TlsClient>, health: Health) -> Self {
-        Self { address, tls, health, open: AtomicUsize::new(0) }
+    /// Spoken to in `versions`; without TLS nothing is negotiated.
+    pub(super) fn new(address: ServerAddress, tls: Option<TlsClient>, versions: HttpVersions, health: Health) -> Self {
+        let versions = match versions {
+            HttpVersions::Negotiated if tls.is_none() => HttpVersions::Http1,
+            versions => versions,
+        };
+        Self { address, tls, versions, health, open: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn versions(&self) -> HttpVersions {
+        self.versions
+    }
+
+    pub(super) fn scheme(&self) -> EndpointScheme {
+        if self.tls.is_some() { EndpointScheme::Tls } else { EndpointScheme::Plain }
     }
 
     pub(super) fn address(&self) -> &ServerAddress {
@@ -55,8 +71,8 @@ impl Server {
         &self.open
     }
 
-    /// Connects, and shakes hands where that is due.
-    pub(super) async fn connect(&self) -> Result<Socket, Unreachable> {
+    /// Connects, and shakes hands where that is due, in which `versions` are offered.
+    pub(super) async fn connect(&self, versions: HttpVersions) -> Result<Socket, Unreachable> {
         let socket = match &self.address {
             ServerAddress::Tcp(address) => TcpStream::connect(address).await,
             ServerAddress::Loopback(port) => match TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await {
@@ -76,7 +92,7 @@ impl Server {
         socket.set_nodelay(true).map_err(Unreachable::Connect)?;
         match &self.tls {
             None => Ok(Socket::Tcp(socket)),
-            Some(tls) => match tls.connect(socket).await {
+            Some(tls) => match tls.connect(socket, versions).await {
                 Ok(stream) => Ok(Socket::Tls(Box::new(stream.into()))),
                 Err(error) => Err(Unreachable::Tls(error)),
             },

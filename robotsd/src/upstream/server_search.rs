@@ -4,17 +4,19 @@
 //! are tried last, when no other can be reached. So the last server is never out, and a site whose servers were all gone is
 //! back with the first that answers.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-use super::candidates::{CandidateServer, Candidates, Lease};
-use super::connection::{Certainty, UpstreamConnection};
+use super::candidates::{CandidateServer, Candidates, Lease, LeasedConnection, Requirement};
+use super::connection::UpstreamConnection;
 use super::connection_limit::{LimitReached, Permit};
 use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
 use super::health::Ticket;
+use super::http2::{ConnectFailure, Http2Pool};
 use super::origins::OriginsState;
 use super::server::Unreachable;
 use super::usage::ClientKey;
@@ -26,11 +28,38 @@ const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
 pub(super) struct ServerSearch<'a> {
     pub(super) shared: &'a OriginsState,
     pub(super) candidates: &'a Candidates,
-    /// Whether an idle connection will do, and how sure of it the request has to be.
-    pub(super) pooled: Option<Certainty>,
+    pub(super) pooled: Pooled,
+    pub(super) requirement: Requirement,
     /// The end of the time for connecting, which the servers share.
     pub(super) deadline: Instant,
     pub(super) client: ClientKey,
+}
+
+/// Whether a connection will do that was open before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pooled {
+    Allowed,
+    Excluded,
+}
+
+/// Why there is no connection to a server.
+struct OpenFailure {
+    kind: FailureKind,
+    why: String,
+    blame: Blame,
+}
+
+/// Whether that is held against the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blame {
+    Server,
+    Nobody,
+}
+
+impl OpenFailure {
+    fn late(why: &str) -> Self {
+        Self { kind: FailureKind::ConnectTimeout, why: why.to_owned(), blame: Blame::Nobody }
+    }
 }
 
 /// The result of trying every server.
@@ -55,11 +84,13 @@ impl ServerSearch<'_> {
             let health = candidate.server.health();
             let Some(ticket) = health.admit().or_else(|| health.admit_trial(Instant::now())) else {
                 // What is idle there is of no use, and may be in the way.
-                candidate.pool.clear();
+                candidate.clear();
                 out.push(candidate);
                 continue;
             };
-            if let Some(lease) = self.pooled.and_then(|certainty| candidate.lease(certainty, ticket)) {
+            if self.pooled == Pooled::Allowed
+                && let Some(lease) = candidate.lease(self.requirement, ticket)
+            {
                 return SearchOutcome::Lease(lease);
             }
             match self.open(candidate, ticket, left).await {
@@ -88,43 +119,102 @@ impl ServerSearch<'_> {
         }
     }
 
-    /// A new connection, within a fair part of the time that is left for `left` servers; none without a permit.
+    /// A new connection, or a place on one; none without a permit.
     async fn open(
         &self,
         candidate: &Arc<CandidateServer>,
         ticket: Ticket,
         left: usize,
     ) -> Result<Option<Lease>, UpstreamFailure> {
-        let server = &candidate.server;
+        let opened = match candidate.shared(self.requirement.versions) {
+            None => self.connect(candidate, left).await,
+            Some(http2) => self.join(candidate, http2, left).await,
+        };
+        match opened {
+            Ok(Some(connection)) => Ok(Some(Lease { connection, candidate: Arc::clone(candidate), ticket })),
+            Ok(None) => Ok(None),
+            Err(failed) => {
+                let server = &candidate.server;
+                if failed.blame == Blame::Server {
+                    self.shared.failed(server, ticket, failed.kind, &failed.why);
+                }
+                Err(UpstreamFailure::new(failed.kind, format_args!("{server}: {}", failed.why)))
+            }
+        }
+    }
+
+    /// A new connection, within a fair part of the time that is left for `left` servers.
+    async fn connect(&self, candidate: &CandidateServer, left: usize) -> Result<Option<LeasedConnection>, OpenFailure> {
         let permit = match self.pooled {
             // Rather the idle connection of another server than a new one in its place.
-            Some(_) => Permit::take(self.shared.connection_limit(), server, self.client).ok(),
-            None => self.room(candidate),
+            Pooled::Allowed => Permit::take(self.shared.connection_limit(), &candidate.server, self.client).ok(),
+            Pooled::Excluded => self.room(candidate),
         };
         let Some(permit) = permit else { return Ok(None) };
-        let time = self.deadline.saturating_duration_since(Instant::now());
-        if time.is_zero() {
-            // Nothing is known of this server, so nothing is held against it.
-            return Err(UpstreamFailure::new(
-                FailureKind::ConnectTimeout,
-                format_args!("{server}: no time left to connect"),
-            ));
-        }
-        let share = (time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(LEAST_ATTEMPT).min(time);
+        let share = self.share(left)?;
+        let versions = candidate.versions(self.requirement.versions);
         let opening = async {
-            let socket = server.connect().await?;
-            Ok(UpstreamConnection::open(socket, permit, &self.shared.limits))
+            let socket = candidate.server.connect(versions).await?;
+            let limits = &self.shared.limits;
+            let http2 = candidate.shared(versions).filter(|http2| http2.agrees(&socket, versions));
+            Ok(match http2 {
+                None => LeasedConnection::Http1(Box::new(UpstreamConnection::open(socket, permit, limits))),
+                Some(http2) => {
+                    let opened = http2.open(socket, permit, limits).await;
+                    let slot = opened.map_err(|error| Unreachable::Connect(io::Error::other(error)))?;
+                    LeasedConnection::Http2(Box::new(slot))
+                }
+            })
         };
         let (kind, why) = match timeout(share, opening).await {
-            Ok(Ok(connection)) => {
-                return Ok(Some(Lease { connection: Box::new(connection), candidate: Arc::clone(candidate), ticket }));
-            }
+            Ok(Ok(connection)) => return Ok(Some(connection)),
             Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string()),
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string()),
             Err(_) => (FailureKind::ConnectTimeout, "no connection in time".to_owned()),
         };
-        self.shared.failed(server, ticket, kind, &why);
-        Err(UpstreamFailure::new(kind, format_args!("{server}: {why}")))
+        Err(OpenFailure { kind, why, blame: Blame::Server })
+    }
+
+    /// A place on a connection that others use too; a new one where none has room. Requests that come while it is made wait for
+    /// it, so that a burst makes one connection and no more.
+    async fn join(
+        &self,
+        candidate: &CandidateServer,
+        http2: &Arc<Http2Pool>,
+        left: usize,
+    ) -> Result<Option<LeasedConnection>, OpenFailure> {
+        if http2.has_refused() {
+            return self.connect(candidate, left).await;
+        }
+        let arrived = tokio::time::Instant::now();
+        let Ok(mut turn) = timeout(self.share(left)?, http2.connect_turn()).await else {
+            // That it connects so slowly is held against the server once, by the request that connects.
+            return Err(OpenFailure::late("no connection in time"));
+        };
+        let since = (self.pooled == Pooled::Excluded).then_some(arrived);
+        if let Some(slot) = http2.slot_since(since) {
+            return Ok(Some(LeasedConnection::Http2(Box::new(slot))));
+        }
+        if let Some(failed) = turn.as_ref().filter(|failed| failed.at >= arrived) {
+            return Err(OpenFailure { kind: failed.kind, why: failed.why.clone(), blame: Blame::Nobody });
+        }
+        let opened = self.connect(candidate, left).await;
+        *turn = opened.as_ref().err().filter(|failed| failed.blame == Blame::Server).map(|failed| ConnectFailure {
+            at: tokio::time::Instant::now(),
+            kind: failed.kind,
+            why: failed.why.clone(),
+        });
+        opened
+    }
+
+    /// A fair part of the time that is left for so many servers.
+    fn share(&self, left: usize) -> Result<Duration, OpenFailure> {
+        let time = self.deadline.saturating_duration_since(Instant::now());
+        if time.is_zero() {
+            // Nothing is known of this server, so nothing is held against it.
+            return Err(OpenFailure::late("no time left to connect"));
+        }
+        Ok((time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(LEAST_ATTEMPT).min(time))
     }
 
     /// A permit for a connection; where none is left, an idle connection is closed for it.
@@ -132,9 +222,9 @@ impl ServerSearch<'_> {
         let take = || Permit::take(self.shared.connection_limit(), &candidate.server, self.client);
         match take() {
             Ok(permit) => Some(permit),
-            Err(LimitReached::Server) => candidate.pool.give_up().and_then(|()| take().ok()),
+            Err(LimitReached::Server) => candidate.give_up().and_then(|()| take().ok()),
             Err(LimitReached::Site) => {
-                self.candidates.list.iter().find_map(|candidate| candidate.pool.give_up()).and_then(|()| take().ok())
+                self.candidates.list.iter().find_map(|candidate| candidate.give_up()).and_then(|()| take().ok())
             }
         }
     }

@@ -1,6 +1,10 @@
 //! An upstream against origins made of raw sockets, one behaviour each.
 
 mod caps;
+mod http2;
+mod http2_frames;
+mod http2_secure;
+mod http2_streams;
 mod names;
 mod paths;
 mod requests;
@@ -92,6 +96,7 @@ fn settings<T: ToString>(urls: impl IntoIterator<Item = T>) -> OriginsSettings {
     let endpoint = |url: T| Endpoint::parse(&url.to_string(), std::path::Path::new("")).unwrap();
     OriginsSettings {
         endpoints: urls.into_iter().map(endpoint).collect(),
+        versions: HttpVersions::Http1,
         health: HealthPolicy::default(),
         tls: TlsSettings::default(),
     }

@@ -14,7 +14,9 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{CertificateError, ClientConfig, Error, RootCertStore};
+use tokio_rustls::rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertStore};
+
+use super::http_versions::HttpVersions;
 
 /// The certificate authorities that are trusted.
 #[derive(Clone)]
@@ -40,6 +42,8 @@ pub(super) struct SystemTrust(OnceLock<Result<Arc<ClientConfig>, String>>);
 /// TLS connections to one upstream.
 #[derive(Clone)]
 pub(super) struct TlsClient {
+    /// For HTTP/1.1 alone, and for all that the upstream may be spoken to in.
+    http1: TlsConnector,
     connector: TlsConnector,
     name: ServerName<'static>,
 }
@@ -114,20 +118,35 @@ fn client(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
         .map_err(|error| format!("TLS cannot be set up: {error}"))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = HttpVersions::Http1.offered();
     Ok(Arc::new(config))
 }
 
 impl TlsClient {
-    pub(super) fn new(client: Arc<ClientConfig>, name: &str) -> Result<Self, String> {
+    /// Offers `versions`, unless a connection is for HTTP/1.1 alone.
+    pub(super) fn new(client: Arc<ClientConfig>, name: &str, versions: HttpVersions) -> Result<Self, String> {
         check_server_name(name)?;
         let name = ServerName::try_from(name.to_owned()).map_err(|error| format!("{name:?}: {error}"))?;
-        Ok(Self { connector: TlsConnector::from(client), name })
+        let http1 = TlsConnector::from(Arc::clone(&client));
+        let connector = if versions == HttpVersions::Http1 {
+            http1.clone()
+        } else {
+            let mut client = ClientConfig::clone(&client);
+            client.alpn_protocols = versions.offered();
+            TlsConnector::from(Arc::new(client))
+        };
+        Ok(Self { http1, connector, name })
     }
 
     /// Shakes hands; an error says what is wrong in an operator's words.
-    pub(super) async fn connect(&self, socket: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        self.connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error))
+    pub(super) async fn connect(&self, socket: TcpStream, versions: HttpVersions) -> io::Result<TlsStream<TcpStream>> {
+        let connector = if versions == HttpVersions::Http1 { &self.http1 } else { &self.connector };
+        let stream = connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error))?;
+        // A server that knows nothing of the extension agrees to nothing, and speaks HTTP/1.1.
+        if versions == HttpVersions::Http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+            return Err(no_http2());
+        }
+        Ok(stream)
     }
 
     fn explain(&self, error: io::Error) -> io::Error {
@@ -149,11 +168,17 @@ impl TlsClient {
                 }
                 fault => format!("its certificate is not valid: {fault}"),
             },
+            Error::AlertReceived(AlertDescription::NoApplicationProtocol) => return no_http2(),
             Error::InvalidMessage(_) => format!("it does not speak TLS ({fault})"),
             fault => format!("no TLS: {fault}"),
         };
         io::Error::new(io::ErrorKind::InvalidData, message)
     }
+}
+
+fn no_http2() -> io::Error {
+    let message = "it does not agree to HTTP/2, which http2 = true requires: turn it on there, or leave http2 out";
+    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 impl fmt::Debug for TlsClient {

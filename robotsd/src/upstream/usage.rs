@@ -205,13 +205,18 @@ pub(super) fn millis(start: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::health::{Health, HealthPolicy};
+    use super::super::http_versions::HttpVersions;
     use super::super::server::ServerAddress;
     use super::*;
 
     fn usage() -> Usage {
         let start = Instant::now();
         let health = Health::new(HealthPolicy::default(), start);
-        Usage::new(Arc::new(Server::new(ServerAddress::Loopback(1), None, health)), start, ClientKey::default())
+        Usage::new(
+            Arc::new(Server::new(ServerAddress::Loopback(1), None, HttpVersions::Http1, health)),
+            start,
+            ClientKey::default(),
+        )
     }
 
     fn is_given_up(usage: &Usage) -> bool {

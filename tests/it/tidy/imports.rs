@@ -243,7 +243,12 @@ fn paths_in_code(text: &str, modules: &[&str]) -> Vec<Vec<String>> {
     let found = starts.flat_map(|start| text.match_indices(start).map(move |(at, _)| (at, start.len())));
     let found = found.filter(|(at, length)| {
         let is_start = !text[..*at].ends_with(|letter: char| is_in_name(letter) || letter == ':' || letter == '.');
-        is_start && text[at + length..].starts_with("::") && !uses.iter().any(|place| place.contains(at))
+        // A visibility names a module and imports nothing.
+        let is_visibility = text[..*at].ends_with("pub(in ");
+        is_start
+            && !is_visibility
+            && text[at + length..].starts_with("::")
+            && !uses.iter().any(|place| place.contains(at))
     });
     let path = |at: usize| text[at..].split(|letter: char| !is_in_name(letter) && letter != ':').next();
     let paths = found.filter_map(|(at, _)| path(at));

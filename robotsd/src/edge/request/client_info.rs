@@ -48,3 +48,7 @@ pub(crate) struct ClientInfo {
     pub(crate) peer: Peer,
     pub(crate) agent: Option<OriginalAgent>,
 }
+
+/// An extension of requests whose client has said that it takes trailers (RFC 9110, section 10.1.4).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AcceptsTrailers;

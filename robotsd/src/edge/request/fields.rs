@@ -5,10 +5,11 @@
 //! something come from proxies, so a client's are removed. What replaces them is in [`forwarded`](crate::edge::request::outgoing_forwarded).
 
 use http::Version;
-use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue, TE};
 use http::request::Parts;
 
 use crate::edge::limits::Callers;
+use crate::edge::request::client_info::AcceptsTrailers;
 
 /// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub(crate) enum Sender {
 
 /// Leaves the fields that go further, and puts cookies into one field.
 pub(crate) fn clean(head: &mut Parts, callers: Callers, sender: Sender) {
+    if accepts_trailers(&head.headers) {
+        head.extensions.insert(AcceptsTrailers);
+    }
     match callers {
         Callers::Clients => clean_request(&mut head.headers, sender),
         Callers::AskingProxies => clean_question(&mut head.headers),
@@ -27,6 +31,12 @@ pub(crate) fn clean(head: &mut Parts, callers: Callers, sender: Sender) {
     if head.version == Version::HTTP_2 {
         join_cookies(&mut head.headers);
     }
+}
+
+/// Whether the client takes trailers. Everything else that it says there ends here.
+fn accepts_trailers(fields: &HeaderMap) -> bool {
+    let mut items = fields.get_all(TE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    items.any(|item| item.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
 /// Removes the fields that were meant for us, and those that the sender must not send.
@@ -87,7 +97,8 @@ fn join_cookies(fields: &mut HeaderMap) {
     }
 }
 
-/// `Trailer` and `TE` are here because trailers end at the edge, `Proxy-*` because we are no proxy of the client's.
+/// `Trailer` and `TE` are here because whether there are trailers is agreed on with each hop, `Proxy-*` because we are no proxy
+/// of the client's.
 const HOP_BY_HOP: &[&str] = &[
     "connection",
     "http2-settings",
@@ -102,7 +113,7 @@ const HOP_BY_HOP: &[&str] = &[
     "upgrade",
 ];
 
-fn is_hop_by_hop(name: &str) -> bool {
+pub(crate) fn is_hop_by_hop(name: &str) -> bool {
     // Most names differ in their first letter.
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
@@ -132,6 +143,11 @@ fn is_forged(name: &str) -> bool {
         }
         _ => VOUCHING.iter().any(|known| is(known)) || is_respelled(),
     }
+}
+
+/// Whether no client may send this.
+pub(crate) fn is_made_up(name: &str) -> bool {
+    is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
 /// Whether only a trusted proxy may send this. Another spelling is removed from that as well: such a proxy sets the field, and

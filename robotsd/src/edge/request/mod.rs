@@ -16,6 +16,7 @@ pub(crate) mod admission;
 pub(crate) mod host;
 
 pub(crate) mod fields;
+pub(crate) mod trailers;
 
 pub(crate) mod access_record;
 pub(crate) mod client_info;

@@ -1,8 +1,9 @@
 //! The body that a client sends.
 //!
-//! It ends at the deadline for standing still and carries no trailers: a trailer field would arrive after everything that
-//! was checked, and gateways may drop them (RFC 9110, section 6.5.1).
+//! It ends at the deadline for standing still. Trailers are for an upstream that can take them, and then only [those that
+//! are allowed](super::trailers): a trailer field arrives after everything that was checked.
 
+use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
@@ -14,6 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use crate::edge::idle_timeout::IdleTimeout;
+use crate::edge::request::trailers;
 
 /// The body of a request from a client.
 #[derive(Debug)]
@@ -25,8 +27,19 @@ pub(crate) struct RequestBody {
 
 #[derive(Debug)]
 struct IncomingBody {
-    incoming: Incoming,
+    /// None once it has ended, where something comes before it.
+    incoming: Option<Incoming>,
     idle: IdleTimeout,
+    /// What was taken once, for an upstream that did not look at it.
+    again: VecDeque<Bytes>,
+    trailers: TrailerSection,
+}
+
+/// What becomes of trailers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TrailerSection {
+    Dropped,
+    Forwarded,
 }
 
 impl RequestBody {
@@ -36,9 +49,44 @@ impl RequestBody {
     }
 
     pub(crate) fn new(incoming: Incoming, idle: Duration) -> Self {
-        let coming =
-            (!incoming.is_end_stream()).then(|| Box::new(IncomingBody { incoming, idle: IdleTimeout::new(idle) }));
+        let coming = (!incoming.is_end_stream()).then(|| {
+            Box::new(IncomingBody {
+                incoming: Some(incoming),
+                idle: IdleTimeout::new(idle),
+                again: VecDeque::new(),
+                trailers: TrailerSection::Dropped,
+            })
+        });
         Self { coming }
+    }
+
+    /// The same, with the trailers that are allowed.
+    pub(crate) fn with_trailers(mut self) -> Self {
+        if let Some(coming) = &mut self.coming {
+            coming.trailers = TrailerSection::Forwarded;
+        }
+        self
+    }
+
+    /// The same, after octets that were taken from it before.
+    pub(crate) fn preceded_by(mut self, octets: Vec<Bytes>) -> Self {
+        let coming = self.coming.get_or_insert_with(|| {
+            Box::new(IncomingBody {
+                incoming: None,
+                idle: IdleTimeout::new(Duration::MAX),
+                again: VecDeque::new(),
+                trailers: TrailerSection::Dropped,
+            })
+        });
+        coming.again.extend(octets);
+        self
+    }
+
+    /// The exchange moves, though the client sends nothing: the wait for it starts anew.
+    pub(crate) fn has_moved(&mut self) {
+        if let Some(coming) = &mut self.coming {
+            coming.idle.reset();
+        }
     }
 }
 
@@ -49,14 +97,27 @@ impl Body for RequestBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = self.get_mut();
         loop {
-            let Some(IncomingBody { incoming, idle }) = this.coming.as_deref_mut() else { return Poll::Ready(None) };
+            let Some(IncomingBody { incoming, idle, again, trailers }) = this.coming.as_deref_mut() else {
+                return Poll::Ready(None);
+            };
+            if let Some(octets) = again.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(octets))));
+            }
+            let Some(incoming) = incoming else {
+                this.coming = None;
+                return Poll::Ready(None);
+            };
             let end = match Pin::new(incoming).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
                     idle.reset();
                     return Poll::Ready(Some(Ok(frame)));
                 }
                 // A trailer section is the end of a body.
-                Poll::Ready(Some(Ok(_))) => continue,
+                Poll::Ready(Some(Ok(frame))) => match frame.into_trailers().ok().and_then(trailers::allowed_in_request)
+                {
+                    Some(fields) if *trailers == TrailerSection::Forwarded => Some(Ok(Frame::trailers(fields))),
+                    _ => continue,
+                },
                 Poll::Ready(Some(Err(error))) => Some(Err(RequestBodyError::Broken(error))),
                 Poll::Ready(None) => None,
                 Poll::Pending => {
@@ -70,11 +131,19 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.coming.as_ref().is_none_or(|coming| coming.incoming.is_end_stream())
+        self.coming
+            .as_ref()
+            .is_none_or(|coming| coming.again.is_empty() && coming.incoming.as_ref().is_none_or(Body::is_end_stream))
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.coming.as_ref().map_or_else(|| SizeHint::with_exact(0), |coming| coming.incoming.size_hint())
+        let Some(coming) = &self.coming else { return SizeHint::with_exact(0) };
+        let again = coming.again.iter().map(|octets| octets.len() as u64).sum::<u64>();
+        let left = coming.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
+        match left.exact() {
+            Some(left) => SizeHint::with_exact(left + again),
+            None => left,
+        }
     }
 }
 

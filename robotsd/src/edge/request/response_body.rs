@@ -1,6 +1,7 @@
 //! The body that a client gets.
 //!
-//! It carries no trailers, like [the body of a request](super::request_body).
+//! Its trailers go to clients of HTTP/2, where every reader takes them, as far as they [are allowed](super::trailers). On HTTP/1.1
+//! they are dropped, as a gateway may (RFC 9110, section 6.5.1).
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,6 +13,7 @@ use pin_project_lite::pin_project;
 use crate::edge::http2::session::PIECE;
 use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::edge::request::exchange::Exchange;
+use crate::edge::request::trailers;
 
 pin_project! {
     /// The body of a response on its way to the client.
@@ -105,7 +107,13 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         };
         loop {
             match ready!(body.as_mut().poll_frame(cx)) {
-                Some(Ok(frame)) if !frame.is_data() => {}
+                Some(Ok(frame)) if !frame.is_data() => {
+                    let Some(stream) = &*this.stream else { continue };
+                    if let Some(fields) = frame.into_trailers().ok().and_then(trailers::allowed_in_response) {
+                        stream.consumer.handed_out();
+                        return Poll::Ready(Some(Ok(Frame::trailers(fields))));
+                    }
+                }
                 mut frame => {
                     if let Some(stream) = this.stream {
                         stream.hand_out(frame.as_mut().and_then(|frame| frame.as_mut().ok()));

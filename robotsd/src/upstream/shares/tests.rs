@@ -1,6 +1,7 @@
 use std::time::Instant;
 
 use super::super::health::{Health, HealthPolicy};
+use super::super::http_versions::HttpVersions;
 use super::super::server::ServerAddress;
 use super::*;
 
@@ -14,7 +15,10 @@ struct Site {
 impl Site {
     fn new() -> Self {
         let health = Health::new(HealthPolicy::default(), Instant::now());
-        Self { server: Arc::new(Server::new(ServerAddress::Loopback(1), None, health)), shares: Shares::default() }
+        Self {
+            server: Arc::new(Server::new(ServerAddress::Loopback(1), None, HttpVersions::Http1, health)),
+            shares: Shares::default(),
+        }
     }
 
     /// Opens a connection for a client that has stalled for so many seconds, or moves.

@@ -12,13 +12,13 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use super::*;
 
 /// An authority, and its certificate in a file.
-struct Authority {
+pub(super) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: TempDir,
 }
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let mut params = CertificateParams::new([]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -28,12 +28,22 @@ impl Authority {
         Self { issuer, folder }
     }
 
-    fn file(&self) -> PathBuf {
+    pub(super) fn file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
 
     /// The settings of a server with a certificate for a name.
     fn server(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> TlsAcceptor {
+        self.server_of(name, &["h2", "http/1.1"], change)
+    }
+
+    /// The same for one that speaks these.
+    pub(super) fn server_of(
+        &self,
+        name: &str,
+        spoken: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> TlsAcceptor {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
         change(&mut params);
@@ -44,7 +54,7 @@ impl Authority {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
             .unwrap();
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = spoken.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         TlsAcceptor::from(Arc::new(config))
     }
 }

@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 
 use super::balancer::Balancer;
+use super::candidates::Requirement;
 use super::connection::Certainty;
 use super::usage::ClientKey;
 use super::*;
@@ -425,15 +426,16 @@ async fn an_idle_connection_is_not_taken_before_those_who_wait_on_another_worker
     let scene = scene(4, |_| {}).await;
     let one = NonZeroUsize::MIN;
     let balancer = Balancer::new(Arc::clone(&scene.origins.0), one);
-    let Err(first) = balancer.ready(Certainty::EventLoop) else { panic!("nothing is connected yet") };
-    let lease = soon(balancer.connection(first, Certainty::EventLoop, ClientKey::default())).await.unwrap();
-    let (connection, pool) = lease.into_parts();
+    let requirement = Requirement { certainty: Certainty::EventLoop, versions: HttpVersions::Http1 };
+    let Err(first) = balancer.ready(requirement) else { panic!("nothing is connected yet") };
+    let lease = soon(balancer.connection(first, requirement, ClientKey::default())).await.unwrap();
+    let (connection, pool) = lease.into_http1().unwrap();
     pool.put(connection);
     let other = wait_queue::Demand::new(Arc::clone(scene.origins.0.connection_limit()));
     let waiting = other.wait(ClientKey { address: 1, connection: 1 }, 1);
-    assert!(balancer.ready(Certainty::EventLoop).is_err());
+    assert!(balancer.ready(requirement).is_err());
     drop(waiting);
-    assert!(balancer.ready(Certainty::EventLoop).is_ok());
+    assert!(balancer.ready(requirement).is_ok());
 }
 
 #[tokio::test]

@@ -1,0 +1,135 @@
+//! The socket of an HTTP/2 connection: it holds the permit of the connection, notes when the server last sent something, and
+//! ends the connection to one that floods it with frames.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use super::super::connection_limit::Permit;
+use crate::edge::{FrameBudget, Frames};
+use crate::socket::Socket;
+
+/// When the server last sent something.
+#[derive(Debug)]
+pub(super) struct LastReceived {
+    opened: Instant,
+    /// In milliseconds since `opened`.
+    at: AtomicU64,
+}
+
+impl LastReceived {
+    pub(super) fn new(opened: Instant) -> Self {
+        Self { opened, at: AtomicU64::new(0) }
+    }
+
+    pub(super) fn at(&self) -> Instant {
+        self.opened + std::time::Duration::from_millis(self.at.load(Ordering::Relaxed))
+    }
+
+    fn note(&self) {
+        self.at.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+}
+
+/// The socket of a connection.
+#[derive(Debug)]
+pub(super) struct ConnectionIo {
+    socket: Socket,
+    received: Arc<LastReceived>,
+    passing: PassingFrames,
+    // After the socket, so that it is free only once that is closed.
+    _permit: Permit,
+}
+
+/// The heads of the frames that pass. h2 bounds some kinds of them; the rest have the budget that clients have.
+#[derive(Debug)]
+struct PassingFrames {
+    received: Frames,
+    sent: Frames,
+    /// Octets of the preface that have not been sent.
+    preface: usize,
+    budget: FrameBudget,
+}
+
+/// What a client says before its first frame (RFC 9113, section 3.4).
+const PREFACE: usize = 24;
+
+impl PassingFrames {
+    /// Accounts for frames from the server. Returns false where there is one too many.
+    fn received(&mut self, octets: &[u8]) -> bool {
+        let (mut is_within, budget) = (true, &mut self.budget);
+        self.received.pass(octets, |frame| is_within &= budget.received(frame, Instant::now));
+        is_within
+    }
+
+    fn sent(&mut self, octets: &[u8]) {
+        let preface = self.preface.min(octets.len());
+        self.preface -= preface;
+        let budget = &mut self.budget;
+        self.sent.pass(&octets[preface..], |frame| budget.sent(frame));
+    }
+}
+
+impl ConnectionIo {
+    pub(super) fn new(socket: Socket, permit: Permit, received: Arc<LastReceived>) -> Self {
+        let (receiving, sent) = Default::default();
+        let budget = FrameBudget::new(Instant::now());
+        let passing = PassingFrames { received: receiving, sent, preface: PREFACE, budget };
+        Self { socket, received, passing, _permit: permit }
+    }
+}
+
+impl AsyncRead for ConnectionIo {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
+        this.received.note();
+        if !this.passing.received(&buffer.filled()[before..]) {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it sends too many frames")));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for ConnectionIo {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.socket).poll_write(cx, bytes))?;
+        this.passing.sent(&bytes[..written]);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.socket).poll_write_vectored(cx, slices))?;
+        let mut left = written;
+        for slice in slices {
+            let octets = &slice[..left.min(slice.len())];
+            this.passing.sent(octets);
+            left -= octets.len();
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,193 @@
+//! One request on a stream, until the head of its response.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use h2::client::ResponseFuture;
+use h2::{Reason, RecvStream};
+use http::header::CONTENT_LENGTH;
+use http::{Method, Request, Response, StatusCode};
+use http_body::Body;
+use tokio::time::{Instant, sleep_until};
+
+use super::super::cause::Cause;
+use super::super::connection::ExchangeError;
+use super::super::endpoint::EndpointScheme;
+use super::super::exchange_progress::BodyFailure;
+use super::super::http1_fast;
+use super::super::limits::UpstreamLimits;
+use super::super::response_framing::unify_framing;
+use super::pool::Http2Slot;
+use super::request_pseudo;
+use super::request_upload::{RequestUpload, UploadEnd};
+use super::response_stream::Http2Body;
+use crate::edge::{AcceptsTrailers, RequestBody};
+
+/// Interim responses to one request, of which there is no bound.
+const INTERIM: usize = 32;
+
+/// Why there is no response.
+enum NoResponse {
+    Stream(h2::Error),
+    Late,
+    /// The client has not sent all of its request.
+    Body,
+    Invalid(&'static str),
+}
+
+impl Http2Slot {
+    /// Sends a request and waits for the head of the response.
+    pub(in crate::upstream) async fn exchange(
+        &mut self,
+        mut request: Box<Request<RequestBody>>,
+        scheme: EndpointScheme,
+        trailers: Option<AcceptsTrailers>,
+        limits: &UpstreamLimits,
+    ) -> Result<Response<Http2Body>, ExchangeError> {
+        let Some(head) = request_pseudo::convert(&request, scheme, trailers) else {
+            return Err(ExchangeError::Broken(invalid("the request has no host that can be an authority")));
+        };
+        let is_whole = request.body().is_end_stream();
+        let is_head = *request.method() == Method::HEAD;
+        let (response, stream) = match self.sender.send_request(head, is_whole) {
+            Ok(sent) => sent,
+            Err(error) => return Err(ExchangeError::Unsent(request, error.into())),
+        };
+        let mut upload = (!is_whole).then(|| {
+            let body = std::mem::replace(request.body_mut(), RequestBody::empty());
+            RequestUpload::new(body.with_trailers(), stream)
+        });
+        let progress = upload.as_ref().map(|upload| Arc::clone(upload.progress()));
+        match head_of(response, &mut upload, limits).await {
+            Ok(response) => {
+                self.connection.answered();
+                accept(response, upload, is_head, limits)
+            }
+            Err(NoResponse::Late) => {
+                self.connection.doubt();
+                Err(ExchangeError::Timeout)
+            }
+            Err(NoResponse::Invalid(why)) => Err(ExchangeError::Broken(invalid(why))),
+            Err(NoResponse::Body) => {
+                self.body_failure = progress.and_then(|progress| progress.failure()).or(Some(BodyFailure::Broken));
+                Err(ExchangeError::Broken(io::Error::other("the client did not send all of its request body").into()))
+            }
+            Err(NoResponse::Stream(error)) => Err(failed(request, is_whole, upload, error)),
+        }
+    }
+}
+
+/// Waits for the head of the response, and sends the body of the request meanwhile.
+async fn head_of(
+    mut response: ResponseFuture,
+    upload: &mut Option<RequestUpload>,
+    limits: &UpstreamLimits,
+) -> Result<Response<RecvStream>, NoResponse> {
+    let sent = Instant::now();
+    let progress = upload.as_ref().map(|upload| Arc::clone(upload.progress()));
+    let mut is_sending = upload.is_some();
+    let mut timer = pin!(sleep_until(sent + limits.response_header));
+    let mut interim = 0;
+    poll_fn(|cx| {
+        if let Poll::Ready(response) = poll_head(&mut response, &mut interim, cx) {
+            return Poll::Ready(response);
+        }
+        if let Some(sending) = upload.as_mut().filter(|_| is_sending) {
+            match sending.poll_send(cx) {
+                Poll::Ready(UploadEnd::Failed) => return Poll::Ready(Err(NoResponse::Body)),
+                Poll::Ready(UploadEnd::Complete | UploadEnd::Unwanted) => is_sending = false,
+                Poll::Pending => {}
+            }
+        }
+        while timer.as_mut().poll(cx).is_ready() {
+            let now = Instant::now();
+            // As on HTTP/1.1: while the client is to blame its own deadline counts, and while the server takes octets it is
+            // alive.
+            let due = match &progress {
+                Some(progress) if is_sending && progress.awaits_client() => now,
+                Some(progress) => progress.last_taken(),
+                None => sent,
+            } + limits.response_header;
+            if due <= now {
+                return Poll::Ready(Err(NoResponse::Late));
+            }
+            timer.as_mut().reset(due);
+        }
+        Poll::Pending
+    })
+    .await
+    .inspect(|_| {
+        if !is_sending {
+            *upload = None;
+        }
+    })
+}
+
+fn poll_head(
+    response: &mut ResponseFuture,
+    interim: &mut usize,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Response<RecvStream>, NoResponse>> {
+    // Taken one by one, because they are kept until they are, and there is no bound for them.
+    while let Poll::Ready(Some(received)) = response.poll_informational(cx) {
+        let received = received.map_err(NoResponse::Stream)?;
+        *interim += 1;
+        if received.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Poll::Ready(Err(NoResponse::Invalid("switched protocols, which HTTP/2 cannot")));
+        }
+        if *interim > INTERIM {
+            return Poll::Ready(Err(NoResponse::Invalid("too many interim responses")));
+        }
+    }
+    Pin::new(response).poll(cx).map_err(NoResponse::Stream)
+}
+
+/// The response, once its head makes sense.
+fn accept(
+    response: Response<RecvStream>,
+    upload: Option<RequestUpload>,
+    is_head: bool,
+    limits: &UpstreamLimits,
+) -> Result<Response<Http2Body>, ExchangeError> {
+    let (mut head, stream) = response.into_parts();
+    head.extensions.clear();
+    unify_framing(&mut head.headers).map_err(|why| ExchangeError::Broken(invalid(why)))?;
+    let length = head.headers.get(CONTENT_LENGTH).filter(|_| !is_head);
+    let left = length.and_then(|length| http1_fast::number(length.as_bytes()));
+    let upload = upload.filter(|_| !stream.is_end_stream()).map(RequestUpload::spawn);
+    Ok(Response::from_parts(head, Http2Body::new(stream, left, upload, limits.body_idle)))
+}
+
+/// Whether a request may be sent again: where the server has said that it did not look at it, or, as on HTTP/1.1, where the
+/// connection broke.
+fn failed(
+    mut request: Box<Request<RequestBody>>,
+    is_whole: bool,
+    upload: Option<RequestUpload>,
+    error: h2::Error,
+) -> ExchangeError {
+    // RFC 9113, sections 6.8 and 8.7. Streams above the last one of a GOAWAY get its error, others go on.
+    let is_refused = error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM));
+    if is_whole {
+        return match error {
+            error if is_refused => ExchangeError::Unsent(request, error.into()),
+            // Whether it was read is unknown.
+            error if error.is_io() => ExchangeError::Unanswered(request, error.into()),
+            error => ExchangeError::Broken(error.into()),
+        };
+    }
+    match upload.filter(|_| is_refused).and_then(RequestUpload::into_body) {
+        Some(body) => {
+            *request.body_mut() = body;
+            ExchangeError::Unsent(request, error.into())
+        }
+        None => ExchangeError::Broken(error.into()),
+    }
+}
+
+fn invalid(why: &'static str) -> Cause {
+    Cause::Invalid(why)
+}

@@ -1,0 +1,110 @@
+//! Whether a server that sends nothing is still there: a PING, and a deadline for its answer.
+//!
+//! Servers of gRPC close a connection that is sent more than a PING in five minutes while they send nothing. So one is sent when
+//! a request has run into its deadline, which says more than the time, and else after [`QUIET`]. Until it is answered no
+//! new request is sent on the connection.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use h2::{Ping, PingPong};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::connection_io::LastReceived;
+
+/// After so long without an octet the server is asked.
+pub(super) const QUIET: Duration = Duration::from_secs(310);
+
+/// Doubts about a connection, between the requests on it and the task that drives it.
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    is_raised: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Doubt {
+    /// A request has waited in vain: the server is asked whether it is there.
+    pub(super) fn raise(&self) {
+        if !self.is_raised.swap(true, Ordering::SeqCst)
+            && let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn is_raised(&self) -> bool {
+        self.is_raised.load(Ordering::SeqCst)
+    }
+
+    fn poll_raised(&self, cx: &mut Context<'_>) -> bool {
+        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
+        self.is_raised()
+    }
+}
+
+/// Asks the server and waits for its answer.
+pub(super) struct KeepAlive {
+    ping: PingPong,
+    received: Arc<LastReceived>,
+    doubt: Arc<Doubt>,
+    patience: Duration,
+    /// When the server was asked; none while nothing is to be answered.
+    asked: Option<Instant>,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl KeepAlive {
+    /// Gives the server `patience` to answer.
+    pub(super) fn new(ping: PingPong, received: Arc<LastReceived>, doubt: Arc<Doubt>, patience: Duration) -> Self {
+        let timer = Box::pin(sleep_until(received.at() + QUIET));
+        Self { ping, received, doubt, patience, asked: None, timer }
+    }
+
+    /// Ready once the server has not answered in time, or the connection has ended.
+    pub(super) fn poll_dead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let Some(asked) = self.asked else {
+                let is_quiet = self.timer.as_mut().poll(cx).is_ready();
+                let due = self.received.at() + QUIET;
+                if !self.doubt.poll_raised(cx) && (!is_quiet || due > Instant::now()) {
+                    if !is_quiet {
+                        return Poll::Pending;
+                    }
+                    self.timer.as_mut().reset(due);
+                    continue;
+                }
+                if self.ping.send_ping(Ping::opaque()).is_err() {
+                    return Poll::Ready(());
+                }
+                let now = Instant::now();
+                self.asked = Some(now);
+                self.timer.as_mut().reset(now + self.patience);
+                continue;
+            };
+            match self.ping.poll_pong(cx) {
+                Poll::Ready(Ok(_)) => {
+                    self.asked = None;
+                    self.doubt.is_raised.store(false, Ordering::SeqCst);
+                    self.timer.as_mut().reset(self.received.at() + QUIET);
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => {
+                    if self.timer.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    // What it sends meanwhile shows that it is there; its answer may be behind that.
+                    let latest = self.received.at();
+                    if latest <= asked {
+                        return Poll::Ready(());
+                    }
+                    self.asked = Some(latest);
+                    self.timer.as_mut().reset(Instant::now() + self.patience);
+                }
+            }
+        }
+    }
+}

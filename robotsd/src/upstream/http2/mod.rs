@@ -1,0 +1,20 @@
+//! HTTP/2 to upstreams: a few connections to each server, with a stream for every request (RFC 9113).
+//!
+//! Spoken on `h2`, which hyper speaks HTTP/2 with too. hyper would hide three things that a proxy needs: how many streams a
+//! server takes, so that the next request goes to another connection and does not wait unseen; which requests a server has
+//! not looked at, so that they may be sent again; and interim responses. It also has a task and two wake-ups more for each request.
+//!
+//! A connection is driven by a task of its own, because it belongs to many requests. A request without a body, or with one
+//! that is sent before the response comes, has no task of its own.
+
+mod connection;
+mod connection_io;
+mod exchange;
+mod keep_alive;
+mod pool;
+mod request_pseudo;
+mod request_upload;
+mod response_stream;
+
+pub(super) use self::pool::{ConnectFailure, Http2Pool, Http2Slot};
+pub(super) use self::response_stream::{Http2Body, Http2BodyError};

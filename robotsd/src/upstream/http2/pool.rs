@@ -1,0 +1,202 @@
+//! The HTTP/2 connections of one worker to one server.
+//!
+//! A request takes a stream on the first connection that has room, so that those behind it empty and age. One that finds no
+//! room has a further connection made, one at a time: those that come meanwhile wait for that one and share it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use tokio::time::Instant;
+
+use super::super::connection_limit::Permit;
+use super::super::exchange_progress::BodyFailure;
+use super::super::failure_kind::FailureKind;
+use super::super::http_versions::HttpVersions;
+use super::super::limits::UpstreamLimits;
+use super::super::wait_queue::{Demand, Disposition};
+use super::connection::{Admission, Http2Connection, StreamsLeft};
+use crate::socket::Socket;
+
+/// The connections to one server.
+#[derive(Debug)]
+pub(in crate::upstream) struct Http2Pool {
+    connections: Mutex<Vec<Arc<Http2Connection>>>,
+    /// Held by the request that connects; the last failure to do so.
+    connecting: tokio::sync::Mutex<Option<ConnectFailure>>,
+    /// Whether the server preferred HTTP/1.1 when it was last asked.
+    has_refused: AtomicBool,
+    keeping: Keeping,
+    timeout: Duration,
+    demand: Arc<Demand>,
+}
+
+/// What becomes of a connection without requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeping {
+    /// It waits for the next one.
+    Idle,
+    Nothing,
+}
+
+/// A failed attempt to connect, which counts for those too that waited for it.
+#[derive(Clone, Debug)]
+pub(in crate::upstream) struct ConnectFailure {
+    pub(in crate::upstream) at: Instant,
+    pub(in crate::upstream) kind: FailureKind,
+    pub(in crate::upstream) why: String,
+}
+
+/// A stream on a connection, for one request.
+#[derive(Debug)]
+pub(in crate::upstream) struct Http2Slot {
+    pub(super) connection: Arc<Http2Connection>,
+    pub(super) sender: SendRequest<Bytes>,
+    /// Whether a response had come on the connection before.
+    is_reused: bool,
+    pub(super) body_failure: Option<BodyFailure>,
+    pool: Arc<Http2Pool>,
+}
+
+/// The turn to connect.
+pub(in crate::upstream) type ConnectTurn<'p> = tokio::sync::MutexGuard<'p, Option<ConnectFailure>>;
+
+impl Http2Pool {
+    /// Keeps idle connections for `timeout`; none where `capacity` is zero.
+    pub(in crate::upstream) fn new(capacity: usize, timeout: Duration, demand: Arc<Demand>) -> Self {
+        let keeping = if capacity == 0 { Keeping::Nothing } else { Keeping::Idle };
+        let (connections, connecting, has_refused) = Default::default();
+        Self { connections, connecting, has_refused, keeping, timeout, demand }
+    }
+
+    /// A stream on a connection that is open, and was opened after a moment where one is given.
+    pub(in crate::upstream) fn slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
+        // Closed outside the lock.
+        let mut closed = Vec::new();
+        let mut connections = self.connections();
+        let mut at = 0;
+        let slot = loop {
+            let Some(connection) = connections.get(at) else { break None };
+            if since.is_some_and(|since| connection.opened() < since) {
+                at += 1;
+                continue;
+            }
+            match connection.enter() {
+                Admission::Stream(sender) => break Some(Http2Slot::new(Arc::clone(connection), sender, self)),
+                Admission::Full => at += 1,
+                Admission::Closed => closed.push(connections.remove(at)),
+            }
+        };
+        drop(connections);
+        drop(closed);
+        slot
+    }
+
+    /// Whether HTTP/2 is spoken on a new connection, whose handshake offered `versions`.
+    pub(in crate::upstream) fn agrees(&self, socket: &Socket, versions: HttpVersions) -> bool {
+        let agrees = versions == HttpVersions::Http2 || socket.protocol() == Some(b"h2");
+        self.has_refused.store(!agrees, Ordering::Relaxed);
+        agrees
+    }
+
+    /// Whether the server preferred HTTP/1.1 when it was last asked. Then there is nothing to share, and no turn to wait for.
+    pub(in crate::upstream) fn has_refused(&self) -> bool {
+        self.has_refused.load(Ordering::Relaxed)
+    }
+
+    /// Waits until no other request connects.
+    pub(in crate::upstream) async fn connect_turn(&self) -> ConnectTurn<'_> {
+        self.connecting.lock().await
+    }
+
+    /// Speaks HTTP/2 on a new connection, and keeps it.
+    pub(in crate::upstream) async fn open(
+        self: &Arc<Self>,
+        socket: Socket,
+        permit: Permit,
+        limits: &UpstreamLimits,
+    ) -> Result<Http2Slot, h2::Error> {
+        let connection = Arc::new(Http2Connection::open(socket, permit, limits).await?);
+        let sender = match connection.enter() {
+            Admission::Stream(sender) => sender,
+            Admission::Full | Admission::Closed => return Err(h2::Reason::REFUSED_STREAM.into()),
+        };
+        let slot = Http2Slot::new(Arc::clone(&connection), sender, self);
+        self.connections().push(connection);
+        Ok(slot)
+    }
+
+    /// Closes connections that have been idle for too long.
+    pub(in crate::upstream) fn sweep(&self) {
+        let now = Instant::now();
+        let mut gone = Vec::new();
+        self.connections().retain(|connection| {
+            let is_kept = !connection.is_expired(now, self.timeout);
+            if !is_kept {
+                gone.push(Arc::clone(connection));
+            }
+            is_kept
+        });
+        drop(gone);
+    }
+
+    /// Closes an idle connection, if there is one.
+    pub(in crate::upstream) fn give_up(&self) -> Option<()> {
+        let mut connections = self.connections();
+        let at = connections.iter().position(|connection| connection.is_idle())?;
+        let idle = connections.remove(at);
+        drop(connections);
+        drop(idle);
+        Some(())
+    }
+
+    /// Takes no further request on the connections there are. Those on them go on.
+    pub(in crate::upstream) fn clear(&self) {
+        let all = std::mem::take(&mut *self.connections());
+        drop(all);
+    }
+
+    /// A connection has no more requests.
+    fn rested(&self, connection: &Arc<Http2Connection>) {
+        if self.keeping == Keeping::Idle && self.demand.disposition() == Disposition::Keep {
+            return;
+        }
+        self.connections().retain(|other| !Arc::ptr_eq(other, connection));
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Vec<Arc<Http2Connection>>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Http2Slot {
+    fn new(connection: Arc<Http2Connection>, sender: SendRequest<Bytes>, pool: &Arc<Http2Pool>) -> Self {
+        Self { is_reused: connection.has_answered(), connection, sender, body_failure: None, pool: Arc::clone(pool) }
+    }
+
+    /// Whether a response had come on the connection before this request.
+    pub(in crate::upstream) fn is_reused(&self) -> bool {
+        self.is_reused
+    }
+
+    /// How the client broke off the request, if it did.
+    pub(in crate::upstream) fn body_failure(&self) -> Option<BodyFailure> {
+        self.body_failure
+    }
+
+    /// Whether none has come on it by now.
+    pub(in crate::upstream) fn is_silent(&self) -> bool {
+        !self.connection.has_answered()
+    }
+}
+
+impl Drop for Http2Slot {
+    fn drop(&mut self) {
+        if self.connection.leave() == StreamsLeft::None {
+            self.pool.rested(&self.connection);
+        }
+        self.pool.demand.has_returned();
+    }
+}

@@ -1,0 +1,234 @@
+//! The body of a request on its way to a stream, no faster than the server takes it.
+//!
+//! It is polled by the task that waits for the response, and has a task of its own only where the response comes first.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::{Reason, SendStream};
+use http_body::Body;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::super::exchange_progress::BodyFailure;
+use crate::edge::{RequestBody, RequestBodyError};
+
+/// So much of a body is kept until the response comes, for a server that has not looked at the request.
+const KEPT: usize = 64 * 1024;
+
+/// What is known about an upload, between it and the task that waits for the response.
+#[derive(Debug)]
+pub(super) struct UploadProgress {
+    opened: Instant,
+    /// When the server last took something, in milliseconds since `opened`.
+    taken: AtomicU64,
+    /// Whether the server waits for the client to go on.
+    awaits_client: AtomicBool,
+    /// Whether something of the response has come since this was last asked.
+    has_response_moved: AtomicBool,
+    failure: AtomicU8,
+}
+
+/// Values of `failure`; zero for none.
+const IDLE: u8 = 1;
+const BROKEN: u8 = 2;
+
+/// A body that is being sent.
+#[derive(Debug)]
+pub(super) struct RequestUpload {
+    body: RequestBody,
+    stream: SendStream<Bytes>,
+    /// Octets that wait for the server.
+    waiting: Bytes,
+    /// All that has been taken from the client; none once it is too much.
+    kept: Option<Vec<Bytes>>,
+    kept_octets: usize,
+    progress: Arc<UploadProgress>,
+}
+
+/// How an upload has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UploadEnd {
+    Complete,
+    /// The server does not want the rest.
+    Unwanted,
+    /// The client has not sent all of it.
+    Failed,
+}
+
+/// An upload with a task of its own, which ends with this.
+#[derive(Debug)]
+pub(super) struct UploadTask {
+    task: AbortHandle,
+    progress: Arc<UploadProgress>,
+}
+
+impl UploadProgress {
+    fn new() -> Self {
+        Self {
+            opened: Instant::now(),
+            taken: AtomicU64::new(0),
+            awaits_client: AtomicBool::new(false),
+            has_response_moved: AtomicBool::new(false),
+            failure: AtomicU8::new(0),
+        }
+    }
+
+    pub(super) fn last_taken(&self) -> Instant {
+        self.opened + Duration::from_millis(self.taken.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn awaits_client(&self) -> bool {
+        self.awaits_client.load(Ordering::Relaxed)
+    }
+
+    /// How the body ended early, if it did.
+    pub(super) fn failure(&self) -> Option<BodyFailure> {
+        match self.failure.load(Ordering::Relaxed) {
+            IDLE => Some(BodyFailure::Idle),
+            BROKEN => Some(BodyFailure::Broken),
+            _ => None,
+        }
+    }
+
+    fn note_taken(&self) {
+        self.taken.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    fn note_failure(&self, error: &RequestBodyError) {
+        let failure = if matches!(error, RequestBodyError::Idle) { IDLE } else { BROKEN };
+        self.failure.store(failure, Ordering::Relaxed);
+    }
+}
+
+impl RequestUpload {
+    pub(super) fn new(body: RequestBody, stream: SendStream<Bytes>) -> Self {
+        let progress = Arc::new(UploadProgress::new());
+        Self { body, stream, waiting: Bytes::new(), kept: Some(Vec::new()), kept_octets: 0, progress }
+    }
+
+    pub(super) fn progress(&self) -> &Arc<UploadProgress> {
+        &self.progress
+    }
+
+    /// The whole body again, for another connection; none where more of it was taken than is kept, or the client has failed.
+    pub(super) fn into_body(self) -> Option<RequestBody> {
+        let kept = self.kept.filter(|_| self.progress.failure().is_none())?;
+        Some(self.body.preceded_by(kept))
+    }
+
+    /// Sends what there is and what the server takes.
+    pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<UploadEnd> {
+        loop {
+            if !self.waiting.is_empty() {
+                match self.poll_send_waiting(cx) {
+                    Poll::Ready(None) => continue,
+                    Poll::Ready(Some(end)) => return Poll::Ready(end),
+                    Poll::Pending => {
+                        self.progress.awaits_client.store(false, Ordering::Relaxed);
+                        return Poll::Pending;
+                    }
+                }
+            }
+            if self.progress.has_response_moved.swap(false, Ordering::Relaxed) {
+                // Both directions are one conversation: it stands still only when neither moves.
+                self.body.has_moved();
+            }
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        self.keep(&data);
+                        self.waiting = data;
+                    }
+                    Err(frame) => {
+                        // A trailer section ends the body, and is not kept.
+                        self.kept = None;
+                        let Ok(trailers) = frame.into_trailers() else { continue };
+                        return self.end(|stream| stream.send_trailers(trailers));
+                    }
+                },
+                Poll::Ready(Some(Err(error))) => {
+                    self.progress.note_failure(&error);
+                    self.stream.send_reset(Reason::CANCEL);
+                    return Poll::Ready(UploadEnd::Failed);
+                }
+                Poll::Ready(None) => return self.end(|stream| stream.send_data(Bytes::new(), true)),
+                Poll::Pending => {
+                    self.progress.awaits_client.store(true, Ordering::Relaxed);
+                    return self.stream.poll_reset(cx).map(|_| UploadEnd::Unwanted);
+                }
+            }
+        }
+    }
+
+    /// Sends as much as the server takes at once. Ready with the end where that was the last of it.
+    fn poll_send_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<UploadEnd>> {
+        self.stream.reserve_capacity(self.waiting.len());
+        while self.stream.capacity() == 0 {
+            match std::task::ready!(self.stream.poll_capacity(cx)) {
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return Poll::Ready(Some(UploadEnd::Unwanted)),
+            }
+        }
+        let piece = self.waiting.split_to(self.waiting.len().min(self.stream.capacity()));
+        let is_last = self.waiting.is_empty() && self.body.is_end_stream();
+        if self.stream.send_data(piece, is_last).is_err() {
+            return Poll::Ready(Some(UploadEnd::Unwanted));
+        }
+        self.progress.note_taken();
+        Poll::Ready(is_last.then_some(UploadEnd::Complete))
+    }
+
+    fn end(&mut self, send: impl FnOnce(&mut SendStream<Bytes>) -> Result<(), h2::Error>) -> Poll<UploadEnd> {
+        self.progress.note_taken();
+        self.progress.awaits_client.store(false, Ordering::Relaxed);
+        Poll::Ready(if send(&mut self.stream).is_ok() { UploadEnd::Complete } else { UploadEnd::Unwanted })
+    }
+
+    fn keep(&mut self, data: &Bytes) {
+        self.kept_octets += data.len();
+        if self.kept_octets > KEPT {
+            self.kept = None;
+        } else if let Some(kept) = &mut self.kept {
+            kept.push(data.clone());
+        }
+    }
+
+    /// Goes on in a task of its own, because the response has come.
+    pub(super) fn spawn(mut self) -> UploadTask {
+        self.kept = None;
+        let progress = Arc::clone(&self.progress);
+        UploadTask { task: tokio::spawn(self).abort_handle(), progress }
+    }
+}
+
+impl Future for RequestUpload {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.get_mut().poll_send(cx).map(drop)
+    }
+}
+
+impl UploadTask {
+    /// Something of the response has come.
+    pub(super) fn response_moved(&self) {
+        self.progress.has_response_moved.store(true, Ordering::Relaxed);
+    }
+
+    /// When the server last took something of the body, if it still comes.
+    pub(super) fn last_taken(&self) -> Option<Instant> {
+        (!self.task.is_finished()).then(|| self.progress.last_taken())
+    }
+}
+
+impl Drop for UploadTask {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,172 @@
+//! The body of a response on a stream. What the client does not read, the server has no window for.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::pool::Http2Slot;
+use super::request_upload::UploadTask;
+
+/// What is still to come of a response. Dropped before its end, it resets the stream, so the server sees that the client has
+/// left.
+#[derive(Debug)]
+pub(in crate::upstream) struct Http2Body {
+    part: BodyPart,
+    /// Octets still to come, where the head says so.
+    left: Option<u64>,
+    idle: Duration,
+    /// Runs out when nothing has come for too long; made at the first wait, and set anew once in a while.
+    timer: Option<Pin<Box<Sleep>>>,
+    /// When something last came, or was waited for first.
+    moved: Option<Instant>,
+    // In this order: the stream is reset once both halves of it are gone, and only then is there room for another.
+    upload: Option<UploadTask>,
+    stream: Option<RecvStream>,
+    slot: Option<Box<Http2Slot>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BodyPart {
+    Data,
+    Trailers,
+    End,
+}
+
+/// Why a body ended early.
+#[derive(Debug)]
+pub(in crate::upstream) enum Http2BodyError {
+    /// Neither it nor the request moved for too long.
+    Idle,
+    Stream(h2::Error),
+}
+
+impl Http2Body {
+    pub(super) fn new(stream: RecvStream, left: Option<u64>, upload: Option<UploadTask>, idle: Duration) -> Self {
+        let mut body = Self {
+            part: BodyPart::Data,
+            left,
+            idle,
+            timer: None,
+            moved: None,
+            upload,
+            stream: Some(stream),
+            slot: None,
+        };
+        if body.stream.as_ref().is_none_or(RecvStream::is_end_stream) {
+            body.end();
+        }
+        body
+    }
+
+    /// Keeps the stream's place until the end of the body.
+    pub(in crate::upstream) fn hold(&mut self, slot: Box<Http2Slot>) {
+        if self.part != BodyPart::End {
+            self.slot = Some(slot);
+        }
+    }
+
+    pub(in crate::upstream) fn is_end_stream(&self) -> bool {
+        self.part == BodyPart::End
+    }
+
+    pub(in crate::upstream) fn size_hint(&self) -> SizeHint {
+        match self.left {
+            _ if self.is_end_stream() => SizeHint::with_exact(0),
+            Some(left) => SizeHint::with_exact(left),
+            None => SizeHint::default(),
+        }
+    }
+
+    pub(in crate::upstream) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Http2BodyError>>> {
+        loop {
+            let Some(stream) = self.stream.as_mut().filter(|_| self.part != BodyPart::End) else {
+                return Poll::Ready(None);
+            };
+            if self.part == BodyPart::Trailers {
+                return match stream.poll_trailers(cx) {
+                    Poll::Ready(Ok(trailers)) => {
+                        self.end();
+                        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+                    }
+                    Poll::Ready(Err(error)) => self.fail(Http2BodyError::Stream(error)),
+                    Poll::Pending => self.poll_idle(cx),
+                };
+            }
+            match stream.poll_data(cx) {
+                // Frames without octets are only counted, by the HTTP library, which has a bound for them.
+                Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
+                Poll::Ready(Some(Ok(data))) => {
+                    // The client takes it, so there is room for as much again. An error would be the stream's, and comes next.
+                    let _ = stream.flow_control().release_capacity(data.len());
+                    self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
+                    let is_last = stream.is_end_stream();
+                    self.moved = None;
+                    if let Some(upload) = &self.upload {
+                        upload.response_moved();
+                    }
+                    if is_last {
+                        self.end();
+                    }
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
+                Poll::Ready(Some(Err(error))) => return self.fail(Http2BodyError::Stream(error)),
+                Poll::Ready(None) => self.part = BodyPart::Trailers,
+                Poll::Pending => return self.poll_idle(cx),
+            }
+        }
+    }
+
+    /// Ready with an error once nothing has moved for too long, in either direction.
+    fn poll_idle<T>(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Http2BodyError>>> {
+        let now = Instant::now();
+        let moved = *self.moved.get_or_insert(now);
+        let sent = self.upload.as_ref().and_then(UploadTask::last_taken);
+        let due = sent.map_or(moved, |sent| sent.max(moved)) + self.idle;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        while timer.as_mut().poll(cx).is_ready() {
+            if due <= now {
+                if let Some(slot) = &self.slot {
+                    slot.connection.doubt();
+                }
+                return self.fail(Http2BodyError::Idle);
+            }
+            timer.as_mut().reset(due);
+        }
+        Poll::Pending
+    }
+
+    fn fail<T>(&mut self, error: Http2BodyError) -> Poll<Option<Result<T, Http2BodyError>>> {
+        self.end();
+        Poll::Ready(Some(Err(error)))
+    }
+
+    /// Lets go of the stream. One that the server has not ended is reset by that.
+    fn end(&mut self) {
+        self.part = BodyPart::End;
+        self.upload = None;
+        self.stream = None;
+        self.slot = None;
+    }
+}
+
+impl fmt::Display for Http2BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Idle => f.write_str("nothing came for too long"),
+            Self::Stream(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for Http2BodyError {}

@@ -1,0 +1,344 @@
+//! Upstreams that speak HTTP/2: connections, streams, and what is sent again.
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
+
+use super::*;
+
+/// A server of HTTP/2 in the clear that answers each request by a script.
+pub(super) struct Http2Origin {
+    pub(super) address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    goodbye: Arc<Notify>,
+}
+
+pub(super) type Respond = SendResponse<Bytes>;
+
+impl Http2Origin {
+    pub(super) async fn start<F>(script: impl Fn(Request<RecvStream>, Respond) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self::with(|_| {}, script).await
+    }
+
+    /// With settings of its own.
+    pub(super) async fn with<F>(
+        change: impl Fn(&mut h2::server::Builder),
+        script: impl Fn(Request<RecvStream>, Respond) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut builder = h2::server::Builder::new();
+        change(&mut builder);
+        let (connections, goodbye, script) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()), Arc::new(script));
+        let (counted, leaving) = (Arc::clone(&connections), Arc::clone(&goodbye));
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let (builder, script, leaving) = (builder.clone(), Arc::clone(&script), Arc::clone(&leaving));
+                tokio::spawn(async move {
+                    let Ok(mut connection) = builder.handshake::<_, Bytes>(socket).await else { return };
+                    loop {
+                        tokio::select! {
+                            accepted = connection.accept() => match accepted {
+                                Some(Ok((request, respond))) => drop(tokio::spawn(script(request, respond))),
+                                _ => return,
+                            },
+                            () = leaving.notified() => connection.graceful_shutdown(),
+                        }
+                    }
+                });
+            }
+        });
+        Self { address, connections, goodbye }
+    }
+
+    pub(super) fn upstream(&self) -> Upstream {
+        self.upstream_with(|_| {})
+    }
+
+    pub(super) fn upstream_with(&self, change: impl FnOnce(&mut UpstreamLimits)) -> Upstream {
+        upstream_to([self.address], change)
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// Says on one connection that it takes no further requests.
+    fn say_goodbye(&self) {
+        self.goodbye.notify_one();
+    }
+}
+
+pub(super) fn upstream_to(
+    addresses: impl IntoIterator<Item = SocketAddr>,
+    change: impl FnOnce(&mut UpstreamLimits),
+) -> Upstream {
+    let mut settings = settings(addresses.into_iter().map(|address| format!("http://{address}")));
+    settings.versions = HttpVersions::Http2;
+    let mut limits = UpstreamLimits::default();
+    change(&mut limits);
+    Upstream::new(&Origins::new(&settings, limits, &SharedResources::system(), |_| {}).unwrap(), NonZeroUsize::MIN)
+}
+
+/// A response of 200, with a body or without.
+pub(super) fn answer(mut respond: Respond, body: &str) {
+    let end = body.is_empty();
+    let response = Response::builder().header("x-from", "origin").body(()).unwrap();
+    let Ok(mut stream) = respond.send_response(response, end) else { return };
+    if !end {
+        let _ = stream.send_data(Bytes::copy_from_slice(body.as_bytes()), true);
+    }
+}
+
+async fn text(response: Response<ResponseBody>) -> String {
+    String::from_utf8(soon(response.into_body().collect()).await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_request_is_said_as_http_2_says_it() {
+    let origin = Http2Origin::start(|request, respond| async move {
+        let (head, _) = request.into_parts();
+        let fields: Vec<_> = head.headers.keys().map(|name| name.as_str().to_owned()).collect();
+        answer(respond, &format!("{} {} {}", head.method, head.uri, fields.join(",")));
+    })
+    .await;
+    let upstream = origin.upstream();
+    let mut asked = request("GET", "/a%2Fb?c");
+    asked.headers_mut().insert("x-a", "1".parse().unwrap());
+    let response = soon(upstream.forward(asked)).await;
+    assert_eq!((response.status().as_u16(), &response.headers()["x-from"]), (200, &"origin".parse().unwrap()));
+    assert_eq!(text(response).await, "GET http://h.test/a%2Fb?c x-a");
+    assert_eq!(text(soon(upstream.forward(request("OPTIONS", "*"))).await).await, "OPTIONS http://h.test* ");
+    // Without a host, the address of the server stands in.
+    let mut hostless = request("GET", "/");
+    hostless.headers_mut().remove(HOST);
+    let want = format!("GET http://{}/ ", origin.address);
+    assert_eq!(text(soon(upstream.forward(hostless)).await).await, want);
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn requests_share_a_connection_and_a_full_one_gets_another() {
+    let (told, mut came) = mpsc::unbounded_channel();
+    let go = Arc::new(Notify::new());
+    let gone = Arc::clone(&go);
+    let origin = Http2Origin::with(
+        |builder| {
+            builder.max_concurrent_streams(2);
+        },
+        move |_, respond| {
+            let (told, go) = (told.clone(), Arc::clone(&go));
+            async move {
+                told.send(()).unwrap();
+                go.notified().await;
+                answer(respond, "ok");
+            }
+        },
+    )
+    .await;
+    let upstream = origin.upstream();
+    // Its settings are known after the first exchange.
+    gone.notify_one();
+    assert_eq!(status(&upstream, "GET").await, 200);
+    came.recv().await;
+    let requests: Vec<_> = (0..6)
+        .map(|_| {
+            let upstream = upstream.clone();
+            tokio::spawn(async move { status(&upstream, "GET").await })
+        })
+        .collect();
+    for _ in 0..6 {
+        soon(came.recv()).await.unwrap();
+    }
+    assert_eq!(origin.connections(), 3);
+    gone.notify_waiters();
+    for request in requests {
+        assert_eq!(soon(request).await.unwrap(), 200);
+    }
+}
+
+#[tokio::test]
+async fn a_burst_makes_one_connection() {
+    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") }).await;
+    let upstream = origin.upstream();
+    let requests: Vec<_> = (0..50)
+        .map(|_| {
+            let upstream = upstream.clone();
+            tokio::spawn(async move { status(&upstream, "GET").await })
+        })
+        .collect();
+    for request in requests {
+        assert_eq!(soon(request).await.unwrap(), 200);
+    }
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
+    let (told, mut came) = mpsc::unbounded_channel();
+    let origin = Http2Origin::with(
+        |builder| {
+            builder.max_concurrent_streams(1);
+        },
+        move |_, respond| {
+            told.send(respond).unwrap();
+            std::future::ready(())
+        },
+    )
+    .await;
+    let upstream = origin.upstream_with(|limits| {
+        limits.connections = 1;
+        limits.connect = Duration::from_secs(10);
+    });
+    let spawn = || {
+        let upstream = upstream.clone();
+        tokio::spawn(async move { status(&upstream, "GET").await })
+    };
+    let first = spawn();
+    answer(soon(came.recv()).await.unwrap(), "ok");
+    assert_eq!(soon(first).await.unwrap(), 200);
+    let (second, third) = (spawn(), spawn());
+    answer(soon(came.recv()).await.unwrap(), "ok");
+    answer(soon(came.recv()).await.unwrap(), "ok");
+    assert_eq!((soon(second).await.unwrap(), soon(third).await.unwrap()), (200, 200));
+    assert_eq!(origin.connections(), 1);
+    let (fourth, upstream) = (spawn(), upstream.clone());
+    let held = soon(came.recv()).await.unwrap();
+    let busy = origin.upstream_with(|limits| limits.connections = 0);
+    drop(busy);
+    assert_eq!(upstream.0.shared().connection_limit().open(), 1);
+    answer(held, "ok");
+    assert_eq!(soon(fourth).await.unwrap(), 200);
+}
+
+#[tokio::test]
+async fn a_goodbye_is_honoured_and_nothing_is_lost() {
+    let (told, mut came) = mpsc::unbounded_channel();
+    let origin = Http2Origin::start(move |_, respond| {
+        told.send(respond).unwrap();
+        std::future::ready(())
+    })
+    .await;
+    let upstream = origin.upstream();
+    let first = tokio::spawn({
+        let upstream = upstream.clone();
+        async move { status(&upstream, "POST").await }
+    });
+    let held = soon(came.recv()).await.unwrap();
+    origin.say_goodbye();
+    // Requests go to another connection as soon as the goodbye is there, and are sent again where they crossed it.
+    soon(async {
+        while origin.connections() == 1 {
+            let asking = tokio::spawn({
+                let upstream = upstream.clone();
+                async move { status(&upstream, "POST").await }
+            });
+            answer(came.recv().await.unwrap(), "ok");
+            assert_eq!(asking.await.unwrap(), 200);
+        }
+    })
+    .await;
+    answer(held, "ok");
+    assert_eq!(soon(first).await.unwrap(), 200);
+}
+
+#[tokio::test]
+async fn a_refused_request_is_sent_once_more_whatever_it_is() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&seen);
+    let origin = Http2Origin::start(move |request, mut respond| {
+        let number = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if number == 0 {
+                respond.send_reset(Reason::REFUSED_STREAM);
+                return;
+            }
+            let (head, mut body) = request.into_parts();
+            let mut octets = Vec::new();
+            while let Some(Ok(piece)) = body.data().await {
+                octets.extend(piece);
+            }
+            answer(respond, &format!("{} {}", head.method, String::from_utf8_lossy(&octets)));
+        }
+    })
+    .await;
+    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    let response = client.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello").await;
+    assert_eq!((response.status(), response.body.as_str()), (200, "POST hello"));
+    assert_eq!(seen.load(Ordering::SeqCst), 2);
+    // And no third time.
+    let always = Http2Origin::start(|_, mut respond| async move { respond.send_reset(Reason::REFUSED_STREAM) }).await;
+    assert_eq!(status(&always.upstream(), "GET").await, 502);
+}
+
+#[tokio::test]
+async fn what_a_server_has_looked_at_is_not_sent_again() {
+    for reason in [Reason::INTERNAL_ERROR, Reason::CANCEL, Reason::NO_ERROR] {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&seen);
+        let origin = Http2Origin::start(move |_, mut respond| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async move { respond.send_reset(reason) }
+        })
+        .await;
+        let upstream = origin.upstream();
+        assert_eq!(status(&upstream, "GET").await, 502, "{reason:?}");
+        assert_eq!(seen.load(Ordering::SeqCst), 1, "{reason:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_out_is_told_from_one_that_answers() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gone = listener.local_addr().unwrap();
+    drop(listener);
+    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") }).await;
+    let upstream = upstream_to([gone, origin.address], |_| {});
+    for _ in 0..6 {
+        assert_eq!(status(&upstream, "POST").await, 200);
+    }
+    // One that speaks HTTP/1.1 is found out by what it says, and named.
+    let plain = Origin::start(|_, mut peer| async move {
+        peer.try_send("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
+        peer.rest().await;
+    })
+    .await;
+    let mut settings = settings([format!("http://{}", plain.address)]);
+    settings.versions = HttpVersions::Http2;
+    let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
+    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    assert_eq!(status(&upstream, "GET").await, 502);
+    let said = told(&events, "invalid").await;
+    assert!(said.contains(&plain.address.to_string()), "{said}");
+}
+
+#[tokio::test]
+async fn idle_connections_are_closed() {
+    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") }).await;
+    let upstream = origin.upstream_with(|limits| limits.idle_timeout = MOMENT);
+    assert_eq!(status(&upstream, "GET").await, 200);
+    let open = || upstream.0.shared().connection_limit().open();
+    soon(async {
+        while open() > 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    // Where none are kept, it is closed at once.
+    let upstream = origin.upstream_with(|limits| limits.idle_connections = 0);
+    let open = || upstream.0.shared().connection_limit().open();
+    assert_eq!(status(&upstream, "GET").await, 200);
+    soon(async {
+        while open() > 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}

@@ -1,0 +1,129 @@
+//! What a server of HTTP/2 must not say, octet by octet: it never becomes another response on HTTP/1.1.
+
+use super::http2::upstream_to;
+use super::*;
+
+/// One frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
+    [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A field as a literal that nobody remembers (RFC 7541, section 6.2.2).
+fn field(name: &str, value: &str) -> Vec<u8> {
+    [&[0, name.len() as u8][..], name.as_bytes(), &[value.len() as u8], value.as_bytes()].concat()
+}
+
+/// `:status: 200`, which has a number.
+const STATUS: &[u8] = &[0x88];
+const END_HEADERS: u8 = 4;
+const END_STREAM: u8 = 1;
+
+fn headers(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
+    frame(1, END_HEADERS | flags, 1, &fields.concat())
+}
+
+/// A server that says these octets once a request has come, whatever it is.
+async fn saying(octets: Vec<u8>) -> Origin {
+    Origin::start(move |_, mut peer| {
+        let octets = octets.clone();
+        async move {
+            peer.send(frame(4, 0, 0, &[])).await;
+            // The preface, and at least one frame.
+            peer.bytes(24 + 9).await;
+            peer.try_send(&octets).await;
+            peer.drain().await;
+        }
+    })
+    .await
+}
+
+/// The status and the body of the response to a request on HTTP/1.1; no body where it broke off.
+async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
+    let origin = saying(octets).await;
+    let upstream = upstream_to([origin.address], |limits| limits.response_header = Duration::from_secs(2));
+    let response = soon(upstream.forward(request("GET", "/"))).await;
+    let status = response.status().as_u16();
+    let body = soon(response.into_body().collect()).await;
+    (status, body.ok().map(|body| String::from_utf8(body.to_bytes().to_vec()).unwrap()))
+}
+
+#[tokio::test]
+async fn a_good_response_is_one() {
+    let octets = [headers(0, &[STATUS, &field("content-length", "2")]), frame(0, END_STREAM, 1, b"ok")].concat();
+    assert_eq!(through(octets).await, (200, Some("ok".to_owned())));
+    // Interim responses come first, and are no response.
+    let interim = [headers(0, &[&field(":status", "103")]), headers(END_STREAM, &[STATUS])].concat();
+    assert_eq!(through(interim).await, (200, Some(String::new())));
+    // Nothing follows this one, whatever its length says.
+    let unmodified = headers(END_STREAM, &[&field(":status", "304"), &field("content-length", "5")]);
+    assert_eq!(through(unmodified).await, (304, Some(String::new())));
+}
+
+#[tokio::test]
+async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
+    let ends: [(&str, Vec<u8>); 15] = [
+        ("CR and LF in a value", field("x-a", "b\r\nset-cookie: c=d")),
+        ("LF in a value", field("x-a", "b\nc")),
+        ("NUL in a value", field("x-a", "b\0c")),
+        ("CR and LF in a name", field("x-a\r\nb", "c")),
+        ("a colon in a name", field("x-a:b", "c")),
+        ("a space in a name", field("x-a b", "c")),
+        ("an empty name", field("", "c")),
+        ("capitals in a name", field("X-A", "b")),
+        ("connection", field("connection", "close")),
+        ("transfer-encoding", field("transfer-encoding", "chunked")),
+        ("upgrade", field("upgrade", "websocket")),
+        ("keep-alive", field("keep-alive", "timeout=5")),
+        ("an unknown pseudo-header", field(":sent", "1")),
+        ("a length that is no number", field("content-length", "2, 3")),
+        ("two lengths", [field("content-length", "2"), field("content-length", "3")].concat()),
+    ];
+    for (what, end) in ends {
+        let octets = [headers(0, &[STATUS, &end]), frame(0, END_STREAM, 1, b"ok")].concat();
+        assert_eq!(through(octets).await.0, 502, "{what}");
+    }
+    for (what, octets) in [
+        ("no status", headers(END_STREAM, &[&field("x-a", "b")])),
+        ("a status that is none", headers(END_STREAM, &[&field(":status", "2000")])),
+        ("101", [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat()),
+        ("a length without a body", headers(END_STREAM, &[STATUS, &field("content-length", "5")])),
+        ("a body before the head", [frame(0, 0, 1, b"ok"), headers(END_STREAM, &[STATUS])].concat()),
+    ] {
+        assert_eq!(through(octets).await.0, 502, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_length_that_lies_is_no_complete_body() {
+    for (length, body) in [("5", "ok"), ("1", "ok")] {
+        let octets =
+            [headers(0, &[STATUS, &field("content-length", length)]), frame(0, END_STREAM, 1, body.as_bytes())]
+                .concat();
+        let (status, body) = through(octets).await;
+        assert!(status == 502 || body.is_none(), "{length}: {status} {body:?}");
+    }
+}
+
+#[tokio::test]
+async fn floods_end_the_connection_and_not_the_process() {
+    let interim = headers(0, &[&field(":status", "103")]).repeat(10_000);
+    assert_eq!(through(interim).await.0, 502);
+    let large: Vec<Vec<u8>> = (0..4000).map(|at| field("x-a", &format!("{at:0>120}"))).collect();
+    let head = frame(1, 0, 1, &[STATUS].concat());
+    let pieces = large.chunks(100).map(|chunk| frame(9, 0, 1, &chunk.concat())).collect::<Vec<_>>().concat();
+    let oversize = [head, pieces, frame(9, END_HEADERS, 1, &field("x-b", "1"))].concat();
+    assert_eq!(through(oversize).await.0, 502);
+    // A field section that never ends.
+    let endless = [frame(1, 0, 1, STATUS), frame(9, 0, 1, &[]).repeat(100_000)].concat();
+    assert_eq!(through(endless).await.0, 502);
+    // More than the window allows.
+    let beyond = [headers(0, &[STATUS]), frame(0, 0, 1, &[b'x'; 16 * 1024]).repeat(64)].concat();
+    assert_eq!(through(beyond).await, (200, None));
+    for (kind, payload) in [(6, &[0; 8][..]), (4, &[]), (2, &[0; 5])] {
+        let stream = u32::from(kind == 2);
+        let flood = [frame(kind, 0, stream, payload).repeat(200_000), headers(END_STREAM, &[STATUS])].concat();
+        let (status, _) = through(flood).await;
+        assert!(matches!(status, 200 | 502), "{kind}: {status}");
+    }
+}

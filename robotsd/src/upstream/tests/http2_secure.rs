@@ -1,0 +1,106 @@
+//! Which version of HTTP is spoken with TLS.
+
+use bytes::Bytes;
+use tokio_rustls::TlsAcceptor;
+
+use super::secure::Authority;
+use super::*;
+
+/// A server that speaks these, and says which in its response.
+async fn serve(authority: &Authority, spoken: &'static [&'static str]) -> (SocketAddr, Arc<AtomicUsize>) {
+    let acceptor: TlsAcceptor = authority.server_of("localhost", spoken, |_| {});
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let (acceptor, counted) = (acceptor.clone(), Arc::clone(&counted));
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(socket).await else { return };
+                counted.fetch_add(1, Ordering::SeqCst);
+                if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+                    let mut peer = Raw::new(stream);
+                    while let Some(target) = peer.asked().await {
+                        let switches = target == "/chat";
+                        let head = if switches { "101 Switching Protocols\r\nUpgrade: websocket" } else { "200 OK" };
+                        peer.try_send(format!("HTTP/1.1 {head}\r\nX-Spoken: 1.1\r\nContent-Length: 0\r\n\r\n")).await;
+                        if switches {
+                            return drop(peer.rest().await);
+                        }
+                    }
+                    return;
+                }
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    assert_eq!(request.uri().scheme_str(), Some("https"));
+                    let response = Response::builder().header("x-spoken", "2").body(()).unwrap();
+                    let mut stream = respond.send_response(response, false).unwrap();
+                    stream.send_data(Bytes::from_static(b"ok"), true).unwrap();
+                }
+            });
+        }
+    });
+    (address, connections)
+}
+
+fn upstream_to(address: SocketAddr, authority: &Authority, versions: HttpVersions) -> (Upstream, Events) {
+    let mut settings = settings([format!("https://localhost:{}", address.port())]);
+    settings.tls.trust = Trust::file(&authority.file()).unwrap();
+    settings.versions = versions;
+    let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
+    (Upstream::new(&origins, NonZeroUsize::MIN), events)
+}
+
+async fn spoken(upstream: &Upstream) -> (u16, String) {
+    let (head, body) = soon(upstream.forward(request("GET", "/"))).await.into_parts();
+    let _ = soon(body.collect()).await;
+    let spoken = head.headers.get("x-spoken").map_or("", |spoken| spoken.to_str().unwrap()).to_owned();
+    (head.status.as_u16(), spoken)
+}
+
+#[tokio::test]
+async fn the_server_chooses_among_what_is_allowed() {
+    let authority = Authority::new("ours");
+    for (offered, versions, want) in [
+        (&["h2", "http/1.1"][..], HttpVersions::Negotiated, "2"),
+        (&["http/1.1", "h2"], HttpVersions::Negotiated, "1.1"),
+        (&["http/1.1"], HttpVersions::Negotiated, "1.1"),
+        (&["h2"], HttpVersions::Negotiated, "2"),
+        // One that knows nothing of the extension.
+        (&[], HttpVersions::Negotiated, "1.1"),
+        (&["h2", "http/1.1"], HttpVersions::Http1, "1.1"),
+        (&["http/1.1", "h2"], HttpVersions::Http2, "2"),
+    ] {
+        let (address, connections) = serve(&authority, offered).await;
+        let (upstream, events) = upstream_to(address, &authority, versions);
+        for _ in 0..3 {
+            assert_eq!(spoken(&upstream).await, (200, want.to_owned()), "{offered:?} {versions:?} {events:?}");
+        }
+        assert_eq!(connections.load(Ordering::SeqCst), 1, "{offered:?} {versions:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_http_2_is_told_from_one_that_cannot_be_reached() {
+    let authority = Authority::new("ours");
+    for offered in [&["http/1.1"][..], &[]] {
+        let (address, _) = serve(&authority, offered).await;
+        let (upstream, events) = upstream_to(address, &authority, HttpVersions::Http2);
+        assert_eq!(spoken(&upstream).await.0, 502);
+        let said = told(&events, "tls").await;
+        assert!(said.contains("does not agree to HTTP/2, which http2 = true requires"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_websocket_has_a_connection_of_http_1_1() {
+    let authority = Authority::new("ours");
+    let (address, connections) = serve(&authority, &["h2", "http/1.1"]).await;
+    let (upstream, events) = upstream_to(address, &authority, HttpVersions::Negotiated);
+    assert_eq!(spoken(&upstream).await, (200, "2".to_owned()), "{events:?}");
+    let mut client = Raw::connect(proxy(upstream.clone()).await).await;
+    assert_eq!(client.ask(HANDSHAKE).await.status(), 101);
+    assert_eq!(spoken(&upstream).await, (200, "2".to_owned()));
+    assert_eq!(connections.load(Ordering::SeqCst), 2);
+}

@@ -1,0 +1,334 @@
+//! Streams of HTTP/2 through the whole proxy: both directions at a time, trailers, windows, and ends before the end.
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, HeaderValue};
+
+use super::http2::{Http2Origin, answer, upstream_to};
+use super::*;
+
+/// A client of HTTP/2 in the clear.
+async fn client(proxy: SocketAddr) -> SendRequest<Bytes> {
+    let socket = TcpStream::connect(proxy).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    client.ready().await.unwrap()
+}
+
+fn post() -> http::request::Builder {
+    Request::builder().method("POST").uri("http://h.test/pkg.Service/Method").header("content-type", "application/grpc")
+}
+
+fn trailers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+    fields.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+}
+
+async fn whole(stream: &mut RecvStream) -> Vec<u8> {
+    let mut octets = Vec::new();
+    while let Some(piece) = soon(stream.data()).await {
+        let piece = piece.unwrap();
+        stream.flow_control().release_capacity(piece.len()).unwrap();
+        octets.extend(piece);
+    }
+    octets
+}
+
+/// Sends all of it, as the other side takes it.
+async fn pour(stream: &mut SendStream<Bytes>, mut octets: Bytes) {
+    while !octets.is_empty() {
+        stream.reserve_capacity(octets.len());
+        let room = soon(std::future::poll_fn(|cx| stream.poll_capacity(cx))).await.unwrap().unwrap();
+        stream.send_data(octets.split_to(room.min(octets.len())), false).unwrap();
+    }
+}
+
+/// Sends every piece back as it comes, and the trailers with one of its own.
+async fn echo() -> Http2Origin {
+    Http2Origin::start(|request, mut respond| async move {
+        let te = request.headers().get("te").cloned();
+        let mut body = request.into_body();
+        let mut response = Response::builder();
+        if let Some(te) = te {
+            response = response.header("x-te", te);
+        }
+        let mut stream = respond.send_response(response.body(()).unwrap(), false).unwrap();
+        while let Some(Ok(piece)) = body.data().await {
+            let _ = body.flow_control().release_capacity(piece.len());
+            pour(&mut stream, piece).await;
+        }
+        let mut end = body.trailers().await.ok().flatten().unwrap_or_default();
+        end.insert("grpc-status", HeaderValue::from_static("0"));
+        end.insert("set-cookie", HeaderValue::from_static("late=1"));
+        end.insert("content-length", HeaderValue::from_static("0"));
+        let _ = stream.send_trailers(end);
+    })
+    .await
+}
+
+#[tokio::test]
+async fn both_directions_stream_at_a_time_and_end_with_trailers() {
+    let mut client = client(proxy(echo().await.upstream()).await).await;
+    let request = post().header("te", "trailers").body(()).unwrap();
+    let (response, mut stream) = client.send_request(request, false).unwrap();
+    let response = soon(response).await.unwrap();
+    assert_eq!((response.status().as_u16(), &response.headers()["x-te"]), (200, &"trailers".parse().unwrap()));
+    let mut body = response.into_body();
+    for message in ["one", "two", "three"] {
+        stream.send_data(Bytes::from_static(message.as_bytes()), false).unwrap();
+        assert_eq!(soon(body.data()).await.unwrap().unwrap(), message);
+    }
+    let sent = [("x-checksum", "7"), ("robots-verdict", "allow"), ("authorization", "x"), ("content-type", "x")];
+    stream.send_trailers(trailers(&sent)).unwrap();
+    assert!(soon(body.data()).await.is_none());
+    let end = soon(body.trailers()).await.unwrap().unwrap();
+    let mut end: Vec<_> = end.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    end.sort_unstable();
+    assert_eq!(end, [("grpc-status", "0"), ("x-checksum", "7")]);
+}
+
+#[tokio::test]
+async fn te_says_trailers_and_nothing_else() {
+    let proxy = proxy(echo().await.upstream()).await;
+    let mut client = client(proxy).await;
+    let (response, mut stream) = client.send_request(post().body(()).unwrap(), false).unwrap();
+    stream.send_data(Bytes::new(), true).unwrap();
+    assert!(!soon(response).await.unwrap().headers().contains_key("x-te"));
+    let mut plain = Raw::connect(proxy).await;
+    for (said, want) in [("deflate, Trailers;q=1", None), ("deflate, Trailers", Some("trailers")), ("gzip", None)] {
+        let head = format!("POST / HTTP/1.1\r\nHost: h\r\nTE: {said}\r\nContent-Length: 2\r\n\r\nab");
+        let response = plain.ask(&head).await;
+        assert_eq!((response.field("x-te"), response.body.as_str()), (want, "ab"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_response_may_be_trailers_alone() {
+    let origin = Http2Origin::start(|_, mut respond| async move {
+        let response = Response::builder().header("grpc-status", "5").header("content-type", "application/grpc");
+        respond.send_response(response.body(()).unwrap(), true).unwrap();
+    })
+    .await;
+    let mut client = client(proxy(origin.upstream()).await).await;
+    let (response, _) = client.send_request(post().body(()).unwrap(), true).unwrap();
+    let response = soon(response).await.unwrap();
+    assert_eq!(response.headers()["grpc-status"], "5");
+    // In one frame: the end came with the head.
+    assert!(response.body().is_end_stream());
+}
+
+#[tokio::test]
+async fn large_bodies_go_through_both_windows() {
+    let large = Bytes::from((0..8 << 20).map(|at| (at / 7) as u8).collect::<Vec<_>>());
+    let mut client = client(proxy(echo().await.upstream()).await).await;
+    let (response, mut stream) = client.send_request(post().body(()).unwrap(), false).unwrap();
+    let sent = large.clone();
+    tokio::spawn(async move {
+        pour(&mut stream, sent).await;
+        stream.send_data(Bytes::new(), true).unwrap();
+    });
+    let mut body = soon(response).await.unwrap().into_body();
+    assert!(whole(&mut body).await == large);
+    // HTTP/1.1 has no trailers here, and the whole of the body.
+    let mut plain = Raw::connect(proxy(echo().await.upstream()).await).await;
+    let response =
+        plain.ask("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n").await;
+    assert_eq!((response.status(), response.body.as_str()), (200, "ab"));
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_its_own_stream_up_and_no_other() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&sent);
+    let origin = Http2Origin::start(move |request, mut respond| {
+        let counted = Arc::clone(&counted);
+        async move {
+            if request.uri().path() == "/quick" {
+                return answer(respond, "ok");
+            }
+            let mut stream = respond.send_response(Response::new(()), false).unwrap();
+            let piece = Bytes::from(vec![0; 16 * 1024]);
+            loop {
+                stream.reserve_capacity(piece.len());
+                match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
+                    Some(Ok(room)) => {
+                        counted.fetch_add(room.min(piece.len()), Ordering::SeqCst);
+                        stream.send_data(piece.slice(..room.min(piece.len())), false).unwrap();
+                    }
+                    _ => return,
+                }
+            }
+        }
+    })
+    .await;
+    let upstream = origin.upstream_with(|limits| limits.buffer_bytes = 64 * 1024);
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push(soon(upstream.forward(request("GET", "/slow"))).await);
+    }
+    for _ in 0..20 {
+        assert_eq!(soon(upstream.forward(request("GET", "/quick"))).await.status(), 200);
+        settled().await;
+    }
+    assert!(sent.load(Ordering::SeqCst) <= 9 * 64 * 1024, "{sent:?}");
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_cancels_its_stream() {
+    let (told, mut reasons) = mpsc::unbounded_channel();
+    let origin = Http2Origin::start(move |request, mut respond| {
+        let told = told.clone();
+        async move {
+            let answers = request.uri().path() == "/answered";
+            let mut stream = answers.then(|| respond.send_response(Response::new(()), false).unwrap());
+            told.send(None).unwrap();
+            let reason = match &mut stream {
+                Some(stream) => std::future::poll_fn(|cx| stream.poll_reset(cx)).await,
+                None => std::future::poll_fn(|cx| respond.poll_reset(cx)).await,
+            };
+            told.send(Some(reason.unwrap())).unwrap();
+        }
+    })
+    .await;
+    let proxy = proxy(origin.upstream()).await;
+    for path in ["/answered", "/silent"] {
+        let mut client = client(proxy).await;
+        let request = Request::builder().method("POST").uri(format!("http://h.test{path}")).body(()).unwrap();
+        let (response, mut stream) = client.send_request(request, false).unwrap();
+        assert_eq!(soon(reasons.recv()).await, Some(None), "{path}");
+        if path == "/answered" {
+            drop(soon(response).await.unwrap());
+        } else {
+            tokio::spawn(response);
+        }
+        stream.send_reset(Reason::CANCEL);
+        assert_eq!(soon(reasons.recv()).await, Some(Some(Reason::CANCEL)), "{path}");
+    }
+    // Others on the connection would have gone on.
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_response_before_the_end_of_the_request_is_the_response() {
+    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "enough") }).await;
+    let mut client = client(proxy(origin.upstream()).await).await;
+    let (response, mut stream) = client.send_request(post().body(()).unwrap(), false).unwrap();
+    stream.send_data(Bytes::from_static(b"some"), false).unwrap();
+    let mut response = soon(response).await.unwrap();
+    assert_eq!(whole(response.body_mut()).await, b"enough");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_never_complete() {
+    let go = Arc::new(Notify::new());
+    let gone = Arc::clone(&go);
+    let origin = Http2Origin::start(move |_, mut respond| {
+        let go = Arc::clone(&go);
+        async move {
+            let mut stream = respond.send_response(Response::new(()), false).unwrap();
+            stream.send_data(Bytes::from_static(b"half"), false).unwrap();
+            go.notified().await;
+            stream.send_reset(Reason::INTERNAL_ERROR);
+        }
+    })
+    .await;
+    let response = soon(origin.upstream().forward(request("GET", "/"))).await;
+    assert_eq!(response.status(), 200);
+    gone.notify_one();
+    assert!(soon(response.into_body().collect()).await.is_err());
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
+    let origin = Http2Origin::start(|request, respond| async move {
+        if request.uri().path() == "/silent" {
+            std::future::pending::<()>().await;
+        }
+        answer(respond, "ok");
+    })
+    .await;
+    let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
+    assert_eq!(soon(upstream.forward(request("GET", "/silent"))).await.status(), 504);
+    // It answers the PING, so the connection stays.
+    soon(async { while origin.connections() == 1 && status(&upstream, "GET").await != 200 {} }).await;
+    // One that does not answer is left.
+    let dead = Origin::start(|_, mut peer| async move {
+        peer.try_send([0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let upstream = upstream_to([dead.address], |limits| {
+        limits.response_header = MOMENT;
+        limits.connect = MOMENT;
+    });
+    assert_eq!(status(&upstream, "GET").await, 504);
+    soon(async {
+        while upstream.0.shared().connection_limit().open() > 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_body_that_stands_still_is_given_up_unless_the_other_direction_moves() {
+    let origin = Http2Origin::start(|request, mut respond| async move {
+        let mut stream = respond.send_response(Response::new(()), false).unwrap();
+        if request.uri().path() == "/listens" {
+            let mut body = request.into_body();
+            while let Some(Ok(piece)) = body.data().await {
+                let _ = body.flow_control().release_capacity(piece.len());
+            }
+            let _ = stream.send_data(Bytes::from_static(b"heard"), true);
+            return;
+        }
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let idle = Duration::from_millis(400);
+    let upstream = origin.upstream_with(|limits| limits.body_idle = idle);
+    let response = soon(upstream.forward(request("GET", "/silent"))).await;
+    assert!(soon(response.into_body().collect()).await.is_err());
+    let mut client = client(proxy(upstream).await).await;
+    let request = Request::builder().method("POST").uri("http://h.test/listens").body(()).unwrap();
+    let (response, mut stream) = client.send_request(request, false).unwrap();
+    let mut response = soon(response).await.unwrap();
+    let start = Instant::now();
+    while start.elapsed() < 3 * idle {
+        stream.send_data(Bytes::from_static(b"x"), false).unwrap();
+        tokio::time::sleep(idle / 8).await;
+    }
+    stream.send_data(Bytes::new(), true).unwrap();
+    assert_eq!(whole(response.body_mut()).await, b"heard");
+}
+
+#[tokio::test]
+async fn a_call_without_an_answer_gets_a_status_of_grpc() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gone = listener.local_addr().unwrap();
+    drop(listener);
+    let silent = Http2Origin::start(|_, respond| async move {
+        let _held = respond;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    for (address, code) in [(gone, "14"), (silent.address, "4")] {
+        let upstream = upstream_to([address], |limits| limits.response_header = MOMENT);
+        let proxy = proxy(upstream).await;
+        let mut calling = client(proxy).await;
+        let (response, _) = calling.send_request(post().body(()).unwrap(), true).unwrap();
+        let response = soon(response).await.unwrap();
+        let fields = response.headers();
+        assert_eq!((response.status().as_u16(), fields["grpc-status"].to_str().unwrap()), (200, code));
+        assert_eq!(fields["content-type"], "application/grpc");
+        assert!(fields["grpc-message"].to_str().unwrap().starts_with("50") && response.body().is_end_stream());
+        // Anything else is told as before.
+        let plain = Request::builder().uri("http://h.test/").body(()).unwrap();
+        let (response, _) = calling.send_request(plain, true).unwrap();
+        let response = soon(response).await.unwrap();
+        assert!(matches!(response.status().as_u16(), 502 | 504) && !response.headers().contains_key("grpc-status"));
+    }
+}
