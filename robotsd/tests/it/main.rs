@@ -48,6 +48,7 @@ mod fleet;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod gate;
+mod grpc;
 #[cfg(target_os = "linux")]
 mod hanging_files;
 mod identity;

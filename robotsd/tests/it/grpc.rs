@@ -1,0 +1,221 @@
+//! gRPC through robotsd, with a client and a server of others.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io::{BufRead, BufReader};
+use std::pin::Pin;
+use std::process::{Child, Command, Stdio};
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BufMut, Bytes};
+use http::uri::PathAndQuery;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::body::Body;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::server::NamedService;
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Channel, Server};
+use tonic::{Code, Status, Streaming};
+use tower::{Service, service_fn};
+
+use super::process::{Running, folder, project, run};
+use super::programs::python_with;
+
+const SCRIPT: &str = "robotsd/tests/cases/grpc_calls.py";
+
+/// A server of gRPC with grpcio; killed when dropped.
+struct GrpcServer {
+    process: Child,
+    port: u16,
+}
+
+impl GrpcServer {
+    fn start(mut python: Command) -> Self {
+        python.arg(project(SCRIPT)).arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = python.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { process, port: line.trim().parse().unwrap() }
+    }
+}
+
+impl Drop for GrpcServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Python with grpcio, if it is there.
+fn python() -> Option<Command> {
+    python_with("grpc", "grpcio")
+}
+
+/// What each call to a port brought.
+fn calls(port: u16) -> Value {
+    let output = run(python().unwrap().arg(project(SCRIPT)).args(["call", &port.to_string()]));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A config whose site speaks HTTP/2 to a port.
+fn config(port: u16) -> String {
+    format!(
+        r#"
+        mode = "refuse"
+        [[listener]]
+        address = "127.0.0.1:0"
+        [[site]]
+        name = "calls"
+        upstreams = ["http://127.0.0.1:{port}"]
+        upstream.http2 = true
+        robots.source = "inline"
+        robots.text = "User-agent: *\nDisallow: /private/"
+        "#
+    )
+}
+
+#[test]
+fn grpcio_gets_through_robotsd_what_it_gets_without() {
+    let Some(python) = python() else { return };
+    let direct = calls(GrpcServer::start(python).port);
+    let server = GrpcServer::start(self::python().unwrap());
+    let folder = folder(&[("robotsd.toml", &config(server.port))]);
+    let proxy = Running::start(folder.path());
+    let through = calls(proxy.address.port());
+    assert_eq!(through, direct);
+    // And that is what it should be.
+    for (call, want) in [
+        ("unary", json!(["hi", "OK", "1", "kept", "00ff"])),
+        ("status", json!(["NOT_FOUND", "no such thing: 100 % \u{e9}"])),
+        ("unimplemented", json!("UNIMPLEMENTED")),
+        ("large", json!(true)),
+        ("deadline", json!("DEADLINE_EXCEEDED")),
+        ("client streaming", json!("a,b,c")),
+        ("server streaming", json!([["0", "1", "2"], ["RESOURCE_EXHAUSTED", "that is all"]])),
+        ("both streaming", json!([["you said one", "you said two", "you said three"], [], "OK"])),
+        ("cancelled", json!("CANCELLED")),
+        ("the server saw both end", json!(true)),
+        ("goodbye in between", json!(["first", ["last"], "OK"])),
+        ("gone", json!(true)),
+    ] {
+        assert_eq!(through[call], want, "{call}");
+    }
+}
+
+/// Messages as they are.
+#[derive(Clone, Copy, Default)]
+struct Octets;
+
+impl Codec for Octets {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for Octets {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, message: Bytes, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        out.put(message);
+        Ok(())
+    }
+}
+
+impl Decoder for Octets {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, octets: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        let length = octets.remaining();
+        Ok(Some(octets.copy_to_bytes(length)))
+    }
+}
+
+/// A service of tonic that sends back what it gets.
+#[derive(Clone)]
+struct Echo;
+
+impl NamedService for Echo {
+    const NAME: &'static str = "test.Echo";
+}
+
+impl Service<http::Request<Body>> for Echo {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let mut grpc = tonic::server::Grpc::new(Octets).max_decoding_message_size(usize::MAX);
+        Box::pin(async move {
+            Ok(match request.uri().path() {
+                "/test.Echo/Unary" => {
+                    let echo = |request: tonic::Request<Bytes>| async move {
+                        Ok::<_, Status>(tonic::Response::new(request.into_inner()))
+                    };
+                    grpc.unary(service_fn(echo), request).await
+                }
+                "/test.Echo/Streams" => {
+                    let echo = |request: tonic::Request<Streaming<Bytes>>| async move {
+                        Ok::<_, Status>(tonic::Response::new(request.into_inner()))
+                    };
+                    grpc.streaming(service_fn(echo), request).await
+                }
+                _ => Status::unimplemented("there is no such call").into_http(),
+            })
+        })
+    }
+}
+
+#[tokio::test]
+async fn tonic_calls_tonic_through_robotsd() {
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = incoming.local_addr().unwrap().port();
+    tokio::spawn(Server::builder().add_service(Echo).serve_with_incoming(incoming));
+    let folder = folder(&[("robotsd.toml", &config(port))]);
+    let proxy = Running::start(folder.path());
+    let channel = Channel::from_shared(format!("http://{}", proxy.address)).unwrap().connect().await.unwrap();
+    let mut client = tonic::client::Grpc::new(channel).max_decoding_message_size(usize::MAX);
+
+    let large = Bytes::from(vec![7; 8 << 20]);
+    for message in [Bytes::from_static(b"hi"), Bytes::new(), large] {
+        client.ready().await.unwrap();
+        let path = PathAndQuery::from_static("/test.Echo/Unary");
+        let answer = client.unary(tonic::Request::new(message.clone()), path, Octets).await.unwrap();
+        assert!(answer.into_inner() == message);
+    }
+
+    client.ready().await.unwrap();
+    let path = PathAndQuery::from_static("/test.Echo/None");
+    let status = client.unary(tonic::Request::new(Bytes::new()), path, Octets).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::Unimplemented, "there is no such call"));
+
+    let (say, said) = mpsc::unbounded_channel();
+    client.ready().await.unwrap();
+    let request = tonic::Request::new(UnboundedReceiverStream::new(said));
+    let path = PathAndQuery::from_static("/test.Echo/Streams");
+    let mut heard = client.streaming(request, path, Octets).await.unwrap().into_inner();
+    for message in ["one", "two", "three"] {
+        // The next is said when the last has come back.
+        say.send(Bytes::from_static(message.as_bytes())).unwrap();
+        assert_eq!(heard.message().await.unwrap().unwrap(), message);
+    }
+    drop(say);
+    assert!(heard.message().await.unwrap().is_none());
+}
