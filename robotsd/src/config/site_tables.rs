@@ -1,0 +1,174 @@
+//! The table `[[site]]` and those in it, key by key, with every default.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::value::Datetime;
+use tower_robots::agent::Category;
+use tower_robots::live::DEFAULT_MAX_AGE;
+use tower_robots::policy::{Mode, RateMode};
+use tower_robots::rules::PathForm;
+
+use super::rate_store::RawRate;
+use super::values::Span;
+use crate::upstream;
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawSite {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) hosts: Vec<Spanned<String>>,
+    pub(super) upstreams: Option<Vec<Spanned<String>>>,
+    pub(super) root: Option<Spanned<PathBuf>>,
+    pub(super) dotfiles: Option<Spanned<Dotfiles>>,
+    #[serde(default)]
+    pub(super) upstream: RawUpstream,
+    #[serde(default)]
+    pub(super) robots: RawRobots,
+    #[serde(default)]
+    pub(super) enforcement: RawEnforcement,
+    #[serde(default)]
+    pub(super) rate: RawRate,
+    #[serde(default, rename = "override")]
+    pub(super) overrides: Vec<Spanned<RawOverride>>,
+    #[serde(default)]
+    pub(super) refusal: RawRefusal,
+}
+
+/// The response to refused requests.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawRefusal {
+    pub(super) file: Option<Spanned<PathBuf>>,
+    pub(super) status: Option<Spanned<u16>>,
+    pub(super) language: Option<Spanned<String>>,
+    pub(super) contact: Option<Spanned<String>>,
+}
+
+/// Files and folders of a root whose name begins with a dot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Dotfiles {
+    /// 404, except below `/.well-known/`.
+    #[default]
+    Hide,
+    Serve,
+}
+
+/// Settings of all upstreams of a site.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawUpstream {
+    pub(super) max_fails: u32,
+    pub(super) fail_window: Span,
+    pub(super) eject: Spanned<Span>,
+    pub(super) eject_max: Span,
+    pub(super) http2: Option<Spanned<bool>>,
+    pub(super) ca: Option<Spanned<PathBuf>>,
+    pub(super) server_name: Option<Spanned<String>>,
+}
+
+impl Default for RawUpstream {
+    fn default() -> Self {
+        let health = upstream::HealthPolicy::default();
+        Self {
+            max_fails: health.max_fails,
+            fail_window: Span(health.fail_window),
+            eject: Spanned::new(0..0, Span(health.eject)),
+            eject_max: Span(health.eject_max),
+            http2: None,
+            ca: None,
+            server_name: None,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawRobots {
+    pub(super) source: Option<Spanned<SourceKind>>,
+    pub(super) path: Option<Spanned<PathBuf>>,
+    pub(super) fallback: Option<Spanned<String>>,
+    pub(super) text: Option<Spanned<String>>,
+    pub(super) url: Option<Spanned<String>>,
+    pub(super) ca: Option<Spanned<PathBuf>>,
+    pub(super) host: Option<Spanned<String>>,
+    pub(super) refresh: Option<Spanned<Span>>,
+    pub(super) hold: Option<Spanned<Span>>,
+    pub(super) max_age: Spanned<Span>,
+    pub(super) on_missing: OnMissing,
+    pub(super) expectations: Option<Spanned<PathBuf>>,
+}
+
+impl Default for RawRobots {
+    fn default() -> Self {
+        Self {
+            source: None,
+            path: None,
+            fallback: None,
+            text: None,
+            url: None,
+            ca: None,
+            host: None,
+            refresh: None,
+            hold: None,
+            max_age: Spanned::new(0..0, Span(DEFAULT_MAX_AGE)),
+            on_missing: OnMissing::default(),
+            expectations: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum SourceKind {
+    #[default]
+    File,
+    Directory,
+    Inline,
+    Upstream,
+    Url,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum OnMissing {
+    #[default]
+    LastGood,
+    Upstream,
+    Fail,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawEnforcement {
+    pub(super) mode: Option<Mode>,
+    pub(super) grace: Span,
+    pub(super) forms: Vec<Spanned<PathForm>>,
+}
+
+impl Default for RawEnforcement {
+    fn default() -> Self {
+        let forms = PathForm::OPTIONAL.into_iter().map(|form| Spanned::new(0..0, form)).collect();
+        Self { mode: None, grace: Span::seconds(0), forms }
+    }
+}
+
+/// Requests of some crawlers, or for some rule, that are treated in another way.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawOverride {
+    pub(super) category: Option<Category>,
+    pub(super) agent: Option<Spanned<String>>,
+    pub(super) pattern: Option<Spanned<String>>,
+    pub(super) index: Option<bool>,
+    /// Of disallowed requests; this, `rate` or both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mode: Option<Mode>,
+    /// Of requests that come too soon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rate: Option<RateMode>,
+    pub(super) until: Option<Spanned<Datetime>>,
+}
