@@ -1,0 +1,137 @@
+//! The report about the robots.txt of a site, and what is done by it.
+
+use serde::{Deserialize, Serialize};
+
+use super::NextStep;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SiteReport {
+    pub(crate) name: String,
+    /// Host patterns; none for every host.
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
+    /// `live`, `last-good`, `gated` or `none`; with the last nothing is enforced.
+    pub(crate) state: String,
+    /// Where the robots.txt comes from.
+    #[serde(default)]
+    pub(crate) origin: String,
+    pub(crate) mode: String,
+    /// Exceptions from the mode, in the order of the config: the last that fits counts.
+    #[serde(default)]
+    pub(crate) overrides: Vec<OverrideReport>,
+    /// `on`, or `off` while the switch of the site or of all sites is.
+    #[serde(default)]
+    pub(crate) enforcement: String,
+    /// The site's own switch.
+    #[serde(default)]
+    pub(crate) switch: String,
+    /// Why it is taken for `off` although nobody turned it.
+    #[serde(default)]
+    pub(crate) switch_trouble: Option<String>,
+    #[serde(default)]
+    pub(crate) hash: Option<String>,
+    /// When the version that is live became so.
+    #[serde(default)]
+    pub(crate) since: Option<String>,
+    #[serde(default)]
+    pub(crate) age_seconds: Option<u64>,
+    #[serde(default)]
+    pub(crate) findings: Findings,
+    #[serde(default)]
+    pub(crate) last_reload: Option<LastReload>,
+    /// How often what came of which cause, since the process started.
+    #[serde(default)]
+    pub(crate) reloads: Vec<ReloadCount>,
+    /// The version that waits to be accepted.
+    #[serde(default)]
+    pub(crate) pending: Option<PendingReport>,
+    /// The version that a rollback would go back to.
+    #[serde(default)]
+    pub(crate) before: Option<String>,
+    /// Until when some of what is disallowed is only observed.
+    #[serde(default)]
+    pub(crate) grace_end: Option<String>,
+    /// Requests that passed because judging them ended in a fault of robotsd's.
+    #[serde(default)]
+    pub(crate) faults: u64,
+    /// Times that logging what was decided ended in a fault of robotsd's; the decisions stood.
+    #[serde(default)]
+    pub(crate) callback_faults: u64,
+    /// Troubles of the site: with events of the file system, with the state directory.
+    #[serde(default)]
+    pub(crate) troubles: Vec<String>,
+    /// The state of fetching, where the robots.txt is fetched.
+    #[serde(default)]
+    pub(crate) fetch: Option<FetchReport>,
+    /// What to do next, the most pressing first.
+    #[serde(default)]
+    pub(crate) next: Vec<NextStep>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OverrideReport {
+    /// Its scope: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
+    pub(crate) of: String,
+    pub(crate) mode: String,
+    #[serde(default)]
+    pub(crate) until: Option<String>,
+    /// Whether that has passed, so that it fits nothing any more.
+    #[serde(default)]
+    pub(crate) ended: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FetchReport {
+    /// When the server last confirmed the live version.
+    #[serde(default)]
+    pub(crate) confirmed: Option<String>,
+    #[serde(default)]
+    pub(crate) failing_since: Option<String>,
+    /// Fetches in a row that brought nothing.
+    #[serde(default)]
+    pub(crate) failures: u32,
+    /// Until when a version stays in force that is missing at its source.
+    #[serde(default)]
+    pub(crate) held_until: Option<String>,
+    /// When it is fetched next.
+    pub(crate) next: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ReloadCount {
+    /// As in [`LastReload`].
+    pub(crate) cause: String,
+    pub(crate) outcome: String,
+    pub(crate) count: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PendingReport {
+    pub(crate) hash: String,
+    /// Where its bytes came from.
+    #[serde(default)]
+    pub(crate) origin: String,
+    pub(crate) since: String,
+    pub(crate) objections: Vec<String>,
+}
+
+/// How many findings the version that is live has, by severity.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Findings {
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
+    pub(crate) notes: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LastReload {
+    /// When something was last made of it.
+    #[serde(default)]
+    pub(crate) when: Option<String>,
+    /// `start`, `event`, `poll` or `request`.
+    pub(crate) cause: String,
+    /// `published`, `unchanged`, `kept` (the candidate was rejected) or `gated` (it waits to be accepted).
+    pub(crate) outcome: String,
+    pub(crate) message: String,
+}
