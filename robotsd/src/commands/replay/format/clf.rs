@@ -17,7 +17,7 @@ pub(super) enum Host {
 /// Whether the line ends with referer and agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
-    Absent,
+    Optional,
     Present,
 }
 
@@ -36,13 +36,14 @@ pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<LoggedRequ
     let (request, rest) = quoted(&rest[end + 1..])?;
     let (method, target) = request_line(request)?;
     let method = Cow::Borrowed(method);
+    let both = || {
+        let (referer, rest) = quoted(rest)?;
+        let (agent, _) = quoted(rest)?;
+        Some((value(referer), value(agent)))
+    };
     let (referer, agent) = match quotes {
-        Quotes::Absent => (Cow::default(), Cow::default()),
-        Quotes::Present => {
-            let (referer, rest) = quoted(rest)?;
-            let (agent, _) = quoted(rest)?;
-            (value(referer), value(agent))
-        }
+        Quotes::Optional => both().unwrap_or_default(),
+        Quotes::Present => both()?,
     };
     Some(LoggedRequest { host, address, time, method, target, referer, agent })
 }

@@ -18,7 +18,7 @@ use self::w3c::W3cColumns;
 pub(super) enum ReplayLogFormat {
     /// The format that most of the first lines have
     Auto,
-    /// Common log format, which lacks the User-Agent
+    /// Common log format, which lacks the User-Agent; lines that have it are read too
     Common,
     /// Combined log format of nginx and Apache
     Combined,
@@ -38,6 +38,8 @@ pub(super) enum ReplayLogFormat {
 pub(super) struct ChunkReader {
     format: ReplayLogFormat,
     columns: W3cColumns,
+    /// Whether the format was found, not named: then lines in another one are read too.
+    is_found: bool,
 }
 
 /// What a line of a log is.
@@ -52,7 +54,8 @@ pub(super) enum LogLine<'a> {
 impl ChunkReader {
     /// Finds the format of a chunk, where it is not known.
     pub(super) fn new(format: ReplayLogFormat, chunk: &[u8]) -> Self {
-        Self { format: format.detect(chunk), columns: W3cColumns::default() }
+        let is_found = format == ReplayLogFormat::Auto;
+        Self { format: format.detect(chunk), columns: W3cColumns::default(), is_found }
     }
 
     pub(super) fn read<'a>(&mut self, line: &'a [u8]) -> LogLine<'a> {
@@ -65,7 +68,8 @@ impl ChunkReader {
             }
             return self.columns.read(line).map_or(LogLine::Unread, LogLine::Request);
         }
-        self.format.read(line).map_or(LogLine::Unread, LogLine::Request)
+        let request = self.format.read(line).or_else(|| self.is_found.then(|| ReplayLogFormat::read_any(line))?);
+        request.map_or(LogLine::Unread, LogLine::Request)
     }
 }
 
@@ -74,13 +78,18 @@ impl ReplayLogFormat {
     pub(super) fn read<'a>(self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line),
-            Self::Common => clf::read(line, clf::Host::Absent, clf::Quotes::Absent),
+            Self::Common => clf::read(line, clf::Host::Absent, clf::Quotes::Optional),
             Self::Combined => clf::read(line, clf::Host::Absent, clf::Quotes::Present),
             Self::VhostCombined => clf::read(line, clf::Host::First, clf::Quotes::Present),
             Self::Json => json::read(line),
             Self::Alb => alb::read(line),
             Self::W3c => None,
         }
+    }
+
+    /// Reads a line of a log whose server was given another format at some time.
+    fn read_any(line: &[u8]) -> Option<LoggedRequest<'_>> {
+        [Self::of(line), Self::Common].into_iter().find_map(|format| format.read(line))
     }
 
     /// The format of a chunk's first lines: the one that most of them are read in.

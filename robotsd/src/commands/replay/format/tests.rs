@@ -186,3 +186,24 @@ fn the_host_of_a_line_is_split_from_its_port_only() {
         assert_eq!(clf::without_port(host.as_bytes()), name.as_bytes(), "{host}");
     }
 }
+
+/// A server may have been given another format within a chunk of its log.
+#[test]
+fn lines_in_another_format_are_read_where_the_format_was_found() {
+    let common = r#"192.0.2.8 - - [10/Oct/2000:13:55:36 -0700] "GET /b HTTP/1.1" 200 1"#;
+    let json = r#"{"time":1,"remote_addr":"192.0.2.9","request":"GET /c HTTP/1.1","http_user_agent":"CCBot"}"#;
+    let referer = r#"192.0.2.8 - - [10/Oct/2000:13:55:36 -0700] "GET /d HTTP/1.1" 200 1 "https://example.com/""#;
+    for most in [CURL, common, json] {
+        let chunk = [most, most, most, CURL, common, json, referer].join("\n");
+        let mut reader = ChunkReader::new(ReplayLogFormat::Auto, chunk.as_bytes());
+        let mut agent = |line: &'static str| match reader.read(line.as_bytes()) {
+            LogLine::Request(request) => Some(String::from_utf8_lossy(&request.agent).into_owned()),
+            _ => None,
+        };
+        let agents = [CURL, common, json, referer].map(|line| agent(line).expect(line));
+        assert_eq!(agents, ["GPTBot/1.2", "", "CCBot", ""], "{most}");
+        assert_eq!(agent("no request"), None);
+    }
+    let mut named = ChunkReader::new(ReplayLogFormat::Combined, common.as_bytes());
+    assert_eq!(named.read(common.as_bytes()), LogLine::Unread);
+}
