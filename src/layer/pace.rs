@@ -54,14 +54,9 @@ pub(super) fn taken<'a>(
     if is_part_of_page(request) {
         return None;
     }
-    let sender = match identity {
-        Some(Identity::Verified(_)) => RateSender::Verified,
-        Some(Identity::Refuted(_)) => RateSender::Refuted,
-        _ => RateSender::Claimed(address()),
-    };
-    let is_named = pace.is_known() || sender == RateSender::Verified;
+    let sender = RateSender::of(identity.unwrap_or_default(), address);
     let token = agents.get(pace.agent())?.tokens().first()?;
-    let key = if is_named { RateKey::new(token, sender) } else { RateKey::unnamed(sender) };
+    let key = if pace.is_known() { RateKey::new(token, sender) } else { RateKey::unknown(token, sender) };
     Some((key, Quota::new(pace.interval(), snapshot.policy().rate_burst())))
 }
 

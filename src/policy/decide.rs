@@ -158,6 +158,14 @@ impl Policy {
         self.rate.mode
     }
 
+    /// The same policy, whose mode of limiting is at least this one where no override fits: says what limiting would do before it
+    /// is on.
+    #[must_use]
+    pub fn with_rate_at_least(mut self, mode: RateMode) -> Self {
+        self.rate.mode = self.rate.mode.max(mode);
+        self
+    }
+
     /// How many requests pass at once after a pause.
     #[must_use]
     pub const fn rate_burst(&self) -> NonZeroU32 {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::agent::Identity;
 use crate::rules::ProductToken;
 
 /// The sender of a request, as far as limiting goes.
@@ -30,6 +31,19 @@ pub(super) enum SharedNetwork {
     V6(u64),
 }
 
+impl RateSender {
+    /// The sender of a request whose claim was checked with this outcome. The address is looked at where nothing else tells
+    /// senders apart.
+    #[must_use]
+    pub fn of(identity: Identity, address: impl FnOnce() -> Option<IpAddr>) -> Self {
+        match identity {
+            Identity::Verified(_) => Self::Verified,
+            Identity::Refuted(_) => Self::Refuted,
+            _ => Self::Claimed(address()),
+        }
+    }
+}
+
 impl<'a> RateKey<'a> {
     /// A sender that names the crawler with this product token.
     #[must_use]
@@ -41,6 +55,15 @@ impl<'a> RateKey<'a> {
     #[must_use]
     pub const fn unnamed(sender: RateSender) -> Self {
         Self { token: None, sender }
+    }
+
+    /// A sender that names a crawler which nobody knows: its name may be made up, unless it is verified.
+    #[must_use]
+    pub const fn unknown(token: &'a ProductToken, sender: RateSender) -> Self {
+        match sender {
+            RateSender::Verified => Self::new(token, sender),
+            RateSender::Refuted | RateSender::Claimed(_) => Self::unnamed(sender),
+        }
     }
 
     /// The crawler's product token; `None` for all names that may be made up.

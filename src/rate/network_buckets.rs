@@ -9,6 +9,8 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use foldhash::quality::SeedableRandomState;
+
 use super::gcra::{Quota, TooSoon, nanoseconds};
 
 /// Sets of one lock, and locks: 65,536 entries, 1 MiB.
@@ -21,12 +23,12 @@ const WAYS: usize = 8;
 pub struct NetworkBuckets {
     /// Made with the first entry of each: most processes have none.
     shards: [OnceLock<Mutex<Box<[EntrySet]>>>; SHARDS],
-    hasher: foldhash::quality::RandomState,
+    hasher: SeedableRandomState,
 }
 
 #[derive(Clone, Copy, Default)]
 struct NetworkEntry {
-    /// A hash with secrets of this process: that two senders share one by chance, and so a bucket, takes 2^32 of them.
+    /// A hash, with secrets of this process where clients choose what is hashed: that two senders share one by chance, and so a bucket, takes 2^32 of them.
     key: u64,
     /// As in a [`Bucket`](super::Bucket); 0 where the entry is free.
     paid: u64,
@@ -41,7 +43,18 @@ impl NetworkBuckets {
     /// Without an entry.
     #[must_use]
     pub fn new() -> Self {
-        Self { shards: [const { OnceLock::new() }; SHARDS], hasher: Default::default() }
+        Self::hashed_by(SeedableRandomState::random())
+    }
+
+    /// Without an entry. Which senders give way to which is the same in every process, so that counting the same requests again
+    /// has the same result. Not for requests that clients send now: they could choose what falls together.
+    #[must_use]
+    pub fn reproducible() -> Self {
+        Self::hashed_by(SeedableRandomState::fixed())
+    }
+
+    const fn hashed_by(hasher: SeedableRandomState) -> Self {
+        Self { shards: [const { OnceLock::new() }; SHARDS], hasher }
     }
 
     /// Takes one request from the bucket of a key.

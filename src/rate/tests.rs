@@ -207,3 +207,28 @@ fn words_stay_over_reloads_while_they_are_in_use() {
     let late = next.with_tokens([], 20 * SECOND);
     assert_eq!(late.named.len(), 0, "what is refilled is given up");
 }
+
+/// The same log has the same counts whenever it is read.
+#[test]
+fn reproducible_networks_give_way_alike() {
+    let quota = quota(Duration::from_secs(1_000_000), 1);
+    let token = ProductToken::new("gptbot");
+    let passed = || {
+        let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::reproducible()));
+        let again = |number: &u32| {
+            let sender = RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number % 70_000))));
+            site.take(&RateKey::unknown(&token, sender), quota, SECOND).is_ok()
+        };
+        (0..140_000).filter(again).collect::<Vec<u32>>()
+    };
+    let first = passed();
+    assert!(first.len() > 70_000, "some gave way: {}", first.len());
+    assert_eq!(passed(), first);
+}
+
+#[test]
+fn only_a_verified_name_that_nobody_knows_is_a_name() {
+    let token = ProductToken::new("a");
+    let key = |sender| RateKey::unknown(&token, sender).token().is_some();
+    assert!(key(RateSender::Verified) && !key(RateSender::Refuted) && !key(RateSender::Claimed(None)));
+}

@@ -98,11 +98,7 @@ impl Evaluator {
         self.rules.select(agent.tokens(), fallback).applies()
     }
 
-    pub(crate) fn decide(&self, agents: &[Agent], method: &str, path: &RequestPath<'_>) -> Decision<'_> {
-        self.decide_for_sender(agents, KnownSender::default(), method, path)
-    }
-
-    /// As [`decide`](Self::decide), with what is known of the sender.
+    /// What the policy does about a request of these agents.
     pub(crate) fn decide_for_sender(
         &self,
         agents: &[Agent],

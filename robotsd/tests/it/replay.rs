@@ -411,6 +411,89 @@ fn requests_faster_than_the_delay_are_counted() {
     let html = replay("html");
     assert!(html.contains(&format!("<li>GPTBot: {sentence} <small>robots.txt:2</small></li>")), "{html}");
     let json: Value = serde_json::from_str(&replay("json")).unwrap();
-    let want = json!([{ "name": "GPTBot", "requests": 60, "too_soon": 50, "seconds": 10.0, "line": 2 }]);
+    let want = json!([{
+        "name": "GPTBot", "senders": "own", "requests": 60, "too_soon": 50, "refused": 0, "without_address": 0,
+        "seconds": 10.0, "enforced_seconds": 10.0, "line": 2
+    }]);
     assert_eq!(json["paces"], want);
+}
+
+/// What `serve` does with the same config: at most 30 s, by address, for the methods of `*`, the strictest of all names, and 429.
+#[test]
+fn what_comes_too_soon_is_what_a_server_would_find() {
+    let line = |address: &str, second: u32, method: &str, agent: &str| {
+        let time = format!("{:02}:{:02}", second / 60, second % 60);
+        format!("{address} - - [01/Nov/2026:04:{time} +0000] \"{method} /page HTTP/1.1\" 200 9 \"-\" \"{agent}\"\n")
+    };
+    let both = "Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.2)";
+    let log: String = (0..10)
+        .flat_map(|at| {
+            [
+                // Once in 31 s from each of two addresses, of which one is written a little early.
+                line("9.9.9.1", 31 * at + 31, "GET", GPTBOT),
+                line("9.9.9.2", 31 * at, "GET", GPTBOT),
+                // "*" is for GET and HEAD.
+                line("9.9.9.3", 31 * at, "POST", "Examplebot/1.0 (+https://example.com/bot)"),
+                line("9.9.9.3", 31 * at, "POST", "Examplebot/1.0 (+https://example.com/bot)"),
+                line("9.9.9.4", 31 * at, "GET", both),
+                line("9.9.9.4", 31 * at + 2, "GET", both),
+            ]
+        })
+        .collect();
+    let group = |name: &str, delay: u32| format!("User-agent: {name}\nCrawl-delay: {delay}\nDisallow: /x\n\n");
+    let robots = group("*", 10) + &group("CCBot", 1) + &group("GPTBot", 60);
+    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n[site.robots]\nsource = \"file\"\npath = \"robots.txt\"\n\
+                  [site.rate]\nmode = \"refuse\"\nburst = 1\n";
+    let folder = folder(&[("robots.txt", &robots), ("log", &log), ("robotsd.toml", config)]);
+    let replay = |form: &str| {
+        let arguments = ["replay", "log", "--config", "robotsd.toml", "--format", form];
+        let output = run(robotsd().current_dir(folder.path()).args(arguments));
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let json: Value = serde_json::from_str(&replay("json")).unwrap();
+    let want = json!([{
+        "name": "GPTBot", "senders": "own", "requests": 40, "too_soon": 10, "refused": 10, "without_address": 0,
+        "seconds": 60.0, "enforced_seconds": 30.0, "line": 10
+    }]);
+    assert_eq!(json["paces"], want);
+    let sentence = "10 of 40 requests came faster than its Crawl-delay of 60 s allows, of which 30 s are enforced: answered with 429";
+    let text = replay("text");
+    assert!(text.contains(sentence), "{text}");
+}
+
+#[test]
+fn what_a_log_lacks_is_said() {
+    let say = |log: &str, form: &str| {
+        let folder = folder(&[("robots.txt", "User-agent: *\nCrawl-delay: 10\nDisallow: /cart\n"), ("log", log)]);
+        let arguments = ["replay", "log", "--robots", "robots.txt", "--format", form];
+        let output = run(robotsd().current_dir(folder.path()).args(arguments));
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let common = "192.0.2.1 - - [01/Nov/2026:04:00:00 +0000] \"GET /cart HTTP/1.1\" 200 9\n".repeat(3);
+    let nameless = "no line has a User-Agent, so crawlers cannot be told from others: log it, as the combined format does \
+                    (W3C: cs(User-Agent))";
+    assert_eq!(say(&common, "text"), format!("3 requests, 2026-11-01 04:00 UTC\n{nameless}\n"));
+    let html = say(&common, "html");
+    assert!(
+        html.contains(&format!("<p class=\"warn\">{nameless}.</p>")) && !html.contains("hold no request"),
+        "{html}"
+    );
+    // One line that has it is a crawler's.
+    let text = say(&(common + &line("192.0.2.1", 4, "/cart", "-", GPTBOT)), "text");
+    assert!(text.contains("\n1 of 1 request by crawlers (100 %) is disallowed by robots.txt\n"), "{text}");
+
+    let timeless =
+        format!("{{\"remote_addr\":\"-\",\"request\":\"GET /a HTTP/1.1\",\"http_user_agent\":\"{GPTBOT}\"}}\n");
+    let text = say(&timeless.repeat(7), "text");
+    let want = "all requests have no time that can be read: what came faster than a Crawl-delay or before --effective-from is \
+                not known\n";
+    assert!(text.contains(want), "{text}");
+    let unaddressed = line("-", 4, "/a", "-", GPTBOT).repeat(7);
+    let text = say(&(timeless + &unaddressed), "text");
+    assert!(text.contains("\n1 request has no time that can be read: "), "{text}");
+    let want = "\nfaster than asked\n  GPTBot  2 of 7 requests came faster than its Crawl-delay of 10 s allows (robots.txt:2)\n  \
+                requests whose address is not in the log count together; a server counts each address by itself\n";
+    assert!(text.contains(want), "{text}");
 }

@@ -20,7 +20,7 @@ const ROOMS: &[Room] = &[
     ("identity", &["rules", "agent"]),
     ("check", &["rules", "agent"]),
     ("policy", &["rules", "agent"]),
-    ("rate", &["rules"]),
+    ("rate", &["rules", "agent"]),
     ("live", &["rules", "agent", "identity", "check", "policy", "rate"]),
     ("source", &["rules", "agent", "identity", "check", "policy", "rate", "live"]),
     ("layer", &["rules", "agent", "identity", "check", "policy", "rate", "live", "source"]),

@@ -3,21 +3,21 @@
 use std::cell::RefCell;
 use std::net::IpAddr;
 
-use tower_robots::policy::is_asset;
+use tower_robots::agent::{Identity, UndecidedReason};
 
 use super::failed_claims::AddressTally;
 use super::format::{ChunkReader, LogLine, LoggedRequest, ReplayLogFormat};
 use super::headers::HeaderCache;
 use super::hours::Hours;
-use super::identity::{LogEvidence, NameQuestions, address_in_log};
+use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
 use super::judgement::Judgement;
-use super::pace_counts::PaceCounts;
+use super::paces::{PaceCounts, PaceNotes, PacedLogLine};
 use super::privacy::ReportPrivacy;
 use super::rows::{RowPart, Rows};
 use super::rule_paths::{DecidingRule, Effect};
 use super::suspect_paths;
 use super::visitors::Visitors;
-use crate::evaluator::Evaluator;
+use crate::evaluator::{Evaluator, KnownSender};
 
 /// Lines that could not be read, of which this many are kept, and octets of each.
 const SAMPLES: usize = 3;
@@ -43,11 +43,14 @@ pub(super) struct ReplayCounts {
     pub(super) unread: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
+    pub(super) timeless: u64,
     pub(super) first: Option<i64>,
     pub(super) last: Option<i64>,
     pub(super) rows: Rows,
     pub(super) hours: Hours,
     pub(super) visitors: Visitors,
+    /// What a chunk notes of limited requests, and what all chunks together come to.
+    pub(super) pace_notes: PaceNotes,
     pub(super) paces: PaceCounts,
     /// Crawlers whose failed claims say nothing, because the log may not hold their addresses.
     pub(super) suspects: Vec<SuspectPath>,
@@ -62,6 +65,12 @@ pub(super) struct SuspectPath {
 }
 
 impl ReplayCounts {
+    /// Of no chunk yet.
+    pub(super) fn of_plan(plan: &ReplayPlan) -> Self {
+        let burst = plan.evaluators.last().map(Evaluator::rate_burst);
+        Self { paces: burst.map(PaceCounts::new).unwrap_or_default(), ..Self::default() }
+    }
+
     /// Counts the lines of a chunk.
     pub(super) fn of_chunk(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> Self {
         let mut counts = Self::default();
@@ -81,13 +90,15 @@ impl ReplayCounts {
     fn entry(&mut self, plan: &ReplayPlan, headers: &mut HeaderCache, entry: &LoggedRequest<'_>) {
         self.requests += 1;
         self.nameless += u64::from(entry.agent.is_empty());
+        self.timeless += u64::from(entry.time.is_none());
         if let Some(time) = entry.time {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
             self.last = Some(self.last.map_or(time, |last| last.max(time)));
         }
         let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         let kind = &header.kind;
-        let address = header.methods.and_then(|_| address_in_log(&entry.address));
+        let logged = address_as_logged(&entry.address);
+        let address = logged.filter(|_| header.methods.is_some()).filter(is_whole);
         let identity = header.sender(&plan.evidence, address, entry.time);
         let RowPart { tally, rules, failed } = self.rows.of(kind).note(identity, entry.time);
         if !kind.is_crawler && header.agents.iter().all(|agent| !agent.is_judged) {
@@ -96,9 +107,13 @@ impl ReplayCounts {
         let path = plan.evaluators[0].path(&entry.target);
         tally.robots_txt += u64::from(path.is_robots_txt());
         let method = std::str::from_utf8(&entry.method).unwrap_or_default();
+        let sender = KnownSender { identity, address: logged };
         let mut judgements = [Judgement::Allowed; 2];
-        for (judgement, (evaluator, agent)) in judgements.iter_mut().zip(plan.evaluators.iter().zip(&header.agents)) {
-            *judgement = agent.judge(evaluator, method, &path);
+        let mut last = None;
+        for (judgement, (evaluator, judged)) in judgements.iter_mut().zip(plan.evaluators.iter().zip(&header.agents)) {
+            let decision = judged.decide(evaluator, sender, method, &path);
+            *judgement = Judgement::of(decision.as_ref());
+            last = Some((evaluator, judged, decision));
         }
         let compared = plan.evaluators.len() > 1;
         let (first, now) = (judgements[0], judgements[plan.evaluators.len() - 1]);
@@ -106,8 +121,6 @@ impl ReplayCounts {
         let rule = deciding_rule(compared, first, now).filter(|_| !early);
         let effect = rule.map(|rule| rule.effect);
         let (shut, opened) = (effect == Some(Effect::ShutOut), effect == Some(Effect::LetIn));
-        // An impostor's requests say nothing of the crawler.
-        let is_own = failed.is_none();
         let hours = match failed {
             Some((hours, addresses)) => {
                 // Without an address nothing fails.
@@ -129,16 +142,17 @@ impl ReplayCounts {
             hour.shut_search_engines += u64::from(shut && kind.is_index_engine);
             hour.opened += u64::from(opened);
         }
-        let delay = header.agents.last().and_then(|judged| judged.delay);
-        if let (Some(delay), Some(time)) = (delay, entry.time)
-            && is_own
-            && kind.is_crawler
-            && !now.is_disallowed()
+        if let (Some((evaluator, judged, Some(decision))), Some(time)) = (last, entry.time)
+            && judged.has_delay
             && !early
-            && !path.is_robots_txt()
-            && !is_asset(&entry.target)
         {
-            self.paces.note(&kind.name, delay, time);
+            let line = PacedLogLine { agents: &judged.agents, identity, address: logged, target: &entry.target, time };
+            self.pace_notes.note(&decision, &line);
+            if matches!(identity, Identity::Refuted(_)) {
+                let sender = KnownSender { identity: Identity::Undecided(UndecidedReason::SuspectPath), ..sender };
+                let decision = judged.decide(evaluator, sender, method, &path);
+                decision.into_iter().for_each(|decision| self.pace_notes.note_doubted(&decision, &line));
+            }
         }
         if early {
             tally.early += u64::from(now.is_disallowed());
@@ -169,6 +183,7 @@ impl ReplayCounts {
                 Some(SuspectPath { crawler, requests, addresses: failed.addresses.sorted() })
             })
             .collect();
+        self.paces.conclude(&names);
         for hours in self.rows.forgive(&names) {
             self.hours.merge(hours);
         }
@@ -179,13 +194,14 @@ impl ReplayCounts {
         self.requests += next.requests;
         self.unread += next.unread;
         self.nameless += next.nameless;
+        self.timeless += next.timeless;
         self.samples.extend(next.samples);
         self.samples.truncate(SAMPLES);
         self.first = self.first.into_iter().chain(next.first).min();
         self.last = self.last.into_iter().chain(next.last).max();
         self.hours.merge(next.hours);
         self.visitors.merge(next.visitors);
-        self.paces.join(next.paces);
+        self.paces.join(next.pace_notes);
         self.rows.merge(next.rows);
     }
 }
@@ -197,7 +213,7 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
         let LogLine::Request(entry) = read else { return };
         let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         if let (Some(judged), Some(methods)) = (header.agents.last(), header.methods) {
-            let address = address_in_log(&entry.address);
+            let address = address_as_logged(&entry.address).filter(is_whole);
             plan.evidence.note_questions(&questions, &judged.agents, methods, address, entry.time);
         }
     });

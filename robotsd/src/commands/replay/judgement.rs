@@ -1,18 +1,18 @@
 //! What a robots.txt would have done to a request, under the policy that is enforced.
 
 use tower_robots::agent::Agents;
+use tower_robots::policy::Decision;
 use tower_robots::rules::{Access, Fallback, RequestPath};
 
-use super::pace_counts::LoggedDelay;
-use crate::evaluator::Evaluator;
+use crate::evaluator::{Evaluator, KnownSender};
 
 /// The agents of a header, and whether any group of the file applies to one of them.
 #[derive(Clone, Debug)]
 pub(super) struct JudgedAgents {
     pub(super) agents: Agents,
     pub(super) is_judged: bool,
-    /// The delay of the first agent's groups.
-    pub(super) delay: Option<LoggedDelay>,
+    /// Whether such a group has a delay.
+    pub(super) has_delay: bool,
 }
 
 /// What became of a request.
@@ -28,26 +28,31 @@ impl JudgedAgents {
     pub(super) fn identify(evaluator: &Evaluator, field: &[u8]) -> Self {
         let agents = evaluator.agents(field);
         let is_judged = agents.iter().any(|agent| evaluator.has_group_for(agent));
-        let agent = agents.first();
-        let fallback = if evaluator.holds_to_star(agent) { Fallback::Star } else { Fallback::Nothing };
-        let delay = evaluator.rules().select(agent.tokens(), fallback).crawl_delay();
-        let burst = evaluator.rate_burst();
-        let delay = delay.map(|delay| LoggedDelay { interval: delay.interval(), line: delay.line(), burst });
-        Self { agents, is_judged, delay }
+        let delay = |agent| evaluator.rules().select(agent, Fallback::Star).crawl_delay();
+        let has_delay = agents.iter().any(|agent| delay(agent.tokens()).is_some());
+        Self { agents, is_judged, has_delay }
     }
 
-    pub(super) fn judge(&self, evaluator: &Evaluator, method: &str, path: &RequestPath<'_>) -> Judgement {
-        if !self.is_judged {
-            return Judgement::Allowed;
-        }
-        match evaluator.decide(&self.agents, method, path).verdict() {
-            Some(verdict) if verdict.access() == Access::Disallow => Judgement::Disallowed(verdict.line()),
-            _ => Judgement::Allowed,
-        }
+    /// The decision of the policy; `None` where no group applies.
+    pub(super) fn decide<'e>(
+        &self,
+        evaluator: &'e Evaluator,
+        sender: KnownSender,
+        method: &str,
+        path: &RequestPath<'_>,
+    ) -> Option<Decision<'e>> {
+        self.is_judged.then(|| evaluator.decide_for_sender(&self.agents, sender, method, path))
     }
 }
 
 impl Judgement {
+    pub(super) fn of(decision: Option<&Decision<'_>>) -> Self {
+        match decision.and_then(Decision::verdict) {
+            Some(verdict) if verdict.access() == Access::Disallow => Self::Disallowed(verdict.line()),
+            _ => Self::Allowed,
+        }
+    }
+
     pub(super) const fn is_disallowed(self) -> bool {
         matches!(self, Self::Disallowed(_))
     }

@@ -18,7 +18,7 @@ mod headers;
 mod hours;
 mod identity;
 mod judgement;
-mod pace_counts;
+mod paces;
 mod path_tree;
 mod privacy;
 mod progress;
@@ -40,6 +40,7 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use tower_robots::policy::RateMode;
 use tower_robots::rules::Reading;
 
 use self::counts::{ReplayCounts, ReplayPlan};
@@ -52,6 +53,7 @@ use self::report::{Report, ReportForm, ReportNames};
 use self::source::Meter;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use super::output::unmet::{EvaluatedExpectations, Spelling};
+use crate::evaluator::EvaluatorSettings;
 use crate::exit::{self, FAILED, complain, fail};
 use crate::expectations::ExpectationsFile;
 use crate::input::stdin_once;
@@ -157,7 +159,7 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
         let answers = args.look_names_up(&plan, &site.evidence.resolvers)?;
         plan.evidence.answer(answers);
     }
-    let mut all = ReplayCounts::default();
+    let mut all = ReplayCounts::of_plan(&plan);
     let errors = args.read_logs(
         source::open,
         |headers, chunk| ReplayCounts::of_chunk(&plan, headers, chunk),
@@ -192,7 +194,10 @@ fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
 
 impl ReplayArgs {
     fn plan(&self, site: &SelectedSite, robots: RobotsFile, against: Option<RobotsFile>) -> io::Result<ReplayPlan> {
-        let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &site.settings);
+        // What limiting would do is worth knowing before it is on.
+        let policy = site.settings.policy.clone().with_rate_at_least(RateMode::Observe);
+        let settings = EvaluatorSettings { policy, ..site.settings.clone() };
+        let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &settings);
         let (evidence, troubles) = LogEvidence::read(&site.settings.registry, &site.evidence);
         troubles.iter().for_each(|trouble| complain(trouble));
         let since =

@@ -32,7 +32,7 @@ use tower_robots::identity::{
 use crate::commands::arguments::site::EvidencePlaces;
 
 pub(super) use self::list_copies::ListCopies;
-pub(super) use self::log_address::address_in_log;
+pub(super) use self::log_address::{address_as_logged, is_whole};
 pub(super) use self::name_answers::{NameAnswers, NameQuestions};
 pub(super) use self::name_lookup::look_up;
 

@@ -20,7 +20,7 @@ pub(super) fn crawlers(out: &mut impl Write, rows: &[CrawlerRow]) -> io::Result<
     let most = rows.iter().map(|row| row.counts.requests).max().unwrap_or(0);
     out.write_all(b"<ul class=\"bars\">\n")?;
     for row in rows {
-        let value = match row.counts.disallowed {
+        let value = match row.counts.outcomes.disallowed {
             0 => counted(row.counts.requests, "request"),
             disallowed => {
                 format!(
@@ -30,8 +30,11 @@ pub(super) fn crawlers(out: &mut impl Write, rows: &[CrawlerRow]) -> io::Result<
                 )
             }
         };
-        let parts =
-            [("disallowed", row.counts.disallowed), ("early", row.counts.not_blamed), ("allowed", row.counts.allowed)];
+        let parts = [
+            ("disallowed", row.counts.outcomes.disallowed),
+            ("early", row.counts.outcomes.not_blamed),
+            ("allowed", row.counts.outcomes.allowed),
+        ];
         bar(out, &row.name, parts, most, &value)?;
     }
     out.write_all(b"</ul>\n")
@@ -39,11 +42,18 @@ pub(super) fn crawlers(out: &mut impl Write, rows: &[CrawlerRow]) -> io::Result<
 
 /// Requests of each crawler that a change shuts out and lets in, as bars.
 pub(super) fn change(out: &mut impl Write, rows: &[&CrawlerRow]) -> io::Result<()> {
-    let most = rows.iter().map(|row| row.counts.shut + row.counts.opened).max().unwrap_or(0);
+    let most = rows.iter().map(|row| row.counts.outcomes.shut + row.counts.outcomes.opened).max().unwrap_or(0);
     out.write_all(b"<ul class=\"bars\">\n")?;
     for row in rows {
-        let value = format!("{} shut out, {} let in", grouped(row.counts.shut), grouped(row.counts.opened));
-        bar(out, &row.name, [("disallowed", row.counts.shut), ("opened", row.counts.opened)], most, &value)?;
+        let value =
+            format!("{} shut out, {} let in", grouped(row.counts.outcomes.shut), grouped(row.counts.outcomes.opened));
+        bar(
+            out,
+            &row.name,
+            [("disallowed", row.counts.outcomes.shut), ("opened", row.counts.outcomes.opened)],
+            most,
+            &value,
+        )?;
     }
     out.write_all(b"</ul>\n")
 }

@@ -3,15 +3,14 @@
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
-use super::request_counts::RequestCounts;
+use super::pace_rows::PaceRow;
+use super::request_counts::{RequestCounts, TotalCounts};
 use super::rule_rows::{RobotsFiles, RuleRows, text_of};
 use super::senders::{ImpostorRow, SenderSplit, Senders};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
 use crate::commands::replay::hours::HourCounts;
-use crate::commands::replay::pace_counts::PaceCount;
 use crate::commands::replay::rows::ReplayRow;
 use crate::commands::replay::tally::RequestTally;
-use crate::html::figures::{counted, grouped};
 
 /// Suspects in a report.
 const SUSPECTS: usize = 20;
@@ -26,10 +25,12 @@ pub(crate) struct Report {
     pub(super) unread_samples: Vec<String>,
     /// Requests without a User-Agent: all of them where the format lacks it.
     pub(super) nameless: u64,
+    /// Requests whose time cannot be read.
+    pub(super) timeless: u64,
     /// Seconds since 1970.
     pub(super) first: Option<i64>,
     pub(super) last: Option<i64>,
-    pub(super) totals: Totals,
+    pub(super) totals: TotalCounts,
     /// People who may be refused.
     pub(crate) suspect_humans: Vec<Suspect>,
     pub(crate) suspect_human_count: usize,
@@ -47,19 +48,6 @@ pub(crate) struct Report {
     pub(super) others: Vec<ClassRow>,
     /// Requests of crawlers by the hour.
     pub(super) hours: Vec<HourRow>,
-}
-
-/// Sums over all crawlers, without impostors.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Totals {
-    pub(super) crawler_requests: u64,
-    pub(super) allowed: u64,
-    pub(super) disallowed: u64,
-    /// Under the file that is compared with.
-    pub(super) disallowed_before: Option<u64>,
-    pub(super) shut: u64,
-    pub(super) opened: u64,
-    pub(super) not_blamed: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -98,18 +86,6 @@ pub(super) struct ClassRow {
     pub(super) disallowed: u64,
 }
 
-/// Requests of a crawler that came sooner than its delay lets them.
-#[derive(Debug, Serialize)]
-pub(super) struct PaceRow {
-    pub(super) name: String,
-    /// Those that the delay is about: allowed ones, but for parts of pages and robots.txt.
-    pub(super) requests: u64,
-    pub(super) too_soon: u64,
-    /// The delay, and its line in the last of the files.
-    pub(super) seconds: f64,
-    pub(super) line: usize,
-}
-
 /// What the files are called.
 #[derive(Debug)]
 pub(crate) struct ReportNames {
@@ -137,6 +113,7 @@ impl Report {
         let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
         let crawlers: Vec<_> =
             rows.iter().filter(is_crawler).map(|(row, own)| CrawlerRow::new(row, own, compared, &files)).collect();
+        let total = rows.iter().filter(is_crawler).fold(RequestTally::new(), |total, (_, own)| total.with(own));
         let last = usize::from(compared);
         let others = rows.iter().filter(|(row, _)| !row.agent.is_crawler).map(|(row, own)| ClassRow {
             class: row.agent.class,
@@ -153,9 +130,10 @@ impl Report {
             unread_lines: counts.unread,
             unread_samples: counts.samples.iter().map(|line| text_of(&plan.privacy.line(line))).collect(),
             nameless: counts.nameless,
+            timeless: counts.timeless,
             first: counts.first,
             last: counts.last,
-            totals: Totals::of(&crawlers, compared),
+            totals: TotalCounts::of(&total, compared),
             suspect_human_count: suspects.len(),
             suspect_humans: suspects
                 .into_iter()
@@ -175,7 +153,7 @@ impl Report {
             identity: Senders::new(plan, counts, compared),
             crawlers,
             impostors,
-            paces: counts.paces.sorted().into_iter().map(|(name, count)| PaceRow::new(name, count)).collect(),
+            paces: counts.paces.sorted().into_iter().map(PaceRow::new).collect(),
             others: others.collect(),
             hours: counts.hours.sorted().map(|(start, counts)| HourRow { start, counts }).collect(),
         }
@@ -195,34 +173,6 @@ impl CrawlerRow {
             counts: RequestCounts::of(own, compared),
             identity: SenderSplit::of(row, compared),
             by_rule: RuleRows::new(&row.rules, files),
-        }
-    }
-}
-
-impl PaceRow {
-    fn new(name: &str, count: &PaceCount) -> Self {
-        let &PaceCount { delay, requests, too_soon, .. } = count;
-        Self { name: name.to_owned(), requests, too_soon, seconds: delay.interval.as_secs_f64(), line: delay.line }
-    }
-
-    /// As in `1,204 of 3,000 requests came faster than its Crawl-delay of 10 s allows`.
-    pub(super) fn sentence(&self) -> String {
-        let (too_soon, requests) = (grouped(self.too_soon), counted(self.requests, "request"));
-        format!("{too_soon} of {requests} came faster than its Crawl-delay of {} s allows", self.seconds)
-    }
-}
-
-impl Totals {
-    fn of(crawlers: &[CrawlerRow], compared: bool) -> Self {
-        let sum = |count: fn(&RequestCounts) -> u64| crawlers.iter().map(|row| count(&row.counts)).sum::<u64>();
-        Self {
-            crawler_requests: sum(|row| row.requests),
-            allowed: sum(|row| row.allowed),
-            disallowed: sum(|row| row.disallowed),
-            disallowed_before: compared.then(|| sum(|row| row.disallowed_before.unwrap_or(0))),
-            shut: sum(|row| row.shut),
-            opened: sum(|row| row.opened),
-            not_blamed: sum(|row| row.not_blamed),
         }
     }
 }

@@ -5,7 +5,9 @@
 use std::io::{self, Write};
 
 use super::contents::Report;
+use super::log_gaps::{lacks_names, log_gaps};
 use super::others::other_requests;
+use super::pace_rows::COUNTED_TOGETHER;
 use super::{chart, senders_html, tables, warnings};
 use crate::html::STYLE;
 use crate::html::escaped::Escaped;
@@ -55,15 +57,25 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
         totals.crawler_requests,
         &share(totals.crawler_requests, report.requests, "of all requests"),
     )?;
-    card(out, "Disallowed", totals.disallowed, &share(totals.disallowed, totals.crawler_requests, "of those"))?;
+    card(
+        out,
+        "Disallowed",
+        totals.outcomes.disallowed,
+        &share(totals.outcomes.disallowed, totals.crawler_requests, "of those"),
+    )?;
     if report.is_compared() {
-        card(out, "Shut out by the change", totals.shut, "were allowed before")?;
-        card(out, "Let in by the change", totals.opened, "were disallowed before")?;
+        card(out, "Shut out by the change", totals.outcomes.shut, "were allowed before")?;
+        card(out, "Let in by the change", totals.outcomes.opened, "were disallowed before")?;
     } else {
-        card(out, "Allowed", totals.allowed, &share(totals.allowed, totals.crawler_requests, "of those"))?;
+        card(
+            out,
+            "Allowed",
+            totals.outcomes.allowed,
+            &share(totals.outcomes.allowed, totals.crawler_requests, "of those"),
+        )?;
     }
-    if totals.not_blamed > 0 {
-        card(out, "Counted apart", totals.not_blamed, "came before --effective-from")?;
+    if totals.outcomes.not_blamed > 0 {
+        card(out, "Counted apart", totals.outcomes.not_blamed, "came before --effective-from")?;
     }
     if report.identity.split.impostors.requests > 0 {
         let note = "under a crawler's name, counted apart";
@@ -71,8 +83,8 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
     }
     card(out, "Suspected people", report.suspect_human_count as u64, "under a crawler's name")?;
     out.write_all(b"</div>\n")?;
-    if report.requests > 0 && report.nameless == report.requests {
-        out.write_all(b"<p class=\"warn\">No line has a User-Agent: agents cannot be identified.</p>\n")?;
+    for gap in log_gaps(report) {
+        writeln!(out, "<p class=\"warn\">{}.</p>", Escaped(&gap))?;
     }
     Ok(())
 }
@@ -92,7 +104,11 @@ fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if more > 0 {
         writeln!(out, "<li>and {}</li>", counted(more as u64, "more crawler"))?;
     }
-    out.write_all(b"</ul></section>\n")
+    out.write_all(b"</ul>\n")?;
+    if report.paces.iter().any(|row| row.without_address > 0) {
+        writeln!(out, "<p>{COUNTED_TOGETHER}.</p>")?;
+    }
+    out.write_all(b"</section>\n")
 }
 
 fn share(part: u64, whole: u64, of: &str) -> String {
@@ -116,7 +132,7 @@ fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
         change(out, report)?;
     }
     let disallowed = format!("disallowed by {}", report.against.as_ref().unwrap_or(&report.robots));
-    let early = (report.totals.not_blamed > 0).then_some(("early", "disallowed, but before --effective-from"));
+    let early = (report.totals.outcomes.not_blamed > 0).then_some(("early", "disallowed, but before --effective-from"));
     out.write_all(b"<section><h2>By crawler</h2>\n")?;
     key(out, [("disallowed", disallowed.as_str())].into_iter().chain(early).chain([("allowed", "allowed")]))?;
     let (shown, rest) = report.crawlers.split_at(report.crawlers.len().min(CHARTED));
@@ -133,7 +149,8 @@ fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// What the change changes, by crawler and over time.
 fn change(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let changed: Vec<_> = report.crawlers.iter().filter(|row| row.counts.shut + row.counts.opened > 0).collect();
+    let changed: Vec<_> =
+        report.crawlers.iter().filter(|row| row.counts.outcomes.shut + row.counts.outcomes.opened > 0).collect();
     if changed.is_empty() {
         return out.write_all(b"<section><h2>The change</h2>\n<p>No request is judged differently.</p></section>\n");
     }
@@ -141,7 +158,7 @@ fn change(out: &mut impl Write, report: &Report) -> io::Result<()> {
     key(out, [("disallowed", "shut out"), ("opened", "let in")])?;
     let (shown, rest) = changed.split_at(changed.len().min(CHARTED));
     chart::change(out, shown)?;
-    more_crawlers(out, rest.len(), rest.iter().map(|row| row.counts.shut + row.counts.opened).sum())?;
+    more_crawlers(out, rest.len(), rest.iter().map(|row| row.counts.outcomes.shut + row.counts.outcomes.opened).sum())?;
     out.write_all(b"</section>\n")?;
     if report.hours.is_empty() {
         return Ok(());
@@ -171,7 +188,7 @@ fn more_crawlers(out: &mut impl Write, count: usize, requests: u64) -> io::Resul
 
 fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
     out.write_all(b"<footer>\n")?;
-    if let Some(others) = other_requests(&report.others) {
+    if let Some(others) = other_requests(&report.others).filter(|_| !lacks_names(report)) {
         writeln!(out, "<p>Requests that are not of crawlers: {others}.</p>")?;
     }
     if report.unread_lines > 0 {

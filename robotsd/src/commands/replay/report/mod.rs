@@ -3,7 +3,9 @@
 mod chart;
 mod contents;
 mod html;
+mod log_gaps;
 mod others;
+mod pace_rows;
 mod request_counts;
 mod rule_rows;
 mod rules_text;

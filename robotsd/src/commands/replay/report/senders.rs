@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Serialize;
 use tower_robots::agent::UndecidedReason;
 
-use super::request_counts::RequestCounts;
+use super::request_counts::{RequestCounts, RequestOutcomes};
 use super::rule_rows::{RobotsFiles, RuleRows};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan, SuspectPath};
 use crate::commands::replay::failed_claims::{AddressTally, FailedClaims};
@@ -225,7 +225,7 @@ impl ImpostorRow {
         };
         let mut rows: Vec<_> = counts.rows.iter().filter_map(failed).collect();
         let harm = |row: &Self| {
-            let RequestCounts { shut, opened, disallowed, .. } = row.counts;
+            let RequestOutcomes { shut, opened, disallowed, .. } = row.counts.outcomes;
             if compared { shut + opened } else { disallowed }
         };
         rows.sort_by(|a, b| {

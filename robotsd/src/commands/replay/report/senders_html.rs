@@ -70,7 +70,7 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
         return Ok(());
     }
     let mut heads = vec!["Requests", "Allowed", "Disallowed"];
-    if report.totals.not_blamed > 0 || report.impostors.iter().any(|row| row.counts.not_blamed > 0) {
+    if report.totals.outcomes.not_blamed > 0 || report.impostors.iter().any(|row| row.counts.outcomes.not_blamed > 0) {
         heads.push("Counted apart");
     }
     if report.is_compared() {
@@ -97,11 +97,11 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
         for head in &heads {
             let value = match *head {
                 "Requests" => row.counts.requests,
-                "Allowed" => row.counts.allowed,
-                "Disallowed" => row.counts.disallowed,
-                "Counted apart" => row.counts.not_blamed,
-                "Shut out" => row.counts.shut,
-                _ => row.counts.opened,
+                "Allowed" => row.counts.outcomes.allowed,
+                "Disallowed" => row.counts.outcomes.disallowed,
+                "Counted apart" => row.counts.outcomes.not_blamed,
+                "Shut out" => row.counts.outcomes.shut,
+                _ => row.counts.outcomes.opened,
             };
             write!(out, "<td class=\"n\" data-label=\"{head}\">{}</td>", grouped(value))?;
         }

@@ -57,7 +57,7 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
     let third = if report.is_compared() { "shut out" } else { "disallowed" };
     writeln!(out, "\n{:24} {:>11} {third:>11}  from", "impostors of", "requests")?;
     for row in report.impostors.iter().take(IMPOSTORS) {
-        let harm = if report.is_compared() { row.counts.shut } else { row.counts.disallowed };
+        let harm = if report.is_compared() { row.counts.outcomes.shut } else { row.counts.outcomes.disallowed };
         let (requests, harm) = (grouped(row.counts.requests), grouped(harm));
         writeln!(out, "{:24} {requests:>11} {harm:>11}  {}", shown(&row.crawler), shown(&addresses(row)))?;
     }

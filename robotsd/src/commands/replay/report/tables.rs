@@ -5,11 +5,15 @@
 use std::io::{self, Write};
 
 use super::contents::Report;
+use super::log_gaps::lacks_names;
 use super::rule_rows::{RuleRow, RuleRows};
 use crate::html::escaped::Escaped;
 use crate::html::figures::{counted, grouped};
 
 pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if lacks_names(report) {
+        return Ok(());
+    }
     if report.crawlers.is_empty() {
         return out.write_all(b"<p>The logs hold no request by a crawler.</p>\n");
     }
@@ -27,7 +31,7 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let mut heads = vec!["Requests", "Verified", "Allowed", "Disallowed"];
-    if report.totals.not_blamed > 0 {
+    if report.totals.outcomes.not_blamed > 0 {
         heads.push("Counted apart");
     }
     if report.is_compared() {
@@ -56,11 +60,11 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
             let value = match *head {
                 "Requests" => grouped(row.counts.requests),
                 "Verified" => grouped(row.identity.verified.requests),
-                "Allowed" => grouped(row.counts.allowed),
-                "Disallowed" => grouped(row.counts.disallowed),
-                "Counted apart" => grouped(row.counts.not_blamed),
-                "Shut out" => grouped(row.counts.shut),
-                "Let in" => grouped(row.counts.opened),
+                "Allowed" => grouped(row.counts.outcomes.allowed),
+                "Disallowed" => grouped(row.counts.outcomes.disallowed),
+                "Counted apart" => grouped(row.counts.outcomes.not_blamed),
+                "Shut out" => grouped(row.counts.outcomes.shut),
+                "Let in" => grouped(row.counts.outcomes.opened),
                 _ if row.counts.robots_txt == 0 => "never".to_owned(),
                 _ => grouped(row.counts.robots_txt),
             };

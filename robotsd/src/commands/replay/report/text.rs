@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use super::contents::{CrawlerRow, Report};
+use super::log_gaps::{lacks_names, log_gaps};
 use super::others::other_requests;
+use super::pace_rows::COUNTED_TOGETHER;
 use super::rules_text::{rules, shown};
 use super::senders_text;
 use crate::html::figures::{counted, grouped, percent, period};
@@ -45,34 +47,41 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
             writeln!(out, "    {}", shown(line))?;
         }
     }
-    if report.requests > 0 && report.nameless == report.requests {
-        writeln!(out, "no line has a User-Agent: agents cannot be identified")?;
+    for gap in log_gaps(report) {
+        writeln!(out, "{gap}")?;
     }
     let totals = &report.totals;
     let (robots, requests) = (shown(&report.robots), totals.crawler_requests);
+    if report.requests == 0 || lacks_names(report) {
+        return Ok(());
+    }
     if requests == 0 {
         return writeln!(out, "the logs hold no request by a crawler");
     }
     let by_crawlers = format!("{} by crawlers", counted(requests, "request"));
-    match (&report.against, totals.disallowed_before) {
+    match (&report.against, totals.outcomes.disallowed_before) {
         (Some(against), Some(before)) => {
             let (before, are) = (grouped(before), are(before));
             writeln!(out, "{before} of {by_crawlers} {are} disallowed by {robots},")?;
-            let (shut, opened) = (grouped(totals.shut), grouped(totals.opened));
+            let (shut, opened) = (grouped(totals.outcomes.shut), grouped(totals.outcomes.opened));
             let against = shown(against);
-            writeln!(out, "{} by {against}: {shut} newly, and {opened} no longer", grouped(totals.disallowed))?;
-            if totals.shut + totals.opened == 0 {
+            writeln!(
+                out,
+                "{} by {against}: {shut} newly, and {opened} no longer",
+                grouped(totals.outcomes.disallowed)
+            )?;
+            if totals.outcomes.shut + totals.outcomes.opened == 0 {
                 writeln!(out, "no request is judged differently")?;
             }
         }
         _ => {
-            let share = percent(totals.disallowed, requests);
-            let (disallowed, are) = (grouped(totals.disallowed), are(totals.disallowed));
+            let share = percent(totals.outcomes.disallowed, requests);
+            let (disallowed, are) = (grouped(totals.outcomes.disallowed), are(totals.outcomes.disallowed));
             writeln!(out, "{disallowed} of {by_crawlers} ({share}) {are} disallowed by {robots}")?;
         }
     }
-    if totals.not_blamed > 0 {
-        let before = counted(totals.not_blamed, "more disallowed request");
+    if totals.outcomes.not_blamed > 0 {
+        let before = counted(totals.outcomes.not_blamed, "more disallowed request");
         writeln!(out, "{before} came before --effective-from")?;
     }
     senders_text::split(out, report)
@@ -89,10 +98,14 @@ fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
     for row in report.paces.iter().take(CRAWLERS) {
         writeln!(out, "  {:width$}  {} ({file}:{})", shown(&row.name), row.sentence(), row.line)?;
     }
-    match report.paces.len().saturating_sub(CRAWLERS) {
-        0 => Ok(()),
-        more => writeln!(out, "  and {}", counted(more as u64, "more crawler")),
+    let more = report.paces.len().saturating_sub(CRAWLERS);
+    if more > 0 {
+        writeln!(out, "  and {}", counted(more as u64, "more crawler"))?;
     }
+    if report.paces.iter().any(|row| row.without_address > 0) {
+        writeln!(out, "  {COUNTED_TOGETHER}")?;
+    }
+    Ok(())
 }
 
 const fn are(count: u64) -> &'static str {
@@ -108,7 +121,7 @@ fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
         "\nthe change shuts search engines out of paths that they requested: these pages may leave the index"
     )?;
     for row in report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name)) {
-        writeln!(out, "  {:24} {:>8} shut out", shown(&row.name), grouped(row.counts.shut))?;
+        writeln!(out, "  {:24} {:>8} shut out", shown(&row.name), grouped(row.counts.outcomes.shut))?;
     }
     Ok(())
 }
@@ -154,9 +167,9 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     for row in rows {
         let name = cut(&shown(&row.name), width);
         let (second, third) = if report.is_compared() {
-            (grouped(row.counts.shut), grouped(row.counts.opened))
+            (grouped(row.counts.outcomes.shut), grouped(row.counts.outcomes.opened))
         } else {
-            (grouped(row.counts.disallowed), percent(row.counts.disallowed, row.counts.requests))
+            (grouped(row.counts.outcomes.disallowed), percent(row.counts.outcomes.disallowed, row.counts.requests))
         };
         let read = match row.counts.robots_txt {
             0 => "never fetched".to_owned(),
@@ -192,7 +205,7 @@ fn bar(row: &CrawlerRow, most: u64) -> String {
         if count == 0 { 0 } else { (exact.round() as usize).clamp(1, BAR) }
     };
     let all = columns(row.counts.requests);
-    let dark = columns(row.counts.disallowed).min(all);
+    let dark = columns(row.counts.outcomes.disallowed).min(all);
     format!("{}{}{}", "█".repeat(dark), "░".repeat(all - dark), " ".repeat(BAR - all))
 }
 
@@ -204,7 +217,7 @@ fn details(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn others(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let Some(others) = other_requests(&report.others) else { return Ok(()) };
+    let Some(others) = other_requests(&report.others).filter(|_| !lacks_names(report)) else { return Ok(()) };
     writeln!(out, "\nrequests that are not of crawlers: {others}")?;
     let held: u64 = report.others.iter().map(|row| row.disallowed).sum();
     if held > 0 {

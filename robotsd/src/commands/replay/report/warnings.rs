@@ -20,7 +20,7 @@ fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
           engines requested. Such pages may leave the index.</p>\n<ul>\n",
     )?;
     for row in report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name)) {
-        writeln!(out, "<li>{}: {} shut out</li>", Escaped(&row.name), counted(row.counts.shut, "request"))?;
+        writeln!(out, "<li>{}: {} shut out</li>", Escaped(&row.name), counted(row.counts.outcomes.shut, "request"))?;
     }
     out.write_all(b"</ul></section>\n")
 }

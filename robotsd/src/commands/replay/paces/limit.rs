@@ -1,0 +1,87 @@
+//! What requests of a log are held to.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use tower_robots::policy::{Pace, RateMode};
+use tower_robots::rate::RateKey;
+use tower_robots::rules::ProductToken;
+
+/// Who sends requests under the name of a crawler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PacedSenders {
+    /// The crawler itself, as far as is known.
+    Own,
+    Impostors,
+    /// The impostors, judged as if they were only not known to be the crawler: that is what they are where the log does not hold
+    /// the addresses of clients.
+    Doubted,
+}
+
+/// A delay that is enforced, and for whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LoggedLimit {
+    /// The crawler that is held to it.
+    pub(super) crawler: String,
+    pub(super) senders: PacedSenders,
+    /// Whose requests count together; `None` for all names that may be made up.
+    pub(super) token: Option<ProductToken>,
+    /// As written, and as it is enforced.
+    pub(super) asked: Duration,
+    pub(super) interval: Duration,
+    pub(super) line: usize,
+    pub(super) mode: RateMode,
+}
+
+/// Limits by number.
+#[derive(Debug, Default)]
+pub(super) struct LimitTable {
+    pub(super) limits: Vec<LoggedLimit>,
+    by_crawler: HashMap<String, Vec<usize>, RandomState>,
+}
+
+impl LoggedLimit {
+    /// Whether it is the one of a request with this pace and key.
+    fn is_of(&self, senders: PacedSenders, key: &RateKey<'_>, pace: &Pace<'_>) -> bool {
+        self.senders == senders
+            && self.token.as_ref() == key.token()
+            && (self.interval, self.line, self.mode) == (pace.interval(), pace.delay().line(), pace.mode())
+    }
+}
+
+impl LimitTable {
+    /// The number of the limit of a request that names this crawler.
+    pub(super) fn of(&mut self, crawler: &str, senders: PacedSenders, key: &RateKey<'_>, pace: &Pace<'_>) -> usize {
+        let known = self.by_crawler.get(crawler).map(Vec::as_slice).unwrap_or_default();
+        if let Some(known) = known.iter().find(|at| self.limits[**at].is_of(senders, key, pace)) {
+            return *known;
+        }
+        let delay = pace.delay();
+        self.insert(LoggedLimit {
+            crawler: crawler.to_owned(),
+            senders,
+            token: key.token().cloned(),
+            asked: delay.interval(),
+            interval: pace.interval(),
+            line: delay.line(),
+            mode: pace.mode(),
+        })
+    }
+
+    /// The number of a limit, if it is known.
+    pub(super) fn find(&self, limit: &LoggedLimit) -> Option<usize> {
+        self.by_crawler.get(&limit.crawler)?.iter().copied().find(|at| self.limits[*at] == *limit)
+    }
+
+    pub(super) fn insert(&mut self, limit: LoggedLimit) -> usize {
+        let at = self.limits.len();
+        match self.by_crawler.get_mut(&limit.crawler) {
+            Some(known) => known.push(at),
+            None => drop(self.by_crawler.insert(limit.crawler.clone(), vec![at])),
+        }
+        self.limits.push(limit);
+        at
+    }
+}

@@ -1,0 +1,166 @@
+//! What is counted does not depend on how a log is cut, and is what a layer counts.
+
+use std::net::IpAddr;
+
+use tower_robots::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
+use tower_robots::policy::{Mode, Policy, RateMode};
+use tower_robots::rules::Reading;
+
+use super::counts::PacedRequests;
+use super::notes::PacedLogLine;
+use super::*;
+use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
+
+const START: i64 = 1_700_000_000;
+
+/// A log: of each line the header, the identity, the address and the time.
+type Line<'a> = (&'a str, Identity, Option<&'a str>, i64);
+
+fn evaluator(robots: &str, rate: RateMode) -> Evaluator {
+    let policy = Policy::builder().mode(Mode::Observe).rate(rate).rate_burst(2.try_into().expect("above zero"));
+    let settings = EvaluatorSettings { policy: policy.build(), ..EvaluatorSettings::default() };
+    Evaluator::new(robots.into(), Reading::Standard, &settings)
+}
+
+fn counts(evaluator: &Evaluator, lines: &[Line<'_>], chunk: usize, suspects: &[String]) -> PaceCounts {
+    let mut all = PaceCounts::new(evaluator.rate_burst());
+    for chunk in lines.chunks(chunk) {
+        let mut notes = PaceNotes::default();
+        for &(header, identity, address, time) in chunk {
+            let agents = evaluator.agents(header.as_bytes());
+            let path = evaluator.path(b"/page");
+            let address = address.map(|address| address.parse::<IpAddr>().expect(address));
+            let decide = |identity| {
+                let sender = KnownSender { identity, address };
+                evaluator.decide_for_sender(&agents, sender, "GET", &path)
+            };
+            let line = PacedLogLine { agents: &agents, identity, address, target: b"/page", time };
+            notes.note(&decide(identity), &line);
+            if matches!(identity, Identity::Refuted(_)) {
+                notes.note_doubted(&decide(Identity::Undecided(UndecidedReason::SuspectPath)), &line);
+            }
+        }
+        all.join(notes);
+    }
+    all.conclude(suspects);
+    all
+}
+
+/// Requests and those that came too soon, of each row.
+fn rows(counts: &PaceCounts) -> Vec<(String, PacedSenders, u64, u64)> {
+    let row = |count: &&PaceCount| {
+        let PacedRequests { requests, too_soon, .. } = count.paced;
+        (count.crawler.clone(), count.senders, requests, too_soon)
+    };
+    counts.sorted().iter().map(row).collect()
+}
+
+const GPTBOT: &str = "GPTBot/1.0";
+const DELAY: &str = "User-agent: GPTBot\nCrawl-delay: 10\n";
+const VERIFIED: Identity = Identity::Verified(IdentityMethod::Range);
+const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
+
+fn own(requests: u64, too_soon: u64) -> Vec<(String, PacedSenders, u64, u64)> {
+    vec![("GPTBot".into(), PacedSenders::Own, requests, too_soon)]
+}
+
+#[test]
+fn what_is_counted_does_not_depend_on_the_chunks() {
+    let evaluator = evaluator(DELAY, RateMode::Observe);
+    let lines: Vec<Line<'_>> =
+        (0..30).map(|at| (GPTBOT, Identity::Unverifiable, Some("9.9.9.9"), START + at)).collect();
+    for chunk in [1, 4, 15, 30] {
+        // A burst of two, and two more in the rest of the thirty seconds.
+        assert_eq!(rows(&counts(&evaluator, &lines, chunk, &[])), own(30, 26), "{chunk}");
+    }
+}
+
+/// The times of a log are not those of a clock: what is late must not empty or fill a bucket.
+#[test]
+fn lines_that_are_out_of_order_change_nothing() {
+    let evaluator = evaluator(DELAY, RateMode::Observe);
+    let line = |time| (GPTBOT, VERIFIED, Some("9.9.9.9"), START + time);
+    let mut lines: Vec<_> = (0..600).map(line).collect();
+    let want = rows(&counts(&evaluator, &lines, 7, &[]));
+    assert_eq!(want, own(600, 600 - 61));
+    for chunk in lines.chunks_mut(13) {
+        chunk.reverse();
+    }
+    assert_eq!(rows(&counts(&evaluator, &lines, 7, &[])), want);
+    // Those that keep the delay do so in any order, and in another log of the day before.
+    let mut kept: Vec<_> = (0..90).map(|at| line(10 * at)).collect();
+    kept.chunks_mut(4).for_each(<[_]>::reverse);
+    kept.extend((0..90).map(|at| line(10 * at - 86_400)));
+    assert_eq!(rows(&counts(&evaluator, &kept, 11, &[])), []);
+}
+
+#[test]
+fn networks_count_by_themselves_and_a_verified_crawler_by_its_name() {
+    let evaluator = evaluator(DELAY, RateMode::Observe);
+    let addresses = ["9.9.9.1", "9.9.9.2", "9.9.9.3", "9.9.9.4"];
+    let lines = |identity| -> Vec<_> {
+        (0..40).map(|at| (GPTBOT, identity, Some(addresses[at as usize % 4]), START + at * 10)).collect()
+    };
+    let four_at_once =
+        |identity| -> Vec<_> { addresses.map(|address| (GPTBOT, identity, Some(address), START)).into() };
+    // Each network keeps the delay.
+    assert_eq!(rows(&counts(&evaluator, &lines(Identity::Unverifiable), 7, &[])), []);
+    assert_eq!(rows(&counts(&evaluator, &four_at_once(Identity::Unverifiable), 7, &[])), []);
+    assert_eq!(rows(&counts(&evaluator, &four_at_once(VERIFIED), 7, &[])), own(4, 2));
+    // One client has a whole /64.
+    let v6 = [("2001:db8::1", 0), ("2001:db8::2", 0), ("2001:db8::3", 1), ("2001:db8:0:1::1", 1)];
+    let v6 = v6.map(|(address, at)| (GPTBOT, Identity::Unverifiable, Some(address), START + at));
+    assert_eq!(rows(&counts(&evaluator, &v6, 7, &[])), own(4, 1));
+    // Without addresses the name alone is left.
+    let unaddressed: Vec<_> =
+        lines(Identity::Unverifiable).into_iter().map(|line| (line.0, line.1, None, START)).collect();
+    let counted = counts(&evaluator, &unaddressed, 7, &[]);
+    assert_eq!(rows(&counted), own(40, 38));
+    assert_eq!(counted.sorted()[0].paced.without_address, 40);
+}
+
+#[test]
+fn impostors_share_a_bucket_unless_the_log_may_not_hold_their_addresses() {
+    let evaluator = evaluator(DELAY, RateMode::Observe);
+    let lines: Vec<_> = (1..=6)
+        .flat_map(|at| {
+            let address = ["9.9.9.1", "9.9.9.2", "9.9.9.3"][at % 3];
+            [(GPTBOT, REFUTED, Some(address), START), (GPTBOT, VERIFIED, Some("9.9.9.9"), START + 10 * at as i64)]
+        })
+        .collect();
+    let impostors = |too_soon| vec![("GPTBot".to_owned(), PacedSenders::Impostors, 6, too_soon)];
+    assert_eq!(rows(&counts(&evaluator, &lines, 5, &[])), impostors(4));
+    // Two each of three addresses.
+    assert_eq!(rows(&counts(&evaluator, &lines, 5, &["GPTBot".into()])), []);
+    let lines: Vec<_> = lines.iter().copied().chain(lines.iter().copied()).collect();
+    assert_eq!(rows(&counts(&evaluator, &lines, 5, &["GPTBot".into()])), own(24, 5 + 6));
+}
+
+#[test]
+fn the_strictest_delay_of_all_names_counts_and_no_more_than_is_enforced() {
+    let robots = "User-agent: GPTBot\nCrawl-delay: 1\nDisallow: /x\n\nUser-agent: CCBot\nCrawl-delay: 60\n";
+    let header = "Mozilla/5.0 (compatible; GPTBot/1.0; CCBot/2.0)";
+    let lines: Vec<_> = (0..4).map(|at| (header, Identity::Unverifiable, Some("9.9.9.9"), START + 31 * at)).collect();
+    // At 60 s the third would come too soon.
+    assert_eq!(rows(&counts(&evaluator(robots, RateMode::Observe), &lines, 5, &[])), []);
+    let lines: Vec<_> = (0..4).map(|at| (header, Identity::Unverifiable, Some("9.9.9.9"), START + 2 * at)).collect();
+    let counted = counts(&evaluator(robots, RateMode::Refuse), &lines, 5, &[]);
+    assert_eq!(rows(&counted), [("CCBot".to_owned(), PacedSenders::Own, 4, 2)]);
+    let count = counted.sorted()[0];
+    assert_eq!((count.asked.as_secs(), count.interval.as_secs(), count.line, count.paced.refused), (60, 30, 6, 2));
+}
+
+/// All names that may be made up count as one, so more of them is not more requests.
+#[test]
+fn made_up_names_share_a_bucket_and_those_past_the_bound_a_row() {
+    let evaluator = evaluator("User-agent: *\nCrawl-delay: 10\n", RateMode::Refuse);
+    let names: Vec<String> = (0..1_100).map(|at| format!("Madeup{at}bot/1.0 (+https://example.com/bot)")).collect();
+    let lines: Vec<_> =
+        names.iter().map(|name| (name.as_str(), Identity::Unverifiable, Some("9.9.9.9"), START)).collect();
+    for chunk in [3, 5_000] {
+        let counted = rows(&counts(&evaluator, &lines, chunk, &[]));
+        assert_eq!(counted.len(), 1_024 - 2 + 1, "{chunk}");
+        assert_eq!(counted[0], ("other crawlers".to_owned(), PacedSenders::Own, 76, 76));
+        assert!(!counted.iter().any(|row| row.0.starts_with("Madeup0bot") || row.0.starts_with("Madeup1bot")));
+    }
+}
