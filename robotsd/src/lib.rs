@@ -8,6 +8,8 @@
 //! operator about a server that runs. `commands` holds the rest of the command line: the commands that read files, and those
 //! that query a running server.
 
+#[doc(hidden)]
+pub mod benching;
 pub mod docs;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -1,6 +1,6 @@
 //! A crawler's request, allowed or not: for handlers and for observers of all requests of crawlers.
 
-use super::record::{name, text};
+use super::record::{cut, text, token_name};
 use crate::agent::{Agent, Class, Identity};
 use crate::live::{Content, VersionHash};
 use crate::policy::{Action, Decision, Policy, Reason};
@@ -24,7 +24,8 @@ use crate::rules::Access;
 #[derive(Clone, Debug)]
 pub struct CrawlerRequest {
     agent: Agent,
-    name: Option<String>,
+    /// The name of an agent that is known by its product token alone.
+    token: Option<String>,
     identity: Option<Identity>,
     action: Action,
     reason: Reason,
@@ -53,7 +54,7 @@ impl CrawlerRequest {
         let rule = verdict.and_then(|verdict| verdict.rule());
         Some(Self {
             agent: agent.clone(),
-            name: name(agent),
+            token: if agent.crawler().is_some() { None } else { token_name(agent) },
             identity,
             action: decision.action(),
             reason: decision.reason(),
@@ -72,7 +73,11 @@ impl CrawlerRequest {
     /// The agent's name: that of a crawler, or else its class. Partly from the client: escape it.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or(self.agent.class().as_str())
+        self.claimed_name().unwrap_or(self.agent.class().as_str())
+    }
+
+    fn claimed_name(&self) -> Option<&str> {
+        self.agent.crawler().map(cut).or(self.token.as_deref())
     }
 
     /// What became of the claim that the request makes about its sender; `None` where nobody checks that.
@@ -125,7 +130,7 @@ impl serde::Serialize for CrawlerRequest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct as _;
         let mut fields = serializer.serialize_struct("CrawlerRequest", 9)?;
-        fields.serialize_field("agent", &self.name)?;
+        fields.serialize_field("agent", &self.claimed_name())?;
         fields.serialize_field("class", &self.agent.class())?;
         fields.serialize_field("category", &self.agent.category())?;
         fields.serialize_field("identity", &self.identity)?;

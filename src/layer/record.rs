@@ -212,14 +212,23 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
 
 /// The name an agent claims: the registered one, or the product that declares itself, or the product token it obeys.
 pub(super) fn name(agent: &Agent) -> Option<String> {
-    agent.crawler().map(cut).or_else(|| agent.tokens().first().map(|token| cut(&token.to_string())))
+    agent.crawler().map(|name| cut(name).to_owned()).or_else(|| token_name(agent))
+}
+
+/// The product token it obeys: the name of an agent that has no other.
+pub(super) fn token_name(agent: &Agent) -> Option<String> {
+    agent.tokens().first().map(|token| cut(&token.to_string()).to_owned())
 }
 
 pub(super) fn text(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-fn cut(name: &str) -> String {
-    let end = name.char_indices().nth(MAX_NAME).map_or(name.len(), |(at, _)| at);
-    name[..end].to_owned()
+/// The part of a claimed name that is kept.
+pub(super) fn cut(name: &str) -> &str {
+    // A character has an octet at least.
+    if name.len() <= MAX_NAME {
+        return name;
+    }
+    name.char_indices().nth(MAX_NAME).map_or(name, |(at, _)| &name[..at])
 }

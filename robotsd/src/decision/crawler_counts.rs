@@ -160,8 +160,10 @@ fn identity(request: &CrawlerRequest) -> &'static str {
 /// Spreads names over a table: length, ends and the outcome tell nearly all apart, and the comparison does the rest.
 fn hash(name: &str, salt: u64) -> u64 {
     let octets = name.as_bytes();
-    let word = |octets: &[u8]| octets.iter().take(8).fold(0_u64, |word, octet| word << 8 | u64::from(*octet));
-    let ends = word(octets) ^ word(&octets[octets.len().saturating_sub(8)..]).rotate_left(31);
+    let ends = match (octets.first_chunk(), octets.last_chunk()) {
+        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(31),
+        _ => octets.iter().fold(0, |word, octet| word << 8 | u64::from(*octet)),
+    };
     (ends ^ (octets.len() as u64) << 8 ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 

@@ -97,6 +97,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
         ],
     ),
     ("fuzzing", &["edge", "upstream", "commands"]),
+    ("benching", &["decision"]),
     ("cli", &["serve", "commands"]),
 ];
 

@@ -1,0 +1,58 @@
+//! What counting adds to a request: `cargo bench -p robotsd --bench counting`.
+//!
+//! The same requests go through the layer of a site with the counters of `/metrics` and without, in short turns, so that other work on
+//! the machine meets both. The least turn of each counts.
+
+#![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
+
+use std::error::Error;
+use std::hint::black_box;
+use std::time::Instant;
+
+use http::Request;
+use robotsd::benching::CountingBench;
+use tower_robots::layer::RobotsLayer;
+use tower_robots::live::LiveRobots;
+use tower_robots::policy::{Mode, Policy};
+
+const CHROME: &str =
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
+const GPTBOT: &str =
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /private/\n";
+
+/// ns that counting a request may add.
+const BAR: f64 = 5.0;
+
+/// Requests of one turn.
+const TURN: usize = 1_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // `cargo test --benches` only asks whether it runs.
+    let rounds = if std::env::args().any(|argument| argument == "--bench") { 5_000 } else { 2 };
+    let policy = Policy::builder().mode(Mode::Refuse).build();
+    let mut bench = CountingBench::new(&RobotsLayer::new(LiveRobots::inline(FILE).policy(policy).open()?));
+    println!("| request | not counted | counted | counting | bar |\n| --- | --- | --- | --- | --- |");
+    for (name, path, agent) in [
+        ("a browser's", "/products/12345/view", CHROME),
+        ("a crawler's, allowed", "/products/12345/view", GPTBOT),
+        ("a crawler's, refused", "/drafts/x", GPTBOT),
+        ("a crawler's for /robots.txt", "/robots.txt", GPTBOT),
+    ] {
+        let request = Request::get(path).header("host", "example.com").header("user-agent", agent).body(())?;
+        let (mut quiet, mut counted) = (f64::MAX, f64::MAX);
+        for _ in 0..rounds {
+            quiet = quiet.min(turn(|| bench.quiet(black_box(&request).clone())));
+            counted = counted.min(turn(|| bench.counted(black_box(&request).clone())));
+        }
+        println!("| {name} | {quiet:.1} ns | {counted:.1} ns | {:.1} ns | {BAR:.0} ns |", counted - quiet);
+    }
+    Ok(())
+}
+
+/// ns of one of a turn's requests.
+fn turn(mut request: impl FnMut()) -> f64 {
+    let began = Instant::now();
+    (0..TURN).for_each(|_| request());
+    began.elapsed().as_nanos() as f64 / TURN as f64
+}
