@@ -27,10 +27,14 @@ use super::pace::{self, PacedRequest};
 use super::record::Record;
 use super::refusal;
 use super::robots_txt;
+#[cfg(feature = "verify")]
+use super::sender::CheckedSender;
 use super::sender::Sender;
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
 use crate::agent::Agent;
+#[cfg(feature = "verify")]
+use crate::agent::Identity;
 use crate::live::{AgentLookups, Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, Facts, Reason};
 use crate::source::Sites;
@@ -274,40 +278,70 @@ impl Enforcer {
         }
         #[cfg(feature = "verify")]
         if let Some(check) = &self.sender_check {
-            return check.sender(live.origin(), request, agents, || self.address(request));
+            let checked = request.extensions().get::<CheckedSender>();
+            return checked.map_or_else(
+                || check.sender(live.origin(), request, agents, || self.address(request)),
+                |checked| checked.sender().clone(),
+            );
         }
         Sender::default()
     }
 
+    /// Checks who sends a request that claims something, where the layer checks that.
+    #[cfg(feature = "verify")]
+    pub(super) fn check_sender(&self, request: Original<'_>) -> Option<CheckedSender> {
+        let check = self.sender_check.as_ref()?;
+        self.ahead(request, |live, _, request, agents| {
+            if self.identity_from.as_ref().is_some_and(|identity| identity(request.extensions()).is_some()) {
+                return None;
+            }
+            let sender = check.sender(live.origin(), request, agents, || self.address(request));
+            (sender.identity != Some(Identity::Unclaimed)).then(|| CheckedSender::new(sender))
+        })
+    }
+
     /// What a request that has a pace takes from; nothing is taken.
     pub(super) fn paced(&self, request: Original<'_>) -> Option<PacedRequest> {
+        self.ahead(request, |live, snapshot, request, agents| {
+            let policy = snapshot.policy();
+            if policy.limits_nobody()
+                || robots_txt::is_target(request.target())
+                || policy.spares(|| evidence_fields::of(request))
+            {
+                return None;
+            }
+            // Before the decision: a signature may name the crawler, and an impostor is not exempt for its name.
+            let sender = self.sender(live, request, agents);
+            let (agents, identity) = (sender.agents(agents), sender.identity);
+            let address = || self.address(request);
+            let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
+            let decision = snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()));
+            let (key, quota) = pace::taken(&decision, snapshot, request, agents, identity, address)?;
+            Some(PacedRequest::new(live.origin(), &key, quota))
+        })
+    }
+
+    /// Reads a request that the layer has not judged yet: its site, the snapshot, and its agents. `None` where it will not judge
+    /// it.
+    fn ahead<T>(
+        &self,
+        request: Original<'_>,
+        read: impl FnOnce(&LiveRobots, &Snapshot, &Original<'_>, &[Agent]) -> Option<T>,
+    ) -> Option<T> {
         let sites = self.sites.load();
         let live = sites.find(|| Some((request.host_octets()?, request.scheme())))?;
         let snapshot = live.load();
-        if snapshot.enforcement() != Enforcement::On || snapshot.policy().limits_nobody() {
+        if snapshot.enforcement() != Enforcement::On {
             return None;
         }
         let content = snapshot.content()?;
-        let request = self.with_target(request);
-        if robots_txt::is_target(request.target()) || snapshot.policy().spares(|| evidence_fields::of(&request)) {
-            return None;
-        }
         // The layer counts a fault of the same functions when it judges.
-        let paced = AssertUnwindSafe(|| {
-            self.with_agents(content, &request, |agents| {
-                let address = || self.address(&request);
-                let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
-                // Nearly every request has none, whoever sends it: the sender is looked at for those that have one.
-                snapshot.decide(agents, facts).pace()?;
-                let sender = self.sender(live, &request, agents);
-                let (agents, identity) = (sender.agents(agents), sender.identity);
-                let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
-                let decision = snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()));
-                let taken = pace::taken(&decision, &snapshot, &request, agents, identity, address)?;
-                Some(PacedRequest::new(live.origin(), &taken.0, taken.1))
-            })
+        let ahead = AssertUnwindSafe(|| {
+            // As it is judged: a signature may be over the target.
+            let request = self.with_target(request);
+            self.with_agents(content, &request, |agents| read(live, &snapshot, &request, agents))
         });
-        catch_unwind(paced).unwrap_or_default()
+        catch_unwind(ahead).unwrap_or_default()
     }
 
     fn address(&self, request: &Original<'_>) -> Option<IpAddr> {
@@ -323,18 +357,9 @@ impl Enforcer {
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: Original<'_>) -> bool {
         let Some(check) = &self.sender_check else { return false };
-        let sites = self.sites.load();
-        let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return false };
-        let snapshot = live.load();
-        let is_enforced = snapshot.enforcement() == Enforcement::On;
-        let Some(content) = snapshot.content().filter(|_| is_enforced) else { return false };
-        // As it is judged: a signature may be over the target.
-        let request = self.with_target(request);
-        // The layer inside counts a fault of the same functions.
-        let awaited = AssertUnwindSafe(|| {
-            self.with_agents(content, &request, |agents| check.is_awaited(&request, agents, || self.address(&request)))
-        });
-        catch_unwind(awaited).unwrap_or(false)
+        let awaited = self
+            .ahead(request, |_, _, request, agents| Some(check.is_awaited(request, agents, || self.address(request))));
+        awaited.unwrap_or(false)
     }
 
     fn follows_crawlers(&self) -> bool {

@@ -19,6 +19,8 @@ use super::event::Event;
 use super::original::Original;
 use super::pace::PacedRequest;
 #[cfg(feature = "verify")]
+use super::sender::CheckedSender;
+#[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
 use super::service::Robots;
 use crate::agent::Identity;
@@ -351,6 +353,19 @@ impl RobotsLayer {
     #[must_use]
     pub fn paced(&self, request: &Original<'_>) -> Option<PacedRequest> {
         self.enforcer.paced(*request)
+    }
+
+    /// Checks who sends a request, for something in front of the layer that wants to know. Put into the request's extensions, it
+    /// is what [`paced`](Self::paced) and the layer take, so that a claim is judged and counted once. `None` where the layer has no
+    /// `Verifier` or enforces nothing, and for a request that claims nothing.
+    ///
+    /// It is about the request as it is, by the `Verifier` of this layer: take it out where fields that say who sends it change on
+    /// the way, or layers inside have another `Verifier`.
+    #[cfg(feature = "verify")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
+    #[must_use]
+    pub fn check_sender(&self, request: &Original<'_>) -> Option<CheckedSender> {
+        self.enforcer.check_sender(*request)
     }
 
     /// The decision of the policy about a request; `/robots.txt` passes like anything else that is exempt.

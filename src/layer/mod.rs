@@ -127,6 +127,9 @@ pub use self::layer::RobotsLayer;
 pub use self::original::Original;
 pub use self::pace::PacedRequest;
 pub use self::record::Record;
+#[cfg(feature = "verify")]
+#[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
+pub use self::sender::CheckedSender;
 pub use self::service::Robots;
 pub use self::tag::ROBOTS_VERDICT;
 #[cfg(feature = "verify")]

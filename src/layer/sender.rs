@@ -21,3 +21,26 @@ impl Sender {
         self.signer.as_ref().map_or(claimed, std::slice::from_ref)
     }
 }
+
+/// Who sends a request, as [`RobotsLayer::check_sender`](super::RobotsLayer::check_sender) found out: an extension of the request.
+/// Cheap to clone.
+#[cfg(feature = "verify")]
+#[derive(Clone, Debug)]
+pub struct CheckedSender(Sender);
+
+#[cfg(feature = "verify")]
+impl CheckedSender {
+    pub(super) const fn new(sender: Sender) -> Self {
+        Self(sender)
+    }
+
+    pub(super) const fn sender(&self) -> &Sender {
+        &self.0
+    }
+
+    /// What became of the request's claim.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        self.0.identity.unwrap_or_default()
+    }
+}

@@ -65,8 +65,11 @@ impl PaceQuestion {
         Arc::new(Self { store, site: name, has_directory: site.has_directory(), layer: site.quiet_layer() })
     }
 
-    /// Asks about a request; none where it is not limited.
-    fn ask<B>(&self, request: &Request<B>) -> Option<Pin<Box<dyn Future<Output = SharedVerdict> + Send>>> {
+    /// Asks about a request; none where it is not limited. Who sends it is checked here, and goes with it to the layer.
+    fn ask<B>(&self, request: &mut Request<B>) -> Option<Pin<Box<dyn Future<Output = SharedVerdict> + Send>>> {
+        if let Some(sender) = self.layer.check_sender(&Original::of(request)) {
+            request.extensions_mut().insert(sender);
+        }
         let paced: PacedRequest = self.layer.paced(&Original::of(request))?;
         // The folder may be another one at each process; the file is named for its host at all of them.
         let file = Path::new(paced.origin()).file_name().filter(|_| self.has_directory).unwrap_or_default();
@@ -96,8 +99,8 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let asked = self.question.as_ref().and_then(|question| question.ask(&request));
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let asked = self.question.as_ref().and_then(|question| question.ask(&mut request));
         match asked {
             None => SharedPaceFuture::Called { response: self.inner.call(request) },
             Some(answer) => {

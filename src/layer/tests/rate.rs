@@ -359,3 +359,13 @@ async fn a_second_question_about_a_refused_request_takes_nothing() {
         assert_eq!(passed(&layer, sender).await, 1);
     }
 }
+
+#[tokio::test]
+async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
+    let policy = Policy::builder().rate(RateMode::Refuse).exempt_agents(["GPTBot"]).expect("a name");
+    let (layer, _, _) = limited(policy);
+    let key = |request: Request<Body>| layer.paced(&Original::of(&request)).map(|paced| paced.key().to_owned());
+    assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], VERIFIED)), None);
+    assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], REFUTED)).as_deref(), Some("gptbot refuted"));
+    assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 1], REFUTED)).await, 5);
+}

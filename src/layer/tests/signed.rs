@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use super::*;
 use crate::agent::{Category, CrawlerRow, Identity, IdentityMethod, Refutation, Registry};
-use crate::policy::Impostors;
+use crate::policy::{Impostors, RateMode};
 use crate::source::evidence::Verifier;
 use crate::source::evidence::tests::played_http::PlayedHttp;
 use crate::source::evidence::tests::played_signer::{KEY, keys, signed};
 use crate::source::evidence::tests::{TestClock, only};
 use crate::source::fetch::Fetcher;
 
-const PLAYED: &str = "User-agent: Playbot\nDisallow: /drafts/\n";
+const PLAYED: &str = "User-agent: Playbot\nCrawl-delay: 10\nDisallow: /drafts/\n";
 
 /// A layer of a site that knows one crawler, which signs with a key that the server has.
 fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
@@ -19,7 +19,7 @@ fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
     let registry: Arc<Registry> = Arc::new(only(row));
     let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
     let builder = Verifier::builder(&registry).clock(clock.read()).without_names().fetcher(&fetcher);
-    let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
+    let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).rate(RateMode::Refuse).build();
     let live = LiveRobots::inline(PLAYED).registry(registry).policy(policy).open().expect("rules");
     RobotsLayer::new(live).verifier(&builder.start().expect("a verifier"))
 }
@@ -50,6 +50,22 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     let record = response.extensions().get::<Record>().expect("a record");
     assert_eq!((record.agent(), record.rule(), record.reason()), ("Playbot", Some("/drafts/"), Reason::Disallowed));
     assert_eq!(record.identity(), Some(Identity::Verified(IdentityMethod::Signature)));
+
+    // What counts in front of the layer is told whose request it is, without its being counted or taken.
+    let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
+    let paced = layer.paced(&Original::of(&ours(&fields))).expect("a request that is limited");
+    assert_eq!(paced.key(), "playbot verified");
+    assert_eq!(layer.paced(&Original::of(&ours(&[]))), None);
+    // Who sends it is checked once: what was found out goes with the request.
+    let sender = layer.check_sender(&Original::of(&ours(&fields))).expect("a claim");
+    assert_eq!(sender.identity(), Identity::Verified(IdentityMethod::Signature));
+    assert!(layer.check_sender(&Original::of(&ours(&[]))).is_none());
+    let mut checked = request("example.com", "/drafts/x", &[]);
+    checked.extensions_mut().insert(sender.clone());
+    assert_eq!(ask(layer.clone(), checked).await.status(), StatusCode::FORBIDDEN);
+    let mut checked = ours(&[]);
+    checked.extensions_mut().insert(sender);
+    assert_eq!(layer.paced(&Original::of(&checked)).expect("as before").key(), "playbot verified");
 
     // What the file allows it passes, and so does a browser without a signature.
     assert_eq!(ask(layer.clone(), request("example.com", "/", &fields)).await.status(), StatusCode::OK);
