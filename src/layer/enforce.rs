@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::USER_AGENT;
 use http::{Extensions, HeaderValue, StatusCode};
@@ -156,16 +155,19 @@ impl Enforcer {
         if decision.pace().is_some()
             && !self.was_counted(live, &request)
             && !snapshot.policy().spares(|| evidence_fields::of(&request))
+            && let Some(taken) = pace::taken(&decision, snapshot, &request, agents, identity, address)
         {
             let elsewhere = self.too_soon_from.as_ref().and_then(|too_soon| too_soon(request.extensions()));
-            decision = match elsewhere {
-                Some(Duration::ZERO) => decision,
-                Some(wait) => decision.too_soon(wait),
-                None => match pace::taken(&decision, snapshot, &request, agents, identity, address) {
-                    Some(taken) if self.counting == Counting::Look => pace::looked_at(decision, snapshot, &taken),
-                    Some(taken) => pace::kept(decision, snapshot, &taken),
-                    None => decision,
-                },
+            decision = match (elsewhere, self.counting) {
+                (Some(wait), _) if !wait.is_zero() => decision.too_soon(wait),
+                (None, Counting::Look) => pace::looked_at(decision, snapshot, &taken),
+                (None, Counting::Take) => pace::kept(decision, snapshot, &taken),
+                (Some(_), Counting::Look) => decision,
+                (Some(_), Counting::Take) => {
+                    // It passes whatever comes of it here: else the bucket would be full where the other stops counting.
+                    let _ = snapshot.take(&taken.0, taken.1);
+                    decision
+                }
             };
         }
         let mut outcome = Outcome::Pass;

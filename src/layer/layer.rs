@@ -206,7 +206,8 @@ impl RobotsLayer {
 
     /// Finds how long a request has to wait, where something in front of the layer counts requests too, such as a store that
     /// several processes share: one that is limited then comes too soon by so much, and passes where that is zero. If the function
-    /// returns `None`, the layer counts by itself. [`paced`](Self::paced) says what to count. The
+    /// returns `None`, the layer counts by itself. It counts what passes elsewhere too, so that its own bucket is no fuller than the
+    /// other when it has to count alone. [`paced`](Self::paced) says what to count. The
     /// function belongs to judging: if it panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts it.
     #[must_use]

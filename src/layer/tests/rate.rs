@@ -369,3 +369,30 @@ async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], REFUTED)).as_deref(), Some("gptbot refuted"));
     assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 1], REFUTED)).await, 5);
 }
+
+#[tokio::test]
+async fn what_passes_elsewhere_is_counted_here_too() {
+    let (layer, _, clock) = limited(Policy::builder().rate(RateMode::Refuse));
+    let layer = layer.too_soon_from(|extensions| extensions.get::<Duration>().copied());
+    let told = |wait: u64| {
+        move || {
+            let mut request = from(GPTBOT, [192, 0, 2, 1]);
+            request.extensions_mut().insert(Duration::from_secs(wait));
+            request
+        }
+    };
+    let alone = || from(GPTBOT, [192, 0, 2, 1]);
+    // More than the bucket here has room for: what is said elsewhere decides.
+    assert_eq!(passed(&layer, told(0)).await, 10);
+    assert_eq!(passed(&layer, alone).await, 0, "no new burst once it is counted here alone");
+    clock.add(Duration::from_secs(20));
+    assert_eq!(passed(&layer, told(7)).await, 0, "denied elsewhere");
+    assert_eq!(passed(&layer, alone).await, 2, "which takes nothing here");
+    // What is not limited passes whatever is said of it.
+    let image = || {
+        let mut request = told(7)();
+        *request.uri_mut() = Uri::from_static("/a.png");
+        request
+    };
+    assert_eq!(passed(&layer, image).await, 10);
+}
