@@ -20,6 +20,9 @@ use crate::metrics::{
 /// One request in so many is timed: reading the clock costs ten times what counting does.
 const TIMED: u64 = 64;
 
+/// The layer has decided, and nobody noted anything.
+const UNNOTED: u8 = u8::MAX;
+
 /// Counts the requests of a site on one worker, which alone writes it; apart from other data in the cache.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -31,7 +34,7 @@ pub(crate) struct OutcomeCounts {
     observed: Counter,
     passed: Counter,
     limited: Counter,
-    /// What the observer of crawlers has noted of the request that is being decided: an outcome, from 1.
+    /// What the observer of crawlers has noted of the request that is being decided: an outcome, from 1. Or [`UNNOTED`].
     noted: AtomicU8,
     combinations: Arc<CrawlerCombinations>,
     /// Those of the worker, for all of its sites.
@@ -145,13 +148,22 @@ impl OutcomeCounts {
         }
     }
 
+    /// The layer has decided about the request that was counted or resumed last. For requests that may wait, about which this says
+    /// so as soon as it is true: their response may take long, and may not be waited for.
+    pub(crate) fn judged(&self) {
+        if self.noted.load(Ordering::Relaxed) == 0 {
+            self.noted.store(UNNOTED, Ordering::Relaxed);
+        }
+    }
+
     /// The layer may have decided about the request that was counted or resumed last. What nobody has noted was left
-    /// untouched, unless it waits for evidence about its sender.
+    /// untouched, unless it waits for evidence about its sender, or for a store of rates.
     pub(crate) fn decided(&self, request: &mut CountedRequest, may_wait: MayWait) {
         let noted = self.noted.load(Ordering::Relaxed);
         if request.is_decided || noted == 0 && may_wait == MayWait::Yes {
             return;
         }
+        let noted = if noted == UNNOTED { 0 } else { noted };
         request.is_decided = true;
         request.is_of_crawler = noted > 0;
         if !request.is_robots_txt {

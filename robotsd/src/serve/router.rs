@@ -102,7 +102,8 @@ impl RouteTable<SiteBackend> {
             let layer = site.layer(&counts);
             let question = sites.rate_store().map(|store| PaceQuestion::new(store, site));
             let may_wait = if question.is_some() { MayWait::Yes } else { site.may_wait() };
-            let paced = SharedPace::new(shared_pace::followed(layer.clone()).layer(backend.clone()), question);
+            let waiting = (may_wait == MayWait::Yes).then(|| Arc::clone(&counts));
+            let paced = SharedPace::new(shared_pace::followed(layer.clone()).layer(backend.clone()), question, waiting);
             let service = site.verify_layer(&layer).layer(paced);
             let route = SiteRoute { name: site.name.clone(), service, counts, may_wait };
             for host in site.host_patterns() {
@@ -189,7 +190,8 @@ fn nowhere() -> Response<Full<Bytes>> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::{Ready, ready};
+    use std::future::{Pending, Ready, pending, ready};
+    use std::task::Waker;
 
     use http_body_util::Empty;
     use std::time::Duration;
@@ -197,8 +199,11 @@ mod tests {
 
     use tower_robots::layer::{RobotsLayer, VerifyLayer};
     use tower_robots::live::LiveRobots;
+    use tower_robots::policy::{Policy, RateMode};
 
     use super::*;
+    use crate::decision::{RequestOutcome, SiteTotals};
+    use crate::shared_rate::{SharedRate, StoreSettings, StoreUrl};
 
     /// A backend that has to be ready before each call, and no clone of which is ready.
     #[derive(Debug)]
@@ -240,7 +245,7 @@ mod tests {
             let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open().unwrap());
             let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
             let verify = VerifyLayer::new(&layer, Duration::ZERO);
-            let service = SharedPace::new(layer.layer(Strict { is_ready: false, polls_until_ready }), None);
+            let service = SharedPace::new(layer.layer(Strict { is_ready: false, polls_until_ready }), None, None);
             let service = verify.layer(service);
             let site =
                 SiteRoute { name: SiteName::from("site"), service, counts: Arc::default(), may_wait: MayWait::No };
@@ -251,6 +256,67 @@ mod tests {
                 let response = router.ready().await.unwrap().call(request).await.unwrap();
                 assert_eq!(response.status(), StatusCode::OK);
             }
+        }
+    }
+
+    /// A backend that never answers.
+    #[derive(Clone, Debug)]
+    struct Silent;
+
+    impl Service<Request<RequestBody>> for Silent {
+        type Response = Response<Empty<Bytes>>;
+        type Error = Infallible;
+        type Future = Pending<Result<Response<Empty<Bytes>>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<RequestBody>) -> Self::Future {
+            pending()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_decision_is_counted_when_it_is_made_and_not_when_the_upstream_answers() {
+        let policy = Policy::builder().rate(RateMode::Refuse).build();
+        let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
+        // It is never there: each request is counted here, without being waited for.
+        let store = StoreSettings::new(StoreUrl::new("redis://127.0.0.1:1").unwrap());
+        let store = SharedRate::start(store, |_| {}).unwrap();
+        let question = || {
+            let (store, layer) = (store.clone(), RobotsLayer::new(live.clone()));
+            Arc::new(PaceQuestion { store, site: SiteName::from("site"), has_directory: false, layer })
+        };
+        for (agent, question, want) in [
+            ("Mozilla/5.0 (X11; Linux) Gecko/1 Firefox/2", None, RequestOutcome::Untouched),
+            ("Mozilla/5.0 (X11; Linux) Gecko/1 Firefox/2", Some(question()), RequestOutcome::Untouched),
+            ("GPTBot/1.2", None, RequestOutcome::Allowed),
+            ("GPTBot/1.2", Some(question()), RequestOutcome::Allowed),
+        ] {
+            let counts = Arc::<OutcomeCounts>::default();
+            let crawlers = Arc::clone(&counts);
+            let layer = RobotsLayer::new(live.clone()).observe_crawlers(move |event| crawlers.crawler(event));
+            let may_wait = if question.is_some() { MayWait::Yes } else { MayWait::No };
+            let waiting = question.is_some().then(|| Arc::clone(&counts));
+            let verify = VerifyLayer::new(&layer, Duration::ZERO);
+            let paced = SharedPace::new(shared_pace::followed(layer).layer(Silent), question, waiting);
+            let (service, counted) = (verify.layer(paced), Arc::clone(&counts));
+            let site = SiteRoute { name: SiteName::from("site"), service, counts, may_wait };
+            let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
+            map.hosts.insert("*", site).unwrap();
+            let mut router = Router { sites: Arc::new(ArcSwap::from_pointee(map)), counts: Arc::default() };
+            let request = Request::get("/").header("user-agent", agent).body(RequestBody::empty()).unwrap();
+            let mut response = Box::pin(router.ready().await.unwrap().call(request));
+            assert!(response.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            // The client goes away.
+            drop(response);
+            let mut totals = SiteTotals::default();
+            totals.add(&counted);
+            let mut decisions = [0; RequestOutcome::ALL.len()];
+            decisions[want as usize] = 1;
+            assert_eq!(totals.decisions, decisions, "{agent} {may_wait:?}");
+            assert!(!totals.decision_durations.is_empty(), "{agent} {may_wait:?}");
         }
     }
 }

@@ -16,6 +16,7 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use tower_robots::layer::{Original, PacedRequest, RobotsLayer};
 
+use crate::decision::OutcomeCounts;
 use crate::shared_rate::{BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict};
 use crate::sites::{ServedSite, SiteName};
 
@@ -26,12 +27,12 @@ struct SharedWait(Duration);
 /// What requests of a site ask.
 #[derive(Clone, Debug)]
 pub(super) struct PaceQuestion {
-    store: SharedRate,
-    site: SiteName,
+    pub(super) store: SharedRate,
+    pub(super) site: SiteName,
     /// Whether each host has a robots.txt of its own.
-    has_directory: bool,
+    pub(super) has_directory: bool,
     /// It notifies nobody.
-    layer: RobotsLayer,
+    pub(super) layer: RobotsLayer,
 }
 
 /// Asks in front of `S`.
@@ -40,6 +41,8 @@ pub(super) struct SharedPace<S> {
     inner: S,
     /// None where this process counts for itself.
     question: Option<Arc<PaceQuestion>>,
+    /// Learn that a request was judged, where it may have waited before; those of the worker.
+    waiting: Option<Arc<OutcomeCounts>>,
 }
 
 pin_project! {
@@ -49,7 +52,12 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        Asking { answer: Pin<Box<dyn Future<Output = SharedVerdict> + Send>>, inner: S, request: Option<Request<B>> },
+        Asking {
+            answer: Pin<Box<dyn Future<Output = SharedVerdict> + Send>>,
+            inner: S,
+            request: Option<Request<B>>,
+            waiting: Option<Arc<OutcomeCounts>>,
+        },
         Called { #[pin] response: S::Future },
     }
 }
@@ -82,8 +90,12 @@ impl PaceQuestion {
 }
 
 impl<S> SharedPace<S> {
-    pub(super) const fn new(inner: S, question: Option<Arc<PaceQuestion>>) -> Self {
-        Self { inner, question }
+    pub(super) const fn new(
+        inner: S,
+        question: Option<Arc<PaceQuestion>>,
+        waiting: Option<Arc<OutcomeCounts>>,
+    ) -> Self {
+        Self { inner, question, waiting }
     }
 }
 
@@ -102,12 +114,16 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let asked = self.question.as_ref().and_then(|question| question.ask(&mut request));
         match asked {
-            None => SharedPaceFuture::Called { response: self.inner.call(request) },
+            None => {
+                let response = self.inner.call(request);
+                judged(self.waiting.as_ref());
+                SharedPaceFuture::Called { response }
+            }
             Some(answer) => {
                 // The one that is ready is called; its clone may not be.
                 let next = self.inner.clone();
                 let inner = mem::replace(&mut self.inner, next);
-                SharedPaceFuture::Asking { answer, inner, request: Some(request) }
+                SharedPaceFuture::Asking { answer, inner, request: Some(request), waiting: self.waiting.clone() }
             }
         }
     }
@@ -123,7 +139,7 @@ where
         loop {
             let response = match self.as_mut().project() {
                 SharedPaceProjection::Called { response } => return response.poll(context),
-                SharedPaceProjection::Asking { answer, inner, request } => {
+                SharedPaceProjection::Asking { answer, inner, request, waiting } => {
                     let said = ready!(answer.as_mut().poll(context));
                     // It is there until it is called, once.
                     let Some(mut request) = request.take() else { return Poll::Pending };
@@ -135,10 +151,17 @@ where
                     if let Some(wait) = wait {
                         request.extensions_mut().insert(SharedWait(wait));
                     }
-                    inner.call(request)
+                    let response = inner.call(request);
+                    judged(waiting.as_ref());
+                    response
                 }
             };
             self.set(SharedPaceFuture::Called { response });
         }
     }
+}
+
+/// The layer decides when it is called; what is behind it answers in the future.
+fn judged(waiting: Option<&Arc<OutcomeCounts>>) {
+    waiting.into_iter().for_each(|counts| counts.judged());
 }
