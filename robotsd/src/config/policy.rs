@@ -38,7 +38,7 @@ fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, 
         .forms(site.enforcement.forms.iter().map(|form| *form.get_ref()).collect())
         .suspect_human(agents.suspect_human)
         .rate(site.rate.mode)
-        .rate_burst(*site.rate.burst.get_ref())
+        .rate_burst(site.rate.burst()?)
         .impostors(impostors)
         .identity_needed(needed)
         .exempt_networks(networks)
@@ -76,10 +76,17 @@ fn resolve_override(over: &Spanned<RawOverride>) -> Result<ResolvedOverride, Fau
             "an override has a mode, for disallowed requests, or a rate, for those that come too soon, or both";
         return Err(Fault::new(span, message));
     }
-    if let (Some(_), Some(pattern)) = (over.rate, &over.pattern) {
+    if let (Some(_), Some(pattern)) = (&over.rate, &over.pattern) {
         let message =
             "a rate is for crawlers, not for a rule: write category, agent or index = true in place of pattern";
         return Err(Fault::new(pattern.span(), message));
+    }
+    let is_for_index = over.index == Some(true) && over.category.is_none() && over.agent.is_none();
+    if let Some(rate) = over.rate.as_ref().filter(|rate| is_for_index && *rate.get_ref() == RateMode::Refuse) {
+        let message = "search engines are refused for their rate one by one: all of them are observed at most";
+        let help =
+            "write agent = \"bingbot\" in place of index = true, and a group for it with a Crawl-delay in robots.txt";
+        return Err(Fault::new(rate.span(), message).help(help.to_owned()));
     }
     let end = over.until.as_ref().map(end).transpose()?;
     let mode = match (over.mode, &over.pattern) {
@@ -90,7 +97,7 @@ fn resolve_override(over: &Spanned<RawOverride>) -> Result<ResolvedOverride, Fau
         (Some(_), Some(_)) => return Err(Fault::new(span, ONE_OF)),
         (None, _) => None,
     };
-    let rate = over.rate.map(|rate| of_crawlers(&span, over, rate)).transpose()?;
+    let rate = over.rate.as_ref().map(|rate| of_crawlers(&span, over, *rate.get_ref())).transpose()?;
     Ok(ResolvedOverride { mode: mode.map(|over| until(over, end)), rate: rate.map(|over| until(over, end)) })
 }
 

@@ -1,6 +1,7 @@
 //! The tables about rates: `[site.rate]`, and the store in which processes share what they count of crawlers that have a delay.
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -9,7 +10,7 @@ use tower_robots::policy::{Policy, RateMode};
 
 use super::error::Fault;
 use super::values::Span;
-use crate::shared_rate::{StoreNodes, StoreSettings, StoreUrl};
+use crate::shared_rate::{SharedBucket, StoreNodes, StoreSettings, StoreUrl};
 
 /// A password is a line, and no book.
 const LONGEST_PASSWORD: usize = 4096;
@@ -27,6 +28,18 @@ pub(super) struct RawRate {
 impl Default for RawRate {
     fn default() -> Self {
         Self { mode: RateMode::default(), burst: Spanned::new(0..0, Policy::DEFAULT_BURST) }
+    }
+}
+
+impl RawRate {
+    /// The burst, where it can be counted.
+    pub(super) fn burst(&self) -> Result<NonZeroU32, Fault> {
+        let burst = *self.burst.get_ref();
+        if burst.get() > SharedBucket::MOST {
+            let message = format!("a burst is from 1 to {}", SharedBucket::MOST);
+            return Err(Fault::new(self.burst.span(), message));
+        }
+        Ok(burst)
     }
 }
 
@@ -58,6 +71,13 @@ impl Serialize for StoreText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let shown = |url: StoreUrl| if url.has_password() { url.without_password() } else { self.0.clone() };
         serializer.serialize_str(&StoreUrl::new(&self.0).map(shown).unwrap_or_default())
+    }
+}
+
+impl RawRateStore {
+    /// Where the store is named.
+    pub(super) fn store(&self) -> Option<Range<usize>> {
+        self.store.as_ref().map(Spanned::span)
     }
 }
 

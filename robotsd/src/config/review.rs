@@ -9,14 +9,14 @@ use std::time::SystemTime;
 use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check::Severity;
-use tower_robots::policy::{Mode, Network};
+use tower_robots::policy::{Mode, Network, RateMode};
 use tower_robots::rules::RobotsTxt;
 
 use super::error::Fault;
 use super::policy;
 use super::registry_extra::load_registry;
 use super::settings::{Config, RobotsSource};
-use super::toml_tables::{RawConfig, RawSite};
+use super::toml_tables::{ListenerKind, RawConfig, RawListener, RawSite};
 use super::values::Address;
 use crate::input;
 use crate::render::Diagnostic;
@@ -41,6 +41,7 @@ fn review(file: &RawConfig, config: &Config, name: &str, text: &str, now: System
     found.extend(foreign_addresses(file).map(warning));
     found.extend(open_networks(file).map(warning));
     found.extend(everything_exempt(file).map(warning));
+    found.extend(unasked_store(file).map(warning));
     found.extend(
         file.site.iter().filter_map(|site| without_grace(file, site.get_ref())).map(|note| (Severity::Note, note)),
     );
@@ -228,16 +229,46 @@ pub(super) fn is_writable(folder: &Path) -> bool {
     return std::fs::metadata(folder).is_ok_and(|found| !found.permissions().readonly());
 }
 
-/// A site that refuses on the strength of rules that crawlers may not have seen yet.
+/// A site that refuses on the strength of rules or delays that crawlers may not have seen yet.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let mode = site.enforcement.mode.unwrap_or(file.mode);
     let refuses = mode == Mode::Refuse || site.overrides.iter().any(|over| over.get_ref().mode == Some(Mode::Refuse));
-    (refuses && site.enforcement.grace.0.is_zero()).then(|| {
+    let limits = rate_modes(site).any(|mode| mode == RateMode::Refuse);
+    let unseen = match (refuses, limits) {
+        (true, true) => "rules and delays",
+        (true, false) => "rules",
+        (false, true) => "delays",
+        (false, false) => return None,
+    };
+    site.enforcement.grace.0.is_zero().then(|| {
         let name = site.name.get_ref();
         let message = format!(
             "the site {name:?} refuses without grace: crawlers may use a cached robots.txt for 24 hours (RFC 9309, \
-             section 2.4), and are refused for rules that they have not seen"
+             section 2.4), and are refused for {unseen} that they have not seen"
         );
         Fault::new(site.name.span(), message).help("write enforcement.grace = \"24h\"".to_owned())
+    })
+}
+
+/// The modes of limiting that a site has, whatever the crawler.
+fn rate_modes(site: &RawSite) -> impl Iterator<Item = RateMode> {
+    let overrides = site.overrides.iter().filter_map(|over| Some(*over.get_ref().rate.as_ref()?.get_ref()));
+    std::iter::once(site.rate.mode).chain(overrides)
+}
+
+/// A store of rates that no request asks.
+fn unasked_store(file: &RawConfig) -> Option<Fault> {
+    let store = file.rate.store()?;
+    let limits = |site: &RawSite| rate_modes(site).any(|mode| mode != RateMode::Off);
+    if !file.site.iter().any(|site| limits(site.get_ref())) {
+        let message = "no site limits crawlers, so the store is never asked";
+        let help = "write [site.rate], and below it mode = \"observe\" or \"refuse\"";
+        return Some(Fault::new(store, message).help(help.to_owned()));
+    }
+    let decides = |listener: &RawListener| listener.kind == ListenerKind::Decision;
+    file.listener.iter().all(decides).then(|| {
+        let message = "the store is never asked: questions of other proxies, at listeners of kind = \"decision\", are counted by \
+                       each process for itself";
+        Fault::new(store, message).help("of several processes each lets a crawler its rate through".to_owned())
     })
 }

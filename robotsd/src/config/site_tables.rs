@@ -169,6 +169,6 @@ pub(super) struct RawOverride {
     pub(super) mode: Option<Mode>,
     /// Of requests that come too soon.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rate: Option<RateMode>,
+    pub(super) rate: Option<Spanned<RateMode>>,
     pub(super) until: Option<Spanned<Datetime>>,
 }

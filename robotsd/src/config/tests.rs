@@ -233,6 +233,47 @@ fn every_mistake_is_answered_with_its_place_and_what_would_be_right() {
     }
 }
 
+#[test]
+fn no_password_of_a_store_is_shown_wherever_it_stands() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("robotsd.toml");
+    let (url, site) = ("redis://user:hunter2@cache", "[[site]]\nname = \"b\"\nroot = \".\"\n");
+    let mut texts = vec![
+        format!("rate = \"{url}\"\n{LEAST}"),
+        format!("rate = [\"{url}\"]\n{LEAST}"),
+        format!("{LEAST}{site}rate = \"{url}\"\n"),
+        format!("{LEAST}{site}rate = [\"{url}\"]\n"),
+        format!("{LEAST}[rate]\nstore = [\"{url}\"]\n"),
+        format!("{LEAST}[rate]\nstore = [\n  \"{url}\",\n]\n"),
+        format!("{LEAST}[rate]\nstore = {{ url = \"{url}\" }}\n"),
+        format!("{LEAST}[rate]\nstore = {url}\n"),
+        format!("{LEAST}[rate]\nstore: {url}\n"),
+        format!("{LEAST}[rate]\nstore = \"{url}\n"),
+        format!("{LEAST}[rate]\nstore = '{url}\n"),
+        format!("{LEAST}[rate]\nstore = \"\"\"{url}\n"),
+        format!("{LEAST}[rate]\nstore = \"redis://user:hunter2\"\n"),
+        format!("{LEAST}[rate]\nstore = \"redis://user:hunter2@\"\n"),
+        format!("{LEAST}[rate]\n\"{url}\" = 1\n"),
+        format!("{LEAST}[rate.store]\n\"{url}\" = 1\n"),
+        format!("[\"{url}\"]\n{LEAST}"),
+        format!("{LEAST}[[rate]]\nstore = \"{url}\"\n"),
+        format!("{LEAST}{site}[site.rate]\nmode = \"{url}\"\n"),
+        format!("{LEAST}{site}[site.rate]\nburst = \"{url}\"\n"),
+        format!("{LEAST}{site}[[site.override]]\nagent = \"a\"\nrate = \"{url}\"\n"),
+        format!("mode = \"{url}\"\n{LEAST}"),
+    ];
+    let keys = Keys::<toml_tables::RawConfig>::of("rate");
+    texts.extend(keys.iter().map(|key| format!("{LEAST}[rate]\n{key} = \"{url}\"\nunknown = 1\n")));
+    for text in texts {
+        std::fs::write(&path, &text).expect("written");
+        // Some are read as tables without names for their keys.
+        let Err(error) = Config::load(&path) else { continue };
+        let shown = error.diagnostics().iter().map(|problem| problem.snippet(Colour::Plain)).collect::<String>();
+        let shown = format!("{error} {shown}");
+        assert!(!shown.contains("hunter2"), "{text}: {shown}");
+    }
+}
+
 /// The answers to a config, a line each; every one of them is shown with a caret, too.
 fn answers(text: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");

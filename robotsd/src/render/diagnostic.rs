@@ -9,6 +9,9 @@ use tower_robots::check::Severity;
 use super::printable::printable;
 use super::snippet::{Colour, LineSnippet};
 
+/// How the URL of a store begins, which may hold a password.
+const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
+
 /// A problem, the place it has in a file, and the line there.
 #[derive(Clone, Debug)]
 pub(crate) struct Diagnostic {
@@ -34,7 +37,7 @@ impl Diagnostic {
         let column = text[line_start..start].chars().count() + 1;
         Self {
             severity,
-            message: message.to_owned(),
+            message: without_passwords(message),
             help: None,
             name: printable(name.as_bytes()),
             place: (number, column),
@@ -49,14 +52,15 @@ impl Diagnostic {
             let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
             let value = line[at + key.len()..].trim_start_matches(['"', '\'']).trim_start().strip_prefix('=')?;
             let value = value.trim_start().trim_start_matches(['"', '\'']);
-            let hidden = ["redis://", "rediss://"].into_iter().find_map(|scheme| value.strip_prefix(scheme));
+            let hidden = STORE_SCHEMES.into_iter().find_map(|scheme| value.strip_prefix(scheme));
             (!is_part).then(|| line.len() - hidden.unwrap_or(value).len())
         });
         let of_login = line.match_indices("://").find_map(|(at, slashes)| {
             let login = at + slashes.len();
             line[login..].rsplit_once('@').filter(|(login, _)| login.contains(':')).map(|_| login)
         });
-        match of_store.into_iter().chain(of_login).min() {
+        let of_scheme = STORE_SCHEMES.into_iter().find_map(|scheme| Some(line.find(scheme)? + scheme.len()));
+        match of_store.into_iter().chain(of_login).chain(of_scheme).min() {
             Some(shown) if shown < line.len() => format!("{}***", &line[..shown]),
             _ => line.to_owned(),
         }
@@ -64,7 +68,7 @@ impl Diagnostic {
 
     /// What would be right.
     pub(crate) fn help(self, help: Option<String>) -> Self {
-        Self { help, ..self }
+        Self { help: help.as_deref().map(without_passwords), ..self }
     }
 
     pub(crate) const fn severity(&self) -> Severity {
@@ -112,6 +116,58 @@ pub(crate) fn complain_at<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnost
     }
 }
 
+/// A text with stars in place of the passwords of URLs that it repeats.
+fn without_passwords(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = (&rest[..at], &rest[at + 3..]);
+        let is_of_scheme = |octet: char| octet.is_ascii_alphanumeric() || matches!(octet, '+' | '-' | '.' | ':' | '@');
+        let scheme = before.trim_end_matches(is_of_scheme).len();
+        // What stands in quotes ends where they do; else a blank ends it.
+        let quote = before[..scheme].chars().next_back().filter(|quote| matches!(quote, '"' | '\'' | '`'));
+        let (url, next) = after.split_at(end_of_value(after, quote));
+        shown.push_str(&before[..scheme]);
+        shown.push_str(&without_password(&before[scheme..], url));
+        rest = next;
+    }
+    shown.push_str(rest);
+    shown
+}
+
+fn end_of_value(text: &str, quote: Option<char>) -> usize {
+    let mut is_escaped = false;
+    let end = text.find(|octet: char| {
+        let ends = match quote {
+            Some(quote) => octet == quote && !is_escaped,
+            None => octet.is_whitespace(),
+        };
+        is_escaped = octet == '\\' && !is_escaped;
+        ends
+    });
+    end.unwrap_or(text.len())
+}
+
+/// A URL, of this scheme, without its password.
+fn without_password(scheme: &str, url: &str) -> String {
+    if scheme.contains('@') {
+        // A login before the scheme.
+        return "***".to_owned();
+    }
+    if let Some((login, host)) = url.rsplit_once('@') {
+        let Some((user, _)) = login.split_once(':') else { return format!("{scheme}://{url}") };
+        return format!("{scheme}://{user}:***@{host}");
+    }
+    // Maybe it ends before the "@".
+    let is_of_store = scheme.starts_with("redis");
+    match url.split_once(':').filter(|_| is_of_store && !url.starts_with('[')) {
+        Some((user, rest)) if !rest.bytes().take_while(|octet| *octet != b'/').all(|octet| octet.is_ascii_digit()) => {
+            format!("{scheme}://{user}:***")
+        }
+        _ => format!("{scheme}://{url}"),
+    }
+}
+
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
@@ -147,6 +203,25 @@ mod tests {
                 let problem = Diagnostic::new(Severity::Error, "r.toml", &text, &(start..text.len()), "wrong");
                 assert!(!problem.snippet(Colour::Plain).contains("hunter2"), "{line}");
             }
+        }
+        for message in [
+            r#"invalid type: string "redis://u:hunter2@cache", expected a table"#,
+            r#""redis://u:hunter 2\"hunter2@cache" is not a value of mode"#,
+            r#"write store = "redis://u:hunter2""#,
+            "redis://u:hunter2@cache is no path; redis://v:hunter2@cache neither",
+            r#"'rediss://u:hunter2\u0040cache'"#,
+            r#""u:hunter2@redis://cache""#,
+            r#"["http://u:hunter2@cache"]"#,
+        ] {
+            let problem = Diagnostic::new(Severity::Error, "r.toml", "", &(0..0), message).help(Some(message.into()));
+            let shown = problem.to_string() + &problem.snippet(Colour::Plain);
+            assert!(!shown.contains("hunter") && shown.contains("***"), "{shown}");
+        }
+        for message in [
+            "write one such as \"redis://10.0.0.5:6379\", or \"rediss://robotsd@cache.internal:6380\" with TLS",
+            "\"redis://[::1]:6379/0\" and 'https://shop.example/a:b' and \"rediss://\"",
+        ] {
+            assert_eq!(without_passwords(message), message);
         }
         for line in ["when_store = 1", "a = 'https://shop.example/a:b'", "# stores = 2 https://a.example (c@d.example)"]
         {

@@ -151,6 +151,30 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
 }
 
 #[test]
+fn a_store_of_rates_that_is_never_asked_is_a_warning() {
+    let store = "[rate]\nstore = \"redis://127.0.0.1:1\"\n";
+    let limited = "[site.rate]\nmode = \"refuse\"\n";
+    let exception = "[[site.override]]\nagent = \"GPTBot\"\nrate = \"observe\"\n";
+    let proxy = CONFIG.replace("grace = \"24h\"", "grace = \"0s\"");
+    let decision = proxy.replacen("[[site]]", "kind = \"decision\"\n[[site]]", 1);
+    let never = "warning: no site limits crawlers, so the store is never asked";
+    let alone = "warning: the store is never asked: questions of other proxies";
+    let unseen = "are refused for rules and delays that they have not seen";
+    for (config, want, not) in [
+        (format!("{proxy}{store}"), never, alone),
+        (format!("{proxy}{limited}{store}"), unseen, "never asked"),
+        (format!("{proxy}{exception}{store}"), "", "never asked"),
+        (format!("{decision}{limited}{store}"), alone, never),
+        (format!("{decision}{limited}"), "", "never asked"),
+    ] {
+        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN)]);
+        let output = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(want) && !said.contains(not), "{config}\n{said}");
+    }
+}
+
+#[test]
 fn a_robots_txt_that_is_missing_or_a_folder_is_shown_where_the_config_names_it() {
     for (path, want) in [("no.txt", "there is no such file"), (".", "")] {
         let config = format!("{CONFIG}robots.path = \"{path}\"\n");
