@@ -24,7 +24,7 @@ const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 
 fn buckets(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("bucket");
     let token = ProductToken::new("gptbot");
-    let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new())).with_tokens([&token], Duration::ZERO);
+    let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new()));
     // Requests pass and write, which costs more than being refused.
     let quota = Quota::new(Duration::from_nanos(1), NonZeroU32::new(5).expect("above zero"));
     let start = Instant::now();

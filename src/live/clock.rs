@@ -30,6 +30,7 @@ impl Clock {
 
     /// The time for limiting, which the system's clock does not change by being set: since some moment that all sites share
     /// which began with [`beginning`](Self::beginning) at the same one.
+    #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer counts"))]
     pub(crate) fn elapsed(&self) -> Duration {
         match self.since {
             Some(since) => since.elapsed(),

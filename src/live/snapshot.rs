@@ -12,13 +12,13 @@ use super::clock::Clock;
 use super::enforcement::{Enforcement, Switches};
 use super::response_fields;
 use super::version_hash::VersionHash;
-use crate::agent::{Agent, Agents, Crawler, Recognizer, Registry};
+use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
 use crate::policy::{Decision, Facts, Grace, Policy, Reason};
 use crate::rate::SiteBuckets;
 #[cfg(feature = "layer")]
 use crate::rate::{Quota, RateKey, TooSoon};
-use crate::rules::{Fallback, Reading, RobotsTxt, RuleSet, keywords};
+use crate::rules::{Reading, RobotsTxt, RuleSet, keywords};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
 ///
@@ -32,6 +32,7 @@ pub struct Snapshot {
     switches: Switches,
     clock: Clock,
     /// They outlive the snapshot: the next one takes them over.
+    #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer counts"))]
     buckets: SiteBuckets,
     #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer answers"))]
     cache_control: Bytes,
@@ -94,7 +95,7 @@ impl Snapshot {
     }
 
     pub(super) fn with_content(&self, content: Arc<Content>, grace: Option<Arc<Grace>>) -> Self {
-        Self { content: Some(content), grace, ..self.clone() }.with_buckets()
+        Self { content: Some(content), grace, ..self.clone() }
     }
 
     /// Without a robots.txt: the application behind answers requests for it.
@@ -103,22 +104,7 @@ impl Snapshot {
     }
 
     pub(super) fn with_policy(&self, policy: Arc<Policy>) -> Self {
-        Self { policy, ..self.clone() }.with_buckets()
-    }
-
-    /// The same, with a word for each crawler that the policy limits by the delays of the file.
-    fn with_buckets(mut self) -> Self {
-        let Some(content) = self.content.as_ref().filter(|_| !self.policy.limits_nobody()) else { return self };
-        let rules = content.rules();
-        let (named, star) = rules.delayed();
-        // A crawler may obey the groups of another name than its own; its requests count by its own.
-        let is_delayed = |crawler: &&Crawler| {
-            !crawler.is_control() && (star || rules.select(crawler.tokens(), Fallback::Nothing).crawl_delay().is_some())
-        };
-        let registered = content.compiled.recognizer.registry().crawlers().filter(is_delayed);
-        let registered = registered.filter_map(|crawler| crawler.tokens().first());
-        self.buckets = self.buckets.with_tokens(named.chain(registered), self.clock.elapsed());
-        self
+        Self { policy, ..self.clone() }
     }
 
     pub(super) fn with_switches(&self, change: impl FnOnce(&mut Switches)) -> Self {

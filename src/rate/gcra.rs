@@ -107,11 +107,6 @@ impl Bucket {
     pub fn look(&self, quota: Quota, now: Duration) -> Result<(), TooSoon> {
         quota.look(self.0.load(Ordering::Relaxed), nanoseconds(now))
     }
-
-    /// Whether all that passed is paid for: the bucket is as good as a new one.
-    pub(super) fn is_full(&self, now: Duration) -> bool {
-        self.0.load(Ordering::Relaxed) <= nanoseconds(now)
-    }
 }
 
 /// Times of more than a hundred years are cut.

@@ -6,14 +6,15 @@
 //!
 //! Whose bucket a request takes from is a matter of security. Who is verified has one of its own; who only claims a name
 //! shares one with its network, else anyone could use up the real crawler's by borrowing its name; impostors share one.
-//! [`SiteBuckets`] finds the bucket of a [`RateKey`]. Those of names are words that stay where they are over reloads; those of
-//! networks are in [`NetworkBuckets`], whose memory is bounded.
+//! [`SiteBuckets`] finds the bucket of a [`RateKey`]. Those of names are words that are made with the first request and stay where
+//! they are over reloads; those of networks are in [`NetworkBuckets`], whose memory is bounded.
 //!
 //! This room knows nothing of requests, policies or clocks of the system. Times are nanoseconds since a start that all its
 //! callers share.
 
 mod gcra;
 mod key;
+mod name_buckets;
 mod network_buckets;
 mod site_buckets;
 

@@ -145,7 +145,7 @@ fn numbers_at_their_ends_do_not_overflow() {
 fn a_million_addresses_take_bounded_memory_and_nothing_from_the_crawler() {
     let networks = Arc::new(NetworkBuckets::new());
     let token = ProductToken::new("gptbot");
-    let site = SiteBuckets::new(1, networks.clone()).with_tokens([&token], Duration::ZERO);
+    let site = SiteBuckets::new(1, networks.clone());
     let quota = quota(10 * SECOND, 2);
     let mut passed = 0;
     for number in 0..1_000_000_u32 {
@@ -174,8 +174,8 @@ fn a_million_addresses_take_bounded_memory_and_nothing_from_the_crawler() {
 #[test]
 fn senders_share_a_bucket_by_network() {
     let (one, other) = (ProductToken::new("a"), ProductToken::new("b"));
-    let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new())).with_tokens([&one], Duration::ZERO);
-    let neighbour = SiteBuckets::new(2, site.networks.clone());
+    let networks = Arc::new(NetworkBuckets::new());
+    let (site, neighbour) = (SiteBuckets::new(1, networks.clone()), SiteBuckets::new(2, networks));
     let take = |site: &SiteBuckets, token: &ProductToken, address: &str| {
         let sender = RateSender::Claimed(Some(address.parse().unwrap()));
         site.take(&RateKey::new(token, sender), quota(SECOND, 1), SECOND).is_ok()
@@ -192,20 +192,48 @@ fn senders_share_a_bucket_by_network() {
 }
 
 #[test]
-fn words_stay_over_reloads_while_they_are_in_use() {
+fn a_name_has_words_from_its_first_request_on_and_clones_share_them() {
     let (one, other) = (ProductToken::new("a"), ProductToken::new("b"));
-    let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new())).with_tokens([&one], Duration::ZERO);
-    let take = |site: &SiteBuckets, token: &ProductToken, now: Duration| {
-        site.take(&RateKey::new(token, RateSender::Verified), quota(10 * SECOND, 1), now).is_ok()
+    let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new()));
+    let take = |site: &SiteBuckets, token: &ProductToken| {
+        site.take(&RateKey::new(token, RateSender::Verified), quota(10 * SECOND, 1), SECOND).is_ok()
     };
-    assert!(take(&site, &one, SECOND) && !take(&site, &one, SECOND));
-    let next = site.with_tokens([&one, &other], SECOND);
-    assert!(!take(&next, &one, SECOND) && take(&next, &other, SECOND));
-    // A version without the delay, and one that has it again.
-    let again = next.with_tokens([], 2 * SECOND).with_tokens([&one], 2 * SECOND);
-    assert!(!take(&again, &one, 2 * SECOND));
-    let late = next.with_tokens([], 20 * SECOND);
-    assert_eq!(late.named.len(), 0, "what is refilled is given up");
+    assert_eq!(site.names(), 0, "no memory for names that nobody sends");
+    let clone = site.clone();
+    assert!(take(&site, &one) && !take(&site, &one) && !take(&clone, &one));
+    assert!(take(&clone, &other) && !take(&site, &other));
+    assert_eq!(site.names(), 2);
+}
+
+#[test]
+fn names_past_the_most_are_counted_all_the_same() {
+    let networks = Arc::new(NetworkBuckets::new());
+    let site = SiteBuckets::new(1, networks.clone());
+    let names: Vec<_> = (0..SiteBuckets::MOST_NAMES + 10).map(|name| ProductToken::new(name.to_string())).collect();
+    for passes in [true, false] {
+        for token in &names {
+            let taken = site.take(&RateKey::new(token, RateSender::Verified), quota(10 * SECOND, 1), SECOND);
+            assert_eq!(taken.is_ok(), passes, "{token}");
+        }
+    }
+    assert_eq!((site.names(), networks.len()), (SiteBuckets::MOST_NAMES, 10));
+}
+
+#[test]
+fn ten_threads_with_the_same_new_names_take_exactly_what_is_allowed() {
+    let (site, passed) = (SiteBuckets::new(1, Arc::new(NetworkBuckets::new())), AtomicUsize::new(0));
+    let names: Vec<_> = (0..500).map(|name| ProductToken::new(name.to_string())).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..10 {
+            scope.spawn(|| {
+                for token in &names {
+                    let key = RateKey::new(token, RateSender::Verified);
+                    passed.fetch_add(usize::from(site.take(&key, quota(SECOND, 3), SECOND).is_ok()), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!((passed.into_inner(), site.names()), (1500, 500));
 }
 
 /// The same log has the same counts whenever it is read.

@@ -171,14 +171,6 @@ impl RuleSet {
         Selection { rules: self, section, star: named.is_none() && section.is_some() }
     }
 
-    /// Every token that a group with a delay names, and whether the groups of `*` have one.
-    #[cfg(feature = "live")]
-    pub(crate) fn delayed(&self) -> (impl Iterator<Item = &ProductToken>, bool) {
-        let has_delay = |section: &Section| self.delays.get(section.number).is_some_and(Option::is_some);
-        let named = self.named.iter().filter(move |(_, section)| has_delay(section));
-        (named.map(|(token, _)| token), self.star.as_ref().is_some_and(has_delay))
-    }
-
     /// The name that makes a group of a section one for the section's token.
     fn name_in(&self, section: Section, group: usize) -> Option<usize> {
         let place = self.sets[section.number].binary_search(&group).ok()?;

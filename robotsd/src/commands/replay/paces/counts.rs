@@ -9,7 +9,6 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use tower_robots::policy::{Policy, RateMode};
 use tower_robots::rate::{NetworkBuckets, Quota, RateKey, RateSender, SiteBuckets};
-use tower_robots::rules::ProductToken;
 
 use super::limit::{LimitTable, LoggedLimit, PacedSenders};
 use super::notes::{NotedRequests, PaceNotes};
@@ -61,8 +60,6 @@ struct PaceJudge {
     count_of: Vec<usize>,
     by_name: HashMap<(String, PacedSenders), usize, RandomState>,
     unknown_names: usize,
-    /// Names that have buckets of their own.
-    tokens: Vec<ProductToken>,
     buckets: SiteBuckets,
     /// For those that are doubted.
     doubted: SiteBuckets,
@@ -129,7 +126,6 @@ impl PaceJudge {
             count_of: Vec::new(),
             by_name: HashMap::default(),
             unknown_names: 0,
-            tokens: Vec::new(),
             buckets: new_buckets(),
             doubted: new_buckets(),
             now: Duration::ZERO,
@@ -149,12 +145,6 @@ impl PaceJudge {
                 }
             } else {
                 self.unknown_names += 1;
-            }
-        }
-        if let Some(token) = limit.token.as_ref().filter(|token| !self.tokens.contains(token)) {
-            self.tokens.push(token.clone());
-            for buckets in [&mut self.buckets, &mut self.doubted] {
-                *buckets = buckets.with_tokens(&self.tokens, self.now);
             }
         }
         let count = self.count_like(PaceCount {
@@ -188,7 +178,7 @@ impl PaceJudge {
             InOrder::OtherLog => {
                 self.now = Duration::ZERO;
                 for buckets in [&mut self.buckets, &mut self.doubted] {
-                    *buckets = new_buckets().with_tokens(&self.tokens, self.now);
+                    *buckets = new_buckets();
                 }
             }
         }
