@@ -35,6 +35,8 @@ struct SharedCompilations {
     networks: Arc<NetworkBuckets>,
     /// Sites that have joined.
     sites: AtomicU64,
+    /// The buckets of those that have a name, by name.
+    counted: Mutex<HashMap<String, SiteBuckets>>,
     /// When time began for the buckets.
     began: Instant,
 }
@@ -64,14 +66,27 @@ impl CompileCache {
                 budget: Budget::new(PLACES),
                 networks: Arc::new(NetworkBuckets::new()),
                 sites: AtomicU64::new(0),
+                counted: Mutex::default(),
                 began: Instant::now(),
             }),
         }
     }
 
-    /// The buckets of a site that joins.
-    pub(super) fn join(&self) -> SiteBuckets {
-        SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks))
+    /// The buckets of a site that joins: those of the sites of its name, if it has one.
+    pub(super) fn join(&self, name: Option<&str>) -> SiteBuckets {
+        let new =
+            || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
+        let Some(name) = name else { return new() };
+        // Only whole entries are put in.
+        let mut counted = self.shared.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(buckets) = counted.get(name) {
+            return buckets.clone();
+        }
+        if counted.len() == counted.capacity() {
+            // Before it grows, so that it grows with the sites that there are.
+            counted.retain(|_, buckets| buckets.is_shared());
+        }
+        counted.entry(name.to_owned()).or_insert_with(new).clone()
     }
 
     /// When time began for the buckets of all sites.

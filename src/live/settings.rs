@@ -36,6 +36,8 @@ pub(crate) struct SiteSettings {
     pub(crate) state: Option<(StateDir, String)>,
     pub(crate) switch: Option<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
+    /// The name under which its crawlers are counted.
+    pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
 }
 
@@ -54,6 +56,7 @@ impl Default for SiteSettings {
             state: None,
             switch: None,
             compile_cache: CompileCache::new(),
+            counted_as: None,
             clock: Clock::default(),
         }
     }

@@ -75,7 +75,13 @@ impl Site {
         let now = clock.now();
         let remembered = state.as_ref().map(|state| state.load(now)).unwrap_or_default();
         let Remembered { versions, pending, history, enforcement, was_live } = remembered;
-        let snapshot = Snapshot::empty(policy.into(), clock.clone(), cache.join(), max_age, when_missing);
+        let snapshot = Snapshot::empty(
+            policy.into(),
+            clock.clone(),
+            cache.join(settings.counted_as.as_deref()),
+            max_age,
+            when_missing,
+        );
         let snapshot = snapshot.with_switches(|switches| switches.site = enforcement);
         let compile = CompileSettings { reading, registry, check };
         // Stands for "nothing yet" until `start` records what came of it.

@@ -67,6 +67,12 @@ impl SiteBuckets {
         }
     }
 
+    /// Whether anything else has these buckets too.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
+    }
+
     /// How many names have words.
     #[cfg(test)]
     pub(super) fn names(&self) -> usize {

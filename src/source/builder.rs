@@ -133,6 +133,14 @@ impl<S> LiveBuilder<S> {
         self
     }
 
+    /// The name under which the requests of its crawlers are counted, where the policy limits them. Sites of one [`CompileCache`]
+    /// that have one name share what they count: a site that is opened anew, with other settings, takes the place of the one before
+    /// and gives nobody a new burst. Default: it shares that with no other.
+    pub fn counted_as(mut self, name: impl Into<String>) -> Self {
+        self.settings.counted_as = Some(name.into());
+        self
+    }
+
     /// For one of many sites: its file must not keep the others from starting.
     pub(super) fn never_fail(mut self) -> Self {
         if self.settings.when_missing == WhenMissing::Fail {

@@ -217,6 +217,7 @@ impl RobotsOpener {
             .check(settings.check.clone())
             .gate(settings.gate.clone())
             .max_age(site.max_age)
+            .counted_as(name)
             .grace(site.grace)
             .on_reload(log_events::reload(Arc::from(name), self.opened_because(site), log.clone()))
             .on_reload(counts.listener());

@@ -95,3 +95,27 @@ fn the_log_of_requests_has_the_line_of_the_delay() {
     let line = running.wait_for_event("request", |line| line["status"] == 429);
     assert_eq!((&line["line"], &line["group"]), (&2.into(), &"GPTBot".into()));
 }
+
+#[test]
+fn another_config_gives_nobody_a_new_burst() {
+    let (folder, running) = start("", "[site.rate]\nmode = \"refuse\"\nburst = 50\n");
+    let passed = || statuses(60, || running.get("/a.html", GPTBOT)).into_iter().filter(|status| *status == 200).count();
+    assert!(passed() >= 50);
+    let path = folder.path().join("robotsd.toml");
+    let mut config = std::fs::read_to_string(&path).unwrap();
+    // A site with another source or lifetime is opened anew; with another policy it stays.
+    let changes = [
+        ("robots.path = \"robots.txt\"", "robots.path = \"robots.txt\"\nrobots.max_age = \"2h\""),
+        ("robots.path = \"robots.txt\"", "robots.path = \"./robots.txt\""),
+        ("mode = \"refuse\"\n[[listener]]", "mode = \"tag\"\n[[listener]]"),
+        ("burst = 50", "burst = 40"),
+    ];
+    for (number, (from, to)) in changes.into_iter().enumerate() {
+        assert!(config.contains(from), "{config}");
+        config = config.replacen(from, to, 1);
+        replace_file(&path, &config);
+        wait_for("the config", || (running.count("config", |_| true) > number).then_some(()));
+        // One in 20 s, however slow the machine is.
+        assert!(passed() < 20, "{to}");
+    }
+}

@@ -396,3 +396,28 @@ async fn what_passes_elsewhere_is_counted_here_too() {
     };
     assert_eq!(passed(&layer, image).await, 10);
 }
+
+#[tokio::test]
+async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
+    let (cache, clock) = (crate::live::CompileCache::new(), MovedClock::new());
+    let open = |name: Option<&str>, max_age: u64| {
+        let policy = Policy::builder().rate(RateMode::Refuse).build();
+        let builder = LiveRobots::inline(DELAYED).policy(policy).clock(clock.read()).compile_cache(&cache);
+        let builder = builder.max_age(Duration::from_secs(max_age));
+        let live = name.into_iter().fold(builder, |builder, name| builder.counted_as(name)).open().expect("rules");
+        RobotsLayer::new(live)
+            .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
+            .identity_from(|extensions| extensions.get::<Identity>().copied())
+    };
+    for sender in [|| from(GPTBOT, [192, 0, 2, 1]), || known(GPTBOT, [192, 0, 2, 1], VERIFIED)] {
+        let first = open(Some("shop"), 60);
+        assert_eq!(passed(&first, sender).await, 5);
+        assert_eq!(passed(&open(Some("shop"), 600), sender).await, 0);
+        // Also where the one before is gone by then.
+        drop(first);
+        assert_eq!(passed(&open(Some("shop"), 60), sender).await, 0);
+        assert_eq!(passed(&open(Some("blog"), 60), sender).await, 5, "another site");
+        assert_eq!(passed(&open(None, 60), sender).await, 5, "no name");
+        clock.add(Duration::from_secs(3600));
+    }
+}
