@@ -180,6 +180,11 @@ impl Enforcer {
         if decision.is_reported()
             && let Some(record) = Record::new(content, agents, identity, &decision)
         {
+            let record = if decision.reason() == Reason::Limited {
+                record.with_turn(|| snapshot.refused_for_its_pace())
+            } else {
+                record
+            };
             outcome = self.outcome(live, request, observers, record);
         }
 

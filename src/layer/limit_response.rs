@@ -28,9 +28,7 @@ impl Event<'_> {
         let record = self.record();
         let wait = record.wait();
         let least = whole_seconds(wait).max(1);
-        // The nanoseconds of the wait are as good as random, and nobody gains by guessing them.
-        let jitter = wait.mul_f64(f64::from(wait.subsec_nanos() % 1_000) / 10_000.0);
-        let retry_after = whole_seconds(wait + jitter).max(1);
+        let retry_after = whole_seconds(record.retry_after()).max(least);
         let (kind, body) = if self.wants_json() {
             ("application/problem+json", self.limit_problem(retry_after))
         } else {

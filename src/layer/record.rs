@@ -46,6 +46,8 @@ struct Limit {
     line: usize,
     group: String,
     wait: Duration,
+    /// Its place among the requests that were refused for their pace, which spreads their return.
+    turn: u32,
 }
 
 impl Record {
@@ -183,6 +185,22 @@ impl Record {
         self.limit.as_ref().map_or(Duration::ZERO, |limit| limit.wait)
     }
 
+    /// The same record of a refusal that has this place among those of its site.
+    pub(super) fn with_turn(mut self, turn: impl FnOnce() -> u32) -> Self {
+        if let Some(limit) = &mut self.limit {
+            limit.turn = turn();
+        }
+        self
+    }
+
+    /// When to come again: after the wait, or up to a tenth of it later.
+    pub(super) fn retry_after(&self) -> Duration {
+        let Some(limit) = &self.limit else { return Duration::ZERO };
+        // Multiples of the golden ratio, modulo 1, are apart from each other, however many there are.
+        let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
+        limit.wait + limit.wait.mul_f64(share / 10.0)
+    }
+
     /// The signs that a person is behind the request.
     #[must_use]
     pub const fn signs(&self) -> HumanSigns {
@@ -206,6 +224,7 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
         line: delay.line(),
         group: text(delay.name().value()),
         wait: decision.wait(),
+        turn: 0,
     };
     (!decision.wait().is_zero()).then(|| Box::new(limit()))
 }

@@ -171,6 +171,12 @@ impl Snapshot {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
+    /// Counts a request that was refused for its pace; how many there were before it.
+    #[cfg(feature = "layer")]
+    pub(crate) fn refused_for_its_pace(&self) -> u32 {
+        self.buckets.refused()
+    }
+
     /// Judges a request by agents that [`Content::agents`] recognised. It counts nothing: whether the request comes sooner than
     /// its [`Decision::pace`] allows is known in the layer only.
     #[must_use]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::gcra::{Quota, TooSoon};
@@ -22,6 +23,7 @@ pub struct SiteBuckets {
 struct SharedBuckets {
     site: u64,
     names: NameBuckets,
+    refused: AtomicU32,
 }
 
 impl SiteBuckets {
@@ -31,7 +33,7 @@ impl SiteBuckets {
     /// Without words. `site` tells the sites apart that share the buckets of networks.
     #[must_use]
     pub fn new(site: u64, networks: Arc<NetworkBuckets>) -> Self {
-        let shared = SharedBuckets { site, names: NameBuckets::default() };
+        let shared = SharedBuckets { site, names: NameBuckets::default(), refused: AtomicU32::new(0) };
         Self { shared: Arc::new(shared), networks }
     }
 
@@ -65,6 +67,12 @@ impl SiteBuckets {
             Some(buckets) => buckets.of(key.sender()).look(quota, now),
             None => self.networks.look(&(site, key), quota, now),
         }
+    }
+
+    /// Counts a request that was refused because it came too soon; how many there were before it. After four thousand million the
+    /// count begins again.
+    pub fn refused(&self) -> u32 {
+        self.shared.refused.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether anything else has these buckets too.
