@@ -55,8 +55,18 @@ pub(super) fn taken<'a>(
         return None;
     }
     let sender = RateSender::of(identity.unwrap_or_default(), address);
-    let token = agents.get(pace.agent())?.tokens().first()?;
-    let key = if pace.is_known() { RateKey::new(token, sender) } else { RateKey::unknown(token, sender) };
+    let agent = agents.get(pace.agent())?;
+    let key = match agent.tokens() {
+        // What names nobody is told apart by its network only.
+        [] if matches!(sender, RateSender::Claimed(Some(_))) => RateKey::unnamed(sender),
+        [] => return None,
+        [first, ..] if agent.is_registered() => RateKey::new(first, sender),
+        // Any other name may be made up, in front of one of the file too.
+        tokens @ [first, ..] => match tokens.iter().find(|token| pace.is_known() && snapshot.names(token)) {
+            Some(token) => RateKey::new(token, sender),
+            None => RateKey::unknown(first, sender),
+        },
+    };
     Some((key, Quota::new(pace.interval(), snapshot.policy().rate_burst())))
 }
 

@@ -18,6 +18,8 @@ use crate::policy::{Decision, Facts, Grace, Policy, Reason};
 use crate::rate::SiteBuckets;
 #[cfg(feature = "layer")]
 use crate::rate::{Quota, RateKey, TooSoon};
+#[cfg(feature = "layer")]
+use crate::rules::ProductToken;
 use crate::rules::{Reading, RobotsTxt, RuleSet, keywords};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
@@ -157,6 +159,12 @@ impl Snapshot {
     #[must_use]
     pub const fn when_missing(&self) -> WhenMissing {
         self.when_missing
+    }
+
+    /// Whether a group of the file names a crawler.
+    #[cfg(feature = "layer")]
+    pub(crate) fn names(&self, token: &ProductToken) -> bool {
+        self.content.as_ref().is_some_and(|content| content.rules().names(token))
     }
 
     /// Takes one request from the bucket of a sender.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::facts::Facts;
 use super::overrides::Override;
-use crate::agent::{Agent, Identity};
+use crate::agent::{Agent, Class, Identity};
 use crate::rules::{CrawlDelay, Selection, Verdict, keyword_enum};
 
 keyword_enum! {
@@ -76,9 +76,9 @@ impl RateRules {
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
         }
-        // Requests count by a name.
-        agent.tokens().first()?;
-        let delay = selection.crawl_delay()?;
+        // Requests count by a name, or by the address of what runs without a person.
+        let is_counted = !agent.tokens().is_empty() || is_automation(agent);
+        let delay = selection.crawl_delay().filter(|_| is_counted)?;
         let mode = self.mode_of(agent, selection, request, is_believed);
         let is_known = agent.is_registered() || !selection.is_star();
         (mode != RateMode::Off).then_some(Pace {
@@ -169,6 +169,12 @@ impl<'r> Pace<'r> {
         let rank = |of: &Self| (of.mode, of.is_known, of.interval);
         if rank(&other) > rank(&self) { other } else { self }
     }
+}
+
+/// Whether a header that names nobody says that there is no person behind the request. Browsers, applications and whatever has no
+/// `User-Agent` may have one.
+const fn is_automation(agent: &Agent) -> bool {
+    matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
 }
 
 /// Endings of files that a page is made of, without case.

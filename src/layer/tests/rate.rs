@@ -448,3 +448,64 @@ async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
         clock.add(Duration::from_secs(3600));
     }
 }
+
+/// How many of ten requests pass whose agents are made for their number.
+async fn passed_by(layer: &RobotsLayer, address: [u8; 4], agent: impl Fn(usize) -> String) -> usize {
+    let mut passed = 0;
+    for number in 0..10 {
+        let response = ask(layer.clone(), from(&agent(number), address)).await;
+        passed += usize::from(response.status() == StatusCode::OK);
+    }
+    passed
+}
+
+#[tokio::test]
+async fn one_address_has_no_more_requests_by_putting_names_in_front_of_a_framework() {
+    let layer = limited_by("User-agent: Nutch\nCrawl-delay: 10\n", Policy::builder().rate(RateMode::Refuse));
+    assert_eq!(passed_by(&layer, [192, 0, 2, 1], |number| format!("X{number}Bot/Nutch-1.10")).await, 5);
+    assert_eq!(passed_by(&layer, [192, 0, 2, 2], |number| format!("X{number}Bot/Nutch-1.10")).await, 5);
+}
+
+#[tokio::test]
+async fn automation_without_a_name_is_limited_by_address_and_people_never_are() {
+    use crate::policy::{EmptyAgent, StarScope};
+    let star = "User-agent: *\nCrawl-delay: 10\nDisallow: /drafts/\n";
+    let everyone = || {
+        Policy::builder()
+            .mode(Mode::Refuse)
+            .star_scope(StarScope::Everyone)
+            .star_empty(EmptyAgent::Hold)
+            .rate(RateMode::Refuse)
+    };
+    const HEADLESS: &str =
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/120.0.0.0 Safari/537.36";
+    for (agent, want) in [
+        ("curl/8.5.0", 5),
+        ("python-requests/2.31.0", 5),
+        (HEADLESS, 5),
+        // A person may be behind each of these.
+        (FIREFOX, 10),
+        ("", 10),
+        ("com.example.shop/7", 10),
+    ] {
+        let layer = limited_by(star, everyone());
+        assert_eq!(passed_by(&layer, [192, 0, 2, 1], |_| agent.to_owned()).await, want, "{agent}");
+        let mut drafts = from(agent, [192, 0, 2, 1]);
+        *drafts.uri_mut() = Uri::from_static("/drafts/x");
+        let status = ask(layer.clone(), drafts).await.status();
+        assert_eq!(status, StatusCode::FORBIDDEN, "held to the group all the same: {agent}");
+        // Without an address whatever names nobody is one sender, and nobody is refused for what others do.
+        let mut passed = 0;
+        for _ in 0..10 {
+            passed += usize::from(ask(layer.clone(), get("/page", agent)).await.status() == StatusCode::OK);
+        }
+        assert_eq!(passed, if agent == HEADLESS { want } else { 10 }, "{agent}");
+    }
+    // The address has one bucket for all of them, and for names that are made up.
+    let layer = limited_by(star, everyone());
+    let agents = ["curl/8.5.0", HEADLESS, "NeverSeenBot/1.0"];
+    assert_eq!(passed_by(&layer, [192, 0, 2, 1], |number| agents[number % 3].to_owned()).await, 5);
+    // By default "*" is not for them.
+    let layer = limited_by(star, Policy::builder().rate(RateMode::Refuse));
+    assert_eq!(passed_by(&layer, [192, 0, 2, 1], |_| "curl/8.5.0".to_owned()).await, 10);
+}
