@@ -191,6 +191,11 @@ impl ServerSearch<'_> {
             // That it connects so slowly is held against the server once, by the request that connects.
             return Err(OpenFailure::late("no connection in time"));
         };
+        if http2.has_refused() {
+            // Found out meanwhile: then no connection can be shared, and those that waited connect side by side.
+            drop(turn);
+            return self.connect(candidate, left).await;
+        }
         let since = (self.pooled == Pooled::Excluded).then_some(arrived);
         if let Some(slot) = http2.slot_since(since) {
             return Ok(Some(LeasedConnection::Http2(Box::new(slot))));

@@ -34,6 +34,7 @@ pub(super) struct Http2Connection {
     sender: SendRequest<Bytes>,
     usage: Arc<Usage>,
     doubt: Arc<Doubt>,
+    received: Arc<LastReceived>,
     /// Requests on it.
     streams: AtomicUsize,
     /// Whether a response has come.
@@ -76,13 +77,14 @@ impl Http2Connection {
             .await?;
         let (released, is_released) = oneshot::channel();
         if let Some(ping) = connection.ping_pong() {
-            let keep_alive = KeepAlive::new(ping, received, Arc::clone(&doubt), limits.connect);
+            let keep_alive = KeepAlive::new(ping, Arc::clone(&received), Arc::clone(&doubt), limits.connect);
             tokio::spawn(drive(connection, keep_alive, is_released, limits.connect));
         }
         Ok(Self {
             sender,
             usage,
             doubt,
+            received,
             streams: AtomicUsize::new(0),
             has_answered: AtomicBool::new(false),
             opened,
@@ -147,9 +149,12 @@ impl Http2Connection {
         self.has_answered.load(Ordering::Relaxed)
     }
 
-    /// A request has waited in vain.
-    pub(super) fn doubt(&self) {
-        self.doubt.raise();
+    /// A request has waited in vain since then. The server is asked whether it is there, unless it has said anything in the second
+    /// half of that time.
+    pub(super) fn doubt(&self, since: Instant) {
+        if self.received.at().elapsed() >= since.elapsed() / 2 {
+            self.doubt.raise();
+        }
     }
 }
 

@@ -56,6 +56,7 @@ impl Http2Slot {
             Ok(sent) => sent,
             Err(error) => return Err(ExchangeError::Unsent(request, error.into())),
         };
+        let sent = Instant::now();
         let mut upload = (!is_whole).then(|| {
             let body = std::mem::replace(request.body_mut(), RequestBody::empty());
             RequestUpload::new(body.with_trailers(), stream)
@@ -67,7 +68,7 @@ impl Http2Slot {
                 accept(response, upload, is_head, limits)
             }
             Err(NoResponse::Late) => {
-                self.connection.doubt();
+                self.connection.doubt(sent);
                 Err(ExchangeError::Timeout)
             }
             Err(NoResponse::Invalid(why)) => Err(ExchangeError::Broken(invalid(why))),

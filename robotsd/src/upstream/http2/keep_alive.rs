@@ -1,7 +1,7 @@
 //! Whether a server that sends nothing is still there: a PING, and a deadline for its answer.
 //!
 //! Servers of gRPC close a connection that is sent more than a PING in five minutes while they send nothing. So one is sent when
-//! a request has run into its deadline, which says more than the time, and else after [`QUIET`]. Until it is answered no
+//! a request has run into its deadline in silence, which says more than the time, and else after [`QUIET`]. Until it is answered no
 //! new request is sent on the connection.
 
 use std::future::Future;

@@ -137,7 +137,7 @@ impl Http2Body {
         while timer.as_mut().poll(cx).is_ready() {
             if due <= now {
                 if let Some(slot) = &self.slot {
-                    slot.connection.doubt();
+                    slot.connection.doubt(moved);
                 }
                 return self.fail(Http2BodyError::Idle);
             }

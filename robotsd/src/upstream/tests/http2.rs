@@ -342,3 +342,38 @@ async fn idle_connections_are_closed() {
     })
     .await;
 }
+
+/// Answers the first request of each connection, and closes it without a word at the second.
+async fn dying() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let mut connection = h2::server::handshake(socket).await.unwrap();
+                if let Some(Ok((_, respond))) = connection.accept().await {
+                    answer(respond, "ok");
+                }
+                let _ = connection.accept().await;
+            });
+        }
+    });
+    (address, connections)
+}
+
+#[tokio::test]
+async fn a_request_whose_connection_broke_is_sent_again_where_that_cannot_do_harm() {
+    let (address, connections) = dying().await;
+    let upstream = upstream_to([address], |_| {});
+    for _ in 0..2 {
+        assert_eq!(status(&upstream, "GET").await, 200);
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 2);
+    let (address, connections) = dying().await;
+    let upstream = upstream_to([address], |_| {});
+    assert_eq!((status(&upstream, "GET").await, status(&upstream, "POST").await), (200, 502));
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
