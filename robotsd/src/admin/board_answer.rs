@@ -1,6 +1,6 @@
 //! What the board says, for browsers and for programs.
 //!
-//! Its files are read on threads that may block, few at a time: where their file system hangs, a request is told so, and the
+//! Its files are read on threads that may block, few at a time: a request that waits too long is told what it waited for, and the
 //! interface goes on answering.
 
 use std::sync::Arc;
@@ -37,15 +37,18 @@ pub(super) async fn board(
     };
     let late = {
         let what = board.what_is_read();
-        move || {
+        move |why: &str| {
             let seconds = PATIENCE.as_secs();
-            let message =
-                format!("{what} could not be read in {seconds} seconds: a file system that is slow, or hangs");
-            AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, &message)
+            AdminReply::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                &format!("{what} could not be read in {seconds} seconds: {why}"),
+            )
         }
     };
     let deadline = Instant::now() + PATIENCE;
-    let Ok(reader) = timeout_at(deadline, board.reader()).await else { return late() };
+    let Ok(reader) = timeout_at(deadline, board.reader()).await else {
+        return late("other requests are reading already, and none of them has ended");
+    };
     let read = spawn_blocking(move || {
         // Another request may read once this one has ended, also where nobody waits for it any more.
         let _reader = reader;
@@ -55,7 +58,7 @@ pub(super) async fn board(
             _ => write(&state, &report),
         }
     });
-    let Ok(reply) = timeout_at(deadline, read).await else { return late() };
+    let Ok(reply) = timeout_at(deadline, read).await else { return late("reading has begun and has not ended") };
     reply.unwrap_or_else(|error| {
         AdminReply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("a fault of robotsd: {error}"))
     })

@@ -357,7 +357,7 @@ mod tests {
     fn rows_of(day: Second, crawler: &str, allowed: u64) -> DayRows {
         let key = RowKey { begin: day, crawler: crawler.into(), identity: Standing::Claimed };
         let site = SiteLine { name: "shop".into(), sees_all: false, replicas: 1 };
-        let watches = vec![Watch { from: day, to: day + allowed, version: None, process: day }];
+        let watches = vec![Watch { from: day, to: day + allowed, version: None, process: day, live_since: None }];
         let rows = [(key, Row { allowed, ..Row::default() })].into();
         DayRows { site: Some(site), watches, rows, ..DayRows::default() }
     }

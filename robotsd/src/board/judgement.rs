@@ -100,7 +100,9 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
     if candidates.iter().all(accuses) {
         return Judgement::Ignored;
     }
-    let excuses = |candidate: &Candidate<'_>| candidate.is_seen && is_in(&case.allowed_by, candidate);
+    // What may have been missed excuses where the read that is certain does not accuse: both say the same.
+    let is_mild = !candidates.first().is_some_and(accuses);
+    let excuses = |candidate: &Candidate<'_>| (candidate.is_seen || is_mild) && is_in(&case.allowed_by, candidate);
     if candidates.iter().filter(|candidate| !accuses(candidate)).all(excuses) {
         Judgement::NotNewest
     } else {
@@ -186,6 +188,8 @@ mod tests {
             (read("1", 1), gap(20, 21, None), Judgement::Ignored),
             (read("1", 1), gap(20, 27, None), Judgement::Undecided),
             (read("1", 40), gap(45, 46, Some("2")), Judgement::NotNewest),
+            (read("1", 40), gap(45, 46, Some("1")), Judgement::NotNewest),
+            (read("1", 40), gap(45, 46, Some("0")), Judgement::Undecided),
             // It lasts until the requests.
             (read("2", 40), gap(50, 90, None), Judgement::Undecided),
             (read("2", 40), gap(51, 90, None), Judgement::Ignored),

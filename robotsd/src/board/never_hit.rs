@@ -81,7 +81,8 @@ mod tests {
         let live = LiveRobots::inline(text).open().unwrap();
         let content = live.with(|snapshot| snapshot.content().cloned()).unwrap();
         let version = recorder::written(content.hash());
-        let watch = |from, to, version: &str| Watch { from, to, version: Some(version.into()), process: 1 };
+        let watch =
+            |from, to, version: &str| Watch { from, to, version: Some(version.into()), process: 1, live_since: None };
         let mut row = Row::default();
         row.hit(LineHits { version: version.clone(), line: 3, pattern: "/b".into(), hits: 2 });
         row.hit(LineHits { version: "another".into(), line: 2, pattern: "/a".into(), hits: 2 });
@@ -109,7 +110,7 @@ mod tests {
         let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().unwrap();
         let content = live.with(|snapshot| snapshot.content().cloned()).unwrap();
         let version = recorder::written(content.hash());
-        let watch = |from, to| Watch { from, to, version: Some(version.clone()), process: 1 };
+        let watch = |from, to| Watch { from, to, version: Some(version.clone()), process: 1, live_since: None };
         let lost = |from, to| vec![super::super::watch::Lost { from, to }];
         for (watches, lost, replicas, is_certain) in [
             (vec![watch(10, 40)], vec![], 1, true),

@@ -55,6 +55,8 @@ struct RecorderParts {
     recorders: Mutex<Vec<Arc<Recorder>>>,
     /// Whether crawlers were not recognised for a moment since that was last asked.
     has_missed: AtomicBool,
+    /// Whether the site got hosts since that was last asked.
+    has_new_hosts: AtomicBool,
 }
 
 /// Counts the crawlers of one site on one worker.
@@ -103,6 +105,16 @@ impl SiteRecorders {
     /// Whether crawlers were not recognised for a moment since this was last asked.
     pub(crate) fn take_missed(&self) -> bool {
         self.0.has_missed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Notes that the site answers for other hosts from now on: another may have shown crawlers another version there.
+    pub(crate) fn has_new_hosts(&self) {
+        self.0.has_new_hosts.store(true, Ordering::Release);
+    }
+
+    /// Whether the site got hosts since this was last asked.
+    pub(crate) fn take_new_hosts(&self) -> bool {
+        self.0.has_new_hosts.swap(false, Ordering::AcqRel)
     }
 
     /// Follows the versions of a robots.txt, so that requests are judged by the one that a crawler last read.

@@ -14,12 +14,12 @@ use tower_robots::live::Content;
 
 use super::day_rows::{DayRows, SiteLine};
 use super::history::{Added, History, Retention, mark_folded, unfolded};
-use super::moment::{HOUR, MINUTE, Second, day_of};
+use super::moment::{DAY, HOUR, MINUTE, Second, day_of};
 use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
 use super::report::SiteTraffic;
 use super::row::RowKey;
 use super::traffic::{TrafficTotals, TrafficWindow};
-use super::watch::{Sight, Watches};
+use super::watch::{Sight, Watch, Watches};
 use crate::config::BoardConfig;
 
 /// Rows that are held until they are written.
@@ -37,7 +37,7 @@ pub(crate) struct Board {
     readers: Arc<Semaphore>,
     /// When the process began to count.
     pub(super) since: Second,
-    /// Locked before the table, and while files are read or written.
+    /// Locked before the table, and while files of these days are read or written: what is counted is in one or the other.
     history: Mutex<History>,
     table: Mutex<Table>,
     /// Whether the process ends: nothing is written then but what was counted.
@@ -112,6 +112,8 @@ pub(crate) struct SiteMoment {
     pub(crate) traffic: Option<TrafficTotals>,
     /// Whether crawlers are recognised: not while enforcement is off.
     pub(crate) sight: Sight,
+    /// Whether it answers for other hosts than at the moment before.
+    pub(crate) has_new_hosts: bool,
 }
 
 /// A site that is served.
@@ -126,7 +128,7 @@ pub(crate) struct SiteNow {
 impl SiteMoment {
     pub(crate) fn new(site: &str, counted: Vec<Counted>, content: Option<Arc<Content>>, sight: Sight) -> Self {
         let version = content.as_ref().map(|content| written(content.hash()));
-        Self { site: site.to_owned(), counted, version, content, traffic: None, sight }
+        Self { site: site.to_owned(), counted, version, content, traffic: None, sight, has_new_hosts: false }
     }
 
     /// With what the site has counted, at the moments at which that is wanted.
@@ -178,7 +180,6 @@ impl Board {
     ///
     /// The first failure; what could not be written is held, and written the next time.
     pub(crate) fn write(&self, now: Second) -> Result<(), String> {
-        let mut history = self.history();
         let (sites, must_prune) = {
             let mut table = self.table();
             table.written = now;
@@ -189,14 +190,14 @@ impl Board {
             (table.sites.keys().cloned().collect::<Vec<_>>(), must_prune)
         };
         let mut outcome = Ok(());
+        let mut history = self.history();
         for site in sites {
             let taken = self.table().take(&site);
-            let mut has_failed = false;
+            let mut unwritten: Option<Vec<Watch>> = None;
             for (day, mut rows) in by_day(taken, self.site_line(&site)) {
-                if has_failed {
-                    // A watch of a later day covers the one that is not written: it would say that every read of it was counted.
-                    let watches = std::mem::take(&mut rows.watches);
-                    self.table().put_back(&site, DayRows { watches, ..DayRows::default() });
+                if let Some(unwritten) = &mut unwritten {
+                    // What is written of a later day does not vouch for the one that is not.
+                    unwritten.append(&mut rows.watches);
                     if !rows.has_hours() {
                         continue;
                     }
@@ -207,32 +208,43 @@ impl Board {
                         format!("the board of site {site:?}: a damaged file could not be kept beside: {error}")
                     }
                     Err(error) => {
-                        has_failed = true;
+                        unwritten.get_or_insert_default().append(&mut rows.watches);
                         self.table().put_back(&site, rows);
                         format!("the board of site {site:?} cannot be written: {error}")
                     }
                 };
                 outcome = outcome.and(Err(trouble));
             }
+            if let Some(watches) = unwritten {
+                self.table().put_back_watches(&site, watches);
+            }
         }
         self.table().sites.retain(|_, held| !held.is_gone || held.is_changed());
-        let must_prune = must_prune && !self.is_ending();
-        if must_prune || !self.is_kept() {
-            let BoardConfig { keep, keep_days, size, .. } = self.settings;
-            let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
-            let pruned = history.prune(now, retention, MOST_LIVE);
-            outcome = outcome.and(pruned.map_err(|error| format!("old files of the board are not removed: {error}")));
-        }
+        let BoardConfig { keep, keep_days, size, .. } = self.settings;
+        let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
+        let pruned = match &self.folder {
+            None => history.prune(now, retention, MOST_LIVE),
+            Some(_) => Ok(()),
+        };
         drop(history);
-        if must_prune {
-            outcome = outcome.and(self.fold(now));
-        }
+        // Not locked: nobody who reads waits for old files. Each of them is removed or replaced as a whole, and this thread alone
+        // writes.
+        let pruned = match &self.folder {
+            Some(folder) if must_prune && !self.is_ending() => {
+                let mut files = History::Files(folder.clone());
+                let pruned = files.prune(now, retention, MOST_LIVE);
+                outcome = outcome.and(self.fold(now, &mut files));
+                pruned
+            }
+            _ => pruned,
+        };
+        outcome = outcome.and(pruned.map_err(|error| format!("old files of the board are not removed: {error}")));
         self.table().trouble = outcome.as_ref().err().cloned();
         outcome
     }
 
     /// Gives up the hours of days that are old enough.
-    fn fold(&self, now: Second) -> Result<(), String> {
+    fn fold(&self, now: Second, files: &mut History) -> Result<(), String> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let before = day_of(now.saturating_sub(self.settings.keep.as_secs()));
         let failed = |error| format!("old hours of the board cannot be made days: {error}");
@@ -242,8 +254,7 @@ impl Board {
                 // Its mark is not set: what is left is for the next process.
                 return outcome;
             }
-            // Locked for one file at a time, so that nobody who reads waits for all of them.
-            match self.history().fold(&file) {
+            match files.fold(&file) {
                 Ok(Added::Whole) => {}
                 Ok(Added::WithoutEvidence(error)) | Err(error) => outcome = outcome.and(Err(failed(error))),
             }
@@ -327,7 +338,7 @@ impl Table {
     fn add(&mut self, now: Second, moment: SiteMoment) {
         let begin = || SiteTable { watches: Watches::of(now), ..SiteTable::default() };
         let site = self.sites.entry(moment.site).or_insert_with(begin);
-        if std::mem::take(&mut site.is_gone) {
+        if std::mem::take(&mut site.is_gone) || moment.has_new_hosts {
             site.watches.interrupt(now);
         }
         let mut lost = 0;
@@ -362,7 +373,7 @@ impl Table {
         let rows = std::mem::take(&mut held.rows);
         self.rows -= rows.len();
         let watches = held.watches.list().to_vec();
-        held.watches.forget_all_but_last();
+        held.watches.forget_written();
         DayRows { watches, rows, ..DayRows::default() }
     }
 
@@ -373,17 +384,29 @@ impl Table {
             held.rows.entry(key).or_default().merge(&row);
         }
         self.rows += held.rows.len() - before;
-        held.watches.put_back(rows.watches);
+    }
+
+    fn put_back_watches(&mut self, site: &str, watches: Vec<Watch>) {
+        self.sites.entry(site.to_owned()).or_default().watches.put_back(watches);
     }
 }
 
-/// Rows by day; a site of which nothing was counted has watches only, which go with the day they end in.
+/// Rows by day. A watch goes with the day it ends in, with the quiet days before it, and what it has of a day of which something was
+/// counted goes with that: no file says of another that nothing is missing there.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {
         days.entry(day_of(key.begin)).or_default().rows.insert(key, row);
     }
-    for watch in rows.watches {
+    let counted: Vec<Second> = days.keys().copied().collect();
+    for mut watch in rows.watches {
+        for day in &counted {
+            let last = day + DAY - 1;
+            if (watch.from..watch.to).contains(&last) {
+                days.entry(*day).or_default().watches.push(Watch { to: last, ..watch.clone() });
+                (watch.from, watch.live_since) = (last, None);
+            }
+        }
         days.entry(day_of(watch.to)).or_default().watches.push(watch);
     }
     days.values_mut().for_each(|day| day.site = Some(site.clone()));

@@ -340,6 +340,93 @@ fn a_day_that_is_not_written_is_not_watched() {
     assert!(text.contains("\"hour\"") && !text.contains("\"watch\""), "{text}");
 }
 
+/// Version 2 disallows what version 1 allows, of which a verified crawler read one at a moment of a day.
+fn read_of(version: &str, at: Second) -> Counted {
+    let mut counted = counted(at, ("crawler", Standing::Verified), What::Read);
+    let reads = counted.rows.values_mut().flat_map(|row| &mut row.reads);
+    reads.for_each(|read| read.version = Some(version.to_owned()));
+    counted
+}
+
+/// Days with so many reads, version 2 live but for some hours, and requests that it disallows on the last of them.
+fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<Second>) {
+    let board = Board::new(settings(true, 1), Some(state), START);
+    let request = 2 * DAY + 10 * HOUR;
+    for now in (0..request + HOUR).step_by(TICK as usize) {
+        let mut counts: Vec<Counted> =
+            reads.iter().filter(|(_, at)| *at == now).map(|(version, at)| read_of(version, START + at)).collect();
+        if now == request {
+            counts.push(counted(START + now, ("crawler", Standing::Verified), What::Private));
+        }
+        let version = if version_1.contains(&now) { "1" } else { "2" };
+        let moment = SiteMoment { version: Some(version.to_owned()), ..moment(START + now, counts) };
+        if board.add(START + now, [moment]) {
+            board.write(START + now).unwrap();
+        }
+    }
+    board.write(START + request + HOUR).unwrap();
+}
+
+/// A file that somebody removes is no day without reads: the read that excuses may have been in it. A day on which nothing was
+/// counted has no file, and is known to be quiet.
+#[test]
+fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
+    let judged = |state: &Path| said_at_the_end(state)[0].2;
+    let (ignored, not_newest, undecided) = (
+        Judged { ignored: 1, ..Judged::default() },
+        Judged { not_newest: 1, ..Judged::default() },
+        Judged { undecided: 1, ..Judged::default() },
+    );
+    for (reads, version_1, want) in [
+        // It read version 1 two days before, and again less than a day before.
+        (&[("1", HOUR), ("1", DAY + 20 * HOUR)][..], 0..2 * DAY + HOUR, not_newest),
+        // Version 1 was live for an hour, and read.
+        (&[("2", 20 * HOUR), ("1", DAY + 20 * HOUR)], DAY + 19 * HOUR..DAY + 21 * HOUR, not_newest),
+        // It read in the last seconds of a day, which are counted on the next.
+        (&[("1", HOUR), ("1", 2 * DAY - TICK)], 0..2 * DAY + HOUR, not_newest),
+        (&[("1", HOUR)], 0..2 * DAY + HOUR, ignored),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        days_with(folder.path(), reads, version_1);
+        assert_eq!(judged(folder.path()), want, "{reads:?}");
+        let second = folder.path().join("board/shop").join(super::moment::date_of(START + DAY) + ".jsonl");
+        assert_eq!(second.exists(), reads.len() > 1, "{reads:?}");
+        if second.exists() {
+            std::fs::remove_file(second).unwrap();
+            assert_eq!(judged(folder.path()), undecided, "{reads:?}");
+        }
+    }
+}
+
+/// A process writes every minute; what it has watched without a break is one line of a day.
+#[test]
+fn files_of_a_process_say_once_what_was_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = played(Some(folder.path()));
+    assert!(rows(&board).watches.len() < 2 * 7 + 2, "{:?}", rows(&board).watches);
+    let gaps = super::watch::gaps(&rows(&board).watches, &[]);
+    assert_eq!(gaps.len(), 2, "before and after: {gaps:?}");
+}
+
+/// A host that goes to another site and comes back may have shown the crawler another version meanwhile.
+#[test]
+fn hosts_that_come_are_a_gap() {
+    for (has_new_hosts, ignored) in [(false, 1), (true, 0)] {
+        let board = Board::new(settings(true, 1), None, START + DAY);
+        for now in (START + DAY..START + 2 * DAY).step_by(TICK as usize) {
+            let counts = match now - START - DAY {
+                HOUR => vec![read_of("2", now)],
+                7200 => vec![counted(now, ("crawler", Standing::Verified), What::Private)],
+                _ => Vec::new(),
+            };
+            let has_new_hosts = has_new_hosts && now == START + DAY + HOUR + MINUTE;
+            board.add(now, [SiteMoment { has_new_hosts, ..moment(now, counts) }]);
+        }
+        let judged = said(&[rows(&board)], Evidence::Complete)[0].2;
+        assert_eq!((judged.ignored, judged.undecided), (ignored, 1 - ignored));
+    }
+}
+
 /// Another server may answer for a site that is not served for a while.
 #[test]
 fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {

@@ -18,9 +18,12 @@ pub(crate) struct Watch {
     pub(crate) to: Second,
     /// The version that was live; none where there is none, or one for each host.
     pub(crate) version: Option<String>,
-    /// When the process that watched began to serve the site: what is certain between two watches of one process is not between
-    /// those of two.
+    /// When the process that watched began to serve the site with the hosts it has: what is certain between two watches of one
+    /// process is not between those of two.
     pub(crate) process: Second,
+    /// Where nothing was watched before it: since when the process has shown no other version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) live_since: Option<Second>,
 }
 
 /// A time of which counts may be missing, because a file was damaged.
@@ -61,9 +64,13 @@ impl Watches {
         Self { process, ..Self::default() }
     }
 
-    /// The site was not served until now, or not as it is: another server may have shown another version meanwhile.
+    /// The site was not served until now, or not for all of its hosts: another may have shown another version meanwhile.
     pub(super) fn interrupt(&mut self, now: Second) {
         self.process = now;
+        // In the second of the last moment requests may have come after it.
+        if let Some(last) = self.list.last_mut() {
+            last.to = last.to.saturating_sub(1).max(last.from);
+        }
     }
 
     /// Adds a moment. Returns whether another version is live than before.
@@ -80,10 +87,12 @@ impl Watches {
             Some(_) if !is_other && sight == Sight::Blind => {}
             last => {
                 // Seen without a gap: a read since then is of one of both versions.
-                let seen = last.filter(|last| is_seen && is_next(last)).map(|last| last.to);
+                let seen = last.as_ref().filter(|last| is_seen && is_next(last)).map(|last| last.to);
+                let is_same = |last: &&mut Watch| !is_other && last.process == process;
+                let live_since = last.filter(is_same).map(|last| last.to);
                 self.has_begun = true;
                 let (from, version) = (seen.unwrap_or(now), version.map(str::to_owned));
-                self.list.push(Watch { from, to: now, version, process });
+                self.list.push(Watch { from, to: now, version, process, live_since });
             }
         }
         is_other
@@ -101,25 +110,32 @@ impl Watches {
         if let Some(first) = watches.first_mut().filter(|_| surplus > 0) {
             // Nothing is certain of what was live in the times that are forgotten.
             first.process = first.from;
+            first.live_since = None;
         }
         self.list = watches;
         self.has_begun = true;
     }
 
-    /// Forgets what is written down, but for the last one, which goes on.
-    pub(super) fn forget_all_but_last(&mut self) {
+    /// Forgets what is written down. The last one goes on from there: what a file says is in no other, so that one that is removed
+    /// leaves a gap.
+    pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);
+        if let Some(last) = self.list.last_mut() {
+            (last.from, last.live_since) = (last.to, None);
+        }
         self.has_begun = false;
     }
 }
 
-/// Adds watches to those of a file. One that goes on takes the place of its beginning.
+/// Adds watches to those of a file. One that goes on is one with its beginning.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
-        let is_same =
-            |own: &&mut Watch| own.from == other.from && own.process == other.process && own.version == other.version;
-        match watches.iter_mut().rfind(is_same) {
+        let goes_on = |own: &&mut Watch| {
+            let is_same = own.process == other.process && own.version == other.version;
+            is_same && (own.from..=own.to).contains(&other.from)
+        };
+        match watches.iter_mut().rfind(goes_on) {
             Some(own) => own.to = own.to.max(other.to),
             None => watches.push(other.clone()),
         }
@@ -135,9 +151,14 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     for watch in watches {
         match before {
             None => gaps.push(Gap { from: 0, to: watch.from, version: None }),
+            // Between two processes another server may have shown another version, also within a second.
+            Some(before) if before.process != watch.process => {
+                let (from, to) = (before.to.min(watch.from), before.to.max(watch.from));
+                gaps.push(Gap { from, to: to.max(from.saturating_add(1)), version: None });
+            }
             Some(before) if before.to < watch.from => {
-                // Between two processes another server may have shown another version.
-                let is_certain = before.process == watch.process && before.version == watch.version;
+                // A watch between them may have been in a file that is gone.
+                let is_certain = before.version == watch.version && watch.live_since.is_some_and(|at| at <= before.to);
                 let version = before.version.clone().filter(|_| is_certain);
                 gaps.push(Gap { from: before.to, to: watch.from, version });
             }
@@ -194,7 +215,7 @@ mod tests {
     /// A server that shows another version may have run between two processes, and what is lost may have been one that did.
     #[test]
     fn what_was_live_before_and_after_is_certain_within_one_process_alone() {
-        let watch = |from, to, process| Watch { from, to, version: Some("1".into()), process };
+        let watch = |from, to, process| Watch { from, to, version: Some("1".into()), process, live_since: Some(10) };
         let version = |watches: &[Watch], lost: &[Lost]| gaps(watches, lost)[1].version.clone();
         let (one, other) = ([watch(1, 10, 1), watch(20, 30, 1)], [watch(1, 10, 1), watch(20, 30, 20)]);
         assert_eq!((version(&one, &[]), version(&other, &[])), (Some("1".to_owned()), None));

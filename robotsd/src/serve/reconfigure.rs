@@ -169,6 +169,8 @@ impl ActiveConfig {
         changes.extend(plan.changes.iter().cloned());
         let before = std::mem::replace(&mut self.sites, sites);
         workers.replace(&self.sites);
+        // Once requests are answered by them, and before the board asks what was counted.
+        self.sites.note_moved_hosts(&before);
         if let Some(engines) = self.sites.spared_engines().filter(|now| before.spared_engines().as_ref() != Some(now)) {
             self.log.say(LogEvent::SearchEngines, engines);
         }

@@ -27,6 +27,7 @@ mod robots_opener;
 mod site_opener;
 
 mod dry_run;
+mod moved_hosts;
 mod operator_changes;
 mod rate_store;
 mod reload;

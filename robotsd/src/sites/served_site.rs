@@ -112,13 +112,19 @@ impl ServedSite {
         let was_off = recorders.take_missed();
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
-        let moment = SiteMoment::new(&self.name, recorders.take(), content, sight);
+        let has_new_hosts = recorders.take_new_hosts();
+        let moment = SiteMoment { has_new_hosts, ..SiteMoment::new(&self.name, recorders.take(), content, sight) };
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
     /// Notes for the board that enforcement was switched off, and with it the recognition of crawlers.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(SiteRecorders::miss);
+    }
+
+    /// Notes for the board that it answers for other hosts from now on.
+    pub(super) fn has_other_hosts(&self) {
+        self.recorders.iter().for_each(SiteRecorders::has_new_hosts);
     }
 
     /// Counters of one worker's own.

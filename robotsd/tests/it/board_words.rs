@@ -74,8 +74,8 @@ fn is_known(running: &Running, address: SocketAddr) {
     wait_for("a verified crawler", || {
         get(address, "/other.html", BOT);
         let board = board(running);
-        let crawlers = board["sites"][0]["crawlers"].as_array()?.clone();
-        crawlers.iter().any(|row| row["identity"] == "verified").then_some(())
+        let mut crawlers = board["sites"].as_array()?.iter().filter_map(|site| site["crawlers"].as_array()).flatten();
+        crawlers.any(|row| row["identity"] == "verified").then_some(())
     });
 }
 
@@ -127,6 +127,47 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     assert!(traffic["decision_p99_seconds"].as_f64().unwrap() > 0.0, "{traffic}");
     let page = local(running.admin(), "GET /board").body;
     assert!(page.contains("a minute, 0.0 % refused") && page.contains("p99 of a decision"), "{page}");
+}
+
+/// A host that another site answered for meanwhile: what the crawler read there is not known here.
+#[test]
+fn a_host_that_comes_back_accuses_nobody() {
+    let names = PlayedNames::start();
+    let folder = site(&names, "sees_all = true");
+    let config = fs::read_to_string(folder.path().join("robotsd.toml")).unwrap();
+    let other = "[[site]]\nname = \"other\"\nroot = \"pages\"\nrobots.path = \"open.txt\"\nhosts = [\"other.test\"";
+    let hosts = |of_shop: &str, of_other: &str| {
+        let shop = config.replace("name = \"shop\"\n", &format!("name = \"shop\"\nhosts = [\"a.test\"{of_shop}]\n"));
+        replace_file(&folder.path().join("robotsd.toml"), format!("{shop}{other}{of_other}]\n"));
+    };
+    fs::write(folder.path().join("open.txt"), OPEN).unwrap();
+    fs::write(folder.path().join("robots.txt"), CLOSED).unwrap();
+    hosts(", \"shop.test\"", "");
+    let running = Running::start(folder.path());
+    let shop = |what: &str, holds: &dyn Fn(&Value) -> bool| {
+        wait_for(what, || {
+            let board = board(&running);
+            let site = board["sites"].as_array()?.iter().find(|site| site["site"] == "shop")?;
+            site["crawlers"].as_array()?.iter().find(|row| row["identity"] == "verified" && holds(row)).cloned()
+        })
+    };
+    is_known(&running, running.address);
+    assert_eq!(get(running.address, "/robots.txt", BOT).body, CLOSED);
+    let is_served = |text: &str| {
+        wait_for("other hosts", || (get(running.address, "/robots.txt", FIREFOX).body == text).then_some(()))
+    };
+    hosts("", ", \"shop.test\"");
+    is_served(OPEN);
+    assert_eq!(get(running.address, "/robots.txt", BOT).body, OPEN);
+    hosts(", \"shop.test\"", "");
+    is_served(CLOSED);
+    get(running.address, "/page.html", BOT);
+    let row = shop("the request", &|row| row["disallowed"] == 1);
+    assert_eq!(
+        (&row["word"], &row["judged"]["undecided"], &row["reads"]),
+        (&Value::Null, &1.into(), &1.into()),
+        "{row}"
+    );
 }
 
 const NGINX: &str = "events {}

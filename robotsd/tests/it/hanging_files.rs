@@ -108,3 +108,36 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     running.signal("TERM");
     assert!(running.wait_for_end().success());
 }
+
+/// Old files are looked for, removed and folded behind everything else: where one hangs, nobody who asks waits for it.
+#[test]
+fn an_old_file_of_the_board_that_hangs_holds_up_nobody() {
+    let folder = folder(&[
+        ("robotsd.toml", &["state_dir = \"state\"\n", LISTENER, WELL].concat()),
+        ("well.txt", ROBOTS),
+        ("page.html", "hello"),
+    ]);
+    let board = folder.path().join("state/board/well");
+    fs::create_dir_all(&board).unwrap();
+    let past = SystemTime::now() - Duration::from_secs(100 * 24 * 3600);
+    let old = board.join(humantime::format_rfc3339_seconds(past).to_string()[..10].to_owned() + ".jsonl");
+    assert!(Command::new("mkfifo").arg(&old).status().unwrap().success());
+    let _writer = File::options().read(true).write(true).open(&old).unwrap();
+    let running = Running::start(folder.path());
+    let is_reading = || {
+        let open = fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().flatten();
+        open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|path| path == old).then_some(())
+    };
+    wait_for("robotsd to read the old file", is_reading);
+    for _ in 0..3 {
+        let answer = ask(running.admin(), "GET /board.json", "Host: localhost\r\n");
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(ask(running.admin(), "GET /metrics", "Host: localhost\r\n").status, 200);
+        assert_eq!(page(&running, "well.test"), 403);
+    }
+    wait_for("what was counted meanwhile", || {
+        let answer = ask(running.admin(), "GET /board.json", "Host: localhost\r\n").body;
+        let board: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        (board["sites"][0]["crawlers"][0]["disallowed"] == 3).then_some(())
+    });
+}

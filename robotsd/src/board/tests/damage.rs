@@ -177,7 +177,7 @@ fn what_a_file_has_is_bounded() {
     for number in 0..2_000 {
         let at = START + number;
         rows.merge(&DayRows {
-            watches: vec![Watch { from: at, to: at, version: None, process: START }],
+            watches: vec![Watch { from: at, to: at, version: None, process: START, live_since: None }],
             ..DayRows::default()
         });
         rows.bound();
