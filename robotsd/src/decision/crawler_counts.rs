@@ -1,21 +1,33 @@
 //! The requests of crawlers on one worker, by crawler and outcome.
 //!
 //! A crawler that the registry knows has its name there; all others share the word of their class, because a name that a client
-//! makes up would be a series of metrics each. A site has a bound on combinations; what is past it counts as `other`.
+//! makes up would be a series of metrics each. A site has a bound on combinations; what is past it counts as `other`. Engines with a
+//! public index have room of their own, and so have their refusals, which an alert is for: no client can take it with other names.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::StatusCode;
-use tower_robots::agent::Agent;
+use tower_robots::agent::{Agent, Crawler};
 use tower_robots::layer::CrawlerRequest;
 
 use super::request_outcome::RequestOutcome;
 use crate::metrics::KeyedCounters;
 
-/// Combinations that a site names, of each kind.
+/// Combinations that a site names, of each kind and in each room.
 const MOST_COMBINATIONS: usize = 256;
+
+/// Who has room of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeyRoom {
+    Others,
+    IndexEngines,
+    /// What was refused to them.
+    RefusedEngines,
+}
+
+const ROOMS: usize = 3;
 
 /// The crawler of what is past the bound.
 const OTHER: &str = "other";
@@ -26,16 +38,16 @@ pub(crate) const NO_CRAWLER: &str = "none";
 /// Counts the requests of crawlers on one worker, which alone writes it.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCounts {
-    requests: KeyedCounters<CrawlerKey>,
-    robots_txt: KeyedCounters<RobotsTxtKey>,
+    requests: [KeyedCounters<CrawlerKey>; ROOMS],
+    robots_txt: [KeyedCounters<RobotsTxtKey>; ROOMS],
     combinations: Arc<CrawlerCombinations>,
 }
 
 /// The combinations that the workers of a site count.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
-    requests: BoundedKeys<CrawlerKey>,
-    robots_txt: BoundedKeys<RobotsTxtKey>,
+    requests: [BoundedKeys<CrawlerKey>; ROOMS],
+    robots_txt: [BoundedKeys<RobotsTxtKey>; ROOMS],
 }
 
 /// Keys that workers share, up to [`MOST_COMBINATIONS`]. While there is room a worker takes a lock for each key that is new to it;
@@ -76,43 +88,60 @@ impl CrawlerCounts {
 
     /// Counts a request for anything but `/robots.txt`.
     pub(super) fn request(&self, request: &CrawlerRequest, outcome: RequestOutcome) {
-        let identity = identity(request);
-        let count = |crawler: &str, key: &dyn Fn() -> Option<CrawlerKey>| {
-            self.requests.count(
+        self.of_agent(request.agent(), identity(request), outcome);
+    }
+
+    fn of_agent(&self, agent: &Agent, identity: &'static str, outcome: RequestOutcome) {
+        let count = |room: KeyRoom, crawler: &str, key: &dyn Fn() -> Option<CrawlerKey>| {
+            self.requests[room as usize].count(
                 hash(crawler, outcome as u64),
                 |key| key.outcome == outcome && *key.crawler == *crawler && key.identity == identity,
                 key,
             )
         };
         let key = |crawler: &str| CrawlerKey { crawler: crawler.into(), outcome, identity };
-        let crawler = label(request.agent());
+        let (crawler, room) = (label(agent), KeyRoom::of(agent, outcome == RequestOutcome::Refused));
         let order = |key: &CrawlerKey| (&*key.crawler, key.outcome, key.identity).cmp(&(crawler, outcome, identity));
-        if !count(crawler, &|| self.combinations.requests.admit(order, || key(crawler))) {
-            count(OTHER, &|| Some(key(OTHER)));
+        let admitted = || self.combinations.requests[room as usize].admit(order, || key(crawler));
+        if !count(room, crawler, &admitted) {
+            count(KeyRoom::Others, OTHER, &|| Some(key(OTHER)));
         }
     }
 
     /// Counts a request for `/robots.txt`, of a crawler where one was recognised.
     pub(super) fn robots_txt(&self, crawler: Option<&Agent>, status: StatusCode) {
         let code = status.as_u16();
-        let count = |crawler: &str, key: &dyn Fn() -> Option<RobotsTxtKey>| {
-            self.robots_txt.count(hash(crawler, code.into()), |key| key.code == code && *key.crawler == *crawler, key)
+        let count = |room: KeyRoom, crawler: &str, key: &dyn Fn() -> Option<RobotsTxtKey>| {
+            let counters = &self.robots_txt[room as usize];
+            counters.count(hash(crawler, code.into()), |key| key.code == code && *key.crawler == *crawler, key)
         };
         let key = |crawler: &str| RobotsTxtKey { crawler: crawler.into(), code };
+        let room = crawler.map_or(KeyRoom::Others, |agent| KeyRoom::of(agent, false));
         let crawler = crawler.map_or(NO_CRAWLER, label);
         let order = |key: &RobotsTxtKey| (&*key.crawler, key.code).cmp(&(crawler, code));
-        if !count(crawler, &|| self.combinations.robots_txt.admit(order, || key(crawler))) {
-            count(OTHER, &|| Some(key(OTHER)));
+        let admitted = || self.combinations.robots_txt[room as usize].admit(order, || key(crawler));
+        if !count(room, crawler, &admitted) {
+            count(KeyRoom::Others, OTHER, &|| Some(key(OTHER)));
+        }
+    }
+}
+
+impl KeyRoom {
+    fn of(agent: &Agent, is_refused: bool) -> Self {
+        match (agent.registered().is_some_and(Crawler::is_index_engine), is_refused) {
+            (true, true) => Self::RefusedEngines,
+            (true, false) => Self::IndexEngines,
+            (false, _) => Self::Others,
         }
     }
 }
 
 impl CrawlerTotals {
     pub(crate) fn add(&mut self, counts: &CrawlerCounts) {
-        for (key, count) in counts.requests.totals() {
+        for (key, count) in counts.requests.iter().flat_map(KeyedCounters::totals) {
             *self.requests.entry(key.clone()).or_default() += count;
         }
-        for (key, count) in counts.robots_txt.totals() {
+        for (key, count) in counts.robots_txt.iter().flat_map(KeyedCounters::totals) {
             *self.robots_txt.entry(key.clone()).or_default() += count;
         }
     }
@@ -180,10 +209,11 @@ mod tests {
         let recognizer = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b"User-agent: *\n"[..]));
         let combinations = Arc::<CrawlerCombinations>::default();
         let workers = [(); 2].map(|()| CrawlerCounts::of_site(Arc::clone(&combinations)));
-        let names: Vec<_> = registry.crawlers().map(|crawler| crawler.name().to_owned()).collect();
+        let others = || registry.crawlers().filter(|crawler| !crawler.is_index_engine());
+        let names: Vec<_> = others().map(|crawler| crawler.name().to_owned()).collect();
         assert!(names.len() > MOST_COMBINATIONS);
         for worker in &workers {
-            for crawler in registry.crawlers() {
+            for crawler in others() {
                 worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::OK);
             }
             let made_up = recognizer.identify(b"EvilBot/1.0 (+https://evil.test)");
@@ -195,14 +225,14 @@ mod tests {
         assert_eq!(totals.robots_txt.len(), MOST_COMBINATIONS + 1);
         assert_eq!(totals.robots_txt.values().sum::<u64>(), 2 * (names.len() as u64 + 2));
         // No request waits for a lock any more, named or not.
-        let growing = combinations.robots_txt.growing.lock().unwrap();
+        let growing = combinations.robots_txt[0].growing.lock().unwrap();
         let worker = CrawlerCounts::of_site(Arc::clone(&combinations));
         let (counted, of_thread) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            for crawler in Registry::builtin().crawlers() {
+            for crawler in Registry::builtin().crawlers().filter(|crawler| !crawler.is_index_engine()) {
                 worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::OK);
             }
-            let totals: Vec<u64> = worker.robots_txt.totals().map(|(_, count)| count).collect();
+            let totals: Vec<u64> = worker.robots_txt[0].totals().map(|(_, count)| count).collect();
             counted.send((totals.len(), totals.iter().sum::<u64>()))
         });
         let (keys, sum) = of_thread.recv_timeout(std::time::Duration::from_secs(60)).expect("it waits for a lock");
@@ -210,5 +240,38 @@ mod tests {
         assert_eq!((keys, sum), (MOST_COMBINATIONS + 1, names.len() as u64));
         let known = |crawler: &str| crawler == OTHER || names.iter().any(|name| name == crawler);
         assert!(totals.robots_txt.keys().all(|key| known(&key.crawler)), "{totals:?}");
+    }
+
+    /// An alert is for what search engines are refused: whatever was requested before, under whatever names, does not hide it.
+    #[test]
+    fn refusals_of_search_engines_are_counted_by_name_whatever_came_before() {
+        const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];
+        let registry = Registry::builtin();
+        let worker = CrawlerCounts::of_site(Arc::default());
+        let engines: Vec<_> = registry.crawlers().filter(|crawler| crawler.is_index_engine()).collect();
+        assert!(engines.len() * IDENTITIES.len() < MOST_COMBINATIONS, "{}", engines.len());
+        let flood = |crawler: &Crawler| {
+            for outcome in RequestOutcome::ALL.into_iter().filter(|outcome| *outcome != RequestOutcome::Refused) {
+                IDENTITIES.iter().for_each(|identity| worker.of_agent(&Agent::from(crawler), identity, outcome));
+            }
+            worker.of_agent(&Agent::from(crawler), "claimed", RequestOutcome::Refused);
+            worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::NOT_MODIFIED);
+        };
+        registry.crawlers().filter(|crawler| !crawler.is_index_engine()).for_each(flood);
+        engines.iter().copied().for_each(flood);
+        for engine in &engines {
+            worker.of_agent(&Agent::from(*engine), "verified", RequestOutcome::Refused);
+            worker.robots_txt(Some(&Agent::from(*engine)), StatusCode::OK);
+        }
+        let mut totals = CrawlerTotals::default();
+        totals.add(&worker);
+        for engine in &engines {
+            let crawler: Arc<str> = engine.name().into();
+            let key =
+                CrawlerKey { crawler: Arc::clone(&crawler), outcome: RequestOutcome::Refused, identity: "verified" };
+            assert_eq!(totals.requests.get(&key), Some(&1), "{crawler}");
+            assert_eq!(totals.robots_txt.get(&RobotsTxtKey { crawler, code: 200 }), Some(&1));
+        }
+        assert!(totals.requests.len() <= ROOMS * (MOST_COMBINATIONS + 1) && totals.robots_txt.len() <= ROOMS * 257);
     }
 }
