@@ -115,7 +115,7 @@ impl Enforcer {
                 let (decision, status) = (Decision::unjudged(Reason::Exempt), response.status());
                 // A fault here must not cost anyone the file.
                 let crawler = guarded(live, || {
-                    self.with_agents(content, &request, |agents| {
+                    self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
                         let sender = self.sender(live, &request, agents);
                         let agents = sender.agents(agents);
                         let crawler =
@@ -134,7 +134,9 @@ impl Enforcer {
         if self.was_judged(live, &request) {
             return Outcome::Pass.into();
         }
-        self.with_agents(content, &request, |agents| self.judge_by(live, &snapshot, content, request, agents))
+        self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
+            self.judge_by(live, &snapshot, content, request, agents)
+        })
     }
 
     /// The verdict of the rules, the decision of the policy about it, and the answer.
@@ -298,7 +300,7 @@ impl Enforcer {
     #[cfg(feature = "verify")]
     pub(super) fn check_sender(&self, request: Original<'_>) -> Option<CheckedSender> {
         let check = self.sender_check.as_ref()?;
-        self.ahead(request, |live, _, request, agents| {
+        self.ahead(request, None, |live, _, request, agents| {
             if self.identity_from.as_ref().is_some_and(|identity| identity(request.extensions()).is_some()) {
                 return None;
             }
@@ -309,7 +311,7 @@ impl Enforcer {
 
     /// What a request that has a pace takes from; nothing is taken.
     pub(super) fn paced(&self, request: Original<'_>) -> Option<PacedRequest> {
-        self.ahead(request, |live, snapshot, request, agents| {
+        self.ahead(request, None, |live, snapshot, request, agents| {
             let policy = snapshot.policy();
             if policy.limits_nobody()
                 || robots_txt::is_target(request.target())
@@ -333,6 +335,7 @@ impl Enforcer {
     fn ahead<T>(
         &self,
         request: Original<'_>,
+        lookups: Option<&AgentLookups>,
         read: impl FnOnce(&LiveRobots, &Snapshot, &Original<'_>, &[Agent]) -> Option<T>,
     ) -> Option<T> {
         let sites = self.sites.load();
@@ -346,7 +349,7 @@ impl Enforcer {
         let ahead = AssertUnwindSafe(|| {
             // As it is judged: a signature may be over the target.
             let request = self.with_target(request);
-            self.with_agents(content, &request, |agents| read(live, &snapshot, &request, agents))
+            self.with_agents(content, &request, lookups, |agents| read(live, &snapshot, &request, agents))
         });
         catch_unwind(ahead).unwrap_or_default()
     }
@@ -360,12 +363,12 @@ impl Enforcer {
         self.sender_check.as_ref().map(|check| &check.verifier)
     }
 
-    /// Whether evidence about the sender of a request is on its way.
+    /// Whether evidence about the sender of a request is on its way. Lookups of its agents are counted there.
     #[cfg(feature = "verify")]
-    pub(super) fn is_evidence_awaited(&self, request: Original<'_>) -> bool {
+    pub(super) fn is_evidence_awaited(&self, request: Original<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
         let awaited = self
-            .ahead(request, |_, _, request, agents| Some(check.is_awaited(request, agents, || self.address(request))));
+            .ahead(request, lookups, |_, _, request, agents| Some(check.is_awaited(request, agents, || self.address(request))));
         awaited.unwrap_or(false)
     }
 
@@ -388,7 +391,13 @@ impl Enforcer {
 
     /// Calls `judge` with the request's agents: of the lines a trusted proxy kept, else of its own. Nearly every request
     /// has one line, and its agents are borrowed from the cache.
-    fn with_agents<T>(&self, content: &Content, request: &Original<'_>, judge: impl FnOnce(&[Agent]) -> T) -> T {
+    fn with_agents<T>(
+        &self,
+        content: &Content,
+        request: &Original<'_>,
+        lookups: Option<&AgentLookups>,
+        judge: impl FnOnce(&[Agent]) -> T,
+    ) -> T {
         let kept = self.kept_lines(request);
         let (mut of_proxy, mut own);
         // Called twice a request: a chain of both iterators costs more than a call through a pointer.
@@ -401,7 +410,6 @@ impl Enforcer {
         };
         let mut lines = lines.map(HeaderValue::as_bytes);
         let first = lines.next().unwrap_or_default();
-        let lookups = self.agent_lookups.as_deref();
         match lines.next() {
             None => judge(content.cached_agents(first, lookups).agents()),
             Some(second) => {

@@ -66,6 +66,9 @@ impl VerifyLayer {
 
     /// Waits for the evidence of the [`Verifier`] that a layer has. `wait` is cut to [`VerifyLayer::LONGEST_WAIT`]; with zero,
     /// and where the layer has no `Verifier`, nothing waits.
+    ///
+    /// Both look up the agents of a request. Where [`RobotsLayer::count_agent_lookups`] is to count each request once, make this of a
+    /// layer that counts, and serve with one that does not.
     #[must_use]
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::LONGEST_WAIT);
@@ -85,7 +88,12 @@ impl<S> Layer<S> for VerifyLayer {
 
 impl EvidenceWait {
     fn is_needed<B>(&self, request: &Request<B>) -> bool {
-        self.enforcer.is_evidence_awaited(Original::of(request))
+        self.enforcer.is_evidence_awaited(Original::of(request), self.enforcer.agent_lookups.as_deref())
+    }
+
+    /// The same while it waits: its agents are counted once.
+    fn is_still_needed<B>(&self, request: &Request<B>) -> bool {
+        self.enforcer.is_evidence_awaited(Original::of(request), None)
     }
 
     /// The next look-up that ends, or the end of the time.
@@ -157,9 +165,9 @@ impl<S, B> Waiting<S, B> {
             let is_first = !mem::replace(&mut self.is_registered, true);
             match waited {
                 // What ended before the task was to be woken is seen here.
-                Poll::Pending if is_first && !self.wait.is_needed(&self.request) => return Poll::Ready(()),
+                Poll::Pending if is_first && !self.wait.is_still_needed(&self.request) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Waited::LookedUp) if self.wait.is_needed(&self.request) => {
+                Poll::Ready(Waited::LookedUp) if self.wait.is_still_needed(&self.request) => {
                     self.looked_up = self.wait.looked_up(self.until);
                     self.is_registered = false;
                 }

@@ -99,12 +99,12 @@ impl RouteTable<SiteBackend> {
             let before = before.and_then(|before| before.backends.get(&site.name));
             let Some(backend) = site.backend(workers, before) else { continue };
             let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
-            let layer = site.layer(&counts);
+            let (layer, verify) = site.waiting_layer(&counts);
             let question = sites.rate_store().map(|store| PaceQuestion::new(store, site));
             let may_wait = if question.is_some() { MayWait::Yes } else { site.may_wait() };
             let waiting = (may_wait == MayWait::Yes).then(|| Arc::clone(&counts));
             let paced = SharedPace::new(shared_pace::followed(layer.clone()).layer(backend.clone()), question, waiting);
-            let service = site.verify_layer(&layer).layer(paced);
+            let service = verify.layer(paced);
             let route = SiteRoute { name: site.name.clone(), service, counts, may_wait };
             for host in site.host_patterns() {
                 // The config was refused if a host was malformed or belonged to two sites.

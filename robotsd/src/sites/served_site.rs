@@ -67,8 +67,22 @@ impl ServedSite {
 
     /// A layer of one worker's own. All layers of a site read the same snapshots.
     pub(crate) fn layer(&self, counts: &Arc<OutcomeCounts>) -> RobotsLayer {
+        self.observed_layer(counts).count_agent_lookups(Arc::clone(counts.agent_lookups()))
+    }
+
+    /// The same, with what makes requests wait for evidence in front of it. Both look up the agents of a request that may wait, and
+    /// that counts once, where they are looked up first.
+    pub(crate) fn waiting_layer(&self, counts: &Arc<OutcomeCounts>) -> (RobotsLayer, VerifyLayer) {
+        let layer = self.observed_layer(counts);
+        let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups()));
+        let wait = self.evidence.as_ref().map_or(Duration::ZERO, SenderEvidence::wait);
+        let verify = VerifyLayer::new(&counting, wait);
+        (if wait.is_zero() { counting } else { layer }, verify)
+    }
+
+    fn observed_layer(&self, counts: &Arc<OutcomeCounts>) -> RobotsLayer {
         let (counts, crawlers) = (Arc::clone(counts), Arc::clone(counts));
-        let layer = self.quiet_layer().count_agent_lookups(Arc::clone(counts.agent_lookups()));
+        let layer = self.quiet_layer();
         let layer = layer.observe(move |event| counts.disallowed(event));
         let layer = layer.observe_crawlers(move |event| crawlers.crawler(event));
         let layer = layer.observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy));
@@ -92,11 +106,6 @@ impl ServedSite {
             Some(evidence) if !evidence.wait().is_zero() => MayWait::Yes,
             _ => MayWait::No,
         }
-    }
-
-    /// What makes requests wait for evidence in front of a layer.
-    pub(crate) fn verify_layer(&self, layer: &RobotsLayer) -> VerifyLayer {
-        VerifyLayer::new(layer, self.evidence.as_ref().map_or(Duration::ZERO, SenderEvidence::wait))
     }
 
     /// What was counted of its crawlers until now, for the board.

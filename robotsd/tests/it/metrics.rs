@@ -156,8 +156,15 @@ fn every_family_is_in_the_chapter() {
 
 #[test]
 fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
-    let config = "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
+    const CONFIG: &str = "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
                   robots.text = \"User-agent: GPTBot\\nDisallow: /private/\"\n[admin]\naddress = \"127.0.0.1:0\"\n";
+    // Where requests may wait for evidence, two layers look up who sent them.
+    for more in ["", "[identity]\nresolvers = [\"127.0.0.1:9\"]\nwait = \"50ms\"\n"] {
+        lookups_are_counted_once(&format!("{CONFIG}{more}"));
+    }
+}
+
+fn lookups_are_counted_once(config: &str) {
     let folder = folder(&[("robotsd.toml", config)]);
     let running = Running::start(folder.path());
     let lookups = || {
