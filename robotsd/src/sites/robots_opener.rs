@@ -84,6 +84,11 @@ impl RobotsOpener {
         Self { registry, followed, gate, is_of_other_config: true, ..self.clone() }
     }
 
+    /// With another state; watcher and caches are the same.
+    pub(super) fn with_state(&self, state: StateHandle) -> Self {
+        Self { state, ..self.clone() }
+    }
+
     /// Follows the published registry of a config, if it names one.
     pub(super) fn follow_registry(&self, config: &Config, log: &Log) -> Result<Option<FollowedRegistry>, String> {
         let Some(settings) = &config.registry.published else { return Ok(None) };

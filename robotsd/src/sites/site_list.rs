@@ -62,6 +62,7 @@ impl Sites {
         let evidence = SenderEvidence::start(config, &opener.registry)?;
         let rate_store = rate_store::renewed(None, config, log)?;
         let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
+        sites.rehearse(&opener, strict)?;
         let sites = config.sites.iter().map(|site| sites.open(site, &opener, strict)).collect::<Result<_, _>>()?;
         Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }

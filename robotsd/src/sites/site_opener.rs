@@ -12,6 +12,7 @@ use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_name::SiteName;
 use super::site_robots::{LiveSite, SiteRobots};
+use super::state_handle::StateHandle;
 use crate::board::SiteRecorders;
 use crate::config::{self, Config};
 use crate::log::{Log, LogPrivacy};
@@ -43,20 +44,22 @@ impl<'a> SiteOpener<'a> {
         opener: &RobotsOpener,
         strict: bool,
     ) -> Result<ServedSite, String> {
-        let of_site = |message: String| format!("site {:?}: {message}", site.name);
-        let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
-        let gate = opener.gate_settings(site);
-        let settings = opener.site_settings(site, gate.gate(&opener.registry).map_err(of_site)?);
-        let robots = opener.open(site, settings, when_missing, self.log).map_err(of_site)?;
-        opener.state.join(&site.name, &robots);
-        if strict {
-            // A directory opens whatever its files hold.
-            let lives = robots.lives(&site.name, &[]);
-            if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content().is_none()) {
-                return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload()));
-            }
-        }
+        let (gate, robots) = robots_of(site, opener, strict, self.log)?;
         self.around(site, gate, robots, None)
+    }
+
+    /// Fails where a site must have a usable robots.txt and has none, before any of them is logged or written down: a start that
+    /// fails leaves everything as it was. Sources are read twice then.
+    pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
+        let sites = &self.config.sites;
+        let must_be_there = |site: &config::SiteConfig| strict || site.when_missing == WhenMissing::Fail;
+        // One alone fails before it is published.
+        if sites.len() < 2 || !sites.iter().any(must_be_there) {
+            return Ok(());
+        }
+        let reading = opener.with_state(StateHandle::read_only(self.config));
+        let open = |site| robots_of(site, &reading, strict, &Log::nowhere()).map(drop);
+        sites.iter().filter(|site| must_be_there(site)).try_for_each(open)
     }
 
     /// The site around a robots.txt that is open. It shares with the site `before` whatever is the same in both.
@@ -90,4 +93,27 @@ impl<'a> SiteOpener<'a> {
         let privacy = self.privacy;
         Ok(ServedSite { name, hosts, robots, gate, settings, evidence, outcomes, recorders, backend, log, privacy })
     }
+}
+
+/// The robots.txt of a site of a process that starts.
+fn robots_of(
+    site: &config::SiteConfig,
+    opener: &RobotsOpener,
+    strict: bool,
+    log: &Log,
+) -> Result<(GateSettings, SiteRobots), String> {
+    let of_site = |message: String| format!("site {:?}: {message}", site.name);
+    let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
+    let gate = opener.gate_settings(site);
+    let settings = opener.site_settings(site, gate.gate(&opener.registry).map_err(of_site)?);
+    let robots = opener.open(site, settings, when_missing, log).map_err(of_site)?;
+    opener.state.join(&site.name, &robots);
+    if strict {
+        // A directory opens whatever its files hold.
+        let lives = robots.lives(&site.name, &[]);
+        if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content().is_none()) {
+            return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload()));
+        }
+    }
+    Ok((gate, robots))
 }

@@ -289,6 +289,30 @@ fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
     }
 }
 
+/// A start that fails because of a later site has published nothing of an earlier one, and written nothing down.
+#[test]
+fn a_start_that_fails_publishes_no_site() {
+    let with = |later: &str| {
+        let first = GOOD
+            .replace("[[listener]]", "state_dir = \"state\"\n[[listener]]")
+            .replace("name = \"a\"\n", "name = \"a\"\nhosts = [\"a.test\"]\n");
+        format!(
+            "{first}robots.path = \"robots.txt\"\n[[site]]\nname = \"b\"\nroot = \".\"\nrobots.path = \"missing.txt\"\n{later}"
+        )
+    };
+    for (config, arguments) in [(with(""), &["--strict"][..]), (with("robots.on_missing = \"fail\"\n"), &[])] {
+        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", "User-agent: GPTBot\nDisallow: /private/\n")]);
+        let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")).args(arguments));
+        let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert!(
+            error.starts_with("robotsd: site \"b\": ") && error.contains("missing.txt: there is no such file"),
+            "{error}"
+        );
+        assert!(!out.contains("\"event\":\"started\"") && !out.contains("\"event\":\"published\""), "{out}");
+        assert!(!folder.path().join("state/sites").exists());
+    }
+}
+
 #[test]
 fn the_shipped_configs_start() {
     for name in ["config/demo.toml", "config/robotsd.toml"] {
@@ -353,7 +377,7 @@ fn a_clock_before_1970_ends_no_start() {
 
 /// Where the library is, if it does its work here.
 #[cfg(target_os = "linux")]
-fn faketime() -> Option<std::path::PathBuf> {
+pub(super) fn faketime() -> Option<std::path::PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let library = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1")).find(|path| path.exists())?;
     let mut date = std::process::Command::new("date");
