@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -129,32 +130,68 @@ fn hour(crawler: &str, hour: u64, counts: Value) -> String {
     json!({ "hour": line }).to_string()
 }
 
+/// A line of a file of a replica, with the first second of its day.
+type DayLine = (u64, String);
+
 /// Writes the board of a site `Shop 1` in which each word is said of a verified crawler.
 pub(super) fn write_words(folder: &Path) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let hours = |ago: u64| now - now % 3600 - ago * 3600;
-    let read = |version: &str, at: u64| json!([{ "origin": "https://a.test", "version": version, "first": at, "last": at, "count": 1 }]);
-    let case = |at: u64| json!([{ "origin": "https://a.test", "disallowed_by": ["2"], "allowed_by": ["1"], "first": at, "last": at, "count": 4 }]);
+    write_lines(folder, 1, &words_of_one_process());
+}
+
+/// One moment for all that is written, so that no hour ends between two lines.
+static NOW: LazyLock<u64> = LazyLock::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs());
+
+/// The hour that began so many hours ago.
+fn hours(ago: u64) -> u64 {
+    *NOW - *NOW % 3600 - ago * 3600
+}
+
+fn read(version: &str, ago: u64) -> Value {
+    let at = hours(ago) + 1;
+    json!([{ "origin": "https://a.test", "version": version, "first": at, "last": at, "count": 1 }])
+}
+
+fn went_in(ago: u64) -> Value {
+    let at = hours(ago) + 9;
+    let case = json!([{ "origin": "https://a.test", "disallowed_by": ["2"], "allowed_by": ["1"], "first": at, "last": at, "count": 4 }]);
     let line = json!([{ "version": "2", "line": 2, "pattern": "/private/", "hits": 4 }]);
-    let went_in = |ago: u64| json!({ "allowed": ago, "disallowed": 4, "done": { "refused": 4 }, "cases": case(hours(ago) + 9), "lines": line });
-    let day = |ago: u64| hours(ago) - hours(ago) % 86_400;
-    let site = json!({ "site": { "name": "Shop 1", "sees_all": true, "replicas": 1 } }).to_string();
-    let watch = |from: u64, to: u64, version: &str| {
-        (to - to % 86_400, json!({ "watch": { "from": from, "to": to, "version": version, "process": 1 } }).to_string())
-    };
-    let row = |crawler: &str, ago: u64, counts: Value| (day(ago), hour(crawler, hours(ago), counts));
-    let lines = [
-        watch(hours(72), hours(10), "1"),
-        watch(hours(10), now, "2"),
-        row("Obeyer", 5, json!({ "allowed": 7, "reads": read("2", hours(5) + 1) })),
-        row("Late", 12, json!({ "reads": read("1", hours(12) + 1) })),
+    json!({ "allowed": ago, "disallowed": 4, "done": { "refused": 4 }, "cases": case, "lines": line })
+}
+
+fn row(crawler: &str, ago: u64, counts: Value) -> DayLine {
+    let begin = hours(ago);
+    (begin - begin % 86_400, hour(crawler, begin, counts))
+}
+
+/// Watched until now, version 2 for ten hours.
+fn watches() -> [DayLine; 2] {
+    [(hours(72), hours(10), "1"), (hours(10), hours(0), "2")].map(|(from, to, version)| {
+        let watch = json!({ "from": from, "to": to, "version": version, "process": 1 });
+        (to - to % 86_400, json!({ "watch": watch }).to_string())
+    })
+}
+
+fn words_of_one_process() -> Vec<DayLine> {
+    let impostor = |(day, line): DayLine| (day, line.replace("\"verified\"", "\"impostor\""));
+    let rows = [
+        row("Obeyer", 5, json!({ "allowed": 7, "reads": read("2", 5) })),
+        // For 20 hours it goes by the version that it read.
+        row("Late", 22, json!({ "reads": read("1", 22) })),
         row("Late", 2, went_in(2)),
-        row("Ignorer", 5, json!({ "reads": read("2", hours(5) + 1) })),
+        row("Ignorer", 5, json!({ "reads": read("2", 5) })),
         row("Ignorer", 2, went_in(2)),
-        row("Stale", 40, json!({ "reads": read("1", hours(40) + 1) })),
+        row("Stale", 40, json!({ "reads": read("1", 40) })),
         row("Stale", 2, went_in(2)),
         row("Unseen", 2, went_in(2)),
+        impostor(row("Obeyer", 3, json!({ "reads": read("2", 3) }))),
+        impostor(row("Obeyer", 2, went_in(2))),
     ];
+    watches().into_iter().chain(rows).collect()
+}
+
+/// Writes the board of a site `Shop 1` as one of so many replicas.
+fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
+    let site = json!({ "site": { "name": "Shop 1", "sees_all": true, "replicas": replicas } }).to_string();
     let folder = folder.join("state/board/%53hop%201");
     fs::create_dir_all(&folder).unwrap();
     let days: BTreeSet<u64> = lines.iter().map(|(day, _)| *day).collect();
@@ -167,39 +204,78 @@ pub(super) fn write_words(folder: &Path) {
     }
 }
 
+/// Each crawler with its word, its reads and requests, and the disallowed ones by what was read before them.
+fn said(crawlers: &[Value]) -> Vec<String> {
+    let said = |row: &Value| {
+        let text = |key: &str| row[key].as_str().unwrap_or("no word").to_owned();
+        let judged =
+            ["ignored", "not_newest", "unread", "undecided"].map(|kind| row["judged"][kind].to_string()).join(" ");
+        let counts = ["reads", "allowed", "disallowed"].map(|kind| row[kind].to_string()).join(" ");
+        format!("{} {}: {}, {counts}, {judged}", text("crawler"), text("identity"), text("word"))
+    };
+    let mut all: Vec<String> = crawlers.iter().map(said).collect();
+    all.sort();
+    all
+}
+
 /// The words are made of the files, so they are the same in any process that reads them.
 #[test]
 fn words_are_the_same_after_a_restart_and_a_kill() {
     let folder = site_folder();
     write_words(folder.path());
-    let words = || {
-        let word =
-            |row: Value| format!("{}: {}", row["crawler"].as_str().unwrap(), row["word"].as_str().unwrap_or("none"));
-        let mut words: Vec<String> = crawlers(folder.path()).into_iter().map(word).collect();
-        words.sort();
-        words
-    };
+    let words = || said(&crawlers(folder.path()));
     let want = [
-        "Ignorer: ignores",
-        "Late: has not read the newest version",
-        "Obeyer: obeys",
-        "Stale: ignores",
-        "Unseen: no read seen here",
+        "Ignorer verified: ignores, 1 2 4, 4 0 0 0",
+        "Late verified: has not read the newest version, 1 2 4, 0 4 0 0",
+        "Obeyer impostor: no word, 1 2 4, 0 0 0 0",
+        "Obeyer verified: obeys, 1 7 0, 0 0 0 0",
+        "Stale verified: ignores, 0 2 4, 4 0 0 0",
+        "Unseen verified: no read seen here, 0 2 4, 0 0 4 0",
     ];
-    let mut running = Running::start(folder.path());
-    assert_eq!(wait_for("the board", || Some(words()).filter(|words| !words.is_empty())), want);
-    running.signal("TERM");
-    running.wait_for_end();
-    let mut running = Running::start(folder.path());
-    assert_eq!(wait_for("the board", || Some(words()).filter(|words| !words.is_empty())), want);
-    running.signal("KILL");
-    running.wait_for_end();
-    let _running = Running::start(folder.path());
-    assert_eq!(wait_for("the board", || Some(words()).filter(|words| !words.is_empty())), want);
+    for signal in ["TERM", "KILL", "KILL"] {
+        let mut running = Running::start(folder.path());
+        assert_eq!(wait_for("the board", || Some(words()).filter(|words| !words.is_empty())), want, "{signal}");
+        running.signal(signal);
+        running.wait_for_end();
+    }
     let merged = run(robotsd().args(["board", "--merge"]).arg(folder.path().join("state")));
     let merged = String::from_utf8(merged.stdout).unwrap();
     assert!(merged.contains("Ignorer (verified): ignores\n"), "{merged}");
     let twice =
         run(robotsd().args(["board", "--merge"]).args([folder.path().join("state"), folder.path().join("state")]));
     assert!(String::from_utf8(twice.stderr).unwrap().contains("is named twice"));
+}
+
+/// It reads on one replica, and goes in on another: neither accuses it alone, and both together do, whatever becomes of the
+/// processes.
+#[test]
+fn a_read_on_one_replica_and_requests_on_another_have_the_same_words_after_a_kill() {
+    let replicas = [site_folder(), site_folder()];
+    let rows = [row("Split", 5, json!({ "allowed": 1, "reads": read("2", 5) })), row("Split", 2, went_in(2))];
+    for (folder, row) in replicas.iter().zip(rows) {
+        let config = CONFIG.replace("sees_all = true\n", "sees_all = true\nreplicas = 2\n");
+        fs::write(folder.path().join("robotsd.toml"), config).unwrap();
+        let lines: Vec<DayLine> = watches().into_iter().chain([row]).collect();
+        write_lines(folder.path(), 2, &lines);
+    }
+    let alone = ["Split verified: obeys, 1 1 0, 0 0 0 0", "Split verified: no read seen here, 0 2 4, 0 0 4 0"];
+    let merged = || {
+        let states = replicas.iter().map(|folder| folder.path().join("state"));
+        let output = run(robotsd().args(["board", "--json", "--merge"]).args(states));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        said(report["sites"][0]["crawlers"].as_array().unwrap())
+    };
+    for signal in ["TERM", "KILL", "KILL"] {
+        let mut running = replicas.each_ref().map(|folder| Running::start(folder.path()));
+        for (folder, want) in replicas.iter().zip(alone) {
+            let words = || Some(said(&crawlers(folder.path()))).filter(|words| !words.is_empty());
+            assert_eq!(wait_for("the board", words), [want], "{signal}");
+        }
+        assert_eq!(merged(), ["Split verified: ignores, 1 3 4, 4 0 0 0"], "{signal}");
+        running.iter_mut().for_each(|running| {
+            running.signal(signal);
+            running.wait_for_end();
+        });
+    }
+    assert_eq!(merged(), ["Split verified: ignores, 1 3 4, 4 0 0 0"]);
 }

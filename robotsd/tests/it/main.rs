@@ -30,6 +30,8 @@ mod beside;
 mod board;
 #[cfg(unix)]
 mod board_browser;
+#[cfg(target_os = "linux")]
+mod board_week;
 #[cfg(unix)]
 mod board_words;
 mod check;
