@@ -23,8 +23,8 @@ const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
 /// How the settings of the further listeners of `[admin]` begin, which have effect at once.
 const ADMIN_LISTENER: &str = "admin.listener[";
 
-/// The names that all listeners of `[admin]` go by, which have effect at once.
-const ADMIN_HOSTS: &str = "admin.hosts";
+/// What has effect at once on all listeners of `[admin]`: the names they go by, and whether others may reach them.
+const ADMIN_AT_ONCE: [&str; 2] = ["admin.hosts", "admin.reach"];
 
 /// A setting that has another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,8 @@ impl SettingChange {
     pub(crate) fn is_for_start(&self) -> bool {
         let table = self.setting.split('.').next().unwrap_or_default();
         let is_opened = OPENED.contains(&&*self.setting) && self.after.is_some();
-        let is_now = is_opened || self.setting.starts_with(ADMIN_LISTENER) || self.setting == ADMIN_HOSTS;
+        let is_now = is_opened || self.setting.starts_with(ADMIN_LISTENER);
+        let is_now = is_now || ADMIN_AT_ONCE.contains(&&*self.setting);
         self.site.is_none() && AT_START.contains(&table) && !is_now
     }
 
@@ -110,7 +111,9 @@ impl fmt::Display for SettingChange {
 
 impl Settings {
     fn of_config(text: &str) -> Option<Self> {
-        let raw: RawConfig = toml::from_str(text).ok()?;
+        let mut raw: RawConfig = toml::from_str(text).ok()?;
+        // A table that comes or goes differs in what it sets: its other keys are what they are without it.
+        raw.admin.get_or_insert_default();
         // Fails for a path that is not UTF-8 only, and a text is.
         let mut config = Table::try_from(&raw).ok()?;
         let mode = config.get("mode").map(shown).unwrap_or_default();
@@ -374,6 +377,9 @@ mod tests {
             (with("workers = 3\n", ""), true, false),
             (with("", "[log]\nformat = \"text\"\n"), true, false),
             (with("", "[admin]\nhosts = [\"a\"]\n"), false, false),
+            (with("", "[admin]\nreach = \"network\"\n"), false, false),
+            (with("", "[admin]\naddress = \"127.0.0.1:82\"\n"), false, false),
+            (with("", "[admin]\nmode = \"off\"\n"), true, false),
             (with("", "[limits]\ndrain = \"5s\"\n"), false, false),
             (with("", "robots.path = \"x\"\n"), false, true),
             (with("", "enforcement.grace = \"1h\"\n"), false, true),
@@ -383,6 +389,9 @@ mod tests {
             assert_eq!((change.is_for_start(), change.is_of_source()), (is_for_start, is_of_source), "{change}");
         }
         let admin = "[admin]\nsocket = \"a\"\n";
+        assert_eq!(changes(&none, &with("", admin)), ["admin.socket: not set → a"]);
+        assert_eq!(changes(&with("", admin), &none), ["admin.socket: a → not set"]);
+        assert!(changes(&none, &with("", "[admin]\n")).is_empty());
         let change =
             all(&with("", admin), &with("", &format!("{admin}[[admin.listener]]\naddress = \"127.0.0.1:82\"\n")));
         assert_eq!(change.to_string(), "admin.listener[127.0.0.1:82]: not set → 127.0.0.1:82");
