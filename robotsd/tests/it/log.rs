@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Output;
 
 use super::log_schema;
-use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, Running, folder, replace_file, robotsd, run, wait_for};
+use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, Kept, Running, folder, replace_file, robotsd, run, wait_for};
 use super::sources::Origin;
 use super::tls::certify;
 
@@ -236,4 +236,28 @@ fn with_little() -> BTreeSet<String> {
     running.signal("HUP");
     running.wait_for_event("access-log", |_| true);
     running.event_names()
+}
+
+/// A connection that knows the length of a file does not ask for its end.
+#[test]
+fn a_file_that_was_sent_is_said_to_be_whole() {
+    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \"pages\"\nrobots.text = \"# nothing\"\n\
+                  [log]\naccess = \"json\"\n";
+    let folder = folder(&[("robotsd.toml", config)]);
+    fs::create_dir(folder.path().join("pages")).unwrap();
+    fs::write(folder.path().join("pages/small.html"), "a page\n").unwrap();
+    fs::write(folder.path().join("pages/large.html"), "x".repeat(300_000)).unwrap();
+    let running = Running::start(folder.path());
+    let pages = [("/small.html", 200, 7), ("/large.html", 200, 300_000), ("/none", 404, 0)];
+    let mut open = Kept::open(running.address, "site.test");
+    for (path, status, _) in pages {
+        assert_eq!((running.get(path, FIREFOX).status, open.get(path, FIREFOX).0), (status, status));
+        running.request("HEAD", path, &[("User-Agent", FIREFOX)]);
+    }
+    let lines = wait_for("a line of each request", || Some(running.all("request")).filter(|lines| lines.len() == 9));
+    for line in lines {
+        let (_, _, octets) = pages.into_iter().find(|(path, ..)| line["path"] == *path).unwrap();
+        let octets = if line["method"] == "HEAD" { 0 } else { octets };
+        assert_eq!((&line["whole"], &line["octets"]), (&true.into(), &octets.into()), "{line}");
+    }
 }

@@ -59,6 +59,8 @@ pub(crate) struct PendingRecord {
     record: Option<Box<AccessRecord>>,
     began: Instant,
     fields: AccessFields,
+    /// Octets that the head of the response says.
+    length: Option<u64>,
     on_access: OnAccess,
 }
 
@@ -117,7 +119,13 @@ impl PendingRecord {
             took: Duration::ZERO,
             notes: Vec::new(),
         };
-        Self { record: Some(record.into()), began: Instant::now(), fields: AccessFields::default(), on_access }
+        Self {
+            record: Some(record.into()),
+            began: Instant::now(),
+            fields: AccessFields::default(),
+            length: None,
+            on_access,
+        }
     }
 
     /// Where the services behind the edge add fields.
@@ -132,9 +140,15 @@ impl PendingRecord {
         }
     }
 
+    /// The head of the response says that its content has so many octets: after them a connection does not ask for its end.
+    pub(crate) fn has_length(&mut self, octets: Option<u64>) {
+        self.length = octets;
+    }
+
     pub(crate) fn sent(&mut self, octets: usize) {
         if let Some(record) = &mut self.record {
             record.sent += octets as u64;
+            record.is_whole |= self.length == Some(record.sent);
         }
     }
 

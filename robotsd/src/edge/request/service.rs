@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{CONNECTION, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -250,12 +250,18 @@ where
         }
         if let Some(record) = exchange.as_mut().and_then(|exchange| exchange.record.as_mut()) {
             record.answered(response.status());
+            record.has_length(content_length(response.headers()));
             if response.body().is_end_stream() {
                 record.whole();
             }
         }
         Poll::Ready(Ok(response.map(|body| body.ending(exchange))))
     }
+}
+
+/// The octets that a response says it has.
+fn content_length(fields: &HeaderMap) -> Option<u64> {
+    fields.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Removes hop-by-hop fields from a response, and switches a connection where client and upstream both want that.
