@@ -264,6 +264,10 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
         // The file of the switch of all sites is there from the start, and overwritten in place.
         state.set_enforcement(Enforcement::Off).unwrap();
         assert_eq!(fs::read(disk.path().join("state/enforcement")).unwrap(), b"off\n");
+        live.set_enforcement(Enforcement::Off).unwrap();
+        assert_eq!(fs::read(site.own().join("enforcement")).unwrap(), b"off\n", "that of a site is as well");
+        fs::remove_file(site.own().join("enforcement")).unwrap();
+        disk.fill();
         live.set_enforcement(Enforcement::Off).unwrap_err();
         let trouble = live.status().switch_trouble().unwrap().to_owned();
         assert!(trouble.contains("so a restart forgets the kill switch: No space left on device"), "{trouble}");

@@ -164,3 +164,25 @@ fn the_switch_of_every_site_holds_on_a_full_disk_and_after_a_kill() {
         }
     });
 }
+
+/// As the switch of every site: its file is there from the first start on, and is overwritten in place.
+#[test]
+fn the_switch_of_one_site_holds_on_a_full_disk_and_after_a_kill() {
+    SmallDisk::with("full_disk::the_switch_of_one_site_holds_on_a_full_disk_and_after_a_kill", |disk| {
+        let site = shop(&disk.path().join("state"));
+        let own = disk.path().join("state/sites/shop");
+        let mut running = Running::start(site.path());
+        wait_for("the first files of the site", || own.join("enforcement").exists().then_some(()));
+        assert_eq!(fs::read(own.join("enforcement")).unwrap(), b"on \n");
+        disk.fill();
+        for to in ["off", "on", "off"] {
+            let turn = ["enforce", to, "--site", "shop", "--admin"];
+            let output = run(robotsd().args(turn).arg(running.admin().to_string()));
+            assert!(output.status.success(), "{output:?}");
+            running.kill();
+            running = Running::start(site.path());
+            let report: Value = serde_json::from_str(&status(&running, &["--json"])).unwrap();
+            assert_eq!(report["sites"][0]["switch"], *to, "{report}");
+        }
+    });
+}

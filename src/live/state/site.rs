@@ -55,7 +55,15 @@ pub(super) struct SiteStore {
     /// What stands in the folder. Held while anything is written.
     written: Mutex<Written>,
     /// Held while the switch is written, so that what is written last is what was set last.
-    switch: Mutex<()>,
+    switch: Mutex<SwitchFile>,
+}
+
+/// Whether the switch has a file, which is overwritten in place where the disk has no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum SwitchFile {
+    #[default]
+    Unknown,
+    Made,
 }
 
 /// Each ends by itself.
@@ -392,19 +400,25 @@ impl SiteStore {
 
     /// Turns the switch. What is written last is what was set last.
     fn set_switch(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        let _writing = self.switch.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = self.switch_file();
         self.unwritten().switch = Some(enforcement);
         self.try_switch(enforcement)
     }
 
-    /// Writes the switch where it could not be.
+    /// Writes the switch where it could not be, and makes its file with the first files of the site.
     fn write_switch(&self) {
-        let _writing = self.switch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.switch_file();
         let switch = self.unwritten().switch;
         if let Some(switch) = switch {
             // The troubles report it, and it is tried again.
             let _ = self.try_switch(switch);
+        } else if *file == SwitchFile::Unknown && self.disk.make_switch(&self.folder) {
+            *file = SwitchFile::Made;
         }
+    }
+
+    fn switch_file(&self) -> MutexGuard<'_, SwitchFile> {
+        self.switch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn try_switch(&self, enforcement: Enforcement) -> Result<(), StateError> {

@@ -107,7 +107,7 @@ impl StateDir {
         let probe = disk.probe(&path).err().map(|error| error.to_string());
         let is_unwritable = probe.is_some();
         if !is_unwritable {
-            disk.make_switch(&path);
+            let _ = disk.make_switch(&path);
         }
         let folder = Arc::new(StateFolder {
             path,
@@ -278,7 +278,7 @@ impl StateJob for StateFolder {
         };
         drop(writing);
         if was_unwritable && is_writable {
-            self.disk.make_switch(&self.path);
+            let _ = self.disk.make_switch(&self.path);
             let trouble = self.lock.retry(&self.disk, &self.path);
             self.set_trouble(|troubles| &mut troubles.lock, trouble, "the state directory is locked");
         }

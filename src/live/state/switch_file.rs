@@ -38,13 +38,12 @@ impl Disk {
     }
 
     /// Makes the file of a switch that was never turned, so that there is one to overwrite once the disk is full. Without it a
-    /// switch is on as well.
-    pub(super) fn make_switch(&self, folder: &Path) {
+    /// switch is on as well. Returns whether there is something in its place now.
+    pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
-        if matches!(self.read(&path), Ok(None)) {
-            // What cannot be made now is made when the switch is turned.
-            let _ = self.write(&path, &in_place(Enforcement::On), Durability::Process);
-        }
+        // What cannot be made now is made when the switch is turned.
+        !matches!(self.read(&path), Ok(None))
+            || self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok()
     }
 }
 
