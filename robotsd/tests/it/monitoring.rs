@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::origin::Origin;
 use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder, project, wait_for};
-use super::programs::{prometheus, promtool};
+use super::programs::{jsonnet, prometheus, promtool};
 use super::prometheus::Prometheus;
 use super::tls;
 
@@ -24,7 +24,7 @@ fn alerts() -> Vec<(String, String)> {
         if let Some(name) = trimmed.strip_prefix("- alert: ") {
             alerts.push((name.to_owned(), String::new()));
         } else if let Some(expression) = trimmed.strip_prefix("expr: ") {
-            is_expression = expression == "|";
+            is_expression = expression == ">-";
             if !is_expression {
                 alerts.last_mut().unwrap().1 = expression.to_owned();
             }
@@ -51,6 +51,29 @@ fn panels() -> Vec<Value> {
 fn expressions(panel: &Value) -> impl Iterator<Item = &str> {
     let targets = panel["targets"].as_array().into_iter().flatten();
     targets.map(|target| target["expr"].as_str().unwrap())
+}
+
+#[test]
+fn the_mixin_has_the_dashboard_and_every_alert() {
+    let Some(mut jsonnet) = jsonnet() else { return };
+    // Its fields are hidden, as those of mixins are.
+    let fields = "{ grafanaDashboards: mixin.grafanaDashboards, prometheusAlerts: mixin.prometheusAlerts }";
+    let path = project("config/monitoring/mixin.libsonnet");
+    let output = jsonnet.args(["-e", &format!("local mixin = import {path:?}; {fields}")]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mixin: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let dashboard = fs::read_to_string(project("config/monitoring/dashboard.json")).unwrap();
+    assert_eq!(mixin["grafanaDashboards"]["robotsd.json"], serde_json::from_str::<Value>(&dashboard).unwrap());
+    let rules = mixin["prometheusAlerts"]["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|group| group["rules"].as_array().unwrap());
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = |value: &Value| words(value.as_str().unwrap());
+    let found: Vec<(String, String)> = rules.map(|rule| (text(&rule["alert"]), text(&rule["expr"]))).collect();
+    let expected: Vec<(String, String)> = alerts().into_iter().map(|(name, text)| (name, words(&text))).collect();
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -15,6 +15,11 @@ pub(super) fn prometheus() -> Option<Command> {
     found(Command::new("prometheus"), "--version", "Debian's package prometheus")
 }
 
+/// `jsonnet`, if it is there.
+pub(super) fn jsonnet() -> Option<Command> {
+    found(Command::new("jsonnet"), "--version", "Debian's package jsonnet")
+}
+
 /// A program that reads a text of OpenMetrics as strictly as its specification says.
 pub(super) fn openmetrics_parser() -> Option<Command> {
     const READ: &str = "import sys; from prometheus_client.openmetrics.parser import text_string_to_metric_families as read; \
