@@ -79,7 +79,8 @@ families! {
     AGENT_CACHE_LOOKUPS = Counter "robotsd_agent_cache_lookups",
         "User-Agent fields looked up among those recognised before: hit, or miss where the field was recognised anew.";
     RATE_STORE_UP = Gauge "robotsd_rate_store_up",
-        "Whether the store of rates is asked: 0 while it does not answer and each process counts crawlers for itself.";
+        "Whether the store of rates is asked: 0 while it, or a node of its cluster, does not answer and each process counts crawlers for \
+         itself.";
     RATE_STORE_CALLS = Counter "robotsd_rate_store_calls",
         "Questions to the store of rates, by result: answered, late (not within wait) or failed.";
     RATE_STORE_REQUESTS = Counter "robotsd_rate_store_requests",

@@ -9,7 +9,7 @@ use super::KindCount;
 pub(crate) struct RateStoreReport {
     /// Its URL, without user and password.
     pub(crate) place: String,
-    /// `used`, or `out` while each process counts for itself.
+    /// `used`, `out` while each process counts for itself, or `partly` while it does so for the buckets of some nodes of a cluster.
     pub(crate) state: String,
     /// What failed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -96,7 +96,8 @@ impl SharedKey {
     }
 
     /// The key as the store has it.
-    pub(super) fn name(self, prefix: &str) -> String {
+    #[must_use]
+    pub fn name(self, prefix: &str) -> String {
         let mut name = String::with_capacity(prefix.len() + 32);
         name.push_str(prefix);
         for octet in self.hash {

@@ -1,17 +1,21 @@
 //! The connection to a store: one server or a cluster.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::{
-    AsyncConnectionConfig, Client, ErrorKind, RedisError, RedisResult, Script, ServerErrorKind, TlsCertificates,
+    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisResult, Script, ServerErrorKind, TlsCertificates,
 };
+use tokio::time::timeout;
 
+use super::addresses::OneAddress;
 use super::bucket::SharedKey;
 use super::script::{SCRIPT, StoreAnswer, StoreQuestion};
 use super::settings::{StoreNodes, StoreSettings};
+use super::trouble::{StoreTrouble, describe};
 
 /// How long connecting may take, TLS and the password included.
 const CONNECT: Duration = Duration::from_millis(250);
@@ -23,53 +27,56 @@ pub(super) enum StoreConnection {
     Cluster(Box<ClusterConnection>),
 }
 
-/// Why a question was not answered.
-#[derive(Debug)]
-pub(super) enum StoreTrouble {
-    /// Not in time.
-    Late,
-    /// Of the connection, or of a server that cannot be used.
-    Broken(String),
-}
-
 impl StoreConnection {
-    pub(super) async fn open(settings: &StoreSettings) -> Result<Self, String> {
-        let opening = async {
-            let info = settings.info()?;
-            let failed = |error| describe(&error);
-            let ca = settings.ca.clone().filter(|_| StoreSettings::is_encrypted(&info));
-            let certificates = ca.map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca) });
-            match settings.nodes {
-                StoreNodes::One => {
-                    let client = match certificates {
-                        Some(certificates) => Client::build_with_tls(info, certificates),
-                        None => Client::open(info),
-                    };
-                    let config = AsyncConnectionConfig::new()
-                        .set_connection_timeout(Some(CONNECT))
-                        .set_response_timeout(Some(settings.deadline));
-                    let client = client.map_err(failed)?;
-                    let connection = client.get_multiplexed_async_connection_with_config(&config).await;
-                    connection.map(Self::One).map_err(failed)
-                }
-                StoreNodes::Cluster => {
-                    let builder = ClusterClient::builder([info])
-                        .connection_timeout(CONNECT)
-                        .response_timeout(settings.deadline)
-                        // What waited is answered by the process's own bucket.
-                        .retries(1);
-                    let builder = match certificates {
-                        Some(certificates) => builder.certs(certificates),
-                        None => builder,
-                    };
-                    let client = builder.build().map_err(failed)?;
-                    let connection = client.get_async_connection().await.map_err(failed)?;
-                    Ok(Self::Cluster(Box::new(connection)))
-                }
-            }
-        };
+    /// Connects to one of the addresses of the store.
+    pub(super) async fn open(settings: &StoreSettings, address: SocketAddr) -> Result<Self, String> {
         let late = |_| Err(format!("no connection within {} ms", 2 * CONNECT.as_millis()));
-        tokio::time::timeout(2 * CONNECT, opening).await.unwrap_or_else(late)
+        timeout(2 * CONNECT, Self::opening(settings, address)).await.unwrap_or_else(late)
+    }
+
+    async fn opening(settings: &StoreSettings, address: SocketAddr) -> Result<Self, String> {
+        let info = settings.info()?;
+        let failed = |error| describe(&error, settings);
+        let ca = settings.ca.clone().filter(|_| StoreSettings::is_encrypted(&info));
+        let certificates = ca.map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca) });
+        // The name is what a certificate is for; the address is only where it is connected to.
+        let (host, _) = host(info.addr());
+        let resolver = OneAddress { host: host.to_owned(), address };
+        match settings.nodes {
+            StoreNodes::One => {
+                let client = match certificates {
+                    Some(certificates) => Client::build_with_tls(info, certificates),
+                    None => Client::open(info),
+                };
+                let config = AsyncConnectionConfig::new()
+                    .set_dns_resolver(resolver)
+                    .set_connection_timeout(Some(CONNECT))
+                    .set_response_timeout(Some(settings.deadline));
+                let client = client.map_err(failed)?;
+                let connection = client.get_multiplexed_async_connection_with_config(&config).await;
+                connection.map(Self::One).map_err(failed)
+            }
+            StoreNodes::Cluster => {
+                let builder = ClusterClient::builder([info])
+                    .async_dns_resolver(resolver)
+                    .connection_timeout(CONNECT)
+                    .response_timeout(settings.deadline)
+                    // What waited is answered by the process's own bucket.
+                    .retries(1);
+                let builder = match certificates {
+                    Some(certificates) => builder.certs(certificates),
+                    None => builder,
+                };
+                let client = builder.build().map_err(failed)?;
+                let connection = client.get_async_connection().await.map_err(failed)?;
+                Ok(Self::Cluster(Box::new(connection)))
+            }
+        }
+    }
+
+    /// Whether it finds its way to nodes that come back, so that no other connection is needed.
+    pub(super) const fn mends_itself(&self) -> bool {
+        matches!(self, Self::Cluster(_))
     }
 
     /// Asks the store, which has the script or gets it.
@@ -86,13 +93,18 @@ impl StoreConnection {
             Self::Cluster(connection) => run(&mut **connection, script, &name, question).await,
         };
         match answered {
-            Ok(answer) => {
-                let garbage = || StoreTrouble::Broken("an answer that the script does not give".to_owned());
-                question.answer(answer).ok_or_else(garbage)
-            }
-            Err(error) if error.is_timeout() => Err(StoreTrouble::Late),
-            Err(error) => Err(StoreTrouble::Broken(describe(&error))),
+            Ok(answer) => question.answer(answer).ok_or_else(StoreTrouble::garbage),
+            Err(error) => Err(StoreTrouble::of(&error, settings)),
         }
+    }
+}
+
+/// Host and port of a store.
+pub(super) fn host(address: &ConnectionAddr) -> (&str, u16) {
+    match address {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
+        // No URL that is accepted names another kind.
+        _ => ("", 0),
     }
 }
 
@@ -117,14 +129,5 @@ async fn run(
             command("EVAL", SCRIPT).query_async(connection).await
         }
         outcome => outcome,
-    }
-}
-
-/// An error in one line, and not too long: a server may write what it likes.
-fn describe(error: &RedisError) -> String {
-    let text: String = error.to_string().chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
-    match text.char_indices().nth(200) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
     }
 }

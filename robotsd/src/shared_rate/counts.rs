@@ -22,16 +22,27 @@ pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+/// How much of the store requests ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreUsage {
+    /// All of it.
+    Used,
+    /// The nodes of a cluster that are there: the process counts alone what is of the others.
+    Partly,
+    /// Nothing.
+    Out,
+}
+
 /// The state of the store, and what became of the questions since the process began to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreReport {
     /// Where it is, without what is secret.
     pub place: String,
-    /// Whether requests ask it.
-    pub is_used: bool,
+    /// How much of it requests ask.
+    pub usage: StoreUsage,
     /// What failed last, and when.
     pub trouble: Option<(SystemTime, String)>,
-    /// How often it stopped being used.
+    /// How often it stopped being used, or a node of it.
     pub outages: u64,
     /// Runs of the script that were sent to it.
     pub calls: u64,
@@ -54,11 +65,16 @@ pub struct StoreReport {
 }
 
 impl StoreCounts {
-    pub(super) fn report(&self, place: String, is_used: bool, trouble: Option<(SystemTime, String)>) -> StoreReport {
+    pub(super) fn report(
+        &self,
+        place: String,
+        usage: StoreUsage,
+        trouble: Option<(SystemTime, String)>,
+    ) -> StoreReport {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         StoreReport {
             place,
-            is_used,
+            usage,
             trouble,
             outages: read(&self.outages),
             calls: read(&self.calls),

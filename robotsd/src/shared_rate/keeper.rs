@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,12 +13,15 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::addresses::{AddressLookup, StoreAddresses};
 use super::breaker::PROBE;
-use super::bucket::{BucketOwner, SharedBucket, SharedKey};
-use super::connection::{StoreConnection, StoreTrouble};
-use super::counts::count;
+use super::bucket::{SharedBucket, SharedKey};
+use super::connection::{self, StoreConnection};
+use super::counts::{StoreUsage, count};
+use super::parts;
 use super::script::{SCRIPT, StoreAnswer, StoreQuestion};
 use super::state::StoreState;
+use super::trouble::StoreTrouble;
 
 /// Questions that are under way at most. With more, the process's own bucket decides.
 const UNDER_WAY: usize = 4096;
@@ -27,6 +31,8 @@ const UNDER_WAY: usize = 4096;
 pub enum StoreChange {
     /// It answers.
     Used,
+    /// A part of its cluster does not, and why.
+    Partly(String),
     /// It does not, and why.
     Lost(String),
 }
@@ -47,32 +53,38 @@ struct StoreKeeper {
     script: Script,
     changed: ChangeObserver,
     under_way: Cell<usize>,
-    /// Whether the store is used, as it was last said.
-    said: Cell<Option<bool>>,
+    /// Whether a part has answered since the last tick.
+    heard: Vec<Cell<bool>>,
+    /// How much of the store is used, as it was last said.
+    said: Cell<Option<StoreUsage>>,
 }
 
 /// Starts the thread. It ends when no question can come any more.
 pub(super) fn start(
     shared: Arc<StoreState>,
     questions: mpsc::Receiver<PendingQuestion>,
+    lookup: AddressLookup,
     changed: ChangeObserver,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let thread = move || {
         let keeper = StoreKeeper {
+            heard: shared.probes.iter().map(|_| Cell::default()).collect(),
             shared,
             script: Script::new(SCRIPT),
             changed,
             under_way: Cell::new(0),
             said: Cell::new(None),
         };
-        runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).run(questions)));
+        runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).run(questions, StoreAddresses::new(lookup))));
+        // A name that is being looked up is not waited for.
+        runtime.shutdown_background();
     };
     std::thread::Builder::new().name("rate-store".to_owned()).spawn(thread).map(drop)
 }
 
 impl StoreKeeper {
-    async fn run(self: Rc<Self>, mut questions: mpsc::Receiver<PendingQuestion>) {
+    async fn run(self: Rc<Self>, mut questions: mpsc::Receiver<PendingQuestion>, mut addresses: StoreAddresses) {
         let mut connection = None;
         let mut ticks = interval(PROBE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -85,9 +97,7 @@ impl StoreKeeper {
                     (Some(_), None) => {}
                 },
                 _ = ticks.tick() => {
-                    if !self.shared.breaker().is_closed() {
-                        connection = self.probe().await;
-                    }
+                    connection = self.renewed(connection.take(), &mut addresses).await;
                     if let Some(connection) = &connection {
                         let overdue = self.shared.ledgers.overdue(self.shared.now(), self.shared.settings.batch);
                         for (key, question) in overdue {
@@ -99,20 +109,126 @@ impl StoreKeeper {
         }
     }
 
+    /// Probes what has not answered since the last tick, because it is out or because nobody asked: status and log say the truth of a
+    /// store without traffic too. Connects anew where nothing answers.
+    async fn renewed(
+        self: &Rc<Self>,
+        connection: Option<StoreConnection>,
+        addresses: &mut StoreAddresses,
+    ) -> Option<StoreConnection> {
+        match connection {
+            Some(connection) if self.shared.usage() != StoreUsage::Out => {
+                for part in self.probed_parts() {
+                    let is_heard = self.heard[part].replace(false);
+                    if !is_heard || !self.shared.breaker(part).is_closed() {
+                        let (keeper, connection) = (Rc::clone(self), connection.clone());
+                        spawn_local(async move {
+                            let why = Rc::clone(&keeper).probe(connection, part).await;
+                            keeper.say(why.as_deref());
+                        });
+                    }
+                }
+                Some(connection)
+            }
+            // Its nodes may be others by now than the one that the URL names.
+            Some(connection) if connection.mends_itself() && self.probe_all(&connection).await => Some(connection),
+            _ => self.connect(addresses).await,
+        }
+    }
+
+    /// Connects, and probes. The connection, where the store is used from now on.
+    async fn connect(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Option<StoreConnection> {
+        match self.open(addresses).await {
+            Ok(connection) => self.probe_all(&connection).await.then_some(connection),
+            Err(why) => {
+                self.shared.failed(&why);
+                self.say(Some(&why));
+                None
+            }
+        }
+    }
+
+    /// Tries all addresses of the store at once. The first in their order that can be used is taken, so that all processes take the
+    /// same one.
+    async fn open(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Result<StoreConnection, String> {
+        let info = self.shared.settings.info()?;
+        let (host, port) = connection::host(info.addr());
+        let is_address = host.parse::<IpAddr>().is_ok();
+        let found = addresses.find(host, port).await?;
+        let tries = found.into_iter().map(|address| {
+            let keeper = Rc::clone(self);
+            let tried = async move {
+                let connection = StoreConnection::open(&keeper.shared.settings, address).await?;
+                if !connection.mends_itself() {
+                    let probed = keeper.ask_probe(&mut connection.clone(), 0).await;
+                    probed.map_err(|trouble| trouble.message(&keeper.shared.settings))?;
+                }
+                Ok::<_, String>(connection)
+            };
+            (address, spawn_local(tried))
+        });
+        let mut troubles = Vec::new();
+        for (address, tried) in tries.collect::<Vec<_>>() {
+            match tried.await.unwrap_or_else(|_| Err("no connection".to_owned())) {
+                Ok(connection) => return Ok(connection),
+                Err(why) if is_address => troubles.push(why),
+                Err(why) => troubles.push(format!("{address}: {why}")),
+            }
+        }
+        Err(troubles.join("; "))
+    }
+
+    /// Probes all parts. Whether one is used.
+    async fn probe_all(self: &Rc<Self>, connection: &StoreConnection) -> bool {
+        let probes = self.probed_parts().map(|part| spawn_local(Rc::clone(self).probe(connection.clone(), part)));
+        let mut last = None;
+        for probe in probes.collect::<Vec<_>>() {
+            // One that panics has said nothing.
+            last = probe.await.ok().flatten().or(last);
+        }
+        self.say(last.as_deref());
+        self.shared.usage() != StoreUsage::Out
+    }
+
+    /// Probes a part. Returns why it does not answer.
+    async fn probe(self: Rc<Self>, mut connection: StoreConnection, part: usize) -> Option<String> {
+        if let Err(trouble) = self.ask_probe(&mut connection, part).await {
+            return Some(self.failed(part, trouble));
+        }
+        self.heard[part].set(true);
+        let mut breaker = self.shared.breaker(part);
+        breaker.answered();
+        breaker.probed(Instant::now());
+        None
+    }
+
+    /// Runs the script once, in a part.
+    async fn ask_probe(&self, connection: &mut StoreConnection, part: usize) -> Result<(), StoreTrouble> {
+        let Some(key) = self.shared.probes[part] else { return Ok(()) };
+        let bucket = SharedBucket::new(Duration::from_micros(1), 1);
+        let question = StoreQuestion::one(bucket, bucket.limit(), 0);
+        connection.ask(&self.script, &self.shared.settings, key, question).await.map(drop)
+    }
+
+    fn probed_parts(&self) -> impl Iterator<Item = usize> {
+        (0..self.heard.len()).filter(|&part| self.shared.probes[part].is_some())
+    }
+
     /// Asks, without waiting for the answer.
     fn send(self: &Rc<Self>, connection: &StoreConnection, pending: PendingQuestion) {
         if pending.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
             // The request went on without the store: it takes nothing there.
             return;
         }
-        if self.under_way.get() >= UNDER_WAY || !self.shared.breaker().is_closed() {
+        let part = parts::of(pending.key, &self.shared.settings);
+        if self.under_way.get() >= UNDER_WAY || !self.shared.breaker(part).is_closed() {
             return;
         }
         self.under_way.set(self.under_way.get() + 1);
         let (keeper, mut connection) = (Rc::clone(self), connection.clone());
         spawn_local(async move {
             let PendingQuestion { key, question, answer } = pending;
-            if let Some(said) = keeper.ask(&mut connection, key, question).await
+            if let Some(said) = keeper.ask(&mut connection, part, key, question).await
                 && let Some(answer) = answer
             {
                 // The request may have given up.
@@ -125,76 +241,57 @@ impl StoreKeeper {
     async fn ask(
         &self,
         connection: &mut StoreConnection,
+        part: usize,
         key: SharedKey,
         question: StoreQuestion,
     ) -> Option<StoreAnswer> {
         let (shared, counts) = (&*self.shared, &self.shared.counts);
         count(&counts.calls);
         let asked = shared.now();
-        let answered = connection.ask(&self.script, &shared.settings, key, question).await;
-        let now = Instant::now();
-        let (is_lost, why) = match answered {
+        match connection.ask(&self.script, &shared.settings, key, question).await {
             Ok(answer) => {
                 count(&counts.answered);
-                shared.breaker().answered();
+                self.heard[part].set(true);
+                shared.breaker(part).answered();
                 shared.ledgers.answered(key, asked, answer);
-                return Some(answer);
+                Some(answer)
             }
-            Err(StoreTrouble::Late) => {
-                count(&counts.late);
-                let late = format!("no answer within {} ms", shared.settings.deadline.as_millis());
-                (shared.breaker().unanswered(now), late)
-            }
-            Err(StoreTrouble::Broken(why)) => {
-                count(&counts.failed);
-                (shared.breaker().broken(now), why)
-            }
-        };
-        shared.failed(&why);
-        if is_lost {
-            self.lost(why);
-        }
-        None
-    }
-
-    /// Connects, and runs the script once. The connection, where the store is used from now on.
-    async fn probe(&self) -> Option<StoreConnection> {
-        let bucket = SharedBucket::new(Duration::from_millis(1), 1);
-        let question = StoreQuestion::one(bucket, bucket.limit(), 0);
-        let probed = async {
-            let mut connection = StoreConnection::open(&self.shared.settings).await?;
-            match connection
-                .ask(&self.script, &self.shared.settings, SharedKey::new(BucketOwner::Crawler, &[b"probe"]), question)
-                .await
-            {
-                Ok(_) => Ok(connection),
-                Err(StoreTrouble::Late) => {
-                    Err(format!("no answer within {} ms", self.shared.settings.deadline.as_millis()))
-                }
-                Err(StoreTrouble::Broken(why)) => Err(why),
-            }
-        };
-        match probed.await {
-            Ok(connection) => {
-                let is_used = self.shared.breaker().probed(Instant::now());
-                if is_used && self.said.replace(Some(true)) != Some(true) {
-                    (self.changed)(StoreChange::Used);
-                }
-                is_used.then_some(connection)
-            }
-            Err(why) => {
-                self.shared.failed(&why);
-                if self.said.get().is_none() {
-                    self.lost(why);
-                }
+            Err(trouble) => {
+                count(if trouble == StoreTrouble::Late { &counts.late } else { &counts.failed });
+                let why = self.failed(part, trouble);
+                self.say(Some(&why));
                 None
             }
         }
     }
 
-    fn lost(&self, why: String) {
-        count(&self.shared.counts.outages);
-        self.said.set(Some(false));
-        (self.changed)(StoreChange::Lost(why));
+    /// A part did not answer. Returns why.
+    fn failed(&self, part: usize, trouble: StoreTrouble) -> String {
+        let now = Instant::now();
+        match trouble {
+            StoreTrouble::Late => self.shared.breaker(part).unanswered(now),
+            StoreTrouble::Broken(_) => self.shared.breaker(part).broken(now),
+        };
+        let why = trouble.message(&self.shared.settings);
+        self.shared.failed(&why);
+        why
+    }
+
+    /// Says how much of the store is used, where that has changed.
+    fn say(&self, why: Option<&str>) {
+        let usage = self.shared.usage();
+        let before = self.said.replace(Some(usage));
+        if before == Some(usage) {
+            return;
+        }
+        if usage != StoreUsage::Used && matches!(before, None | Some(StoreUsage::Used)) {
+            count(&self.shared.counts.outages);
+        }
+        let why = || why.unwrap_or("some of its nodes do not answer").to_owned();
+        (self.changed)(match usage {
+            StoreUsage::Used => StoreChange::Used,
+            StoreUsage::Partly => StoreChange::Partly(why()),
+            StoreUsage::Out => StoreChange::Lost(why()),
+        });
     }
 }

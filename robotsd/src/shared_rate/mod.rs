@@ -3,11 +3,12 @@
 //! Requests that are limited are asked of the store, which all replicas ask. The store
 //! runs one script by its own clock (`script`, `gcra.lua`). `ledger` is what a process knows of a bucket without asking: a
 //! denial, and the requests of a busy crawler, of which the store is told a batch at a time. `breaker` says whether the store is
-//! asked at all. Whatever goes wrong with it, the answer is [`SharedVerdict::Unknown`] within the deadline, and the process's own
+//! asked at all, for each of the `parts` that fail apart. Whatever goes wrong with it, the answer is [`SharedVerdict::Unknown`] within the deadline, and the process's own
 //! bucket decides: no request is refused because of the store.
 //!
 //! This room does not know what a crawler or a site is: a bucket has a key and a rate.
 
+mod addresses;
 mod breaker;
 mod bucket;
 mod connection;
@@ -15,13 +16,15 @@ mod counts;
 mod keeper;
 mod ledger;
 mod ledgers;
+mod parts;
 mod script;
 mod settings;
 mod state;
 mod store;
+mod trouble;
 
 pub use self::bucket::{BucketOwner, SharedBucket, SharedKey};
-pub use self::counts::StoreReport;
+pub use self::counts::{StoreReport, StoreUsage};
 pub use self::keeper::StoreChange;
 pub use self::settings::{StoreNodes, StoreSettings, StoreUrl};
 pub use self::store::{SharedRate, SharedVerdict};

@@ -190,6 +190,14 @@ impl StoreSettings {
         Ok(info.set_redis_settings(login))
     }
 
+    /// Passwords, as they are sent and as they are written: of the URL, and the one that takes its place.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let sent = self.url.info().ok().and_then(|info| info.redis_settings().password().map(str::to_owned));
+        let login = self.url.0.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+        let written = login.and_then(|(login, _)| login.split_once(':')).map(|(_, password)| password.to_owned());
+        [sent, written, self.password.clone()].into_iter().flatten().filter(|secret| !secret.is_empty()).collect()
+    }
+
     pub(super) fn is_encrypted(info: &ConnectionInfo) -> bool {
         matches!(info.addr(), ConnectionAddr::TcpTls { .. })
     }

@@ -4,9 +4,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use super::breaker::StoreBreaker;
-use super::bucket::micros;
-use super::counts::{StoreCounts, StoreReport};
+use super::bucket::{SharedKey, micros};
+use super::counts::{StoreCounts, StoreReport, StoreUsage};
 use super::ledgers::BucketLedgers;
+use super::parts;
 use super::settings::StoreSettings;
 
 #[derive(Debug)]
@@ -14,7 +15,10 @@ pub(super) struct StoreState {
     pub(super) settings: StoreSettings,
     pub(super) ledgers: BucketLedgers,
     pub(super) counts: StoreCounts,
-    breaker: Mutex<StoreBreaker>,
+    /// One for each part of the store.
+    breakers: Vec<Mutex<StoreBreaker>>,
+    /// The key with which each part is probed; none where no bucket is in it.
+    pub(super) probes: Vec<Option<SharedKey>>,
     trouble: Mutex<Option<(SystemTime, String)>>,
     /// Where the clock of the ledgers begins.
     start: Instant,
@@ -22,18 +26,35 @@ pub(super) struct StoreState {
 
 impl StoreState {
     pub(super) fn new(settings: StoreSettings) -> Self {
+        let breaker = || Mutex::new(StoreBreaker::new(Instant::now()));
         Self {
+            breakers: std::iter::repeat_with(breaker).take(parts::count(settings.nodes)).collect(),
+            probes: parts::probes(&settings),
             settings,
             ledgers: BucketLedgers::default(),
             counts: StoreCounts::default(),
-            breaker: Mutex::new(StoreBreaker::new(Instant::now())),
             trouble: Mutex::default(),
             start: Instant::now(),
         }
     }
 
-    pub(super) fn breaker(&self) -> MutexGuard<'_, StoreBreaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether the part that a key is in is asked.
+    pub(super) fn breaker_of(&self, key: SharedKey) -> MutexGuard<'_, StoreBreaker> {
+        self.breaker(parts::of(key, &self.settings))
+    }
+
+    pub(super) fn breaker(&self, part: usize) -> MutexGuard<'_, StoreBreaker> {
+        self.breakers[part].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How much of it is asked.
+    pub(super) fn usage(&self) -> StoreUsage {
+        let parts = || (0..self.probes.len()).filter(|&part| self.probes[part].is_some());
+        match parts().filter(|&part| self.breaker(part).is_closed()).count() {
+            0 => StoreUsage::Out,
+            asked if asked == parts().count() => StoreUsage::Used,
+            _ => StoreUsage::Partly,
+        }
     }
 
     /// Microseconds since the store began to be used.
@@ -48,7 +69,6 @@ impl StoreState {
 
     pub(super) fn report(&self) -> StoreReport {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_used = self.breaker().is_closed();
-        self.counts.report(self.settings.place(), is_used, trouble)
+        self.counts.report(self.settings.place(), self.usage(), trouble)
     }
 }

@@ -4,15 +4,17 @@
 //! store said nothing, and the process's own bucket decides then.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::addresses::{self, AddressLookup};
 use super::bucket::{SharedBucket, SharedKey, duration};
 use super::counts::{StoreReport, count};
-use super::keeper::{self, PendingQuestion, StoreChange};
+use super::keeper::{self, ChangeObserver, PendingQuestion, StoreChange};
 use super::ledger::LedgerStep;
 use super::script::{StoreAnswer, StoreQuestion};
 use super::settings::StoreSettings;
@@ -49,9 +51,26 @@ impl SharedRate {
     ///
     /// The system starts no thread.
     pub fn start(settings: StoreSettings, changed: impl Fn(StoreChange) + Send + 'static) -> io::Result<Self> {
+        Self::begin(settings, addresses::of_system(), Box::new(changed))
+    }
+
+    /// [`start`](Self::start) with another resolver than the system's, which may block.
+    ///
+    /// # Errors
+    ///
+    /// The system starts no thread.
+    pub fn start_resolving(
+        settings: StoreSettings,
+        lookup: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
+        changed: impl Fn(StoreChange) + Send + 'static,
+    ) -> io::Result<Self> {
+        Self::begin(settings, Arc::new(lookup), Box::new(changed))
+    }
+
+    fn begin(settings: StoreSettings, lookup: AddressLookup, changed: ChangeObserver) -> io::Result<Self> {
         let (questions, received) = mpsc::channel(QUEUE);
         let shared = Arc::new(StoreState::new(settings));
-        keeper::start(Arc::clone(&shared), received, Box::new(changed))?;
+        keeper::start(Arc::clone(&shared), received, lookup, changed)?;
         Ok(Self { shared, questions })
     }
 
@@ -59,7 +78,7 @@ impl SharedRate {
     pub async fn spend(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         let shared = &*self.shared;
         let counts = &shared.counts;
-        if !shared.breaker().is_closed() {
+        if !shared.breaker_of(key).is_closed() {
             count(&counts.alone);
             return SharedVerdict::Unknown;
         }

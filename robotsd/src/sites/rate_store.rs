@@ -5,7 +5,7 @@ use crate::date::rfc3339;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::metrics::{Exposition, family};
 use crate::report::{KindCount, RateStoreReport};
-use crate::shared_rate::{SharedRate, StoreChange};
+use crate::shared_rate::{SharedRate, StoreChange, StoreUsage};
 
 /// Begins to use the store of a config. One that has the same goes on with it.
 pub(super) fn renewed(before: Option<&SharedRate>, config: &Config, log: &Log) -> Result<Option<SharedRate>, String> {
@@ -16,6 +16,11 @@ pub(super) fn renewed(before: Option<&SharedRate>, config: &Config, log: &Log) -
     let (place, log) = (settings.place(), log.clone());
     let changed = move |change| match change {
         StoreChange::Used => log.say(LogEvent::RateStore, format!("{place} answers: crawlers are counted there")),
+        StoreChange::Partly(why) => {
+            let message =
+                format!("a part of {place} is not asked: {why}; each process counts the crawlers there for itself");
+            log.say_at(LogLevel::Warn, LogEvent::RateStore, message);
+        }
         StoreChange::Lost(why) => {
             let message = format!("{place} is not asked: {why}; each process counts crawlers for itself");
             log.say_at(LogLevel::Warn, LogEvent::RateStore, message);
@@ -36,7 +41,12 @@ pub(super) fn report(store: &SharedRate) -> RateStoreReport {
     requests.push(KindCount::new("known-denied", report.known_denied));
     RateStoreReport {
         place: report.place,
-        state: if report.is_used { "used" } else { "out" }.to_owned(),
+        state: match report.usage {
+            StoreUsage::Used => "used",
+            StoreUsage::Partly => "partly",
+            StoreUsage::Out => "out",
+        }
+        .to_owned(),
         trouble,
         trouble_at: trouble_since,
         outages: report.outages,

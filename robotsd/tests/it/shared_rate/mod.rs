@@ -1,5 +1,6 @@
 //! Buckets that replicas share, in real stores that work, hang, die, forget and lie.
 
+mod nodes;
 mod processes;
 mod server;
 
@@ -9,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use robotsd::shared_rate::{
-    BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUrl,
+    BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUrl, StoreUsage,
 };
 
 use super::daemon::free_ports;
 use super::process::{PATIENCE, wait_for};
 
-use self::server::{StoreServer, any, played, programs};
+use self::server::{StoreServer, any, played, programs, repeated};
 
 fn settings(url: &str) -> StoreSettings {
     StoreSettings::new(StoreUrl::new(url).unwrap())
@@ -27,7 +28,16 @@ fn replica(settings: StoreSettings) -> SharedRate {
 }
 
 fn used(rate: &SharedRate) {
-    wait_for("a store that is used", || rate.report().is_used.then_some(()));
+    wait_for("a store that is used", || is_used(rate).then_some(()));
+}
+
+fn is_used(rate: &SharedRate) -> bool {
+    rate.report().usage == StoreUsage::Used
+}
+
+/// Why the store cannot be used, as the status has it.
+fn why(rate: &SharedRate) -> String {
+    rate.report().trouble.map(|(_, why)| why).unwrap_or_default()
 }
 
 fn key(name: &str) -> SharedKey {
@@ -150,14 +160,17 @@ async fn until(rate: &SharedRate, what: &str, name: &str, ends: impl Fn(&SharedR
 async fn lost(rate: &SharedRate, name: &str) {
     let is_lost = |rate: &SharedRate, said| {
         let report = rate.report();
-        said == SharedVerdict::Unknown && !report.is_used && report.outages > 0 && report.trouble.is_some()
+        said == SharedVerdict::Unknown
+            && report.usage == StoreUsage::Out
+            && report.outages > 0
+            && report.trouble.is_some()
     };
     until(rate, "lost", name, is_lost).await;
     assert!(rate.report().alone > 0, "{name}");
 }
 
 async fn back(rate: &SharedRate, name: &str) {
-    until(rate, "back", name, |rate, said| said == SharedVerdict::Allow && rate.report().is_used).await;
+    until(rate, "back", name, |rate, said| said == SharedVerdict::Allow && is_used(rate)).await;
 }
 
 #[tokio::test]
@@ -187,6 +200,40 @@ async fn a_store_that_dies_is_used_again_once_it_is_back() {
     }
 }
 
+/// No request asks: the status says the truth even so.
+#[test]
+fn a_store_that_nobody_asks_is_probed() {
+    for (name, program) in programs() {
+        let mut store = StoreServer::start(&program).ready();
+        let rate = replica(settings(&store.url()));
+        used(&rate);
+        let is_out = || {
+            let start = Instant::now();
+            wait_for("a store that is out", || (rate.report().usage == StoreUsage::Out).then_some(()));
+            println!("{name}, not asked: out after {:?}: {}", start.elapsed(), why(&rate));
+        };
+        let is_back = || {
+            let start = Instant::now();
+            used(&rate);
+            println!("{name}, not asked: used after {:?}", start.elapsed());
+        };
+        store.signal("STOP");
+        is_out();
+        store.signal("CONT");
+        is_back();
+        store.kill();
+        is_out();
+        store.start_again();
+        is_back();
+        let report = rate.report();
+        assert_eq!(
+            (report.outages, report.calls, report.alone),
+            (2, 0, 0),
+            "{name}: probes are not counted: {report:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_store_that_is_not_there_at_first_is_used_once_it_is() {
     let Some(program) = any() else { return };
@@ -194,6 +241,7 @@ async fn a_store_that_is_not_there_at_first_is_used_once_it_is() {
     store.kill();
     let rate = replica(settings(&store.url()));
     lost(&rate, "absent").await;
+    assert!(why(&rate).starts_with("nothing listens there (Connection refused"), "{}", why(&rate));
     store.start_again();
     back(&rate, "absent").await;
 }
@@ -207,7 +255,7 @@ async fn a_store_that_forgets_its_scripts_is_given_them() {
         assert_eq!(store.send("SCRIPT FLUSH"), "+OK");
         back(&rate, name).await;
         let report = rate.report();
-        assert_eq!((report.failed, report.outages, report.is_used), (0, 0, true), "{name}: {report:?}");
+        assert_eq!((report.failed, report.outages, report.usage), (0, 0, StoreUsage::Used), "{name}: {report:?}");
     }
 }
 
@@ -222,8 +270,7 @@ async fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
         let port = other.url().rsplit(':').next().unwrap().to_owned();
         assert!(store.send(&format!("REPLICAOF 127.0.0.1 {port}")).starts_with("+OK"));
         lost(&rate, name).await;
-        let (_, why) = rate.report().trouble.unwrap();
-        assert!(!why.is_empty(), "{name}");
+        assert!(why(&rate).contains("it is a replica and takes no writes: name the primary"), "{name}: {}", why(&rate));
         assert!(store.send("REPLICAOF NO ONE").starts_with("+OK"));
         back(&rate, name).await;
     }
@@ -244,8 +291,9 @@ async fn what_is_no_answer_denies_nothing() {
     let playing = answers.into_iter().map(|(answer, closes)| async move {
         let rate = replica(settings(&format!("redis://{}", played(answer, closes))));
         lost(&rate, "garbage").await;
-        let (_, why) = rate.report().trouble.unwrap();
-        assert!(why.len() < 1000 && !why.contains('\x1b'), "{why}");
+        let why = why(&rate);
+        println!("{:?}: {why}", String::from_utf8_lossy(answer));
+        assert!(!why.is_empty() && why.len() < 1000 && !why.contains('\x1b'), "{why}");
     });
     for played in playing.map(tokio::spawn).collect::<Vec<_>>() {
         played.await.unwrap();
@@ -362,10 +410,44 @@ async fn a_password_is_sent_and_never_shown() {
     back(&right, "password").await;
     let wrong = replica(settings(&format!("redis://default:hunter2@127.0.0.1:{port}")));
     lost(&wrong, "a wrong password").await;
+    assert!(why(&wrong).starts_with("the login is refused: check the user"), "{}", why(&wrong));
     let none = replica(settings(&store.url()));
     lost(&none, "no password").await;
+    assert!(why(&none).starts_with("it wants a password: name the file with password_file"), "{}", why(&none));
     let shown = format!("{wrong:?} {:?} {right:?} {:?}", wrong.report(), right.report());
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
+}
+
+/// What its user may not do is said, and what it should be allowed.
+#[tokio::test]
+async fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        assert_eq!(store.send("ACL SETUSER robotsd on >hunter2 ~* +get"), "+OK");
+        let port = store.url().rsplit(':').next().unwrap().to_owned();
+        let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{port}")));
+        lost(&rate, name).await;
+        let why = why(&rate);
+        assert!(why.contains("allow EVAL, EVALSHA, TIME, GET and SET for keys of the prefix"), "{name}: {why}");
+        assert!(!why.contains("hunter2"), "{why}");
+        // What the chapter says is enough.
+        assert_eq!(
+            store.send("ACL SETUSER robotsd resetkeys ~robotsd:rate:* -@all +eval +evalsha +time +get +set"),
+            "+OK"
+        );
+        back(&rate, name).await;
+    }
+}
+
+/// It sends back what it is sent, the login among it.
+#[tokio::test]
+async fn a_server_that_repeats_the_password_does_not_get_it_into_the_status() {
+    let address = repeated();
+    let rate = replica(settings(&format!("redis://robotsd:hunter2@{address}")));
+    lost(&rate, "a server that repeats").await;
+    let shown = format!("{} {:?}", why(&rate), rate.report());
+    println!("a server that repeats: {}", why(&rate));
+    assert!(!why(&rate).is_empty() && !shown.contains("hunter2"), "{shown}");
 }
 
 #[tokio::test]
@@ -383,6 +465,16 @@ async fn a_cluster_is_asked() {
             assert!(!matches!(said, SharedVerdict::Deny { .. }));
         }
         assert!(rate.report().allowed > 10, "{name}: {:?}", rate.report());
+    }
+}
+
+#[tokio::test]
+async fn one_server_that_is_taken_for_a_cluster_is_said_to_be_none() {
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        let rate = replica(settings(&store.url()).nodes(StoreNodes::Cluster));
+        lost(&rate, name).await;
+        assert!(why(&rate).contains("it is no node of a cluster: leave out cluster = true"), "{name}: {}", why(&rate));
     }
 }
 
@@ -413,13 +505,25 @@ async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
         ["--tls-ca-cert-file", &ca],
         ["--tls-auth-clients", "no"],
     ];
-    let _store = StoreServer::start_with(&program, port, arguments.as_flattened());
+    let arguments = [arguments.as_flattened(), &["--bind", "127.0.0.1", "127.0.0.2"]].concat();
+    let _store = StoreServer::start_with(&program, port, &arguments);
     let url = format!("rediss://127.0.0.1:{port}");
     let trusted = replica(settings(&url).ca(Some(authority.pem().into_bytes())));
     back(&trusted, "TLS").await;
-    let untrusted = replica(settings(&url));
-    lost(&untrusted, "TLS that is not trusted").await;
-    // Without TLS it is not spoken to.
-    let plain = replica(settings(&format!("redis://127.0.0.1:{port}")));
-    lost(&plain, "no TLS").await;
+    for (what, url, ca, expected) in [
+        ("TLS that is not trusted", &url, false, "its certificate is of an authority that is not trusted: name that"),
+        ("TLS for another name", &format!("rediss://127.0.0.2:{port}"), true, "its certificate is for another name"),
+        // Without TLS it is not spoken to.
+        ("no TLS", &format!("redis://127.0.0.1:{port}"), false, "it may want TLS, which is \"rediss://\""),
+    ] {
+        let ca = ca.then(|| authority.pem().into_bytes());
+        let rate = replica(settings(url).ca(ca));
+        lost(&rate, what).await;
+        assert!(why(&rate).contains(expected), "{what}: {}", why(&rate));
+    }
+    // It may take the handshake for a command that goes on.
+    let plain = StoreServer::start(&program).ready();
+    let encrypted = replica(settings(&plain.url().replace("redis:", "rediss:")));
+    lost(&encrypted, "TLS to a server that has none").await;
+    println!("TLS to a server that has none: {}", why(&encrypted));
 }

@@ -5,9 +5,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
@@ -50,6 +51,7 @@ pub(super) struct StoreServer {
     program: PathBuf,
     arguments: Vec<String>,
     process: Child,
+    ip: IpAddr,
     port: u16,
     folder: TempDir,
 }
@@ -62,14 +64,20 @@ impl StoreServer {
     }
 
     pub(super) fn start_with(program: &Path, port: u16, arguments: &[&str]) -> Self {
+        Self::start_at(program, (Ipv4Addr::LOCALHOST, port).into(), arguments)
+    }
+
+    pub(super) fn start_at(program: &Path, address: SocketAddr, arguments: &[&str]) -> Self {
+        let ip = address.ip().to_string();
+        let arguments = [&["--bind", &*ip][..], arguments].concat();
         let folder = tempfile::tempdir().unwrap();
         let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let process = spawn(program, folder.path(), &arguments);
-        Self { program: program.to_owned(), arguments, process, port, folder }
+        Self { program: program.to_owned(), arguments, process, ip: address.ip(), port: address.port(), folder }
     }
 
     pub(super) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://{}:{}", self.ip, self.port)
     }
 
     /// Waits until it answers.
@@ -78,13 +86,26 @@ impl StoreServer {
         self
     }
 
+    /// The whole of a reply that is one text.
+    pub(super) fn text(&self, command: &str) -> String {
+        let mut stream = TcpStream::connect((self.ip, self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(format!("{command}\r\n").as_bytes()).unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut length = String::new();
+        reader.read_line(&mut length).unwrap();
+        let mut text = vec![0; length.trim_end()[1..].parse().unwrap()];
+        reader.read_exact(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
     /// Sends a command and returns the first line of the reply.
     pub(super) fn send(&self, command: &str) -> String {
         wait_for(command, || self.try_send(command))
     }
 
     fn try_send(&self, command: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        let mut stream = TcpStream::connect((self.ip, self.port)).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(format!("{command}\r\n").as_bytes()).ok()?;
         let mut line = String::new();
@@ -129,21 +150,37 @@ impl Drop for StoreServer {
 
 fn spawn(program: &Path, folder: &Path, arguments: &[String]) -> Child {
     let mut command = Command::new(program);
-    command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"]).arg(folder).args(arguments);
+    command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(folder).args(arguments);
     command.stdout(Stdio::null()).spawn().unwrap()
 }
 
 /// Reads what comes, and answers with these octets each time; closes the connection then, or keeps it.
 pub(super) fn played(answer: &'static [u8], closes: bool) -> SocketAddr {
+    answering(move |_| (answer.to_vec(), closes))
+}
+
+/// Answers with an error that holds what came.
+pub(super) fn repeated() -> SocketAddr {
+    answering(|asked| {
+        let asked: String = String::from_utf8_lossy(asked).chars().filter(|char| !char.is_control()).collect();
+        // As many as the commands that a client begins with, at least.
+        (format!("-ERR {asked}\r\n").repeat(8).into_bytes(), false)
+    })
+}
+
+fn answering(answer: impl Fn(&[u8]) -> (Vec<u8>, bool) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
+    let answer = Arc::new(answer);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
+            let answer = Arc::clone(&answer);
             std::thread::spawn(move || {
                 let mut buffer = [0; 4096];
-                while stream.read(&mut buffer).is_ok_and(|length| length > 0) {
-                    if stream.write_all(answer).is_err() || closes {
+                while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                    let (answer, closes) = answer(&buffer[..length]);
+                    if stream.write_all(&answer).is_err() || closes {
                         return;
                     }
                 }
