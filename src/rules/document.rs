@@ -423,6 +423,16 @@ mod tests {
     }
 
     #[test]
+    fn every_line_beyond_the_length_that_is_read_is_noted_and_no_other() {
+        for (length, noted) in [(MAX_LINE - 1, false), (MAX_LINE, false), (MAX_LINE + 1, true), (MAX_LINE + 2, true)] {
+            let line = format!("disallow: /{}", "a".repeat(length - "disallow: /".len()));
+            let robots = RobotsTxt::parse(format!("user-agent: *\n{line}\nallow: /\n").into_bytes());
+            let notes: Vec<_> = robots.notes().iter().map(|note| (note.line(), note.kind())).collect();
+            assert_eq!(notes, if noted { vec![(2, NoteKind::LongLine)] } else { vec![] }, "{length} octets");
+        }
+    }
+
+    #[test]
     fn sitemaps_belong_to_no_group() {
         let robots = RobotsTxt::parse(&b"sitemap: https://a/\nuser-agent: *\nSite-map: https://b/\n"[..]);
         let lines: Vec<_> = robots.sitemaps().map(Sitemap::line).collect();
