@@ -14,7 +14,7 @@ use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
 
 async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
-    // Whatever the app knows better is said here: who is signed in is no crawler.
+    // The app's own exceptions go here: a client that is signed in is no crawler.
     if request.headers().contains_key("authorization") {
         return next.run(request).await;
     }

@@ -92,7 +92,7 @@ fn is_automated(agent: &Agent) -> bool {
     )
 }
 
-/// The default of policy: crawlers that are registered or say so, but not those somebody asked for, or who check on us.
+/// The default of policy: crawlers that are registered or say so, but not those that a user triggers, or that monitor the site.
 fn is_held(agent: &Agent) -> bool {
     let exempt = |category| {
         matches!(
@@ -163,7 +163,7 @@ fn named_groups(registry: &Arc<Registry>, both: &[(&Labelled, &Agent)], files: &
         }
         let recognizer = Recognizer::new(registry.clone(), &file);
         for (header, agent) in both {
-            // A crawler whose token nobody knows has no gold.
+            // A crawler whose token is unknown has no gold label.
             if header.bot && header.tokens.is_empty() {
                 continue;
             }

@@ -6,12 +6,12 @@
 local address, port = "127.0.0.1", 9180
 local patience = 0.25 -- seconds
 
--- What robotsd looks at. Every line of a repeated field goes along.
-local told = { "host", "accept", "cookie", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site",
+-- The fields that robotsd reads. Every line of a repeated field goes along.
+local question_fields = { "host", "accept", "cookie", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site",
   "signature", "signature-agent", "signature-input", "user-agent" }
 
--- What a client is shown of robotsd's answer.
-local shown = { "content-type", "content-language", "cache-control", "vary", "x-content-type-options", "retry-after",
+-- The fields of the answer that a client gets.
+local answer_fields = { "content-type", "content-language", "cache-control", "vary", "x-content-type-options", "retry-after",
   "ratelimit", "ratelimit-policy" }
 
 -- The statuses that a site may refuse with, besides 403.
@@ -33,7 +33,7 @@ local function question(txn)
     "X-Real-IP: " .. tostring(txn.f:src()),
   }
   local sent = txn.http:req_get_headers()
-  for _, name in ipairs(told) do
+  for _, name in ipairs(question_fields) do
     if sent[name] then
       for at = 0, #sent[name] do
         lines[#lines + 1] = name .. ": " .. sent[name][at]
@@ -86,7 +86,7 @@ core.register_action("robotsd", { "http-req" }, function(txn)
     -- A refusal; or a question that robotsd cannot take, which must not be a way round the rules.
     local refusal = reasons[status] and status or 403
     local reply = txn:reply({ status = refusal, reason = reasons[refusal] or "Forbidden" })
-    for _, name in ipairs(shown) do
+    for _, name in ipairs(answer_fields) do
       if fields[name] then
         reply:add_header(name, fields[name])
       end

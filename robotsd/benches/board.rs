@@ -74,7 +74,7 @@ fn run(folder: &Path, sites: usize) -> Measured<f64> {
             break address.trim_end_matches('/').parse()?;
         }
     };
-    // Nobody reads it further: it must not fill up.
+    // No one reads it further: it must not fill up.
     std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
     crawl(address, sites)?;
     // What was counted last is written within a minute.

@@ -87,7 +87,7 @@ proxy=${pids[2]}
 
 resident() { awk '/^VmRSS/ { print $2 }' "/proc/$proxy/status"; }
 
-# Asks for a page ten times a second until told to stop; every answer must be 200 within a second.
+# Requests a page ten times a second until stopped; every answer must be 200 within a second.
 probe() {
     local asked=0 failed=0 slowest=0
     while [ ! -e "$folder/stop" ]; do

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn costume_is_nobodys_name() {
+    fn costume_is_no_crawlers_name() {
         for name in ["Mozilla", "Mozilla/5.0", "Opera", "MSIE 6.0", "Windows", "CFNetwork"] {
             assert_eq!(found(&[name], &format!("{name}/1.0")), None, "{name}");
         }

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_confirmed_refuses_nothing_by_a_yes() {
+    fn a_yes_that_was_not_confirmed_refuses_nothing() {
         for crawler in Registry::builtin().crawlers() {
             let documented = crawler.is_checked() || crawler.source().is_some();
             assert!(documented || crawler.obeys_star() != Obeys::Yes, "{}", crawler.name());

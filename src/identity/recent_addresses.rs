@@ -6,7 +6,7 @@ use std::net::IpAddr;
 pub(super) const SLOTS_OF_A_DAY: u64 = 144;
 pub(super) const SLOTS_OF_AN_HOUR: u64 = 6;
 
-/// How many addresses are told apart in the last hour, and how many in the day before it.
+/// How many addresses are distinguished in the last hour, and how many in the day before it.
 pub(super) const MOST_ADDRESSES: usize = 64;
 
 /// Addresses, each with the slots of the last day that it was seen in.
@@ -28,7 +28,7 @@ const HALF: u64 = SLOTS_OF_A_DAY / 2;
 const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 
 impl RecentAddresses {
-    /// Notes an address in the current slot. Beyond the bound, addresses of an hour are not told apart.
+    /// Notes an address in the current slot. Beyond the bound, addresses of an hour are not distinguished.
     pub(super) fn see(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());

@@ -80,7 +80,7 @@ impl CrawlerRequest {
         self.agent.crawler().map(cut).or(self.token.as_deref())
     }
 
-    /// What became of the claim that the request makes about its sender; `None` where nobody checks that.
+    /// What became of the claim that the request makes about its sender; `None` where claims are not checked.
     #[must_use]
     pub const fn identity(&self) -> Option<Identity> {
         self.identity

@@ -108,7 +108,7 @@ impl Record {
         self.category
     }
 
-    /// What became of the claim that the request makes about its sender; `None` where nobody checks that.
+    /// What became of the claim that the request makes about its sender; `None` where claims are not checked.
     #[must_use]
     pub const fn identity(&self) -> Option<Identity> {
         self.identity
@@ -214,7 +214,7 @@ impl Record {
     }
 }
 
-/// What a request that came too soon is told; `None` for any other.
+/// The explanation for a request that came too soon; `None` for any other.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let pace = decision.pace()?;
     let delay = pace.delay();

@@ -5,7 +5,7 @@ use crate::agent::{Agent, Identity};
 /// The sender of a request, as far as anything checks it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sender {
-    /// `None` where nobody checks claims.
+    /// `None` where claims are not checked.
     pub(super) identity: Option<Identity>,
     /// The crawler that sends it by its signature alone: its agent counts in place of those that the `User-Agent` names.
     pub(super) signer: Option<Agent>,

@@ -1,4 +1,4 @@
-//! How often agents were known by their header, counted for whoever wants the number.
+//! How often agents were known by their header, for metrics.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -180,7 +180,7 @@ impl Policy {
 
     /// Whether no request is limited, whatever its agent.
     #[cfg(feature = "live")]
-    pub(crate) fn limits_nobody(&self) -> bool {
+    pub(crate) fn limits_no_agent(&self) -> bool {
         self.rate.are_off()
     }
 

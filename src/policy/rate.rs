@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_asset_is_told_by_the_end_of_its_path() {
+    fn an_asset_is_recognised_by_the_end_of_its_path() {
         for (target, want) in [
             ("/a.css", true),
             ("/a/B.PNG?v=1", true),

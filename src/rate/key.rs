@@ -51,7 +51,7 @@ impl<'a> RateKey<'a> {
         Self { token: Some(token), sender }
     }
 
-    /// A sender whose name may be made up. All such names count as one, so that nobody has more requests by having more names.
+    /// A sender whose name may be made up. All such names count as one, so that a client has no more requests by sending more names.
     #[must_use]
     pub const fn unnamed(sender: RateSender) -> Self {
         Self { token: None, sender }

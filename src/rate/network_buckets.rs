@@ -1,4 +1,4 @@
-//! The buckets of networks: as many as there is room for, whoever sends.
+//! The buckets of networks: as many as there is room for, regardless of the senders.
 //!
 //! A client chooses its address and its name, so their combinations have no bound. Entries stand in small sets; where a set is
 //! full, the entry whose bucket is refilled first gives way. That is the one which has been silent the longest for its

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_and_comment_lines_are_told_apart() {
+    fn blank_and_comment_lines_are_distinguished() {
         assert_eq!(Lines::new(b" \t").next().map(|line| line.kind()), Some(LineKind::Blank));
         assert_eq!(Lines::new(b" # x").next().map(|line| line.kind()), Some(LineKind::Comment));
         assert_eq!(Lines::new(b" \0# x").next().map(|line| line.kind()), Some(LineKind::Malformed));

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_a_moment_ago_has_to_rest_whoever_dates_it() {
+    fn what_was_changed_a_moment_ago_has_to_rest_regardless_of_its_date() {
         let now = SystemTime::now();
         assert!(unrest(now).is_some_and(|rest| rest <= QUIET));
         assert_eq!(unrest(now - Duration::from_secs(1)), None);

@@ -311,7 +311,7 @@ proptest::proptest! {
     #[test]
     fn what_stands_before_a_product_does_not_hide_it(before in "[ -~&&[^@/:]]{0,40}", name in "[A-Z][a-z]{3,8}Bot") {
         let spoken = before.to_ascii_lowercase();
-        // These say that what follows is somebody else, or a device.
+        // These say that what follows is another program, or a device.
         proptest::prop_assume!(!["like", "with", "["].iter().any(|word| spoken.contains(word)));
         let header = format!("{before} | {name}/1.0");
         proptest::prop_assert_eq!(group(&[&name], header.as_bytes()), Some(name));

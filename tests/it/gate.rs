@@ -23,12 +23,12 @@ const STAGING: &str = "User-agent: *\nDisallow: /\n";
 /// A site with a file and a state directory, opened as often as a process would be started.
 struct Site {
     folder: TempDir,
-    told: Arc<Mutex<Vec<String>>>,
+    notices: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
     fn new(file: &str) -> Self {
-        let site = Self { folder: tempfile::tempdir().unwrap(), told: Arc::default() };
+        let site = Self { folder: tempfile::tempdir().unwrap(), notices: Arc::default() };
         site.write(file);
         site
     }
@@ -43,19 +43,19 @@ impl Site {
 
     /// Polled so seldom that only what a test does brings news.
     fn builder(&self) -> LiveBuilder<FileSource> {
-        let told = self.told.clone();
+        let notices = self.notices.clone();
         LiveRobots::file(self.path())
             .gate(Gate::builder().build())
             .poll_every(PATIENCE * 100)
-            .on_reload(move |reload, _| told.lock().unwrap().push(reload.to_string()))
+            .on_reload(move |reload, _| notices.lock().unwrap().push(reload.to_string()))
     }
 
     fn start(&self) -> LiveRobots {
         self.builder().state(&StateDir::open(self.folder.path().join("state")).unwrap(), "shop").open().unwrap()
     }
 
-    fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+    fn notices(&self) -> Vec<String> {
+        self.notices.lock().unwrap().clone()
     }
 }
 
@@ -212,7 +212,7 @@ fn a_misspelled_name_guards_nothing_and_is_an_objection() {
 }
 
 #[test]
-fn what_waits_is_told_once_and_forgotten_when_the_old_file_comes_back() {
+fn a_pending_version_is_reported_once_and_forgotten_when_the_old_file_comes_back() {
     let site = Site::new(OPEN);
     let live = site.builder().poll_every(Duration::from_millis(50)).open().unwrap();
     site.write(STAGING);
@@ -220,7 +220,7 @@ fn what_waits_is_told_once_and_forgotten_when_the_old_file_comes_back() {
     // Long enough for the watcher to have looked again and again.
     let looked = Instant::now();
     wait_for(&live, |_| looked.elapsed() > Duration::from_millis(500));
-    assert_eq!(site.told().len(), 2, "{:?}", site.told());
+    assert_eq!(site.notices().len(), 2, "{:?}", site.notices());
     assert_eq!(live.history().len(), 2);
     site.write(OPEN);
     wait_for(&live, |live| live.status().condition() == Condition::Live);

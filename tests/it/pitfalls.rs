@@ -164,7 +164,7 @@ fn a_control_token_is_no_ones_name() {
 }
 
 #[test]
-fn extensions_and_their_misspelling_are_told_apart() {
+fn extensions_and_their_misspellings_are_distinguished() {
     let codes = |file: &str| {
         let report = check(&RobotsTxt::parse(file.as_bytes()), &Options::new());
         report.findings().iter().map(|finding| finding.code()).collect::<Vec<_>>()

@@ -23,8 +23,8 @@ fn hash(text: &str) -> VersionHash {
 
 #[test]
 fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    let listener = told.clone();
+    let notices: Arc<Mutex<Vec<String>>> = Arc::default();
+    let listener = notices.clone();
     let live = LiveRobots::inline(OPEN)
         .on_reload(move |reload, _| listener.lock().unwrap().push(reload.to_string()))
         .open()
@@ -41,7 +41,7 @@ fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
         [(Cause::Start, ReloadOutcomeKind::Published), (Cause::Publish, ReloadOutcomeKind::Published)]
     );
     assert!(live.history()[1].effect().is_some(), "{:?}", live.history()[1]);
-    assert_eq!(told.lock().unwrap()[1], format!("inline: version {} is live", hash(MORE).short()));
+    assert_eq!(notices.lock().unwrap()[1], format!("inline: version {} is live", hash(MORE).short()));
     assert_eq!(live.rollback().unwrap().outcome().hash(), Some(hash(OPEN)));
     assert_eq!(body(&live).as_deref(), Some(OPEN));
 }

@@ -131,7 +131,7 @@ def measure(servers, asked, options, folder):
             cpu.setdefault(case, []).append((micros, 0))
             rates.setdefault(case, []).append(rate)
         order = list(servers)
-        # Nobody is always the first after another.
+        # No server is always the first after another.
         for name in order[turn % len(order) :] + order[: turn % len(order)]:
             measured = [servers[name], asked] if name == "nginx asking" else [servers[name]]
             micros, rate = load(measured, servers[name].port, "/1k", BROWSER, options.seconds)

@@ -328,7 +328,7 @@ def measure(servers, rs, wanted, rounds, seconds, folder, options):
     for turn in range(rounds):
         for case in cases:
             order = [name for name in servers if name not in skipped.get(case, ())]
-            # Nobody is always the first after another case.
+            # No case is always the first after another case.
             for name in order[turn % len(order) :] + order[: turn % len(order)]:
                 micros, speed = load(servers[name], case, seconds)
                 cpu.setdefault((case, name), []).append(micros)

@@ -50,7 +50,7 @@ pub(super) async fn board(
         return late("other requests are reading already, and none of them has ended");
     };
     let read = spawn_blocking(move || {
-        // Another request may read once this one has ended, also where nobody waits for it any more.
+        // Another request may read once this one has ended, also where no request waits for it any more.
         let _reader = reader;
         let report = board.report(&wanted, seconds(SystemTime::now()));
         match (&wanted.site, report.sites.is_empty()) {

@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_answer_is_announced_and_given_up() {
-        // The kernel takes the connection, and nobody accepts it: so it is with a stopped process.
+        // The kernel takes the connection, and no process accepts it, as with a stopped process.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = AdminEndpoint::Address(listener.local_addr().unwrap());
         let said = std::cell::RefCell::new(Vec::new());

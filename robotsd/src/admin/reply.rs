@@ -28,7 +28,7 @@ pub(super) struct AdminReply {
 enum Shown {
     Never,
     AsPage,
-    /// Loaded again once a minute. A field, because a page that reloads where nobody asked for it is no use to some.
+    /// Loaded again once a minute. A field that the reader sets, because pages that reload unasked are hard to use for some readers.
     AsReloadedPage,
 }
 

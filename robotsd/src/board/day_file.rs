@@ -1,7 +1,7 @@
 //! The file of a site for a day: one JSON object a line, and at the end the hash of all that precedes it.
 //!
 //! Nothing in a file is believed: what is damaged at any octet, or was cut at the end of a line, makes the whole day one in which
-//! reads may have been lost. What can still be read of it counts, and accuses nobody.
+//! reads may have been lost. What can still be read of it counts, and accuses no crawler.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};

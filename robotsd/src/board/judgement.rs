@@ -1,6 +1,6 @@
 //! What disallowed requests say about a crawler: whether it ignores robots.txt, or does not know yet.
 //!
-//! Nobody is accused falsely. A request is held against a crawler only where **every** read that may have been its last one
+//! No crawler is accused falsely. A request is held against a crawler only where **every** read that may have been its last one
 //! says so: the version disallows the request, or the read was more than 24 hours old (RFC 9309, section 2.4). Such reads are
 //!
 //! - the last one before the request that a verified crawler of the same chain made at the same origin: without one there is
@@ -20,7 +20,7 @@ pub(crate) enum Judgement {
     NotNewest,
     /// No read was seen here before them.
     Unread,
-    /// There was a read, and it cannot be told what the last one says.
+    /// There was a read, and it is unknown what the last one said.
     Undecided,
 }
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_at_another_origin_or_of_the_same_second_accuses_nobody() {
+    fn a_read_at_another_origin_or_of_the_same_second_accuses_no_crawler() {
         let elsewhere = Reading { origin: "https://b.test", ..read("2", 40) };
         assert_eq!(judge(&case(50), &[elsewhere], &[]), Judgement::Unread);
         assert_eq!(judge(&case(50), &[read("2", 50)], &[]), Judgement::Unread);
@@ -184,7 +184,7 @@ mod tests {
             (read("2", 40), gap(45, 46, Some("2")), Judgement::Ignored),
             (read("2", 40), gap(45, 46, Some("1")), Judgement::Undecided),
             (read("2", 40), gap(30, 35, None), Judgement::Ignored),
-            // A day has passed since: nobody may go by it any more.
+            // A day has passed since: no crawler may go by it any more.
             (read("1", 1), gap(20, 21, None), Judgement::Ignored),
             (read("1", 1), gap(20, 27, None), Judgement::Undecided),
             (read("1", 40), gap(45, 46, Some("2")), Judgement::NotNewest),

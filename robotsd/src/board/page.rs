@@ -60,7 +60,7 @@ impl fmt::Display for BoardPage<'_> {
         }
         if !board.sees_all {
             f.write_str(
-                "<p class=\"note\">Nobody is said to ignore robots.txt, because not every read of it may be seen here: \
+                "<p class=\"note\">No crawler is said to ignore robots.txt, because not every read of it may be seen here: \
                  <code>sees_all = true</code> in <code>[board]</code> says that it is.</p>\n",
             )?;
         }
@@ -104,7 +104,7 @@ impl BoardPage<'_> {
         f.write_str("</ul></nav>\n")
     }
 
-    /// What needs somebody, with the command that does it.
+    /// What an operator has to do, with the command for it.
     fn banner(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut steps: Vec<(Option<&str>, &NextStep)> = Vec::new();
         let rejected = self.status.config.as_ref().and_then(|config| config.rejected.as_ref());

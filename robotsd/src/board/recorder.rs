@@ -249,7 +249,7 @@ impl KnownVersions {
     }
 }
 
-/// Nearly every target is told by an octet.
+/// One octet decides for nearly every target.
 fn is_robots_txt(target: &[u8]) -> bool {
     let may_be = !target.starts_with(b"/") || matches!(target, [_, b'r' | b'%', ..]);
     may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()

@@ -109,7 +109,7 @@ pub(crate) struct Judged {
     /// The version last read was an older one, less than 24 hours before, that allowed them.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
-    /// It cannot be told.
+    /// It is unknown.
     pub(crate) undecided: u64,
 }
 

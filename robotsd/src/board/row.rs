@@ -134,7 +134,7 @@ impl Row {
     }
 
     /// Adds reads of robots.txt. None is forgotten: one too many counts as a read of an unknown version anywhere, which
-    /// accuses nobody.
+    /// accuses no crawler.
     pub(crate) fn read(&mut self, read: ReadSpan) {
         let is_full = self.reads.len() >= MOST_SPANS;
         let parted = |own: &ReadSpan| {

@@ -63,7 +63,7 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // Where not every read is among these rows nobody is accused, and what was seen still excuses.
+    // Where not every read is among these rows no crawler is accused, and what was seen still excuses.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);

@@ -2,7 +2,7 @@
 //! second, and a blocking thread writes it down once a minute.
 //!
 //! Rows are held until they are written, at most [`MOST_LIVE`] of them; where there is no room, or nothing can be written, counts
-//! are lost, and the site is blind for that time: nobody is accused by reads that may be missing.
+//! are lost, and the site is blind for that time: no crawler is accused by reads that may be missing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -64,7 +64,7 @@ fn script() -> Vec<Step> {
     all(&mut hours(43, 48), 0, ("stale", Verified), What::Private);
     // Is never seen reading.
     all(&mut hours(50, 54), 0, ("unseen", Verified), What::Private);
-    // Claims to be the one that obeys; its reads are nobody's but its own.
+    // Claims to be the one that obeys; its reads count for itself only.
     all(&mut hours(60, 66), 0, ("obeyer", Impostor), What::Private);
     all(&mut hours(60, 60), 0, ("late", Impostor), What::Read);
     // Claims, and nothing confirms it.
@@ -199,10 +199,10 @@ fn counts_are_those_of_the_script() {
     assert_eq!((summed.lines.len(), line.hits), (1, 10 + 18 + 7 + 6 + 5 + 3));
 }
 
-/// A restart is a gap in which a read may have been missed, from a server that showed another version: nobody is accused by what
+/// A restart is a gap in which a read may have been missed, from a server that showed another version: no crawler is accused by what
 /// is older.
 #[test]
-fn restarts_accuse_nobody() {
+fn restarts_accuse_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
     let mut at = START;
     for (until, is_killed) in [(28 * HOUR, false), (35 * HOUR, true), (47 * HOUR, false), (7 * 24 * HOUR, false)] {
@@ -229,7 +229,7 @@ fn restarts_accuse_nobody() {
 
 /// What is served changes while no process runs: what was read until then says nothing any more.
 #[test]
-fn what_may_have_been_missed_accuses_nobody() {
+fn what_may_have_been_missed_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
     let before = Board::new(settings(true, 1), Some(folder.path()), START);
     play(&before, 0, START, START + 31 * HOUR);
@@ -243,7 +243,7 @@ fn what_may_have_been_missed_accuses_nobody() {
 }
 
 #[test]
-fn without_every_read_nobody_is_accused() {
+fn without_every_read_no_crawler_is_accused() {
     let board = played(None);
     let said = said(&[rows(&board)], Evidence::Partial);
     assert_eq!(said[1], expect("ignorer verified", None, [0, 0, 0, 10]));
@@ -303,7 +303,7 @@ fn accuses(said: &[Said]) -> bool {
     said.iter().any(|(_, word, judged)| word.as_deref() == Some("ignores") || judged.ignored > 0)
 }
 
-/// A cache answered for the site, or other replicas did, and does not any more: that time accuses nobody.
+/// A cache answered for the site, or other replicas did, and does not any more: that time accuses no crawler.
 #[test]
 fn settings_of_today_do_not_judge_the_past() {
     for before in [settings(false, 1), settings(true, 2)] {

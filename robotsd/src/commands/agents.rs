@@ -34,7 +34,7 @@ pub(crate) struct AgentsArgs {
 
     /// Identify these User-Agent headers; with `-`, one a line from standard input
     ///
-    /// Each is read as a request sends it, so a name that its crawler does not send alone (Stripe) names nobody. `explain` and
+    /// Each is read as a request sends it, so a name that its crawler does not send alone (Stripe) names no crawler. `explain` and
     /// `--verify` take names of crawlers too; where that makes a difference, a note on standard error says so.
     #[arg(long, value_name = "HEADER", num_args = 1..)]
     identify: Vec<String>,

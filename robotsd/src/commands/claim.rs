@@ -122,7 +122,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
         let lists = copies.iter().map(|(_, copy)| copy.as_ref().map(ListCopy::evidence));
         let outcome = (!copies.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))?;
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
-            (self.note)("a list refutes nobody unless its server confirmed it within a day".to_owned());
+            (self.note)("a list refutes no request unless its server confirmed it within a day".to_owned());
         }
         Some(outcome)
     }
@@ -143,7 +143,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
         let meant = RdnsCheck::through(outcome, None, now);
         if outcome != meant {
             (self.note)(
-                "a resolver refutes nobody unless an address of the same operator was verified through it within an hour"
+                "a resolver refutes no request unless an address of the same operator was verified through it within an hour"
                     .to_owned(),
             );
         }

@@ -1,7 +1,7 @@
 //! The differences between two config files, setting by setting.
 //!
 //! Both are compared as `config show` prints them, defaults included. So every key that a config can have is here, and one
-//! that is added later is, too. Tables that are repeated are told apart by what names them: a site by its name, a listener
+//! that is added later is, too. Tables that are repeated are distinguished by what names them: a site by its name, a listener
 //! by its name or address, an override by what it is for.
 
 use std::collections::HashMap;
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_listeners_and_overrides_are_told_apart_by_what_names_them() {
+    fn sites_listeners_and_overrides_are_identified_by_what_names_them() {
         let over = |scope: &str, mode: &str| format!("[[site.override]]\n{scope}\nmode = \"{mode}\"\n");
         let (gpt, search) = ("agent = \"GPTBot\"", "category = \"search\"");
         let both = with("", &(over(gpt, "refuse") + &over(search, "tag")));

@@ -46,7 +46,7 @@ pub(crate) struct Config {
     pub(crate) registry_accept: Vec<VersionHash>,
     /// What names the file of further crawlers in the text.
     pub(crate) registry_extra_span: Range<usize>,
-    /// How the senders of requests are checked; `None` where nobody checks them.
+    /// How the senders of requests are checked; `None` where they are not checked.
     pub(crate) identity: Option<IdentityConfig>,
     /// The admin interface; `None` where it is off.
     pub(crate) admin: Option<AdminSettings>,

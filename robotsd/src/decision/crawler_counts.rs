@@ -180,7 +180,7 @@ fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| crawler.name())
 }
 
-/// The label of what is known of its sender: `claimed` where nobody checks claims.
+/// The label of what is known of its sender: `claimed` where claims are not checked.
 fn identity(request: &CrawlerRequest) -> &'static str {
     let unchecked = if request.agent().is_registered() { "claimed" } else { "unclaimed" };
     request.identity().map_or(unchecked, |identity| identity.outcome().as_str())

@@ -16,7 +16,7 @@ struct ListenerParts {
     /// By the number of a listener.
     labels: Vec<Arc<str>>,
     shards: Vec<Arc<ResponseCounts>>,
-    /// The sums of shards that nobody writes any more.
+    /// The sums of shards that no thread writes any more.
     ended: ResponseTotals,
     ended_siteless: BTreeMap<ResponseKey, u64>,
 }

@@ -37,7 +37,7 @@ mod tests {
 
     /// WCAG 2.2, 1.4.3 for text and 1.4.11 for what is drawn.
     #[test]
-    fn colours_can_be_told_apart_in_the_light_and_in_the_dark() {
+    fn colours_can_be_distinguished_in_the_light_and_in_the_dark() {
         let themes = themes();
         assert_eq!((themes.len(), STYLE.matches("prefers-color-scheme: dark").count()), (2, 1));
         for theme in themes {

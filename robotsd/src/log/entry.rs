@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_what_it_was_told() {
+    fn json_escapes_what_it_writes() {
         let every: String = ('\0'..='\u{300}').chain('\u{2000}'..='\u{2100}').chain(['\u{1f916}']).collect();
         let entry = LogEntry {
             site: Some(&every),

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_preparation_that_hangs_can_be_abandoned_and_is_told_so() {
+    async fn a_preparation_that_hangs_can_be_abandoned_and_is_notified() {
         let (release, hanging) = mpsc::channel::<()>();
         let (ended, end) = mpsc::channel();
         let (begins, begun) = mpsc::channel();

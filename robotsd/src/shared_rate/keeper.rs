@@ -41,7 +41,7 @@ pub enum StoreChange {
 pub(super) struct PendingQuestion {
     pub(super) key: SharedKey,
     pub(super) question: StoreQuestion,
-    /// None where nobody waits.
+    /// None where no caller waits.
     pub(super) answer: Option<oneshot::Sender<StoreAnswer>>,
 }
 

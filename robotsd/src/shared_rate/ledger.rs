@@ -1,15 +1,15 @@
-//! What a process knows of one bucket: what the store said last, and the requests it has not been told of.
+//! What a process knows of one bucket: the store's last answer, and the requests that were not reported to it yet.
 //!
 //! A state machine that is given the time, in microseconds of the process's own clock. A crawler that sends few requests has each
 //! of them asked, so the number that pass is exact. One that is busy does not wait for the store: its requests pass while the last
-//! answer leaves room for them, and the store is told of a batch at a time. It is told afterwards, and nothing is reserved, so that
+//! answer leaves room for them, and they are reported to the store in batches. They are reported afterwards, and nothing is reserved, so that
 //! no replica holds back what another one needs; each can be ahead of the store by one batch. What a process knows is never more
 //! than what was spent, so what it denies by itself, the store would deny too.
 
 use super::bucket::SharedBucket;
 use super::script::{QuestionKind, StoreAnswer, StoreQuestion};
 
-/// The time in which a busy crawler sends a batch, and the longest for which the store is not told, in microseconds.
+/// The time in which a busy crawler sends a batch, and the longest for which none is reported, in microseconds.
 const WINDOW: i64 = 10_000_000;
 
 /// Replicas of which each may be ahead of the store by one batch. With more, a bucket that is overdrawn by all of them at once is
@@ -36,7 +36,7 @@ pub(super) struct BucketLedger {
     busy: BusyWindow,
 }
 
-/// Requests that passed and of which the store has not been told. They are told as if all had come with the first: requests at other
+/// Requests that passed and were not reported to the store yet. They are reported as if all had come with the first: requests at other
 /// replicas came in between, and each of them would be charged for the wait of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Unreported {
@@ -56,7 +56,7 @@ struct BusyWindow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LedgerStep {
     Allow,
-    /// It passes, and the store is told of a batch.
+    /// It passes, and a batch is reported to the store.
     Report(StoreQuestion),
     Ask(StoreQuestion),
     /// The store would deny it: it may pass in so many microseconds.
@@ -100,7 +100,7 @@ impl BucketLedger {
         if self.unreported.count < batch { LedgerStep::Allow } else { LedgerStep::Report(self.report(now, batch)) }
     }
 
-    /// What the store has not been told of for long.
+    /// Requests that were not reported to the store for long.
     pub(super) fn overdue(&mut self, now: i64, batch: u32) -> Option<StoreQuestion> {
         if now - self.unreported.first >= WINDOW { self.unreported(now, batch) } else { None }
     }
@@ -124,7 +124,7 @@ impl BucketLedger {
         self.unreported.count == 0 && self.tat <= now && now - self.busy.began >= 2 * WINDOW
     }
 
-    /// The TAT with what the store has not been told of.
+    /// The TAT with the requests that were not reported to the store yet.
     fn spent(&self) -> i64 {
         self.unreported.after(self.tat, self.bucket.interval())
     }

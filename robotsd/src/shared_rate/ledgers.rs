@@ -63,7 +63,7 @@ impl BucketLedgers {
         }
     }
 
-    /// What the store has not been told of for long. Forgets buckets that are full.
+    /// Requests that were not reported to the store for long. Forgets buckets that are full.
     pub(super) fn overdue(&self, now: i64, batch: u32) -> Vec<KeyReport> {
         let mut overdue = Vec::new();
         for shard in self.crawlers.iter().chain(&self.networks) {

@@ -5,7 +5,7 @@ use super::bucket::SharedBucket;
 /// The script. One key, so that it runs on any node of a cluster.
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
-/// What the store is told of requests for one bucket.
+/// A report of requests for one bucket to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StoreQuestion {
     pub(super) kind: QuestionKind,

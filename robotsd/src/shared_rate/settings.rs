@@ -121,7 +121,7 @@ impl StoreSettings {
     pub const DEADLINE: Duration = Duration::from_millis(15);
     /// The longest that a request can be made to wait.
     pub const LONGEST_DEADLINE: Duration = Duration::from_millis(20);
-    /// The requests of a busy crawler that are told at once, by default.
+    /// The requests of a busy crawler that are reported at once, by default.
     pub const BATCH: u32 = 10;
     /// The most of them.
     pub const LARGEST_BATCH: u32 = 100;
@@ -170,7 +170,7 @@ impl StoreSettings {
         Self { deadline: deadline.min(Self::LONGEST_DEADLINE), ..self }
     }
 
-    /// How many requests of a busy crawler are told at once. One: each request is asked, and the number that pass is exact.
+    /// How many requests of a busy crawler are reported at once. One: the store is asked for each request, and the number that pass is exact.
     #[must_use]
     pub fn batch(self, batch: u32) -> Self {
         Self { batch: batch.clamp(1, Self::LARGEST_BATCH), ..self }

@@ -125,7 +125,7 @@ pub(super) fn crawler(
     }
 }
 
-/// The written outcome of an identity; `claimed` where nobody checks claims.
+/// The written outcome of an identity; `claimed` where claims are not checked.
 fn outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome().as_str())
 }

@@ -249,7 +249,7 @@ impl Renewal {
             }
             self.sites.iter().for_each(|site| site.set_registry(&current));
             if let Some(evidence) = self.sites.evidence() {
-                // Whoever read it again has checked it.
+                // The caller that read it again has checked it.
                 let _ = evidence.follow(&current);
             }
             applied = current;

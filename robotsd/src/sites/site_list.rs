@@ -175,7 +175,7 @@ impl Sites {
         self.state.directory().map(StateDir::troubles).unwrap_or_default()
     }
 
-    /// Why the switch of every site is taken for off although nobody turned it.
+    /// Why the switch of every site is taken for off although it was not turned.
     pub(crate) fn switch_trouble(&self) -> Option<String> {
         let directory = self.state.directory().filter(|_| self.enforcement() == Enforcement::Off);
         directory.and_then(StateDir::switch_trouble)

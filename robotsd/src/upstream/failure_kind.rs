@@ -69,7 +69,7 @@ impl FailureKind {
         }
     }
 
-    /// What a call of gRPC is told in place of that.
+    /// The status of gRPC in place of that.
     pub(super) const fn grpc_code(self) -> GrpcCode {
         match self {
             Self::ResponseTimeout => GrpcCode::DeadlineExceeded,

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_nobody_reports_on_is_not_the_last() {
+    fn a_trial_without_a_report_is_not_the_last() {
         let (health, now) = health();
         fail(&health, now, 3);
         assert!(health.admit_trial(now + 2 * SECOND).is_some());
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_out_doubles_up_to_a_bound_and_is_told_once() {
+    fn the_time_out_doubles_up_to_a_bound_and_is_reported_once() {
         let (health, mut now) = health();
         assert_eq!(fail(&health, now, 3).len(), 1);
         for span in [2, 4, 8, 16, 32, 60, 60] {

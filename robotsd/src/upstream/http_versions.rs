@@ -6,7 +6,7 @@ pub(crate) enum HttpVersions {
     /// HTTP/1.1 and no other.
     #[default]
     Http1,
-    /// HTTP/2 and no other: with TLS the server has to agree to it, in the clear it is told so by the first octets.
+    /// HTTP/2 and no other: with TLS the server has to agree to it, in the clear the first octets say so.
     Http2,
     /// With TLS what the server prefers; in the clear HTTP/1.1, because nothing can be agreed on there.
     Negotiated,

@@ -115,13 +115,13 @@ type Events = Arc<std::sync::Mutex<Vec<UpstreamEvent>>>;
 
 fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &SharedResources) -> (Origins, Events) {
     let events = Events::default();
-    let told = Arc::clone(&events);
-    let tell = move |event: &UpstreamEvent| told.lock().unwrap().push(event.clone());
-    (Origins::new(settings, limits, surroundings, tell).unwrap(), events)
+    let seen = Arc::clone(&events);
+    let observe = move |event: &UpstreamEvent| seen.lock().unwrap().push(event.clone());
+    (Origins::new(settings, limits, surroundings, observe).unwrap(), events)
 }
 
-/// Waits until an event of a kind has been told, and gives its detail.
-async fn told(events: &Events, kind: &str) -> String {
+/// Waits for an event of a kind, and gives its detail.
+async fn event_detail(events: &Events, kind: &str) -> String {
     let found = || events.lock().unwrap().iter().find(|event| event.kind.as_str() == kind).map(|e| e.detail.clone());
     soon(async {
         loop {
@@ -134,7 +134,7 @@ async fn told(events: &Events, kind: &str) -> String {
     .await
 }
 
-fn times_told(events: &Events, kind: &str) -> usize {
+fn times_reported(events: &Events, kind: &str) -> usize {
     events.lock().unwrap().iter().filter(|event| event.kind.as_str() == kind).count()
 }
 

@@ -102,7 +102,7 @@ fn a_reload_is_waited_for_and_says_what_came_of_it() {
     let admin = running.admin();
     let outcome = |target: &str| json(&local(admin, &format!("POST {target}")))["sites"][0].clone();
     assert_eq!(outcome("/reload")["outcome"], "unchanged");
-    // The watcher may be first to publish, but whoever asked is answered when it is live.
+    // The watcher may be first to publish, but the request is answered when it is live.
     replace(folder.path(), "User-agent: GPTBot\nDisallow: /other/\n");
     let answer = outcome("/reload?site=a%20site");
     assert!(answer["outcome"] == "published" || answer["outcome"] == "unchanged", "{answer}");
@@ -311,7 +311,7 @@ fn the_commands_ask_over_the_socket_that_the_config_names() {
 }
 
 #[test]
-fn a_command_says_where_nobody_can_be_asked() {
+fn a_command_says_where_no_server_can_be_reached() {
     let folder = folder(&[("robotsd.toml", "[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nmode = \"off\"\n")]);
     let path = folder.path().join("robotsd.toml");
     let output = run(robotsd().args(["status", "--config"]).arg(&path));

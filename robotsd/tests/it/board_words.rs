@@ -218,7 +218,7 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
 
 /// A cache answers with an older version than robotsd has shown the crawler: what it may have read there is not seen.
 #[test]
-fn behind_a_cache_nobody_is_accused() {
+fn behind_a_cache_no_crawler_is_accused() {
     let program = match find("nginx") {
         Ok(program) => program,
         Err(why) => {
@@ -243,7 +243,7 @@ fn behind_a_cache_nobody_is_accused() {
         assert_eq!(get(front, "/page.html", BOT).status, 200);
         let row = crawler(&running, "the request", |row| row["disallowed"] == 1 && row["reads"] == 1);
         if is_accused {
-            // Whoever says that every read is seen, and has a cache in front, says it wrongly.
+            // A site that claims that every read is seen, and has a cache in front, claims it wrongly.
             crawler(&running, "an accusation", |row| row["word"] == "ignores");
             continue;
         }

@@ -31,7 +31,7 @@ fn a_file_that_cannot_be_served_or_has_errors_is_named() {
 }
 
 #[test]
-fn a_fault_of_the_config_is_told_with_its_place() {
+fn a_config_mistake_is_reported_with_its_place() {
     let (code, out, error) = said("check", "mode = \"strict\"\n", "");
     assert_eq!((code, &*out), (Some(2), ""));
     let want = "error: \"strict\" is not a value of mode: write \"off\", \"observe\", \"tag\" or \"refuse\"\n \

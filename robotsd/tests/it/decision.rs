@@ -66,14 +66,14 @@ fn the_client_is_who_the_proxy_says_and_no_one_where_it_does_not() {
     };
     assert_eq!(ask(&[("X-Real-IP", "192.0.2.7")]), 200);
     assert_eq!(ask(&[("X-Real-IP", "198.51.100.7")]), 403);
-    // The proxy's own address is exempt here, and is nobody's.
+    // The proxy's own address is exempt here, and is no client's.
     assert_eq!(ask(&[]), 403);
     assert_eq!(ask(&[("X-Real-IP", "192.0.2.7"), ("X-Real-IP", "192.0.2.8")]), 403);
     running.wait_for_event("refused", |line| line["address"] == "198.51.100.0/24");
 }
 
 #[test]
-fn what_cannot_be_told_is_passed_or_refused_as_configured_and_logged_sparingly() {
+fn what_cannot_be_decided_is_passed_or_refused_as_configured_and_logged_sparingly() {
     for (listener, status) in [("", 200), ("on_error = \"refuse\"", 403)] {
         let (_folder, running) = start(listener, "");
         let ask = |target: &str, fields: &[(&str, &str)]| {
@@ -97,8 +97,8 @@ fn what_cannot_be_told_is_passed_or_refused_as_configured_and_logged_sparingly()
             ("unreadable", "nginx: X-Original-URI holds nothing that can be judged: "),
             ("unknown-preset", "the path names no preset: write /-/auth/ and one of "),
         ] {
-            let told = running.wait_for_event("undecided", |line| line["reason"] == reason);
-            assert!(told["message"].as_str().unwrap().starts_with(message), "{told}");
+            let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
+            assert!(event["message"].as_str().unwrap().starts_with(message), "{event}");
         }
         // A flood of them is a line a second at most, and a machine that takes minutes for this has other troubles.
         for _ in 0..300 {
@@ -114,8 +114,8 @@ fn a_question_without_an_agent_is_decided_as_such_and_warned_about_once() {
     for _ in 0..3 {
         assert_eq!(running.request("GET", "/-/auth/envoy/drafts/x", &[]).status, 200);
     }
-    let told = running.wait_for_event("no-user-agent", |_| true);
-    assert_eq!(told["reason"], "envoy");
+    let event = running.wait_for_event("no-user-agent", |_| true);
+    assert_eq!(event["reason"], "envoy");
     assert_eq!(nginx(&running, "/drafts/x", GPTBOT).status, 403);
     running.wait_for_event("refused", |_| true);
     assert_eq!(running.events("no-user-agent"), 1);

@@ -1,4 +1,4 @@
-//! `diff`, as somebody about to publish a change runs it.
+//! `diff`, as it is run before a change is published.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ const OLD: &str = "User-agent: *\nDisallow: /cart\n";
 const NEW: &str = "User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n\nUser-agent: GPTBot\nDisallow: /\n";
 
 #[test]
-fn the_effect_is_told_by_crawler() {
+fn the_effect_is_listed_by_crawler() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
     let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "new.txt"]));
     let text = String::from_utf8(output.stdout).unwrap();

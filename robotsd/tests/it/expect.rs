@@ -9,7 +9,7 @@ const FILE: &str = "robots = \"robots.txt\"\n\n[[allow]]\nagents = [\"Googlebot\
                     [[disallow]]\nagents = [\"GPTBot\"]\npaths = [\"/drafts/\", \"/open/\"]\n";
 
 #[test]
-fn what_is_not_met_is_told_with_its_line() {
+fn what_is_not_met_is_reported_with_its_line() {
     let folder =
         folder(&[("robots.txt", ROBOTS), ("robots.test.toml", FILE), ("good.txt", "User-agent: *\nAllow: /\n")]);
     let output = run(robotsd().current_dir(folder.path()).args(["test", "robots.test.toml"]));

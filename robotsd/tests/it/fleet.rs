@@ -133,7 +133,7 @@ fn machines(names: &PlayedNames) -> TempDir {
     all
 }
 
-/// Requests of a verified crawler, of an impostor, of one that nobody can verify, of one that no registry knows, and of a person;
+/// Requests of a verified crawler, of an impostor, of one that cannot be verified, of one that no registry knows, and of a person;
 /// other numbers on each replica.
 fn play(running: &Running, at: usize) {
     const REAL: &str = "8.8.4.1";

@@ -15,7 +15,7 @@ const HANGING: &str = "[[site]]\nname = \"hanging\"\nhosts = [\"hanging.test\"]\
     robots.path = \"hanging.txt\"\nrobots.expectations = \"expected.toml\"\n";
 const WELL: &str = "[[site]]\nname = \"well\"\nhosts = [\"well.test\"]\nroot = \".\"\nrobots.path = \"well.txt\"\n";
 
-fn told(running: &Running, arguments: &[&str]) -> String {
+fn stdout_of(running: &Running, arguments: &[&str]) -> String {
     let output = run(robotsd().args(arguments).arg("--admin").arg(running.admin().to_string()));
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -47,12 +47,12 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
     };
     wait_for("robotsd to read what is expected", is_reading);
 
-    assert!(told(&running, &["status"]).contains("site well"), "the status is answered");
+    assert!(stdout_of(&running, &["status"]).contains("site well"), "the status is answered");
     assert_eq!(ask(running.admin(), "GET /readyz", "Host: localhost\r\n").status, 200);
-    assert!(told(&running, &["reload", "--site", "well"]).contains("unchanged"));
+    assert!(stdout_of(&running, &["reload", "--site", "well"]).contains("unchanged"));
     for (switch, status) in [("off", 200), ("on", 403)] {
         for arguments in [&["enforce", switch][..], &["enforce", switch, "--site", "hanging"]] {
-            told(&running, arguments);
+            stdout_of(&running, arguments);
         }
         assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (status, status));
     }
@@ -60,13 +60,13 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
     fs::write(folder.path().join("robotsd.toml"), [LISTENER, WELL].concat()).unwrap();
     let is_gone = |line: &serde_json::Value| line["message"].as_str().unwrap().contains("site \"hanging\" is gone");
     running.wait_for_event("config", is_gone);
-    assert!(!told(&running, &["status"]).contains("site hanging"));
+    assert!(!stdout_of(&running, &["status"]).contains("site hanging"));
     assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (403, 421));
     running.signal("TERM");
     assert!(running.wait_for_end().success());
 }
 
-/// However many ask for the board, few threads wait for its files, and everybody is told.
+/// However many ask for the board, few threads wait for its files, and all get an answer.
 #[test]
 fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     let folder = folder(&[
@@ -99,7 +99,7 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     // Those that read, the one that writes, and some that do other work for a moment.
     assert!(threads() <= before + 10, "{before} {}", threads());
     assert_eq!(ask(running.admin(), "GET /readyz", "Host: localhost\r\n").status, 200);
-    assert!(told(&running, &["status"]).contains("site well"), "the status is answered");
+    assert!(stdout_of(&running, &["status"]).contains("site well"), "the status is answered");
     assert_eq!(page(&running, "well.test"), 403);
     // Once the files can be read, or cannot at all, the board is there again.
     drop(writers);

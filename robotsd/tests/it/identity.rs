@@ -61,7 +61,7 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
     let running = Running::start(folder.path());
 
-    // Nobody has come through this way yet, so nobody is refuted.
+    // No request was verified on this path yet, so none is refuted.
     assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
     let known = |client: &str, path: &str, want: &str| {
         wait_for(want, || {
@@ -111,7 +111,7 @@ pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_first_request_waits_for_names_where_it_is_told_to() {
+fn the_first_request_waits_for_names_where_that_is_set() {
     let names = PlayedNames::start();
     names.confirmed(REAL, "crawl-1.bot.example");
     for (wait, want) in [("wait = \"250ms\"", "verified"), ("", "undecided")] {
@@ -137,7 +137,7 @@ fn the_first_request_waits_for_names_where_it_is_told_to() {
 }
 
 #[test]
-fn behind_a_proxy_that_is_not_trusted_nobody_is_refuted_and_the_status_says_so() {
+fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_so() {
     let names = PlayedNames::start();
     // All requests come from the proxy's address, which has a name of its own.
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", "");
@@ -182,7 +182,7 @@ fn another_config_keeps_what_is_known() {
         (running.count("request", |line| line["identity"] == "verified") == 2).then_some(())
     });
     assert_eq!(names.asked().len(), asked);
-    // Without the table nobody checks.
+    // Without the table claims are not checked.
     let without =
         config.split("[identity]").next().unwrap().to_owned() + "[log]\naddress = \"keep\"\naccess = \"json\"\n";
     super::process::replace_file(&path, without);
@@ -210,7 +210,7 @@ fn a_claim_is_checked_by_hand_step_by_step() {
                 names of 8.8.4.1: crawl-1.bot.example.\n  addresses of crawl-1.bot.example";
     assert!(text.starts_with(want), "{text}");
 
-    // A single check has seen nobody verified through the resolver.
+    // A single check has seen no address verified through the resolver.
     let (code, text) = verify(IMPOSTOR, "ExampleBot", &[]);
     assert_eq!((code, text.lines().next()), (3, Some("9.9.9.9 as ExampleBot: undecided(unproven-resolver)")), "{text}");
     let (code, text) = verify("10.0.0.1", "ExampleBot", &[]);

@@ -79,7 +79,7 @@ impl Kept {
 }
 
 #[test]
-fn a_restart_on_a_passed_socket_refuses_nobody() {
+fn a_restart_on_a_passed_socket_refuses_no_connection() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let folder = folder(&[
@@ -110,7 +110,7 @@ fn a_restart_on_a_passed_socket_refuses_nobody() {
         for _ in 0..5 {
             running.signal("TERM");
             assert!(running.wait_for_end().success());
-            // Nobody accepts now; who connects waits.
+            // No worker accepts now; clients that connect wait.
             running = start();
             more(100);
         }
@@ -209,7 +209,7 @@ fn a_supervisor_hears_how_it_goes() {
 
 #[test]
 fn while_requests_are_finished_it_is_alive_and_not_ready() {
-    // An upstream that takes a request and answers when it is told to.
+    // An upstream that takes a request and answers when the test lets it.
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = format!(
         "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\nrobots.text = \"# x\"\n\
@@ -301,12 +301,12 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
     for _ in 0..32 {
         assert!(ask(running.address).unwrap().ends_with(ROBOTS));
     }
-    let told = running.wait_for_event("trouble", |line| line["reason"] == "recycled");
-    let message = told["message"].as_str().unwrap();
+    let event = running.wait_for_event("trouble", |line| line["reason"] == "recycled");
+    let message = event["message"].as_str().unwrap();
     assert!(message.starts_with("as many connections are open as may be: the longest idle was closed for a new one"));
     // At most once a second; the first may fall into any.
-    let told = running.count("trouble", |line| line["reason"] == "recycled") as u64;
-    assert!(told <= started.elapsed().as_secs() + 2, "told {told} times in {:?}", started.elapsed());
+    let events = running.count("trouble", |line| line["reason"] == "recycled") as u64;
+    assert!(events <= started.elapsed().as_secs() + 2, "{events} times in {:?}", started.elapsed());
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
     let mut kept = Kept::open(running.address);
     kept.send();
     kept.receive();
-    // Something outside takes away what it was told it could have.
+    // The limit is lowered from outside while it runs.
     let open = std::fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().count() as u64;
     let pid = i32::try_from(running.id()).unwrap();
     rlimit::prlimit(pid, rlimit::Resource::NOFILE, Some((open + 4, open + 4)), None).unwrap();
@@ -348,8 +348,8 @@ fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
         kept.receive();
     }
     // At most once a second; the first may fall into any.
-    let told = running.events("trouble") as u64;
-    assert!(told <= start.elapsed().as_secs() + 2, "told {told} times in {:?}", start.elapsed());
+    let events = running.events("trouble") as u64;
+    assert!(events <= start.elapsed().as_secs() + 2, "{events} times in {:?}", start.elapsed());
     // As connections end there is room again.
     drop(others);
     for _ in 0..8 {

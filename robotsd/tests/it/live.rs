@@ -1,4 +1,4 @@
-//! A running proxy whose robots.txt changes, and that is told to stop.
+//! A running proxy whose robots.txt changes, and that is stopped.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -108,7 +108,7 @@ fn a_termination_finishes_what_is_under_way_and_ends() {
 
 #[cfg(unix)]
 #[test]
-fn a_second_termination_waits_for_nobody() {
+fn a_second_termination_waits_for_no_connection() {
     use std::io::Write;
     // An upstream that takes requests and answers none.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

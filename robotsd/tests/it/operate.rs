@@ -38,15 +38,15 @@ impl Operated {
         run(robotsd().args(arguments).arg("--admin").arg(self.running.admin().to_string()))
     }
 
-    /// What a command says that ends well.
-    fn told(&self, arguments: &[&str]) -> String {
+    /// The output of a command that succeeds.
+    fn stdout(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments);
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         text(&output.stdout)
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.told(&[arguments, &["--json"]].concat())).unwrap()
+        serde_json::from_str(&self.stdout(&[arguments, &["--json"]].concat())).unwrap()
     }
 
     fn site(&self, number: usize) -> Value {
@@ -120,7 +120,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
         }
         wait_for("load", || (refused.load(Ordering::Relaxed) > 400).then_some(()));
         assert_eq!(passed.load(Ordering::Relaxed), 0, "something passed before");
-        let said = operated.told(&["enforce", "off"]);
+        let said = operated.stdout(&["enforce", "off"]);
         is_off.store(true, Ordering::SeqCst);
         assert_eq!(said, "enforcement of every site is switched off\n");
         let before = passed.load(Ordering::Relaxed);
@@ -129,10 +129,10 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
         askers.into_iter().for_each(|asker| asker.join().unwrap());
     });
 
-    // It is seen wherever somebody would look.
+    // It is seen wherever an operator would look.
     let line = operated.running.wait_for_event("enforcement", |_| true);
     assert_eq!(line["message"], "enforcement of every site is switched off");
-    let status = operated.told(&["status"]);
+    let status = operated.stdout(&["status"]);
     assert!(status.contains("\nENFORCEMENT IS OFF FOR EVERY SITE: "), "{status}");
     suggested(&status, "robotsd enforce on --admin");
     assert_eq!(operated.json(&["status"])["enforcement"], "off");
@@ -150,7 +150,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
     let history = operated.json(&["history", "the blog"]);
     let switched = history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == "switch");
     assert_eq!(switched.map(|entry| &entry["outcome"]).collect::<Vec<_>>(), ["switched-off"]);
-    operated.told(&["enforce", "on"]);
+    operated.stdout(&["enforce", "on"]);
     assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (403, 403));
     let ready = super::admin::local(operated.running.admin(), "GET /readyz");
     assert_eq!(ready.body, "ready\n");
@@ -160,27 +160,27 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
 fn a_switch_is_of_one_site_or_of_all_and_says_what_the_other_does() {
     let folder = site();
     let operated = Operated::start(&folder);
-    let said = operated.told(&["enforce", "off", "--site", "the blog"]);
+    let said = operated.stdout(&["enforce", "off", "--site", "the blog"]);
     assert_eq!(said, "enforcement of site \"the blog\" is switched off\n");
     assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (403, 200));
     let ready = super::admin::local(operated.running.admin(), "GET /readyz");
     assert_eq!(ready.body, "ready\nenforcement is OFF for site \"the blog\"\n");
-    let status = operated.told(&["status"]);
+    let status = operated.stdout(&["status"]);
     assert!(status.contains("  enforced:   OFF, by the switch of this site: every request passes\n"), "{status}");
     assert!(!status.contains("EVERY SITE"), "{status}");
-    operated.told(&["enforce", "off"]);
-    let said = unfolded(&operated.told(&["enforce", "on", "--site", "the blog"]));
+    operated.stdout(&["enforce", "off"]);
+    let said = unfolded(&operated.stdout(&["enforce", "on", "--site", "the blog"]));
     assert!(said.ends_with("that of every site is off still, so nothing is enforced: `robotsd enforce on`"), "{said}");
     assert_eq!(operated.page("blog.test"), 200);
-    operated.told(&["enforce", "off", "--site", "the blog"]);
-    let said = unfolded(&operated.told(&["enforce", "on"]));
+    operated.stdout(&["enforce", "off", "--site", "the blog"]);
+    let said = unfolded(&operated.stdout(&["enforce", "on"]));
     assert!(said.ends_with("; off still by a switch of their own: \"the blog\""), "{said}");
     assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (403, 200));
     // What the status suggests, typed as it is.
-    let typed = type_in(&suggested(&operated.told(&["status"]), "robotsd enforce on --site 'the blog'"));
+    let typed = type_in(&suggested(&operated.stdout(&["status"]), "robotsd enforce on --site 'the blog'"));
     assert!(typed.status.success(), "{typed:?}");
     assert_eq!(operated.page("blog.test"), 403);
-    let said = operated.told(&["enforce", "on"]);
+    let said = operated.stdout(&["enforce", "on"]);
     assert_eq!(said, "the switch of every site was on already\n");
 }
 
@@ -189,7 +189,7 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     let config = CONFIG.replace("state_dir = \"state\"\n", "");
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN), ("blog.txt", OPEN), ("page.html", "hello")]);
     let operated = Operated::start(&folder);
-    let said = operated.told(&["enforce", "off"]);
+    let said = operated.stdout(&["enforce", "off"]);
     assert!(said.ends_with("\nit holds until robotsd ends: its config has no state_dir\n"), "{said}");
     assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (200, 200));
     assert_eq!(operated.json(&["status"])["next"][0]["command"], serde_json::json!(["robotsd", "enforce", "on"]));
@@ -201,31 +201,31 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
         let is_said = |line: &Value| line["message"].as_str().unwrap().contains(change);
         let before = operated.running.count("config", is_said);
         fs::write(folder.path().join("robotsd.toml"), config).unwrap();
-        operated.told(&["reload"]);
+        operated.stdout(&["reload"]);
         wait_for(change, || (operated.running.count("config", is_said) > before).then_some(()));
     };
     configure(&config, "site \"news\" is new");
     assert_eq!(operated.page("news.test"), 200);
-    let said = operated.told(&["enforce", "on", "--site", "shop"]);
+    let said = operated.stdout(&["enforce", "on", "--site", "shop"]);
     assert!(unfolded(&said).contains("that of every site is off still"), "{said}");
     let report = operated.json(&["enforce", "on"]);
     assert_eq!((&report["kept"], &report["running"]), (&false.into(), &true.into()));
     assert_eq!(["shop.test", "blog.test", "news.test"].map(|host| operated.page(host)), [403; 3]);
     // A source that takes the place of another is switched as that was, off and on.
     for (switch, status, max_age) in [("off", 200, 60), ("on", 403, 120)] {
-        operated.told(&["enforce", switch, "--site", "news"]);
+        operated.stdout(&["enforce", switch, "--site", "news"]);
         configure(&format!("{config}robots.max_age = \"{max_age}s\"\n"), "site \"news\": robots.max_age: ");
         assert_eq!((operated.page("news.test"), operated.page("shop.test")), (status, 403));
     }
     // So is a folder that takes the place of a file.
-    operated.told(&["enforce", "off", "--site", "news"]);
+    operated.stdout(&["enforce", "off", "--site", "news"]);
     fs::create_dir(folder.path().join("each")).unwrap();
     fs::write(folder.path().join("each/news.test.txt"), OPEN).unwrap();
     configure(
         &format!("{config}[site.robots]\nsource = \"directory\"\npath = \"each\"\n"),
         "site \"news\": robots.source: not set → directory",
     );
-    assert!(operated.told(&["status"]).contains("site news/news.test"), "{}", operated.told(&["status"]));
+    assert!(operated.stdout(&["status"]).contains("site news/news.test"), "{}", operated.stdout(&["status"]));
     assert_eq!((operated.page("news.test"), operated.page("shop.test")), (200, 403));
 }
 
@@ -254,7 +254,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     replace(folder.path(), SHUT);
     let operated = Operated::start(&folder);
     assert_eq!(operated.robots(), OPEN);
-    let status = operated.told(&["status"]);
+    let status = operated.stdout(&["status"]);
     assert!(status.contains("\nsite shop (shop.test): gated\n"), "{status}");
     assert!(unfolded(&status).contains("everyone is shut out"), "{status}");
     assert!(unfolded(&status).contains("if it is meant as it is:"), "{status}");
@@ -273,7 +273,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
         403
     );
 
-    let said = operated.told(&["rollback", "shop"]);
+    let said = operated.stdout(&["rollback", "shop"]);
     assert!(unfolded(&said).contains("is live again; sha256:"), "{said}");
     assert_eq!(suggested(&said, "robotsd accept"), accept, "the way back is the same command");
     assert_eq!(operated.robots(), OPEN);
@@ -285,12 +285,12 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     operated.end();
     let operated = Operated::start(&folder);
     assert_eq!(operated.robots(), OPEN);
-    let status = operated.told(&["status"]);
+    let status = operated.stdout(&["status"]);
     assert!(unfolded(&status).contains("it was rolled back next: to bring it live again:"), "{status}");
     let causes = operated.json(&["history", "shop"]);
     let of = |cause: &str| causes["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == cause).count();
     assert_eq!((of("accept"), of("rollback")), (1, 1), "{causes}");
-    // Nobody asked for anything on the other site.
+    // No command was given for the other site.
     assert_eq!(operated.site(1)["state"], "live");
 }
 
@@ -306,7 +306,7 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
         ("page.html", "hello"),
     ]);
     let operated = Operated::start(&folder);
-    let status = operated.told(&["status"]);
+    let status = operated.stdout(&["status"]);
     for line in [
         "  mode:       observe: disallowed requests pass, and are logged\n",
         "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
@@ -330,7 +330,7 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
     let next = shop["next"][0]["what"].as_str().unwrap();
     assert!(next.contains("robots.txt: there is no such file") && next.ends_with("taken by itself"), "{next}");
     replace(folder.path(), OPEN);
-    operated.told(&["reload"]);
+    operated.stdout(&["reload"]);
     let shop = operated.site(0);
     assert_eq!((&shop["state"], &shop["next"]), (&"live".into(), &Value::Array(Vec::new())));
     let count = |cause: &str, outcome: &str| {
@@ -343,7 +343,7 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
     assert_eq!(count("start", "published"), Some(1.into()), "{shop}");
     assert_eq!(count("request", "kept"), Some(1.into()), "{shop}");
     assert_eq!(count("accept", "published"), None, "{shop}");
-    let history = operated.told(&["history", "shop"]);
+    let history = operated.stdout(&["history", "shop"]);
     assert!(history.contains("  published (start)  sha256:") && history.contains("kept (request)\n"), "{history}");
 }
 
@@ -466,18 +466,18 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     drop(operated);
     // Killed: no lock is left.
     let operated = Operated::start(&folder);
-    assert_eq!(operated.told(&["enforce", "off"]), "enforcement of every site is switched off\n");
+    assert_eq!(operated.stdout(&["enforce", "off"]), "enforcement of every site is switched off\n");
 }
 
 #[test]
-fn where_nobody_serves_decisions_wait_in_the_state_directory() {
+fn without_a_server_decisions_wait_in_the_state_directory() {
     let folder = site();
     Operated::start(&folder).end();
     replace(folder.path(), SHUT);
     let operated = Operated::start(&folder);
     let hash = operated.site(0)["pending"]["hash"].as_str().unwrap().to_owned();
     operated.end();
-    // A port that nobody listens on.
+    // A port that no server listens on.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let path = folder.path().join("robotsd.toml");
     let with = |config: &str| fs::write(&path, config).unwrap();
@@ -602,12 +602,12 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
     assert!(said.contains("ENFORCEMENT IS OFF FOR EVERY SITE") && said.contains("not a regular file"), "{said}");
     assert!(said.contains("neither \"on\" nor \"off\""), "{said}");
     assert_eq!(code, Some(1), "no probe takes it for a success: {said}");
-    // A switch that somebody turns off is meant.
+    // A switch that an operator turns off stays off.
     fs::remove_dir(&of_all).unwrap();
-    operated.told(&["enforce", "on"]);
-    operated.told(&["enforce", "on", "--site", "shop"]);
-    operated.told(&["enforce", "off"]);
-    operated.told(&["enforce", "off", "--site", "shop"]);
+    operated.stdout(&["enforce", "on"]);
+    operated.stdout(&["enforce", "on", "--site", "shop"]);
+    operated.stdout(&["enforce", "off"]);
+    operated.stdout(&["enforce", "off", "--site", "shop"]);
     assert_eq!(status().1, Some(0));
 }
 
@@ -615,8 +615,8 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
 fn the_check_finds_switches_that_are_off_and_a_version_that_waits_beside_the_one_that_is_live() {
     let folder = site();
     let operated = Operated::start(&folder);
-    operated.told(&["enforce", "off"]);
-    operated.told(&["enforce", "off", "--site", "the blog"]);
+    operated.stdout(&["enforce", "off"]);
+    operated.stdout(&["enforce", "off", "--site", "the blog"]);
     let live = operated.site(0)["hash"].as_str().unwrap()[7..23].to_owned();
     operated.end();
     let (code, said) = checked(&folder);

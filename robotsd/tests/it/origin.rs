@@ -27,7 +27,7 @@ impl Origin {
         Self { address, connections }
     }
 
-    /// A place where nobody answers.
+    /// A place where no server answers.
     pub(super) fn down() -> Self {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         Self { address, connections: Arc::default() }

@@ -63,7 +63,7 @@ fn what_is_observed_is_logged_and_passes() {
 }
 
 #[test]
-fn other_proxies_are_told_and_nginx_fetches_the_429() {
+fn other_proxies_get_the_429_and_nginx_fetches_it() {
     let (_folder, running) = start("kind = \"decision\"", "[site.rate]\nmode = \"refuse\"\nburst = 2\n");
     let ask = |path: &str, address: &str| {
         let original = [("X-Original-URI", "/a.html"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];

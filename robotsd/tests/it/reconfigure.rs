@@ -1,4 +1,4 @@
-//! A config that changes while it is served: what is new is served, what is gone is not, and nobody is refused meanwhile.
+//! A config that changes while it is served: what is new is served, what is gone is not, and no connection is refused meanwhile.
 
 use std::cell::RefCell;
 use std::fs;
@@ -115,7 +115,7 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
 }
 
 #[test]
-fn a_listener_with_other_settings_refuses_nobody() {
+fn a_listener_with_other_settings_refuses_no_connection() {
     let folder = folder(&[("page.html", "hello"), ("robots.txt", REFUSES)]);
     let config = |trusted: bool| {
         let trusted = if trusted { "trusted_proxies = [\"127.0.0.0/8\"]\n" } else { "" };
@@ -178,7 +178,7 @@ fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
         assert_eq!(asked(running.address, "a.test", "/private/x", GPTBOT).status, 403);
         assert_eq!(asked(running.address, "b.test", "/page.html", FIREFOX).status, 421);
     }
-    // Who asks is told as well. Commands find the way in even in a broken config.
+    // The command gets the same answer. Commands find the admin interface even in a broken config.
     write(folder.path(), &(head("") + "no_such_key = 1\n" + &site("a", "")));
     let output = reload(folder.path());
     assert_eq!(output.status.code(), Some(1), "{output:?}");

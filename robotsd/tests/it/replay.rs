@@ -78,7 +78,7 @@ fn nothing_private_is_shown_unless_asked() {
     assert!(said.to_string().contains("/cart?session=secret"));
 }
 
-/// A log of several chunks, with more targets than are told apart.
+/// A log of several chunks, with more targets than are distinguished.
 fn long_log() -> String {
     (0..60_000)
         .map(|at| {
@@ -337,7 +337,7 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
 }
 
 #[test]
-fn logs_without_a_request_are_told_their_formats() {
+fn logs_without_a_request_get_the_list_of_formats() {
     let folder = folder(&[("robots.txt", ROBOTS), ("log", "2026/11/01 [error] 7#7: *1 open() failed\n")]);
     let output = run(robotsd().current_dir(folder.path()).args(["replay", "log", "--robots", "robots.txt"]));
     let error = String::from_utf8(output.stderr).unwrap();
@@ -358,7 +358,7 @@ fn the_rules_hold_from_a_day_or_a_moment() {
 }
 
 #[test]
-fn what_cannot_be_told_fails() {
+fn what_cannot_be_decided_fails() {
     for (log, arguments, code) in [
         (&b"junk\n"[..], &[][..], 2),
         (b"", &[], 0),

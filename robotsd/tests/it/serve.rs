@@ -217,10 +217,16 @@ fn every_request_has_its_line_in_the_access_log() {
         (lines.len() == 5).then_some(lines)
     };
     let lines = wait_for("five lines", lines);
-    let told = |index: usize, name: &str| lines[index][name].clone();
-    assert_eq!((told(0, "path"), told(0, "status"), told(0, "action")), ("/a?q=…".into(), 200.into(), ().into()));
-    assert_eq!((told(1, "action"), told(1, "agent"), told(1, "line")), ("refused".into(), "GPTBot".into(), 2.into()));
-    assert_eq!((told(2, "action"), told(2, "status"), told(2, "site")), ("tagged".into(), 200.into(), "shop".into()));
-    assert_eq!((told(3, "octets"), told(3, "whole")), (ROBOTS.len().into(), true.into()));
-    assert_eq!((told(4, "status"), told(4, "site")), (405.into(), ().into()));
+    let field = |index: usize, name: &str| lines[index][name].clone();
+    assert_eq!((field(0, "path"), field(0, "status"), field(0, "action")), ("/a?q=…".into(), 200.into(), ().into()));
+    assert_eq!(
+        (field(1, "action"), field(1, "agent"), field(1, "line")),
+        ("refused".into(), "GPTBot".into(), 2.into())
+    );
+    assert_eq!(
+        (field(2, "action"), field(2, "status"), field(2, "site")),
+        ("tagged".into(), 200.into(), "shop".into())
+    );
+    assert_eq!((field(3, "octets"), field(3, "whole")), (ROBOTS.len().into(), true.into()));
+    assert_eq!((field(4, "status"), field(4, "site")), (405.into(), ().into()));
 }

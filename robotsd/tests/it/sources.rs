@@ -98,7 +98,7 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     refuses(&running, "a.test").unwrap();
     refuses(&running, "x.wild.test").unwrap();
     assert_eq!(asked(&running, "b.test", "/private/x", GPTBOT).status, 404);
-    // The bad one has no rules, and says so to nobody but its own host.
+    // The bad one has no rules, and only its own host gets that answer.
     assert_eq!(asked(&running, "bad.test", "/robots.txt", FIREFOX).status, 503);
     assert_eq!(asked(&running, "bad.test", "/private/x", GPTBOT).status, 404);
     // One without a file is never shown another's.
@@ -135,7 +135,7 @@ fn upstream_config(upstream: SocketAddr, more: &str) -> String {
 
 #[test]
 fn a_cold_start_with_the_origin_down_invents_no_disallow_and_then_serves_the_origins_bytes() {
-    // A port that is the test's, on which nobody answers yet.
+    // A port that is the test's, on which no server answers yet.
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = held.local_addr().unwrap();
     drop(held);

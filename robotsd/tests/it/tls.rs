@@ -92,8 +92,8 @@ fn a_site_is_served_and_crawlers_refused_over_tls() {
     let (_folder, running, certificate) = started();
     let listening = running.wait_for_event("listening", |_| true);
     assert!(listening["message"].as_str().unwrap().starts_with("https://"), "{listening}");
-    let told = running.wait_for_event("certificate", |_| true);
-    assert!(told["message"].as_str().unwrap().contains("a.pem: in force for a.test, until"), "{told}");
+    let event = running.wait_for_event("certificate", |_| true);
+    assert!(event["message"].as_str().unwrap().contains("a.pem: in force for a.test, until"), "{event}");
     let mut stream = connect(&running, &certificate, "a.test").unwrap();
     assert!(ask(&mut stream, "/page.html", FIREFOX).contains("hello"));
     assert!(ask(&mut stream, "/robots.txt", GPTBOT).ends_with(ROBOTS));
@@ -116,8 +116,8 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     let (_, other) = pair(&["other.test"]);
     put(&folder.path().join("a.key"), &other.serialize_pem());
     running.signal("HUP");
-    let told = running.wait_for_event("certificate-rejected", |_| true);
-    let message = told["message"].as_str().unwrap();
+    let event = running.wait_for_event("certificate-rejected", |_| true);
+    let message = event["message"].as_str().unwrap();
     assert!(message.contains("a.key: the key is not that of the first certificate"), "{message}");
     assert!(message.ends_with("the certificate before stays in force"), "{message}");
     connect(&running, &second, "a.test").unwrap();
@@ -138,8 +138,8 @@ fn a_key_for_all_to_read_is_warned_about() {
     let key = folder.path().join("a.key");
     fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let running = Running::start(folder.path());
-    let told = running.wait_for_event("certificate-warning", |_| true);
-    assert!(told["message"].as_str().unwrap().contains("chmod 0600"), "{told}");
+    let event = running.wait_for_event("certificate-warning", |_| true);
+    assert!(event["message"].as_str().unwrap().contains("chmod 0600"), "{event}");
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
         (one("a.pem", "a.key") + &one("nameless.pem", "nameless.key"), "robotsd.toml:7:9\n"),
         ("[[listener.certificate]]\nchain = \"a.pem\"\n".to_owned(), "this [[listener.certificate]] has no key"),
     ] {
-        let (code, told) = with(&certificates);
-        assert!(code == Some(2) && told.contains(message), "{certificates} {code:?}: {told}");
-        assert!(!told.contains("PRIVATE KEY-----\nM"), "{told}");
+        let (code, stderr) = with(&certificates);
+        assert!(code == Some(2) && stderr.contains(message), "{certificates} {code:?}: {stderr}");
+        assert!(!stderr.contains("PRIVATE KEY-----\nM"), "{stderr}");
     }
 }

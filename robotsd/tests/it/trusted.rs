@@ -89,7 +89,7 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         (&[("X-Forwarded-For", "198.51.100.7"), ("Connection", "X-Forwarded-For")], 403, "198.51.100.7"),
         (&[("Forwarded", "for=\"192.0.2.7, for=198.51.100.8")], 403, "198.51.100.8"),
         (&[("Forwarded", "for=192.0.2.7;host=\", for=198.51.100.9;host=\"a\"")], 403, "198.51.100.9"),
-        // What cannot be read is nobody's.
+        // A field that cannot be read names no client.
         (&[("X-Forwarded-For", "192.0.2.7, unknown")], 403, "127.0.0.1"),
         (&[("X-Forwarded-For", "192.0.2.7; x")], 403, "127.0.0.1"),
         (&[("X_Forwarded_For", "192.0.2.7")], 403, "127.0.0.1"),
@@ -101,9 +101,9 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         let given = [("User-Agent", GPTBOT), ("X-Request-Id", &id)];
         let answer = running.request("GET", "/drafts/x", &[&given[..], fields].concat());
         assert_eq!(answer.status, status, "{fields:?}");
-        for event in if status == 403 { &["refused", "request"][..] } else { &["request"] } {
-            let told = running.wait_for_event(event, |line| line["request_id"] == id.as_str());
-            assert_eq!(told["address"], address, "{fields:?}");
+        for name in if status == 403 { &["refused", "request"][..] } else { &["request"] } {
+            let event = running.wait_for_event(name, |line| line["request_id"] == id.as_str());
+            assert_eq!(event["address"], address, "{fields:?}");
         }
     }
 }
@@ -129,9 +129,9 @@ fn nobody_else_is_believed() {
     ];
     let answer = running.request("GET", "/drafts/x", &forged);
     assert_eq!(answer.status, 403);
-    let told = running.wait_for_event("refused", |_| true);
-    assert_eq!(told["address"], "127.0.0.1");
-    assert_ne!(told["request_id"], "forged");
+    let event = running.wait_for_event("refused", |_| true);
+    assert_eq!(event["address"], "127.0.0.1");
+    assert_ne!(event["request_id"], "forged");
     let answer = running.request("GET", "/", &forged);
     for (name, lines) in [
         ("x-forwarded-for", &["127.0.0.1"][..]),
@@ -185,8 +185,8 @@ fn a_trust_that_makes_no_sense_is_a_fault_of_the_config() {
         );
         let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
         let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && told.contains(message), "{listener}: {told}");
-        assert!(told.contains(&format!("robotsd.toml:{place}\n")), "{listener}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && stderr.contains(message), "{listener}: {stderr}");
+        assert!(stderr.contains(&format!("robotsd.toml:{place}\n")), "{listener}: {stderr}");
     }
 }

@@ -29,7 +29,7 @@ fn proxy(upstreams: &str, more: &str) -> (TempDir, Running) {
     (folder, running)
 }
 
-/// An address that is taken and where nobody listens.
+/// An address that is taken and where no server listens.
 fn closed() -> (socket2::Socket, SocketAddr) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -38,7 +38,7 @@ fn closed() -> (socket2::Socket, SocketAddr) {
 }
 
 #[test]
-fn a_dead_upstream_fails_nobody_and_is_put_out_once_for_all_workers() {
+fn a_dead_upstream_fails_no_request_and_is_ejected_once_for_all_workers() {
     let origin = Origin::start();
     let (_taken, dead) = closed();
     let more = "[site.upstream]\neject = \"10m\"\neject_max = \"10m\"\n";
@@ -102,10 +102,10 @@ fn an_https_upstream_is_who_it_has_to_be() {
 }
 
 #[test]
-fn connections_beyond_the_bound_are_told_to_come_back() {
+fn connections_beyond_the_bound_get_retry_after() {
     let (taken, address) = closed();
     taken.listen(16).unwrap();
-    // Whoever is let in gets no answer, and keeps the one place.
+    // The request that is let in gets no answer, and keeps the only slot.
     let more = "[limits]\nupstream_connections = 1\nconnect = \"1s\"\nresponse = \"10m\"\n";
     let (_folder, running) = proxy(&format!("\"http://{address}\""), more);
     let mut first = std::net::TcpStream::connect(running.address).unwrap();
@@ -118,7 +118,7 @@ fn connections_beyond_the_bound_are_told_to_come_back() {
 }
 
 #[test]
-fn clients_that_do_not_read_take_the_upstream_from_nobody() {
+fn clients_that_do_not_read_hold_no_upstream_connection() {
     // Read ahead and out of the way, and too large for that.
     for size in [40 * 1024, 4 * 1024 * 1024] {
         let (folder, running) = proxy(

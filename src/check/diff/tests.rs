@@ -88,7 +88,7 @@ fn a_line_without_a_path_decides_nothing() {
 }
 
 #[test]
-fn crawlers_are_told_apart_and_search_engines_come_first() {
+fn crawlers_are_distinguished_and_search_engines_come_first() {
     let old = "User-agent: *\nDisallow: /a\n";
     let new = "User-agent: *\nDisallow: /a\n\nUser-agent: Googlebot\nDisallow: /b\n\nUser-agent: GPTBot\nUser-agent: MyBot\n\
                Disallow: /\n";

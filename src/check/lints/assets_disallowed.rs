@@ -65,7 +65,7 @@ mod tests {
     use crate::check::lints::tests::found;
 
     #[test]
-    fn patterns_are_told_apart() {
+    fn patterns_are_distinguished() {
         for pattern in ["/*.js", "/*.js$", "/*.css*", "/js/", "/wp-includes/", "/css", "*.css$"] {
             assert_eq!(severity(pattern.as_bytes()), Some(Severity::Warning), "{pattern}");
         }

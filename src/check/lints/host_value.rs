@@ -63,7 +63,7 @@ mod tests {
     use crate::check::lints::tests::{found, helps};
 
     #[test]
-    fn hosts_are_told_from_other_things() {
+    fn hosts_are_distinguished_from_other_values() {
         for host in ["example.com", "https://example.com", "http://example.com:8080/", "b\u{fc}cher.example", "a"] {
             assert!(is_host(host.as_bytes()), "{host}");
         }

@@ -44,7 +44,7 @@ mod tests {
     use crate::rules::RobotsTxt;
 
     #[test]
-    fn a_value_that_nobody_reads_is_worse_than_a_name_that_few_do() {
+    fn a_value_that_no_crawler_reads_is_worse_than_a_name_that_few_do() {
         let severity = |value: &str| {
             let robots = RobotsTxt::parse(format!("User-agent: a\nvisit-time: {value}\nDisallow: /x\n").as_bytes());
             let report = check(&robots, &Options::new());

@@ -54,7 +54,7 @@ impl KeySet {
     /// Reads a JWK Set, or a JWK by itself.
     ///
     /// Real directories are read: `kid` may be missing or anything, `alg` may be missing, `EdDSA` or `Ed25519`, and there may be
-    /// no keys at all. Keys of other kinds are skipped, and Ed25519 keys that verify what nobody signed.
+    /// no keys at all. Keys of other kinds are skipped, and Ed25519 keys that verify what was not signed.
     ///
     /// # Errors
     ///
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_verifies_what_nobody_signed_is_skipped() {
+    fn a_key_that_verifies_what_was_not_signed_is_skipped() {
         let octets = |hex: &str| -> [u8; 32] {
             let digit = |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex");
             std::array::from_fn(digit)
@@ -284,7 +284,7 @@ mod tests {
         }
         assert!(is_usable(&TEST_KEY));
         assert!(is_usable(&octets(&format!("eb{f}7f"))));
-        // What is kept out: a signature of nobody's, of all zeros but one, for any message.
+        // What is kept out: a signature that no key made, of all zeros but one, for any message.
         let mut forged = [0; 64];
         forged[0] = 1;
         let neutral = VerifyingKey(octets(&format!("01{}", "00".repeat(31))));

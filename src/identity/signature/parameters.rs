@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use super::structured_value::{BareItem, Parameters};
 use crate::agent::Refutation;
 
-/// The tag of Web Bot Auth. A signature with another one, or none, is for somebody else.
+/// The tag of Web Bot Auth. A signature with another one, or none, has another purpose.
 const TAG: &str = "web-bot-auth";
 
 /// How far the signer's clock may be off.

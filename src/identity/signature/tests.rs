@@ -143,7 +143,7 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     assert_eq!(valid.outcome_for(ClaimedDirectories::Any), VERIFIED);
     assert_eq!(valid.outcome_for(ClaimedDirectories::Of(&others)), None);
     assert_eq!(valid.outcome_for(ClaimedDirectories::Of(&[])), None);
-    // One that does not hold is false evidence, whoever it names.
+    // One that does not hold is false evidence, regardless of whom it names.
     let forged = check(&Signed::new(AGENT).sign("sig1", &list, Some("another base")));
     assert_eq!(forged.outcome_for(ClaimedDirectories::Of(&others)), failed(BadSignature));
     let unavailable = SignatureCheck::of_unavailable(own[0].clone());

@@ -77,7 +77,7 @@ async fn a_burst_passes_and_then_one_request_in_each_interval() {
 }
 
 #[tokio::test]
-async fn a_limited_request_is_told_the_line_and_when_to_come_again() {
+async fn a_limited_request_gets_the_line_and_retry_after() {
     let (layer, _, clock) = limited(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse));
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     clock.add(Duration::from_millis(3500));
@@ -216,7 +216,7 @@ async fn what_is_observed_passes_and_is_reported() {
 }
 
 #[tokio::test]
-async fn a_reload_gives_nobody_a_new_burst() {
+async fn a_reload_gives_no_sender_a_new_burst() {
     let (layer, live, clock) = limited(Policy::builder().rate(RateMode::Refuse));
     let senders = [known(GPTBOT, [192, 0, 2, 1], VERIFIED), from(GPTBOT, [192, 0, 2, 2])];
     let again = |request: &Request<Body>| {
@@ -306,7 +306,7 @@ async fn one_address_has_no_more_requests_by_making_names_up() {
 }
 
 #[tokio::test]
-async fn a_refused_impostor_takes_nothing_and_is_never_told_to_come_again() {
+async fn a_refused_impostor_takes_nothing_and_never_gets_retry_after() {
     let layer = limited_by(DELAYED, Policy::builder().rate(RateMode::Refuse).impostors(Impostors::Refuse));
     for _ in 0..10 {
         let response = ask(layer.clone(), known(GPTBOT, [192, 0, 2, 1], REFUTED)).await;

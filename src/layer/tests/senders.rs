@@ -107,7 +107,7 @@ async fn handlers_learn_what_became_of_the_claim() {
         assert!(layer.answer(&Original::of(&request)).carry_out(&mut request).is_none());
         assert_eq!(request.extensions().get::<CrawlerRequest>().and_then(CrawlerRequest::identity), Some(identity));
     }
-    // Nobody has looked at this one.
+    // This one was not checked.
     let mut request = get("/", GPTBOT);
     assert!(layer.answer(&Original::of(&request)).carry_out(&mut request).is_none());
     assert_eq!(request.extensions().get::<CrawlerRequest>().expect("a crawler").identity(), None);

@@ -78,7 +78,7 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
         ask(layer.clone(), request)
     };
     assert_eq!(sent_to("other.example", FIREFOX).await.status(), StatusCode::OK);
-    // Nobody is refuted before the crawler itself was seen.
+    // No request is refuted before the crawler itself was seen.
     for (host, status) in
         [("other.example", StatusCode::OK), ("example.com", StatusCode::OK), ("other.example", StatusCode::FORBIDDEN)]
     {

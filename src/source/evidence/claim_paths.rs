@@ -35,7 +35,7 @@ pub(super) struct CrawlerPath<'a> {
     key: u64,
 }
 
-/// What fails is told apart: addresses, and signatures.
+/// Failures are counted apart for addresses and for signatures.
 const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -210,8 +210,8 @@ impl ClaimPaths {
         self.hasher.hash_one((path, client, minute << 2 | method as u64))
     }
 
-    /// Whether there is room for one more path. One on which nobody was verified within a day makes room, the one that was used the
-    /// longest ago: claims that somebody makes up do not displace paths that bring the crawlers' own.
+    /// Whether there is room for one more path. One on which no request was verified within a day makes room, the one that was used the
+    /// longest ago: claims that are made up do not displace paths that bring the crawlers' own.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MOST {
             return true;
@@ -326,7 +326,7 @@ mod tests {
         // What was only ever made up is not reported for longer than a day.
         assert_eq!(paths.suspects(now).len(), MOST - 1);
         assert_eq!(paths.suspects(now + DAY + DAY), []);
-        // Once nobody is verified on it any more, its place is for others.
+        // Once no request is verified on it any more, its slot is free for others.
         flood(4 * MOST, DAY.as_secs() + 2);
         assert!(paths.shards.iter().all(|shard| lock(shard).values().all(|counted| &*counted.site != "real")));
     }

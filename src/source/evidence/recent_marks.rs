@@ -24,7 +24,7 @@ impl RecentMarks {
         // The upper bits choose the slot. No mark is 0, which stands for none.
         let (mark, at) = (mark | 1, (mark >> 51) as usize % SLOTS);
         let Some(slot) = self.0.get(at) else { return true };
-        // A load first: a line that nobody writes is in the cache of every core.
+        // A load first: a line that no core writes is in the cache of every core.
         slot.load(Ordering::Relaxed) != mark && slot.swap(mark, Ordering::Relaxed) != mark
     }
 }

@@ -39,7 +39,7 @@ impl SavedPaths {
     }
 
     /// What was saved, as far as their times say something now. A file with times that are still to come is removed: when
-    /// they come, nobody would know any more that they are from a clock that was wrong.
+    /// they come, nothing would show any more that they are from a clock that was wrong.
     pub(super) fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
@@ -69,7 +69,7 @@ impl SavedPaths {
         })
     }
 
-    /// Saves what is learned, until nobody can learn any more.
+    /// Saves what is learned, until the last verifier is dropped.
     pub(super) async fn keep(self, paths: Weak<ClaimPaths>, operators: Weak<OperatorTable>, clock: Clock) {
         let mut last = String::new();
         loop {

@@ -113,7 +113,7 @@ impl Slot {
     fn read(&self) -> Option<[u64; 5]> {
         let before = self.sequence.load(Ordering::Acquire);
         let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        // Whoever reads a word that is being written also reads the sequence that was written before it.
+        // A thread that reads a word that is being written also reads the sequence that was written before it.
         fence(Ordering::Acquire);
         (before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
     }
@@ -165,7 +165,7 @@ mod tests {
         }
         let mapped = ClaimKey { client: "::ffff:9.9.9.9".parse::<std::net::Ipv6Addr>().expect("").to_bits(), ..noted };
         assert_eq!(claims.find(&mapped), Some(IdentityMethod::Rdns));
-        // Nothing is found in a slot that nobody wrote, whatever is asked for.
+        // Nothing is found in a slot that was not written, regardless of the key.
         let nothing = ClaimKey { path: 0, client: 0, minute: 0, version: 0 };
         assert_eq!(VerifiedClaims::default().find(&nothing), None);
     }

@@ -68,11 +68,11 @@ fn whatever_a_server_sends_harms_nothing() {
     ));
     proptest!(ProptestConfig::with_cases(500), |(answer in answers())| {
         octets.lock().unwrap().clone_from(&answer);
-        let told = live.reload().wait();
-        prop_assert!(!told.to_string().contains('\n'), "one line");
+        let reload = live.reload().wait();
+        prop_assert!(!reload.to_string().contains('\n'), "one line");
         let snapshot = live.snapshot();
         let body = snapshot.content().unwrap().body().clone();
-        match told.outcome() {
+        match reload.outcome() {
             ReloadOutcome::Kept { rejection, .. } => prop_assert_ne!(rejection.kind(), RejectionKind::Interrupted),
             ReloadOutcome::Published { .. } => prop_assert!(body.len() as u64 <= MAX_FILE && body.len() <= answer.len()),
             _ => {}

@@ -1,4 +1,4 @@
-//! Files that are not what was written: nothing panics, nothing grows, and nobody is accused by them.
+//! Files that are not what was written: nothing panics, nothing grows, and they accuse no crawler.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ fn words(state: &Path) -> Vec<Said> {
 
 /// The read that would excuse may be the line that is lost, or one that is lost with the whole file.
 #[test]
-fn a_day_that_cannot_be_read_as_a_whole_accuses_nobody() {
+fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
     drop(played(Some(folder.path())));
     let state = folder.path();
@@ -91,7 +91,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_octets_are_read_and_accuse_nobody(octets in prop::collection::vec(any::<u8>(), 0..4096)) {
+    fn any_octets_are_read_and_accuse_no_crawler(octets in prop::collection::vec(any::<u8>(), 0..4096)) {
         let (rows, damage) = parse(&octets, START);
         prop_assert_eq!(damage, Damage::Some);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
@@ -99,7 +99,7 @@ proptest! {
 
     /// Numbers and names as they come in lines that are well formed.
     #[test]
-    fn lines_of_any_numbers_are_read_and_accuse_nobody(
+    fn lines_of_any_numbers_are_read_and_accuse_no_crawler(
         lines in prop::collection::vec((0..6_u8, any::<u64>(), any::<u64>(), ".{0,40}"), 0..30)
     ) {
         let line = |(kind, one, other, name): &(u8, u64, u64, String)| {
@@ -131,9 +131,9 @@ proptest! {
         prop_assert_eq!((again, damage), (rows, Damage::None));
     }
 
-    /// Whatever is changed in a file with a crawler that ignores robots.txt, it accuses nobody.
+    /// No change to a file with a crawler that ignores robots.txt accuses another crawler.
     #[test]
-    fn a_file_in_which_anything_is_changed_accuses_nobody(
+    fn a_file_in_which_anything_is_changed_accuses_no_crawler(
         at in any::<prop::sample::Index>(), with in any::<u8>(), how in 0..4_u8
     ) {
         let (mut days, mut octets) = GUILTY.with(Clone::clone);

@@ -132,7 +132,7 @@ fn without_group(
     }
 }
 
-/// Exempt from judging, whatever the file says; what it says is told too.
+/// Exempt from judging, regardless of the file; its verdict is printed too.
 fn exempt(policy: ShownPolicy, explanation: &Explanation<'_>, path: &RequestPath<'_>) -> String {
     if path.is_robots_txt() {
         return "every crawler may read robots.txt itself".to_owned();

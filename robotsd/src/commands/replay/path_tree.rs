@@ -3,7 +3,7 @@
 //! A tree of segments. What it loses is how often one of many values was requested, never a request: the counts of its
 //! patterns add up to what was added.
 
-/// Segments of a path and parts of a query that are told apart; the rest of a target stays in one piece.
+/// Segments of a path and parts of a query that are distinguished; the rest of a target stays in one piece.
 const DEEPEST: usize = 12;
 
 /// So few values are shown one by one, and up to `SOME` where they are requested more than once or twice.
@@ -26,7 +26,7 @@ pub(super) struct PathTree {
     /// Requests that end here, and with those below.
     ends: u64,
     total: u64,
-    /// Whether what follows is not told apart any more.
+    /// Whether what follows is not distinguished any more.
     is_cut: bool,
     /// In the order of their parts.
     children: Vec<PathTree>,
@@ -173,7 +173,7 @@ impl PathTree {
     }
 }
 
-/// Requests of the values at one place, and of those that are no longer told apart.
+/// Requests of the values at one place, and of those that are no longer distinguished.
 struct Values {
     totals: Vec<u64>,
     wildcard: Option<u64>,

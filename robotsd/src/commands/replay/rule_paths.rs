@@ -28,7 +28,7 @@ pub(super) enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DecidingRule {
     pub(super) effect: Effect,
-    /// `None` stands for the rules that are not told apart.
+    /// `None` stands for the rules that are not distinguished.
     pub(super) line: Option<usize>,
 }
 

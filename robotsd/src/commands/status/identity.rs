@@ -38,7 +38,7 @@ pub(super) fn describe(page: &mut Page, identity: &IdentityReport) {
         let since = last_verified.as_ref().map_or("never".to_owned(), |at| format!("last {at}"));
         let who = if crawler.is_empty() { "a signature without a crawler's name" } else { crawler };
         page.title(&format!(
-            "SUSPECT PATH to site {site:?} at {listener}: {who} was {since} verified by {method}, so nobody is refuted by it"
+            "SUSPECT PATH to site {site:?} at {listener}: {who} was {since} verified by {method}, so no request is refuted by it"
         ));
         if method == "signature" {
             page.line("hint", "a proxy in front may change Host or the path, or the clock may be wrong");

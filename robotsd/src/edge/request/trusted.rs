@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn scheme_and_host_are_known_and_valid_or_nobodys() {
+    fn scheme_and_host_are_known_and_valid_or_ignored() {
         for said in ["gopher", "https\u{e9}", "https, ", "https;", ""] {
             assert_eq!(read(&[("x-forwarded-proto", said)]).scheme, None, "{said}");
         }

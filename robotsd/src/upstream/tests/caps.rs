@@ -42,12 +42,12 @@ async fn an_idle_connection_is_given_up_for_another_worker() {
 async fn who_waits_gets_the_connection_that_comes_back() {
     let release = Arc::new(Notify::new());
     let may_answer = Arc::clone(&release);
-    let (told, mut asked) = mpsc::unbounded_channel();
+    let (sender, mut asked) = mpsc::unbounded_channel();
     let origin = Origin::start(move |_, mut peer| {
-        let (may_answer, told) = (Arc::clone(&may_answer), told.clone());
+        let (may_answer, sender) = (Arc::clone(&may_answer), sender.clone());
         async move {
             while peer.heard(b"\r\n\r\n").await {
-                told.send(()).unwrap();
+                sender.send(()).unwrap();
                 may_answer.notified().await;
                 peer.try_send(OK).await;
             }
@@ -116,9 +116,9 @@ async fn a_server_has_its_own_bound() {
     }
     assert_eq!(lease[2].headers()["retry-after"], "1");
     assert_eq!((a.connections(), b.connections()), (1, 1));
-    assert_eq!(told(&events, "busy").await, "every connection that may be open is in use");
-    // Nobody has failed by being busy.
-    assert_eq!(times_told(&events, "ejected"), 0);
+    assert_eq!(event_detail(&events, "busy").await, "every connection that may be open is in use");
+    // No server has failed by being busy.
+    assert_eq!(times_reported(&events, "ejected"), 0);
     lease.remove(0);
     assert_eq!(soon(upstream.forward(request("GET", "/"))).await.status(), 200);
 }

@@ -126,7 +126,7 @@ async fn a_request_is_said_as_http_2_says_it() {
 
 #[tokio::test]
 async fn requests_share_a_connection_and_a_full_one_gets_another() {
-    let (told, mut came) = mpsc::unbounded_channel();
+    let (sender, mut came) = mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
     let gone = Arc::clone(&go);
     let origin = Http2Origin::with(
@@ -134,9 +134,9 @@ async fn requests_share_a_connection_and_a_full_one_gets_another() {
             builder.max_concurrent_streams(2);
         },
         move |_, respond| {
-            let (told, go) = (told.clone(), Arc::clone(&go));
+            let (sender, go) = (sender.clone(), Arc::clone(&go));
             async move {
-                told.send(()).unwrap();
+                sender.send(()).unwrap();
                 go.notified().await;
                 answer(respond, "ok");
             }
@@ -182,13 +182,13 @@ async fn a_burst_makes_one_connection() {
 
 #[tokio::test]
 async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
-    let (told, mut came) = mpsc::unbounded_channel();
+    let (sender, mut came) = mpsc::unbounded_channel();
     let origin = Http2Origin::with(
         |builder| {
             builder.max_concurrent_streams(1);
         },
         move |_, respond| {
-            told.send(respond).unwrap();
+            sender.send(respond).unwrap();
             std::future::ready(())
         },
     )
@@ -220,9 +220,9 @@ async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
 
 #[tokio::test]
 async fn a_goodbye_is_honoured_and_nothing_is_lost() {
-    let (told, mut came) = mpsc::unbounded_channel();
+    let (sender, mut came) = mpsc::unbounded_channel();
     let origin = Http2Origin::start(move |_, respond| {
-        told.send(respond).unwrap();
+        sender.send(respond).unwrap();
         std::future::ready(())
     })
     .await;
@@ -315,7 +315,7 @@ async fn a_server_that_is_out_is_told_from_one_that_answers() {
     let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
     let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
     assert_eq!(status(&upstream, "GET").await, 502);
-    let said = told(&events, "invalid").await;
+    let said = event_detail(&events, "invalid").await;
     assert!(said.contains(&plain.address.to_string()), "{said}");
 }
 

@@ -9,7 +9,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A field as a literal that nobody remembers (RFC 7541, section 6.2.2).
+/// A field as a literal that no table keeps (RFC 7541, section 6.2.2).
 fn field(name: &str, value: &str) -> Vec<u8> {
     [&[0, name.len() as u8][..], name.as_bytes(), &[value.len() as u8], value.as_bytes()].concat()
 }

@@ -88,7 +88,7 @@ async fn a_server_without_http_2_is_told_from_one_that_cannot_be_reached() {
         let (address, _) = serve(&authority, offered).await;
         let (upstream, events) = upstream_to(address, &authority, HttpVersions::Http2);
         assert_eq!(spoken(&upstream).await.0, 502);
-        let said = told(&events, "tls").await;
+        let said = event_detail(&events, "tls").await;
         assert!(said.contains("does not agree to HTTP/2, which http2 = true requires"), "{said}");
     }
 }

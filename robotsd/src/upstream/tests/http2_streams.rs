@@ -178,18 +178,18 @@ async fn a_client_that_does_not_read_holds_its_own_stream_up_and_no_other() {
 
 #[tokio::test]
 async fn a_client_that_leaves_cancels_its_stream() {
-    let (told, mut reasons) = mpsc::unbounded_channel();
+    let (sender, mut reasons) = mpsc::unbounded_channel();
     let origin = Http2Origin::start(move |request, mut respond| {
-        let told = told.clone();
+        let sender = sender.clone();
         async move {
             let answers = request.uri().path() == "/answered";
             let mut stream = answers.then(|| respond.send_response(Response::new(()), false).unwrap());
-            told.send(None).unwrap();
+            sender.send(None).unwrap();
             let reason = match &mut stream {
                 Some(stream) => std::future::poll_fn(|cx| stream.poll_reset(cx)).await,
                 None => std::future::poll_fn(|cx| respond.poll_reset(cx)).await,
             };
-            told.send(Some(reason.unwrap())).unwrap();
+            sender.send(Some(reason.unwrap())).unwrap();
         }
     })
     .await;
@@ -325,7 +325,7 @@ async fn a_call_without_an_answer_gets_a_status_of_grpc() {
         assert_eq!((response.status().as_u16(), fields["grpc-status"].to_str().unwrap()), (200, code));
         assert_eq!(fields["content-type"], "application/grpc");
         assert!(fields["grpc-message"].to_str().unwrap().starts_with("50") && response.body().is_end_stream());
-        // Anything else is told as before.
+        // Anything else is reported as before.
         let plain = Request::builder().uri("http://h.test/").body(()).unwrap();
         let (response, _) = calling.send_request(plain, true).unwrap();
         let response = soon(response).await.unwrap();

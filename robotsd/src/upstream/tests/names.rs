@@ -11,7 +11,7 @@ use super::*;
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-/// A resolver that says what it is told to, and how often it was asked.
+/// A resolver with answers that the test sets, which counts its questions.
 fn resolver(fresh: Duration, answer: &Arc<Mutex<Option<Vec<IpAddr>>>>) -> (SharedResources, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let (count, answer) = (Arc::clone(&asked), Arc::clone(answer));
@@ -54,12 +54,12 @@ async fn a_name_may_resolve_later() {
         assert_eq!(answer.status(), 502);
         assert_eq!(answer.extensions().get::<UpstreamFailure>().unwrap().kind, FailureKind::Unresolved);
     }
-    let unresolved = told(&events, "unresolved").await;
+    let unresolved = event_detail(&events, "unresolved").await;
     assert!(unresolved.contains("app.test") && unresolved.contains("no such name"), "{unresolved}");
     *answer.lock().unwrap() = Some(vec![HOME]);
     until_answered(&upstream, 200).await;
-    assert_eq!(told(&events, "resolved").await, format!("app.test is {}", origin.address));
-    assert_eq!((times_told(&events, "unresolved"), times_told(&events, "resolved")), (1, 1), "{events:?}");
+    assert_eq!(event_detail(&events, "resolved").await, format!("app.test is {}", origin.address));
+    assert_eq!((times_reported(&events, "unresolved"), times_reported(&events, "resolved")), (1, 1), "{events:?}");
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     assert_eq!(status(&upstream, "GET").await, 200);
     *answer.lock().unwrap() = None;
     soon(async {
-        while times_told(&events, "unresolved") == 0 {
+        while times_reported(&events, "unresolved") == 0 {
             assert_eq!(status(&upstream, "GET").await, 200);
         }
     })
@@ -81,8 +81,8 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     for _ in 0..3 {
         assert_eq!(status(&upstream, "GET").await, 200);
     }
-    assert!(told(&events, "unresolved").await.contains("its addresses stay"));
-    // Elsewhere, where nobody listens: the connection to the old address is not used any more.
+    assert!(event_detail(&events, "unresolved").await.contains("its addresses stay"));
+    // Elsewhere, where no server listens: the connection to the old address is not used any more.
     *answer.lock().unwrap() = Some(vec![IpAddr::from([127, 255, 255, 254])]);
     until_answered(&upstream, 502).await;
     assert!(asked.load(Ordering::SeqCst) >= 3);
@@ -128,7 +128,7 @@ async fn all_addresses_of_a_name_take_turns() {
 }
 
 #[tokio::test]
-async fn a_stuck_resolver_keeps_nobody_beyond_the_deadline() {
+async fn a_stuck_resolver_delays_no_request_beyond_the_deadline() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let asked = Arc::new(AtomicUsize::new(0));

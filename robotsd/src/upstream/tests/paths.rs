@@ -70,11 +70,11 @@ async fn mirror() -> SocketAddr {
                             None => {}
                         }
                     };
-                    let told = format!("{}|{}", text.escape_debug(), body.escape_ascii());
-                    let length = told.len();
-                    let told = if text.starts_with("HEAD ") { String::new() } else { told };
+                    let echo = format!("{}|{}", text.escape_debug(), body.escape_ascii());
+                    let length = echo.len();
+                    let echo = if text.starts_with("HEAD ") { String::new() } else { echo };
                     let answer =
-                        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nX-A: 1\r\nx-a: 2\r\n\r\n{told}");
+                        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nX-A: 1\r\nx-a: 2\r\n\r\n{echo}");
                     if socket.write_all(answer.as_bytes()).await.is_err() {
                         return;
                     }
@@ -497,12 +497,12 @@ async fn an_answer_comes_to_the_same_either_way() {
 /// An upstream that sends a body where none may be must not have it taken for the next answer, even if this thread has
 /// not heard of it yet.
 #[tokio::test]
-async fn a_body_behind_an_answer_without_one_is_nobodys_answer() {
+async fn a_body_after_a_response_without_one_belongs_to_no_request() {
     use std::io::{Read, Write};
 
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let (go, may_go) = std::sync::mpsc::channel::<()>();
     // A thread, because this one is to sleep through it.
     std::thread::spawn(move || {
@@ -518,14 +518,14 @@ async fn a_body_behind_an_answer_without_one_is_nobodys_answer() {
             socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 43\r\n\r\n").unwrap();
             may_go.recv().unwrap();
             socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil").unwrap();
-            tell.send(socket).unwrap();
+            sender.send(socket).unwrap();
         }
     });
     let upstream = upstream([address], UpstreamLimits::default());
     let response = soon(upstream.forward(request("HEAD", "/"))).await;
     assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "");
     go.send(()).unwrap();
-    let _open = told.recv_timeout(Duration::from_secs(20)).unwrap();
+    let _open = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
     let response = soon(upstream.forward(request("GET", "/"))).await;
     assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "ok");
 }

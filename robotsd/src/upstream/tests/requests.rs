@@ -4,11 +4,11 @@ use super::*;
 
 #[tokio::test]
 async fn the_target_arrives_as_it_came() {
-    let (told, mut heads) = mpsc::unbounded_channel();
+    let (sender, mut heads) = mpsc::unbounded_channel();
     let origin = Origin::start(move |_, mut peer| {
-        let told = told.clone();
+        let sender = sender.clone();
         async move {
-            told.send(peer.until(b"\r\n\r\n").await).unwrap();
+            sender.send(peer.until(b"\r\n\r\n").await).unwrap();
             peer.send(OK).await;
         }
     })
@@ -23,18 +23,18 @@ async fn the_target_arrives_as_it_came() {
 
 #[tokio::test]
 async fn a_client_that_leaves_releases_the_upstream() {
-    let (told, closed) = oneshot::channel();
-    let told = std::sync::Mutex::new(Some(told));
+    let (sender, closed) = oneshot::channel();
+    let sender = std::sync::Mutex::new(Some(sender));
     let begun = Arc::new(Notify::new());
     let began = Arc::clone(&begun);
     let origin = Origin::start(move |_, mut peer| {
-        let told = told.lock().unwrap().take();
+        let sender = sender.lock().unwrap().take();
         let began = Arc::clone(&began);
         async move {
             peer.until(b"\r\n\r\n").await;
             began.notify_one();
             peer.rest().await;
-            told.map(|told| told.send(()));
+            sender.map(|sender| sender.send(()));
         }
     })
     .await;

@@ -91,7 +91,7 @@ async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
     // request: only the kernel knows by then.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let (close, may_close) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for socket in listener.incoming().take(2) {
@@ -105,14 +105,14 @@ async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
             socket.write_all(OK.as_bytes()).unwrap();
             may_close.recv().unwrap();
             socket.shutdown(std::net::Shutdown::Both).unwrap();
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
         }
     });
     let upstream = upstream([address], UpstreamLimits::default());
     for _ in 0..2 {
         assert_eq!(status(&upstream, "POST").await, 200);
         close.send(()).unwrap();
-        told.recv_timeout(Duration::from_secs(20)).unwrap();
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 }
 
@@ -129,7 +129,7 @@ async fn an_answer_too_many_is_not_the_next_answer() {
 }
 
 #[tokio::test]
-async fn requests_beyond_the_limit_are_told_to_come_back() {
+async fn requests_beyond_the_limit_get_retry_after() {
     let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab").await;
     let upstream = origin.upstream_with(|limits| {
         limits.connections = 1;
@@ -144,14 +144,14 @@ async fn requests_beyond_the_limit_are_told_to_come_back() {
 
 #[tokio::test]
 async fn idle_connections_are_swept() {
-    let (told, mut closed) = mpsc::unbounded_channel();
+    let (sender, mut closed) = mpsc::unbounded_channel();
     let origin = Origin::start(move |_, mut peer| {
-        let told = told.clone();
+        let sender = sender.clone();
         async move {
             peer.until(b"\r\n\r\n").await;
             peer.send(OK).await;
             assert_eq!(peer.rest().await, "");
-            told.send(()).unwrap();
+            sender.send(()).unwrap();
         }
     })
     .await;

@@ -156,18 +156,18 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
         let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
         assert_eq!(body, "502 the site is not available\n");
         assert!(head.headers.values().all(|value| !value.as_bytes().windows(4).any(|part| part == b"cert")));
-        let said = told(&events, "tls").await;
+        let said = event_detail(&events, "tls").await;
         assert!(said.contains(want) && said.contains(&format!("localhost:{}", address.port())), "{said}\n{want}");
         // As many as it takes to put it out.
         for _ in 0..2 {
             assert_eq!(status(&upstream, "GET").await, 502);
         }
-        assert!(told(&events, "ejected").await.contains(want));
+        assert!(event_detail(&events, "ejected").await.contains(want));
     }
 }
 
 #[tokio::test]
-async fn a_port_without_tls_is_told_from_one_with() {
+async fn a_port_without_tls_is_distinguished_from_one_with() {
     let authority = Authority::new("ours");
     let plain = Origin::start(|_, mut peer| async move {
         peer.try_send("HTTP/1.1 400 Bad Request\r\n\r\n").await;
@@ -176,7 +176,7 @@ async fn a_port_without_tls_is_told_from_one_with() {
     .await;
     let (upstream, events) = upstream_to(format!("https://{}", plain.address), Some(authority.file()), None);
     assert_eq!(status(&upstream, "GET").await, 502);
-    let said = told(&events, "tls").await;
+    let said = event_detail(&events, "tls").await;
     assert!(said.contains("it does not speak TLS"), "{said}");
 }
 
@@ -192,7 +192,7 @@ async fn the_handshake_has_the_deadline_of_connecting() {
     let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
     let (origins, events) = origins(&settings, limits, &SharedResources::system());
     assert_eq!(status(&Upstream::new(&origins, NonZeroUsize::MIN), "GET").await, 504);
-    told(&events, "connect-timeout").await;
+    event_detail(&events, "connect-timeout").await;
 }
 
 #[tokio::test]

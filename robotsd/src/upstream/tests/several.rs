@@ -13,7 +13,7 @@ use super::*;
 struct Mortal {
     address: SocketAddr,
     name: &'static str,
-    // Bound and never listening: the port stays ours while nobody listens on it, and connecting is refused.
+    // Bound and never listening: the port stays ours while no socket listens on it, and connecting is refused.
     _reserve: TcpSocket,
     alive: Mutex<Option<JoinHandle<()>>>,
     answered: Arc<AtomicUsize>,
@@ -99,7 +99,7 @@ async fn servers_take_turns_by_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_dies_under_load_is_missed_by_nobody_and_comes_back() {
+async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
     let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_millis(50));
     const CLIENTS: usize = 16;
@@ -135,12 +135,12 @@ async fn a_server_that_dies_under_load_is_missed_by_nobody_and_comes_back() {
     };
     reaches(&a, 200).await;
     a.kill().await;
-    let ejected = told(&events, "ejected").await;
+    let ejected = event_detail(&events, "ejected").await;
     assert!(ejected.contains(&a.address.to_string()) && ejected.contains("3 failures in a row"), "{ejected}");
     reaches(&b, 500).await;
-    assert_eq!(times_told(&events, "ejected"), 1, "{events:?}");
+    assert_eq!(times_reported(&events, "ejected"), 1, "{events:?}");
     a.revive();
-    let returned = told(&events, "returned").await;
+    let returned = event_detail(&events, "returned").await;
     assert!(returned.contains(&a.address.to_string()), "{returned}");
     reaches(&a, 100).await;
     stop.store(true, Ordering::SeqCst);
@@ -159,15 +159,15 @@ async fn when_all_are_dead_that_is_said_at_once_and_the_first_that_lives_is_foun
         let (status, text) = answer(&upstream, "GET").await;
         assert_eq!((status, &*text), (502, "502 the site is not available\n"));
     }
-    assert_eq!(times_told(&events, "ejected"), 2);
+    assert_eq!(times_reported(&events, "ejected"), 2);
     assert!(events.lock().unwrap().iter().any(|event| event.detail.contains("no other is left")), "{events:?}");
     b.revive();
     assert_eq!(answer(&upstream, "POST").await, (200, "b".to_owned()));
-    told(&events, "returned").await;
+    event_detail(&events, "returned").await;
     for _ in 0..4 {
         assert_eq!(answer(&upstream, "POST").await, (200, "b".to_owned()));
     }
-    assert!(times_told(&events, "connect") >= 1);
+    assert!(times_reported(&events, "connect") >= 1);
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn a_request_is_sent_again_to_another_server() {
 }
 
 #[tokio::test]
-async fn statuses_and_slowness_put_nobody_out() {
+async fn statuses_and_slowness_eject_no_server() {
     let sick = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     for (answer, patience, want) in [(sick, Duration::from_secs(15), 503), ("", Duration::from_millis(20), 504)] {
         let origin = Origin::saying(answer).await;
@@ -196,7 +196,7 @@ async fn statuses_and_slowness_put_nobody_out() {
         for _ in 0..5 {
             assert_eq!(status(&upstream, "POST").await, want);
         }
-        assert_eq!(times_told(&events, "ejected"), 0, "{events:?}");
+        assert_eq!(times_reported(&events, "ejected"), 0, "{events:?}");
     }
 }
 
@@ -216,7 +216,7 @@ async fn a_server_that_breaks_off_before_it_answers_is_put_out() {
         statuses.push(status(&upstream, "POST").await);
     }
     assert_eq!(statuses, [502, 200, 502, 200, 502, 200, 200, 200, 200, 200]);
-    told(&events, "ejected").await;
+    event_detail(&events, "ejected").await;
 }
 
 #[cfg(target_os = "linux")]

@@ -222,7 +222,7 @@ async fn what_is_buffered_stays_within_the_total() {
     scene.opens(32).await;
     is_served(scene.address, 60).await;
     assert!(scene.buffers.used() <= 2 * 64 * 1024);
-    assert!(told(&scene.events, "gave-up").await.contains("stood still for"));
+    assert!(event_detail(&scene.events, "gave-up").await.contains("stood still for"));
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn others_are_served_where_nothing_is_buffered() {
 }
 
 #[tokio::test]
-async fn clients_of_http_1_that_do_not_read_keep_nobody_out() {
+async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
     // Of HTTP/1.0, so that hyper writes the answer; and of HTTP/1.1, which is written without.
     for version in ["1.0", "1.1"] {
         let scene = scene(8, |_| {}).await;
@@ -281,7 +281,7 @@ async fn a_client_that_moves_keeps_its_connection() {
         () = moving => {}
         () = is_served(scene.address, 60) => {}
     }
-    assert!(times_told(&scene.events, "gave-up") > 0);
+    assert!(times_reported(&scene.events, "gave-up") > 0);
 }
 
 #[tokio::test]
@@ -321,7 +321,7 @@ async fn a_tunnel_within_its_share_stays() {
 }
 
 #[tokio::test]
-async fn tunnels_whose_clients_do_not_read_keep_nobody_out() {
+async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
     let origin = Origin::start(|_, mut peer| async move {
         while let Some(target) = peer.asked().await {
             if target != "/push" {
@@ -351,7 +351,7 @@ async fn tunnels_whose_clients_do_not_read_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn requests_whose_bodies_do_not_come_keep_nobody_out() {
+async fn requests_whose_bodies_do_not_come_hold_no_slot_for_long() {
     let scene = scene(8, |_| {}).await;
     let mut clients = Vec::new();
     for _ in 0..8 {
@@ -370,7 +370,7 @@ async fn requests_whose_bodies_do_not_come_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn requests_that_stop_coming_after_an_early_answer_keep_nobody_out() {
+async fn requests_that_stop_after_an_early_response_hold_no_slot_for_long() {
     let scene = scene(8, |_| {}).await;
     let mut clients = Vec::new();
     for _ in 0..8 {

@@ -24,15 +24,15 @@ async fn a_unix_socket_is_an_upstream_like_any_other() {
     assert!(failure.detail.starts_with(&format!("unix:{}: ", path.display())), "{failure}");
 
     let listener = UnixListener::bind(&path).unwrap();
-    let (told, mut heads) = mpsc::unbounded_channel();
+    let (sender, mut heads) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut number = 0;
         while let Ok((socket, _)) = listener.accept().await {
-            let (mut peer, told) = (Raw::new(socket), told.clone());
+            let (mut peer, sender) = (Raw::new(socket), sender.clone());
             number += 1;
             tokio::spawn(async move {
                 loop {
-                    told.send((number, peer.until(b"\r\n\r\n").await)).unwrap();
+                    sender.send((number, peer.until(b"\r\n\r\n").await)).unwrap();
                     peer.send(OK).await;
                 }
             });

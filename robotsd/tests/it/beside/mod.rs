@@ -120,14 +120,14 @@ fn the_config_in_the_manifest_starts_and_its_annotations_ask_for_it() {
 /// that is busy enough robotsd may take longer than the quarter of a second it is given, and then requests go on. What a
 /// file gets wrong stays wrong.
 fn play(mut stage: Stage, expected: &[String]) -> Vec<String> {
-    let mut told = format!("== {}\n", stage.version());
+    let mut report = format!("== {}\n", stage.version());
     let mut outcomes = Vec::new();
     for (number, scene) in SCENES.iter().enumerate() {
         let start = Instant::now();
         let outcome = loop {
             let began = Instant::now();
             let outcome = (scene.play)(&mut stage);
-            writeln!(told, "{:>7.1?}  {}: {outcome}", began.elapsed(), scene.name).unwrap();
+            writeln!(report, "{:>7.1?}  {}: {outcome}", began.elapsed(), scene.name).unwrap();
             if expected.get(number).is_none_or(|expected| *expected == outcome) || start.elapsed() > AGAIN {
                 break outcome;
             }
@@ -136,6 +136,6 @@ fn play(mut stage: Stage, expected: &[String]) -> Vec<String> {
         outcomes.push(outcome);
     }
     // One write, because the servers play at the same time.
-    println!("{told}");
+    println!("{report}");
     outcomes
 }

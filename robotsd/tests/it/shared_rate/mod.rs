@@ -265,7 +265,7 @@ async fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
         let store = StoreServer::start(&program).ready();
         let rate = replica(settings(&store.url()).batch(1));
         back(&rate, name).await;
-        // Another server took its place, and it is told to follow that one.
+        // Another server took its place, and it becomes a replica of that one.
         let other = StoreServer::start(&program).ready();
         let port = other.url().rsplit(':').next().unwrap().to_owned();
         assert!(store.send(&format!("REPLICAOF 127.0.0.1 {port}")).starts_with("+OK"));

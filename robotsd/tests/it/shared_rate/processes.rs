@@ -140,14 +140,14 @@ fn three_processes_allow_the_rate_of_one() {
             );
             let ahead = if batch == 1 { 0 } else { (3 + unheard) * batch };
             assert!(passed <= allowed + ahead + alone, "{name}, {batch}: {passed} of {allowed}, {alone} alone");
-            // What a bucket loses while nobody asks is lost: a second of it, on a machine that is busy.
+            // What a bucket loses while no request comes is lost: a second of it, on a machine that is busy.
             assert!(passed + 10 >= allowed, "{name}, {batch}: {passed} of {allowed}");
         }
     }
 }
 
 #[test]
-fn a_store_that_hangs_refuses_nobody_and_the_status_says_so() {
+fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
     let Some(program) = any() else { return };
     let store = StoreServer::start(&program).ready();
     let (folder, running) = start("0.01", "burst = 1000", &in_store(&store, "batch = 1"));

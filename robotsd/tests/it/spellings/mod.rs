@@ -64,7 +64,7 @@ fn a_browser_is_never_refused_however_a_target_is_written() {
             let target = with_host(&target, "s0.test");
             let reply = client.get(&target, FIREFOX);
             assert_eq!(reply.refusal(), None, "{}", String::from_utf8_lossy(&target));
-            // What robotsd does not take for a target at all, it refuses with 400 whoever asks.
+            // What robotsd does not take for a target at all, it refuses with 400, regardless of the client.
             assert!(matches!(reply.status, 200 | 400), "{}: {reply:?}", String::from_utf8_lossy(&target));
         }
     }

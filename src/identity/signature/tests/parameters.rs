@@ -36,7 +36,7 @@ fn parameters_are_required_and_of_their_kind() {
     for name in ["created", "expires", "keyid"] {
         assert_eq!(without(name), failed(MissingParameter), "{name}");
     }
-    // Without the tag it is a signature for somebody else.
+    // Without the tag it is a signature for another purpose.
     assert_eq!(without("tag"), None);
     for (change, outcome) in [
         ("tag=web-bot-auth", None),

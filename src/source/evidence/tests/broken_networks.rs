@@ -98,7 +98,7 @@ fn in_a_sound_network_an_impostor_is_refuted_once_the_crawler_was_seen() {
 }
 
 #[test]
-fn a_proxy_in_front_that_is_not_configured_refutes_nobody_and_is_named() {
+fn a_proxy_in_front_that_is_not_configured_refutes_no_request_and_is_named() {
     let network = Network::sound();
     for octet in 1..=250 {
         assert!(!network.is_refuted(&format!("198.41.128.{octet}")));
@@ -109,7 +109,7 @@ fn a_proxy_in_front_that_is_not_configured_refutes_nobody_and_is_named() {
 }
 
 #[test]
-fn a_proxy_that_takes_the_requests_over_refutes_nobody_for_long() {
+fn a_proxy_that_takes_the_requests_over_refutes_no_request_for_long() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     let mut refuted = 0;
@@ -121,7 +121,7 @@ fn a_proxy_that_takes_the_requests_over_refutes_nobody_for_long() {
 }
 
 #[test]
-fn an_address_that_is_not_the_clients_own_refutes_nobody() {
+fn an_address_that_is_not_the_clients_own_refutes_no_request() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     // A wrong X-Real-IP, a container's gateway, a carrier's network, none at all.
@@ -132,7 +132,7 @@ fn an_address_that_is_not_the_clients_own_refutes_nobody() {
 }
 
 #[test]
-fn a_trusted_proxy_that_does_not_name_the_client_refutes_nobody() {
+fn a_trusted_proxy_that_does_not_name_the_client_refutes_no_request() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     let judged = |address: &str| network.verifier.public_address(address.parse().ok()).map(PublicAddress::get);
@@ -153,7 +153,7 @@ fn a_trusted_proxy_that_does_not_name_the_client_refutes_nobody() {
 }
 
 #[test]
-fn without_a_network_from_the_first_moment_nobody_is_refuted() {
+fn without_a_network_from_the_start_no_request_is_refuted() {
     let network = Network::start(nothing(), |dns| {
         dns.names(GENUINE, Played::Code(ResponseCode::ServFail)).names(IMPOSTOR, Played::Silence);
     });
@@ -165,7 +165,7 @@ fn without_a_network_from_the_first_moment_nobody_is_refuted() {
 }
 
 #[test]
-fn a_resolver_that_says_no_to_everything_refutes_nobody() {
+fn a_resolver_that_says_no_to_everything_refutes_no_request() {
     // Split DNS, or a resolver without egress: the list is gone as well.
     let network = Network::start(nothing(), |_| {});
     for address in [GENUINE, IMPOSTOR] {
@@ -175,7 +175,7 @@ fn a_resolver_that_says_no_to_everything_refutes_nobody() {
 }
 
 #[test]
-fn a_list_that_went_wrong_refutes_nobody_once_it_is_old() {
+fn a_list_that_went_wrong_refutes_no_address_once_it_is_old() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     network.list.answers(answer("200 OK", "", r#"{"Action needed":"update the location"}"#));
@@ -185,7 +185,7 @@ fn a_list_that_went_wrong_refutes_nobody_once_it_is_old() {
 }
 
 #[test]
-fn a_clock_that_is_off_by_a_day_refutes_nobody() {
+fn a_clock_that_is_off_by_a_day_refutes_no_request() {
     for is_ahead in [false, true] {
         let network = Network::sound();
         assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
@@ -200,7 +200,7 @@ fn a_clock_that_is_off_by_a_day_refutes_nobody() {
 }
 
 #[test]
-fn a_wrong_field_that_gives_all_requests_one_address_refutes_nobody_and_is_named() {
+fn a_wrong_field_that_gives_all_requests_one_address_refutes_no_request_and_is_named() {
     let network = Network::sound();
     // The address of a load balancer: the crawler's requests and all others have it.
     for _ in 0..500 {
@@ -212,7 +212,7 @@ fn a_wrong_field_that_gives_all_requests_one_address_refutes_nobody_and_is_named
 }
 
 #[test]
-fn a_portal_that_answers_everything_with_its_page_refutes_nobody() {
+fn a_portal_that_answers_everything_with_its_page_refutes_no_request() {
     let page = answer("200 OK", "Content-Type: text/html; charset=utf-8\r\n", "<!doctype html><title>Sign in</title>");
     let portal = |dns: &PlayedDns| {
         for address in [GENUINE, IMPOSTOR] {
@@ -237,7 +237,7 @@ fn a_portal_that_answers_everything_with_its_page_refutes_nobody() {
 }
 
 #[test]
-fn a_list_that_shrank_refutes_nobody_who_was_in_it() {
+fn a_list_that_shrank_refutes_no_address_that_was_in_it() {
     let all = ["8.8.8.0/24", "11.0.1.0/24", "11.0.3.0/24", "11.0.5.0/24", "11.0.7.0/24"];
     let list = |prefixes: &[&str]| answer("200 OK", "", &prefixes.join("\n"));
     let network = Network::start(list(&all), |_| {});
@@ -252,7 +252,7 @@ fn a_list_that_shrank_refutes_nobody_who_was_in_it() {
 }
 
 #[test]
-fn a_resolver_that_fails_or_does_not_answer_refutes_nobody() {
+fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
     let network = Network::of_names(|dns| {
         dns.names(GENUINE, Played::Code(ResponseCode::ServFail)).names(IMPOSTOR, Played::Silence);
     });
@@ -267,7 +267,7 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_nobody() {
 }
 
 #[test]
-fn a_resolver_with_an_inner_view_refutes_nobody() {
+fn a_resolver_with_an_internal_view_refutes_no_request() {
     // Names of the network's own for all addresses, or none for any that is not its own.
     for view in [ptr(&["gateway.corp.example"]), Played::Code(ResponseCode::NXDomain), Played::Records(Vec::new())] {
         let network = Network::of_names(|dns| {

@@ -130,7 +130,7 @@ fn a_key_that_goes_ends_what_its_signatures_verified() {
 }
 
 #[test]
-fn a_proxy_that_changes_the_host_refutes_nobody_by_a_signature() {
+fn a_proxy_that_changes_the_host_refutes_no_request_by_a_signature() {
     let followed = Followed::start(keys(&[KEY]));
     let signed = followed.signed();
     let is = |authority, meant: Identity| {

@@ -115,7 +115,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     assert_eq!((identity(INSIDE), identity(OUTSIDE)), (verified, Identity::Undecided(UndecidedReason::Address)));
     proxies(&[]);
     assert_eq!(twice(OUTSIDE), [verified; 2]);
-    // Each path is told of it by itself.
+    // Each path is notified of it by itself.
     assert_eq!(on_path(OUTSIDE, "0.0.0.0:80"), verified);
 
     // The operator gives the address back; the clock shows the same minute.
@@ -200,7 +200,7 @@ fn an_answer_that_does_not_end_is_given_up() {
 }
 
 #[test]
-fn without_a_network_from_the_first_moment_nobody_is_refuted() {
+fn without_a_network_from_the_start_no_request_is_refuted() {
     let followed = Followed::start(answer("502 Oh", "", ""));
     followed.fetched(1);
     assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (NOT_LOADED, NOT_LOADED));
@@ -250,7 +250,7 @@ fn what_was_fetched_is_there_after_a_restart_without_a_network() {
 }
 
 #[test]
-fn a_clock_that_is_wrong_by_a_day_refutes_nobody() {
+fn a_clock_that_is_wrong_by_a_day_refutes_no_request() {
     let followed = Followed::start(good());
     followed.fetched(1);
     followed.clock.go_back(25 * HOUR);

@@ -90,7 +90,7 @@ fn what_leads_elsewhere_is_refuted() {
 }
 
 #[test]
-fn what_the_resolver_cannot_tell_refutes_nobody() {
+fn a_question_that_the_resolver_cannot_answer_refutes_no_request() {
     let cases: [(&str, Played, UndecidedReason); 4] = [
         ("no answer", Played::Silence, UndecidedReason::Timeout),
         ("SERVFAIL", Played::Code(ResponseCode::ServFail), UndecidedReason::ResolverFailure),
@@ -117,7 +117,7 @@ fn an_answer_of_a_hundred_names_is_read_over_tcp() {
 }
 
 #[test]
-fn a_resolver_that_says_no_to_everything_refutes_nobody() {
+fn a_resolver_that_says_no_to_everything_refutes_no_request() {
     let resolved = Resolved::start();
     let unproven = undecided(UndecidedReason::UnprovenResolver);
     assert_eq!((resolved.rdns(CLIENT), resolved.rdns(PROOF)), (unproven, unproven));

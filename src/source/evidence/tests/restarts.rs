@@ -75,7 +75,7 @@ fn a_restart_keeps_refuting_on_a_path_that_was_verified() {
 }
 
 #[test]
-fn a_clock_that_was_wrong_before_a_restart_refutes_nobody() {
+fn a_clock_that_was_wrong_before_a_restart_refutes_no_request() {
     for is_ahead in [true, false] {
         let installed = Installed::learned();
         if is_ahead {
@@ -160,7 +160,7 @@ fn a_restart_knows_an_address_that_proves_the_resolver() {
     assert_eq!(rdns(&verifier, IMPOSTOR), MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
     until("a refutation", || (rdns(&verifier, IMPOSTOR) == no_name).then_some(()));
     drop(verifier);
-    // A resolver that answers no more refutes nobody.
+    // A resolver that answers no more refutes no request.
     dns.names(GENUINE, Played::Code(ResponseCode::NXDomain));
     let verifier = start();
     let asked = dns.asked().len();

@@ -261,7 +261,7 @@ fn what_is_kept_is_bounded() {
     let signer = Signer::new();
     let valid = signer.sign(PLAIN, 1);
     for number in 0..3_000_u32 {
-        // The same signature, with another member for somebody else.
+        // The same signature, with another member for another purpose.
         let input = format!("{}, other=();nonce=\"{number}\"", valid.fields[1].1);
         assert_eq!(signer.check(&valid.clone().line(1, &input), "8.8.8.8", CREATED), VERIFIED);
         let from = std::net::Ipv4Addr::from(0x0B00_0000 + number).to_string();

@@ -168,7 +168,7 @@ fn what_is_no_request_is_not_read() {
 }
 
 #[test]
-fn the_format_is_told_by_most_lines() {
+fn the_format_is_recognised_by_most_lines() {
     let mixed = format!("junk\n{CURL}\n{{}}\n{CURL}\n");
     assert_eq!(ReplayLogFormat::Auto.detect(mixed.as_bytes()), ReplayLogFormat::Combined);
     assert_eq!(ReplayLogFormat::Json.detect(mixed.as_bytes()), ReplayLogFormat::Json);

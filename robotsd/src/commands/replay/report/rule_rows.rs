@@ -27,7 +27,7 @@ pub(super) struct RuleRow {
     pub(super) effect: Effect,
     /// The file it is in: the first where a change lets in.
     pub(super) file: String,
-    /// Its line and pattern; `None` for rules that were too many to be told apart.
+    /// Its line and pattern; `None` for rules that were too many to be distinguished.
     pub(super) line: Option<usize>,
     pub(super) pattern: Option<String>,
     pub(super) requests: u64,

@@ -90,7 +90,7 @@ pub(crate) struct ImpostorRow {
     pub(super) counts: RequestCounts,
     /// Those with the most requests.
     pub(super) addresses: Vec<AddressRow>,
-    /// What is left of them; of very many addresses not all are told apart.
+    /// What is left of them; of very many addresses not all are distinguished.
     pub(super) other_addresses: u64,
     pub(super) other_addresses_requests: u64,
     #[serde(flatten)]
