@@ -14,6 +14,8 @@ mod signed;
 mod tags;
 #[cfg(feature = "tracing")]
 mod trace_events;
+#[cfg(feature = "verify")]
+mod verify;
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};

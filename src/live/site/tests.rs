@@ -28,7 +28,11 @@ fn site(settings: SiteSettings) -> Arc<Site> {
 }
 
 fn offer(site: &Site, text: &str) -> Reload {
-    site.offer(Cause::Poll, Candidate::Version(Version::new(text.as_bytes(), &"it".into(), None)))
+    offer_for(site, Cause::Poll, text)
+}
+
+fn offer_for(site: &Site, cause: Cause, text: &str) -> Reload {
+    site.offer(cause, Candidate::Version(Version::new(text.as_bytes(), &"it".into(), None)))
 }
 
 /// Runs something that must not wait for ever.
@@ -71,6 +75,32 @@ fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order()
         thread::yield_now();
     }
     assert_eq!(*notified.lock().unwrap_or_else(PoisonError::into_inner), published);
+}
+
+#[test]
+fn listeners_are_notified_of_a_recovery_and_of_a_requested_reload_that_changes_nothing() {
+    let notified: Arc<Mutex<Vec<(Cause, ReloadOutcomeKind)>>> = Arc::default();
+    let reported = notified.clone();
+    let listener = move |reload: &Reload, _: &Snapshot| {
+        let reload = (reload.cause(), reload.outcome().kind());
+        reported.lock().unwrap_or_else(PoisonError::into_inner).push(reload);
+    };
+    let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
+    notified.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    let good = "User-agent: *\nDisallow: /a\n";
+    // Each text twice: the second poll finds what the first one found.
+    for text in [good, "<html>", good] {
+        offer(&site, text);
+        offer(&site, text);
+    }
+    offer_for(&site, Cause::Request, good);
+    let want = [
+        (Cause::Poll, ReloadOutcomeKind::Published),
+        (Cause::Poll, ReloadOutcomeKind::Kept),
+        (Cause::Poll, ReloadOutcomeKind::Unchanged),
+        (Cause::Request, ReloadOutcomeKind::Unchanged),
+    ];
+    assert_eq!(*notified.lock().unwrap_or_else(PoisonError::into_inner), want);
 }
 
 #[test]

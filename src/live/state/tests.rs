@@ -134,3 +134,24 @@ fn a_site_that_is_opened_on_a_disk_that_hangs_holds_up_no_other() {
     hanging.is_hanging.store(false, Ordering::SeqCst);
     assert!(hung.join().expect("no panic"));
 }
+
+#[test]
+fn the_bytes_of_a_version_are_written_once_and_again_where_they_have_to_outlive_the_machine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = Arc::new(AtomicUsize::new(0));
+    let reached = files.clone();
+    let before = move |path: &Path| {
+        reached.fetch_add(usize::from(path.extension().is_some_and(|ending| ending == "txt")), Ordering::SeqCst);
+    };
+    let disk = Disk { before: Some(Arc::new(before)), ..Disk::default() };
+    let state = StateDir::open_on(disk, folder.path().join("state")).expect("no other has it open");
+    let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").state(&state, "shop").open().expect("a robots.txt");
+    assert!(state.flush());
+    let written = || files.swap(0, Ordering::SeqCst);
+    assert_eq!(written(), 1, "the first version");
+    live.publish("User-agent: *\nDisallow: /b\n").expect("a robots.txt");
+    assert!(state.flush());
+    assert_eq!(written(), 1, "the second one only");
+    live.rollback().expect("a version before");
+    assert_eq!(written(), 2, "what an operator decided is synced, with both versions");
+}

@@ -4,7 +4,7 @@ mod broken_networks;
 mod directories;
 mod lists;
 mod names;
-mod played_dns;
+pub(crate) mod played_dns;
 pub(crate) mod played_http;
 pub(crate) mod played_signer;
 mod registries;

@@ -23,8 +23,8 @@ pub(super) enum Played {
 
 /// A server over UDP and TCP. What was not set is NXDOMAIN.
 #[derive(Clone)]
-pub(super) struct PlayedDns {
-    pub(super) address: SocketAddr,
+pub(crate) struct PlayedDns {
+    pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
@@ -35,7 +35,7 @@ struct State {
 }
 
 impl PlayedDns {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         // The same port for both protocols: another process may have taken it for one.
         let (udp, tcp) = (0..100)
             .find_map(|_| {
@@ -91,7 +91,7 @@ impl PlayedDns {
     }
 
     /// A name that leads to an address and back.
-    pub(super) fn confirmed(&self, address: &str, name: &str) -> &Self {
+    pub(crate) fn confirmed(&self, address: &str, name: &str) -> &Self {
         self.names(address, ptr(&[name])).addresses(name, address_records(&[address]))
     }
 

@@ -1,0 +1,54 @@
+//! Requests that wait for the names of their address.
+
+use std::net::IpAddr;
+
+use super::*;
+use crate::agent::{Category, CrawlerRow, Identity, IdentityMethod, Registry, UndecidedReason};
+use crate::source::evidence::Verifier;
+use crate::source::evidence::tests::only;
+use crate::source::evidence::tests::played_dns::PlayedDns;
+
+const PLAYBOT: &str = "Mozilla/5.0 (compatible; Playbot/1.0; +https://play.example/bot)";
+
+/// The identity by which the first request of each address is judged, where it waits as long as `wait` says.
+async fn first_identities(wait: Duration, addresses: impl Iterator<Item = IpAddr>) -> Vec<Option<Identity>> {
+    let dns = PlayedDns::start();
+    let row = CrawlerRow::new("Playbot", Category::AiTraining).operator("Play").reverse_dns([".play.example"]);
+    let registry: Arc<Registry> = Arc::new(only(row));
+    let verifier = Verifier::builder(&registry).resolvers([dns.address]).start().expect("a verifier");
+    let live =
+        LiveRobots::inline("User-agent: Playbot\nDisallow: /drafts/\n").registry(registry).open().expect("rules");
+    let identities = Arc::new(Mutex::new(Vec::new()));
+    let sink = identities.clone();
+    let layer = RobotsLayer::new(live)
+        .address_from(|extensions| extensions.get::<IpAddr>().copied())
+        .verifier(&verifier)
+        .observe_crawlers(move |event| sink.lock().expect("no panic").push(event.record().identity()));
+    let service = VerifyLayer::new(&layer, wait).layer(layer.layer(service_fn(app)));
+    for address in addresses {
+        let address_text = address.to_string();
+        dns.confirmed(&address_text, &format!("crawl-{}.play.example", address_text.replace('.', "-")));
+        let mut request = get("/", PLAYBOT);
+        request.extensions_mut().insert(address);
+        service.clone().oneshot(request).await.expect("infallible");
+    }
+    let identities = identities.lock().expect("no panic");
+    identities.clone()
+}
+
+fn addresses() -> impl Iterator<Item = IpAddr> {
+    (1..=20).map(|number| IpAddr::from([9, 9, 9, number]))
+}
+
+#[tokio::test]
+async fn the_first_request_of_an_address_waits_for_its_names() {
+    let identities = first_identities(VerifyLayer::LONGEST_WAIT, addresses()).await;
+    // On a busy machine some names may come later than a request waits.
+    assert!(identities.contains(&Some(Identity::Verified(IdentityMethod::Rdns))), "{identities:?}");
+}
+
+#[tokio::test]
+async fn without_a_wait_the_first_request_of_an_address_is_undecided() {
+    let identities = first_identities(Duration::ZERO, addresses().take(1)).await;
+    assert_eq!(identities, [Some(Identity::Undecided(UndecidedReason::Pending))]);
+}
