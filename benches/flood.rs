@@ -7,20 +7,20 @@
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 #![expect(clippy::print_stdout, reason = "a bench says what it found")]
 
+mod instant_app;
 mod played;
 
-use std::convert::Infallible;
-use std::future::{Ready, ready};
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{Empty, Full};
+use http::Request;
+use http_body_util::Empty;
+use instant_app::InstantApp;
 use played::{NAMED, serve_list, serve_names};
 use tower::{Layer, Service};
 use tower_robots::agent::{Category, CrawlerRow, Registry, RegistryRow};
@@ -36,31 +36,13 @@ const TIME: Duration = Duration::from_secs(10);
 const FLOOD: u32 = 100_000;
 const RUNS: usize = 5;
 
-#[derive(Clone)]
-struct App;
-
-impl Service<Request<Empty<Bytes>>> for App {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Empty<Bytes>>) -> Self::Future {
-        black_box(&request);
-        ready(Ok(Response::new(Full::default())))
-    }
-}
-
 fn request(agent: &str, address: IpAddr) -> Request<Empty<Bytes>> {
     let request = Request::get("/products/12345/view").header("host", "example.com").header("user-agent", agent);
     request.header("accept", "*/*").extension(address).body(Empty::new()).expect("a request")
 }
 
 /// How long a request takes in the layer; its future is ready at the first poll.
-fn send(service: &mut Robots<App>, request: Request<Empty<Bytes>>) -> Duration {
+fn send(service: &mut Robots<InstantApp>, request: Request<Empty<Bytes>>) -> Duration {
     let mut context = Context::from_waker(Waker::noop());
     let start = Instant::now();
     assert!(service.poll_ready(&mut context).is_ready());
@@ -83,7 +65,7 @@ fn spread(times: u32, mut turn: impl FnMut(u32)) {
 }
 
 /// Median and 99th percentile of a browser's requests.
-fn browse(service: &mut Robots<App>) -> [Duration; 2] {
+fn browse(service: &mut Robots<InstantApp>) -> [Duration; 2] {
     let address = IpAddr::from([8, 8, 4, 4]);
     let mut taken = Vec::new();
     spread(10_000, |_| taken.push(send(service, request(BROWSER, address))));
@@ -91,7 +73,7 @@ fn browse(service: &mut Robots<App>) -> [Duration; 2] {
     [taken[taken.len() / 2], taken[taken.len() * 99 / 100]]
 }
 
-fn flood(service: &mut Robots<App>, run: usize) {
+fn flood(service: &mut Robots<InstantApp>, run: usize) {
     spread(FLOOD, |number| {
         let address = Ipv4Addr::from(0x2800_0000 + (run as u32) * FLOOD + number);
         send(service, request("Playbot/1.0", address.into()));
@@ -129,7 +111,7 @@ fn main() {
     let live = LiveRobots::inline(FILE).registry(registry).open().expect("a robots.txt");
     let layer = RobotsLayer::new(live).verifier(&verifier);
     let layer = layer.address_from(|extensions| extensions.get::<IpAddr>().copied());
-    let mut service = layer.layer(App);
+    let mut service = layer.layer(InstantApp);
     let start = Instant::now();
     while verifier.status().lists[0].confirmed.is_none() {
         assert!(start.elapsed() < Duration::from_secs(30), "{verifier:?}");

@@ -2,15 +2,17 @@
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 
+mod instant_app;
+
 use std::convert::Infallible;
-use std::future::{Ready, ready};
 use std::hint::black_box;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use http::{Request, Response};
-use http_body_util::{Empty, Full};
+use http::Request;
+use http_body_util::Empty;
+use instant_app::InstantApp;
 use tower::layer::util::Identity;
 use tower::{Layer, Service};
 use tower_robots::layer::RobotsLayer;
@@ -22,24 +24,6 @@ const CHROME: &str =
 const GPTBOT: &str =
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /private/\nDisallow: /*?sort=\n";
-
-#[derive(Clone)]
-struct App;
-
-impl Service<Request<Empty<Bytes>>> for App {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Empty<Bytes>>) -> Self::Future {
-        black_box(&request);
-        ready(Ok(Response::new(Full::default())))
-    }
-}
 
 fn request(path: &str, agent: &str) -> Request<Empty<Bytes>> {
     let request = Request::get(path).header("host", "example.com").header("user-agent", agent);
@@ -57,8 +41,8 @@ fn run<S: Service<Request<Empty<Bytes>>, Error = Infallible>>(service: &mut S, r
 fn layers(criterion: &mut Criterion) {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let live = LiveRobots::inline(FILE).policy(policy).open().expect("a robots.txt");
-    let mut empty = Identity::new().layer(App);
-    let mut robots = RobotsLayer::new(live).layer(App);
+    let mut empty = Identity::new().layer(InstantApp);
+    let mut robots = RobotsLayer::new(live).layer(InstantApp);
     let mut group = criterion.benchmark_group("a request through");
     for (name, path, agent) in [
         ("browser", "/products/12345/view", CHROME),

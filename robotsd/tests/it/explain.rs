@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::process::{FIREFOX, GPTBOT, folder, robotsd, run};
 
@@ -465,16 +466,20 @@ fn no_column_of_a_matrix_is_cut_and_no_token_is_empty() {
     }
 }
 
+/// With what each command needs besides the robots.txt that a test writes.
+fn folder_for_every_command() -> TempDir {
+    folder(&[
+        ("good", DRAFTS),
+        ("robotsd.toml", "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n"),
+        ("log", ""),
+        ("e", "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n"),
+    ])
+}
+
 #[test]
 fn every_command_says_what_crawlers_do_not_read_of_a_file() {
     let long = format!("User-agent: *\nDisallow: /a\n{}Disallow: /late\n", "# filler, filler, filler\n".repeat(25_000));
-    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n";
-    let folder = folder(&[
-        ("good", DRAFTS),
-        ("robotsd.toml", config),
-        ("log", ""),
-        ("e", "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n"),
-    ]);
+    let folder = folder_for_every_command();
     for (text, want) in [
         (
             "<!DOCTYPE html>\n<html><body>Not found</body></html>\n",
@@ -525,13 +530,7 @@ fn every_command_says_that_a_file_is_no_text() {
     let wide = |text: &str| text.bytes().flat_map(|octet| [octet, 0]).collect::<Vec<u8>>();
     let marked = [b"\xFF\xFE".to_vec(), wide(DRAFTS)].concat();
     let gzip = b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xD3\xE2\xE2\x02\0\xF3".to_vec();
-    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n";
-    let folder = folder(&[
-        ("good", DRAFTS),
-        ("robotsd.toml", config),
-        ("log", ""),
-        ("e", "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n"),
-    ]);
+    let folder = folder_for_every_command();
     for (kind, bytes) in [("UTF-16", marked), ("UTF-16", wide(DRAFTS)), ("not text", gzip)] {
         std::fs::write(folder.path().join("robots.txt"), &bytes).unwrap();
         for arguments in [

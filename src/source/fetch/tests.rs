@@ -3,7 +3,7 @@
 mod redirects;
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -17,16 +17,21 @@ fn server(answer: &Arc<Mutex<&'static str>>) -> String {
     let answer = answer.clone();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut head = Vec::new();
-            let mut octet = [0];
-            while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut octet), Ok(1)) {
-                head.push(octet[0]);
-            }
+            read_head(&mut stream);
             let answer = *answer.lock().expect("no panic");
             let _ = stream.write_all(answer.as_bytes());
         }
     });
     url
+}
+
+/// Reads the head of a request, which has no body.
+fn read_head(stream: &mut TcpStream) {
+    let mut head = Vec::new();
+    let mut octet = [0];
+    while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut octet), Ok(1)) {
+        head.push(octet[0]);
+    }
 }
 
 const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n# good";

@@ -334,14 +334,25 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_folder_is_watched_once_whatever_path_leads_to_it_and_let_go_with_its_last_file() {
+    /// A folder, kept as long as the first is, and the path of one inside of it.
+    fn folder_with_inner() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
-        let root = folder.path().canonicalize().expect("a path");
-        let inner = root.join("inner");
+        let inner = folder.path().canonicalize().expect("a path").join("inner");
         std::fs::create_dir(&inner).expect("a folder");
+        (folder, inner)
+    }
+
+    fn started() -> Folders {
         let folders = Folders::new(recommended);
         folders.start(|_| ());
+        folders
+    }
+
+    #[test]
+    fn a_folder_is_watched_once_whatever_path_leads_to_it_and_let_go_with_its_last_file() {
+        let (_folder, inner) = folder_with_inner();
+        let root = inner.parent().expect("a folder");
+        let folders = started();
         let mut first: Vec<_> = (0..100).map(|id| registered(&folders, id, &inner.join(format!("{id}.txt")))).collect();
         assert_eq!(folders.len(), 1);
         #[cfg(unix)]
@@ -370,12 +381,8 @@ mod tests {
 
     #[test]
     fn a_folder_that_went_is_watched_anew_when_it_is_back() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let root = folder.path().canonicalize().expect("a path");
-        let inner = root.join("inner");
-        std::fs::create_dir(&inner).expect("a folder");
-        let folders = Folders::new(recommended);
-        folders.start(|_| ());
+        let (_folder, inner) = folder_with_inner();
+        let folders = started();
         let (mut one, path) = (registered(&folders, 1, &inner.join("a.txt")), inner.join("a.txt"));
         let _other = registered(&folders, 2, &inner.join("b.txt"));
         // The new folder may have the inode of the old one: only the event shows that it went.

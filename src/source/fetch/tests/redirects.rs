@@ -1,12 +1,13 @@
 //! Where redirects lead, judged by the address that is connected to. The loopback plays every network.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::super::resolver::{Played, Resolver};
 use super::super::{FetchErrorKind, FetchOutcome, Fetcher};
+use super::read_head;
 use crate::identity::AddressClass;
 use crate::live::{LiveRobots, ReloadOutcome, WhenMissing};
 
@@ -59,11 +60,7 @@ impl Server {
         let (answer, requests) = (server.answer.clone(), server.requests.clone());
         std::thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
-                let mut head = Vec::new();
-                let mut octet = [0];
-                while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut octet), Ok(1)) {
-                    head.push(octet[0]);
-                }
+                read_head(&mut stream);
                 requests.fetch_add(1, Ordering::SeqCst);
                 let answer = answer.lock().expect("no panic").clone();
                 let _ = stream.write_all(answer.as_bytes());
