@@ -16,6 +16,8 @@ use super::event::Event;
 use crate::agent::Identity;
 use crate::live::LiveRobots;
 #[cfg(feature = "tracing")]
+use crate::policy::Reason;
+#[cfg(feature = "tracing")]
 use crate::rules::Access;
 
 pub(super) type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
@@ -115,12 +117,14 @@ impl fmt::Debug for Observers {
 fn trace(event: &Event<'_>) {
     let record = event.record();
     let path = event.target().split(|octet| *octet == b'?').next().unwrap_or_default();
-    // A refusal for the sender may be of a request that robots.txt allows.
-    let message = match record.access() {
-        Access::Disallow => "robots.txt disallows the request",
-        Access::Allow => "an impostor sends the request",
+    let message = match (record.reason(), record.access()) {
+        (Reason::Limited | Reason::LimitObserved, _) => "the request comes sooner than the delay of its group",
+        (_, Access::Disallow) => "robots.txt disallows the request",
+        // A refusal for the sender may be of a request that robots.txt allows.
+        (_, Access::Allow) => "an impostor sends the request",
     };
     tracing::info!(
+        target: "tower_robots::layer",
         agent = record.agent(),
         identity = record.identity().map(|identity| identity.to_string()),
         host = event.host(),

@@ -70,10 +70,10 @@ impl Notices {
 fn trace(reload: &Reload) {
     match &reload.outcome {
         ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => {
-            tracing::warn!(cause = reload.cause.as_str(), "{reload}");
+            tracing::warn!(target: "tower_robots::reload", cause = reload.cause.as_str(), "{reload}");
         }
         ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } | ReloadOutcome::Absent { .. } => {
-            tracing::info!(cause = reload.cause.as_str(), "{reload}");
+            tracing::info!(target: "tower_robots::reload", cause = reload.cause.as_str(), "{reload}");
         }
     }
 }

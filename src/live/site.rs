@@ -362,6 +362,7 @@ impl Site {
         if self.stripped_targets.fetch_add(1, Ordering::Relaxed) == 0 {
             #[cfg(feature = "tracing")]
             tracing::warn!(
+                target: "tower_robots::layer",
                 "{}: RobotsLayer::new in a nested axum router judges targets without their prefix, so crawlers pass: use \
                  RobotsLayer::for_axum08 there",
                 self.origin

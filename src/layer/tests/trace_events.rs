@@ -14,7 +14,7 @@ struct Fields(Arc<Mutex<Vec<BTreeMap<String, String>>>>);
 
 impl Subscriber for Fields {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        ["tower_robots::layer", "tower_robots::live::site"].iter().any(|target| metadata.target().starts_with(target))
+        metadata.target() == "tower_robots::layer"
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -53,8 +53,8 @@ impl StateListeners {
     pub(super) fn notify(&self, event: &StateEvent<'_>) {
         #[cfg(feature = "tracing")]
         match event.trouble {
-            Err(_) => tracing::warn!("{event}"),
-            Ok(_) => tracing::info!("{event}"),
+            Err(_) => tracing::warn!(target: "tower_robots::state", "{event}"),
+            Ok(_) => tracing::info!(target: "tower_robots::state", "{event}"),
         }
         for listener in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             // A listener's panic must not end the writing; the panic hook has reported it.

@@ -250,7 +250,10 @@ impl DirectoryState {
 
     fn report(&self, event: &DirectoryEvent<'_>) {
         #[cfg(feature = "tracing")]
-        tracing::info!("{event}");
+        match event {
+            DirectoryEvent::Unreadable { .. } => tracing::warn!(target: "tower_robots::directory", "{event}"),
+            _ => tracing::info!(target: "tower_robots::directory", "{event}"),
+        }
         self.settings.listeners.iter().for_each(|listener| listener(event));
     }
 
