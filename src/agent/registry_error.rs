@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Why a [`Registry`](super::Registry) cannot be extended with the given rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RegistryError {
     row: usize,
     field: &'static str,
@@ -59,6 +59,13 @@ impl RegistryError {
 impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "row {}, {}: {}", self.row + 1, self.field, self.message)
+    }
+}
+
+impl fmt::Debug for RegistryError {
+    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::rules::RobotsTxt;
 pub const MAX_FILE: u64 = 8 << 20;
 
 /// Why a candidate was not taken.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Rejection {
     kind: RejectionKind,
     origin: Arc<str>,
@@ -201,6 +201,13 @@ impl fmt::Display for Rejection {
     }
 }
 
+impl fmt::Debug for Rejection {
+    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error for Rejection {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.cause.as_deref().map(|cause| cause as _)
@@ -224,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_a_robots_txt_is_told_from_a_damaged_one() {
+    fn what_was_never_a_robots_txt_is_distinguished_from_a_damaged_one() {
         assert_eq!(kind(b""), Some(RejectionKind::Empty));
         assert_eq!(kind(b"\xEF\xBB\xBF \n<!DOCTYPE html>"), Some(RejectionKind::Html));
         assert_eq!(kind(b"<html>"), Some(RejectionKind::Html));

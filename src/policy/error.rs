@@ -8,7 +8,7 @@ use crate::agent::NetworkError;
 use crate::rules::PathPatternError;
 
 /// A value that would match nothing. The message quotes it and says what would be right.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PolicyError {
     kind: PolicyErrorKind,
     value: String,
@@ -91,6 +91,13 @@ impl fmt::Display for PolicyError {
             Some(meant) => write!(f, "{:?} is not a {what}: write {meant:?}", self.value),
             None => write!(f, "{:?} is not a {what}: {right}", self.value),
         }
+    }
+}
+
+impl fmt::Debug for PolicyError {
+    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -66,7 +66,7 @@ struct Ports {
 }
 
 /// A pattern that is neither a host name, nor `*.` and a host name, nor `*`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HostPatternError {
     pattern: String,
     fault: PatternFault,
@@ -300,6 +300,13 @@ impl fmt::Display for HostPatternError {
             ),
             PatternFault::Repeated => write!(f, "{:?} stands here twice: a host belongs to one site", self.pattern),
         }
+    }
+}
+
+impl fmt::Debug for HostPatternError {
+    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -49,10 +49,14 @@ mod reload;
 mod sites;
 mod spec;
 #[cfg(feature = "watch")]
+mod startup_errors;
+#[cfg(feature = "watch")]
 mod state;
 #[cfg(feature = "watch")]
 mod state_lock;
 mod tidy;
+#[cfg(all(feature = "tracing", feature = "layer", feature = "watch"))]
+mod trace_events;
 #[cfg(any(feature = "fetch", feature = "watch"))]
 mod waiting;
 

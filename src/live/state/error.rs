@@ -19,7 +19,7 @@ impl StateError {
 }
 
 /// A state directory that another handle has open: in another process, or in this one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct StateDirInUse {
     pub(super) path: PathBuf,
     pub(super) holder: LockHolder,
@@ -72,6 +72,13 @@ impl fmt::Display for StateDirInUse {
                  own"
             ),
         }
+    }
+}
+
+impl fmt::Debug for StateDirInUse {
+    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

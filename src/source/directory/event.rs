@@ -43,7 +43,7 @@ pub enum DirectoryEvent<'a> {
 }
 
 /// Why a folder cannot be listed.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct DirectoryError {
     path: PathBuf,
     cause: Arc<io::Error>,
@@ -72,6 +72,13 @@ impl fmt::Display for DirectoryEvent<'_> {
 impl fmt::Display for DirectoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: cannot be listed", self.path.display())
+    }
+}
+
+impl fmt::Debug for DirectoryError {
+    /// As it is displayed, and its cause: the operator sees this of an error that `main` returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}: {}", self.cause)
     }
 }
 

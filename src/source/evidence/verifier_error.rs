@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 /// Why a [`Verifier`](super::Verifier) cannot start, or cannot follow a registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct VerifierError {
     message: String,
 }
@@ -18,6 +18,13 @@ impl VerifierError {
 impl fmt::Display for VerifierError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for VerifierError {
+    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

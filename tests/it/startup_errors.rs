@@ -1,0 +1,32 @@
+//! Errors that `main` returns: Rust prints them with `Debug`, and an operator reads them.
+
+use std::error::Error;
+
+use tower_robots::live::{LiveRobots, StateDir};
+use tower_robots::policy::Policy;
+use tower_robots::source::{Directory, HostMap};
+
+#[test]
+fn an_error_of_starting_is_printed_as_it_is_displayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = StateDir::open(folder.path().join("state")).unwrap();
+    let mut hosts = HostMap::new();
+    let errors: [Box<dyn Error>; 5] = [
+        LiveRobots::inline("<html>").open().unwrap_err().into(),
+        LiveRobots::file(folder.path().join("robots.txt")).open().unwrap_err().into(),
+        StateDir::open(state.path()).unwrap_err().into(),
+        Policy::builder().exempt_paths(["drafts"]).unwrap_err().into(),
+        hosts.insert("two words", ()).unwrap_err().into(),
+    ];
+    for error in errors {
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_is_printed_with_its_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Directory::new(folder.path().join("sites")).open().unwrap_err();
+    let cause = error.source().unwrap().to_string();
+    assert_eq!(format!("{error:?}"), format!("{error}: {cause}"));
+}
