@@ -102,6 +102,9 @@ impl<S> LiveBuilder<S> {
     /// The state directory, and the site's name in it: for accepted versions, the version that waits, the history and the
     /// kill switch. Default: none. Then a restart forgets all of it: the gate has nothing to compare the first version with and refuses only
     /// shutting out everyone, there is nothing to go back to, every rule is new to the grace, and enforcement is on.
+    ///
+    /// Sites that are open at one time need names of their own. Two of one name share their part of the directory, so that a
+    /// site can be replaced by another handle: what either accepts last is what the next start finds.
     pub fn state(mut self, state: &StateDir, site: impl Into<String>) -> Self {
         self.settings.state = Some((state.clone(), site.into()));
         self
