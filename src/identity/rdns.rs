@@ -45,7 +45,7 @@ pub struct RdnsCheck {
 #[derive(Clone, Debug)]
 enum RdnsState {
     Reverse,
-    /// Names of the operator's that are not asked for yet; the last one is asked for now.
+    /// Names of the operator's that are not queried yet; the last one is queried now.
     Forward {
         names: Vec<String>,
         /// Why a name that does not verify proves nothing.
@@ -70,7 +70,7 @@ pub enum RdnsQuestion<'a> {
     Names(IpAddr),
     /// The addresses of a name.
     Addresses {
-        /// The name, to be asked for as an absolute one, without search domains.
+        /// The name, to be queried as an absolute one, without search domains.
         name: &'a str,
         /// The kind of record.
         record: AddressRecord,
@@ -200,7 +200,7 @@ impl RdnsCheck {
     }
 }
 
-/// No name of the operator's led back to the address, unless one of them could not be asked for.
+/// No name of the operator's led back to the address, unless one of them could not be queried.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }

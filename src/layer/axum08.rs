@@ -1,7 +1,7 @@
-//! What axum 0.8 does to a request before a layer sees it, and how the layer is right all the same.
+//! Requests in nested routers of axum 0.8: each is judged once, by the target that the client sent.
 //!
-//! A nested router strips its prefix from the request's URI, and the outermost router has kept the whole as
-//! [`OriginalUri`]. One request meets the layers of every router on its way, so the first that judges it leaves a mark.
+//! A nested router strips its prefix from the request's URI; the outermost router keeps the whole as [`OriginalUri`]. One
+//! request meets the layers of every router on its way, so the first that judges it leaves a mark.
 
 use axum::extract::OriginalUri;
 use http::header::USER_AGENT;

@@ -98,7 +98,7 @@ impl CrawlerRequest {
         self.reason
     }
 
-    /// The verdict of the rules; `None` where they were not asked: no group applies, or the request is exempt, as one for
+    /// The verdict of the rules; `None` where they were not evaluated: no group applies, or the request is exempt, as one for
     /// `/robots.txt` is.
     #[must_use]
     pub const fn access(&self) -> Option<Access> {
@@ -143,7 +143,7 @@ impl serde::Serialize for CrawlerRequest {
     }
 }
 
-/// Whether an agent is a crawler, whatever the robots.txt says.
+/// Whether an agent is a crawler, regardless of the robots.txt.
 pub(super) fn is_crawler(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Registered | Class::Declared)
 }

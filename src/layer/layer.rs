@@ -215,8 +215,8 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.too_soon_from = Some(Arc::new(wait)))
     }
 
-    /// For requests that another layer of the same sites refused a moment ago, where something in front could not relay the answer
-    /// and asks for it again: none is counted, and one that is held to a delay gets the 429 for it unless it is refused
+    /// For requests that another layer of the same sites refused a moment ago, where a proxy in front could not relay the
+    /// response and requests it again: none is counted, and one that is held to a delay gets the 429 for it unless it is refused
     /// for another reason.
     #[must_use]
     pub fn of_refused_requests(self) -> Self {
@@ -277,7 +277,7 @@ impl RobotsLayer {
     }
 
     /// Puts a [`CrawlerRequest`] into the extensions of every crawler's request, allowed or not, so that handlers know
-    /// which agent asks; and into those of a response that the layer gives itself.
+    /// which agent sends it; and into those of a response that the layer makes itself.
     ///
     /// ```
     /// use axum::Extension;

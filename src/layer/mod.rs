@@ -13,9 +13,9 @@
 //!    tagged where others are refused, unless an override says otherwise.
 //!
 //! Where the policy limits ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that comes sooner
-//! than the `Crawl-delay` of its crawler's groups is answered with 429 and `Retry-After`. Each verified crawler has a count of
-//! its own; of others each network has one, which [`RobotsLayer::address_from`] tells apart. See
-//! the chapter `rate`.
+//! than the `Crawl-delay` of its crawler's groups is answered with 429 and `Retry-After`. Each verified crawler has a bucket of
+//! its own, and so has each network of other clients, by the address that [`RobotsLayer::address_from`] finds. See the chapter
+//! `rate`.
 //!
 //! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the inner service.
 //!
@@ -24,7 +24,8 @@
 //! either a false claim is not detected. The path is the one [`http::Uri`] holds, so a fragment is gone already.
 //!
 //! Where to put it: outside caches, and outside whatever rewrites paths or methods, because what counts is the request as the
-//! client sent it; where the layer can only be inside, give [`RobotsLayer::target_from`] the target as it was. Readiness is the inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
+//! client sent it; where the layer can only be inside, give [`RobotsLayer::target_from`] the target as it was. Readiness is
+//! the inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
 //!
 //! # In axum
 //!
@@ -59,7 +60,7 @@ let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum0
 "#
 )]
 //!
-//! A handler learns which crawler asks from a [`CrawlerRequest`], where [`RobotsLayer::with_crawler_extension`] is set.
+//! A handler learns which crawler sends a request from a [`CrawlerRequest`], where [`RobotsLayer::with_crawler_extension`] is set.
 //!
 //! # In any Tower stack
 //!
@@ -90,32 +91,41 @@ let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum0
 //! # }
 //! ```
 
-mod answer;
-#[cfg(feature = "axum08")]
-mod axum08;
+// What an application builds, and what its requests and responses go through.
 mod body;
-mod callbacks;
-mod crawler_request;
-mod enforce;
-mod event;
-mod evidence_fields;
 mod future;
 mod grpc;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
 mod layer;
-mod limit_response;
+mod service;
+#[cfg(feature = "verify")]
+mod verify;
+
+// A request, and its path from top to bottom: begin with `enforce`.
+mod enforce;
 mod original;
+
+// The steps of the path.
+mod callbacks;
+mod evidence_fields;
 mod pace;
-mod record;
-mod refusal;
 mod robots_txt;
 mod sender;
 #[cfg(feature = "verify")]
 mod sender_check;
-mod service;
+
+// What becomes of a request, and what is kept of it.
+mod answer;
+mod crawler_request;
+mod event;
+mod limit_response;
+mod record;
+mod refusal;
 mod tag;
-#[cfg(feature = "verify")]
-mod verify;
+
+// A request that meets several layers.
+#[cfg(feature = "axum08")]
+mod axum08;
 
 pub use self::answer::{Answer, Outcome};
 pub use self::body::ResponseBody;

@@ -9,8 +9,7 @@ use crate::source::Scheme;
 /// The request that is judged: method, target, host and fields as the client sent them.
 ///
 /// They are taken from an ordinary request as it is ([`Original::of`]). Where a proxy requests a decision about another
-/// request, it names method, target and host; the target is octets, because it may hold some that
-/// [`http::Uri`] refuses.
+/// request, it names method, target and host. The target is octets, because it may hold some that [`http::Uri`] refuses.
 #[derive(Clone, Copy, Debug)]
 pub struct Original<'a> {
     method: &'a Method,

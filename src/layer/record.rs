@@ -10,10 +10,11 @@ use crate::rules::{Access, PathForm};
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
 const MAX_NAME: usize = 128;
 
-/// An owned record of a request that robots.txt disallows, that comes sooner than its delay lets it, or that an impostor sends whom the policy tags or refuses: for
-/// observers, and in the extensions of a tagged request and of a refusal, where a borrowed [`Decision`] cannot stay.
+/// An owned record of a request that robots.txt disallows, that comes sooner than its delay lets it, or that an impostor
+/// sends whom the policy tags or refuses: for observers, and in the extensions of a tagged request and of a refusal, where a
+/// borrowed [`Decision`] cannot stay.
 ///
-/// What an impostor asks for may be allowed, or be matched by no rule: then group, rule and line are those of the rule that
+/// The request of an impostor may be allowed, or be matched by no rule: then group, rule and line are those of the rule that
 /// allows it, or `None`.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

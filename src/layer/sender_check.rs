@@ -14,7 +14,7 @@ use crate::identity::{FieldLines, IdentityRequest, MessageHead};
 use crate::source::Scheme;
 use crate::source::evidence::{ClaimPath, Verifier};
 
-/// The field that says whose signature a request has; one without it is not signed by anyone who can be found.
+/// The field that describes the signatures of a request; without it there is none that can be checked.
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
 /// How a layer checks senders.
@@ -31,7 +31,7 @@ impl SenderCheck {
         Self { verifier, site: None, listener_from: None }
     }
 
-    /// Who sends a request that claims to come from these agents. Waits for nothing: what is not at hand is asked for, and
+    /// Who sends a request that claims to come from these agents. Waits for nothing: what is not at hand is requested, and
     /// undecided.
     pub(super) fn sender(
         &self,

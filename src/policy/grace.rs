@@ -56,7 +56,7 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// The part of an enforced interval that was asked for long enough: the longest one of the versions that are due, no longer
+    /// The part of an enforced interval that the file held for long enough: the longest one of the versions that are due, no longer
     /// than `interval`; `None` where none of them has a delay. `select` as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,

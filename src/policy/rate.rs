@@ -1,4 +1,4 @@
-//! Whether requests are held to the delay that the robots.txt asks for.
+//! Whether requests are held to the delay in the robots.txt.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -22,7 +22,7 @@ impl<'r> CrawlDelay<'r> {
         Self { document, record, name }
     }
 
-    /// The longest interval that requests are held to. Some crawlers leave a site that asks for more.
+    /// The longest interval that requests are held to. Some crawlers leave a site that has a longer one.
     pub const LONGEST_ENFORCED: Duration = Duration::from_secs(30);
 
     /// The time from one request to the next, above zero, as written: it may be days.

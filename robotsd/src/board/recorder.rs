@@ -53,7 +53,7 @@ pub(crate) struct SiteRecorders(Arc<RecorderParts>);
 struct RecorderParts {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
-    /// Whether crawlers were not recognised for a moment since that was last asked.
+    /// Whether crawlers were not recognised for a moment since that was last read.
     has_missed: AtomicBool,
     /// Whether the site got hosts since that was last asked.
     has_new_hosts: AtomicBool,
@@ -102,7 +102,7 @@ impl SiteRecorders {
         self.0.has_missed.store(true, Ordering::Release);
     }
 
-    /// Whether crawlers were not recognised for a moment since this was last asked.
+    /// Whether crawlers were not recognised for a moment since this was last read.
     pub(crate) fn take_missed(&self) -> bool {
         self.0.has_missed.swap(false, Ordering::AcqRel)
     }

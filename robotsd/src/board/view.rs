@@ -1,4 +1,4 @@
-//! The board as it is asked for: of which sites, over which time, of this process or of several that are merged.
+//! The board of a request: of which sites, over which time, of this process or of several that are merged.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const MOST_SITES: usize = 50;
 /// How long before a period reads are looked for.
 const EARLIER: Second = 14 * DAY;
 
-/// What is asked for.
+/// What is requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BoardQuery {
     /// Every site where it is none.
@@ -144,7 +144,7 @@ fn begin(period: Period, sees_all: bool, replicas: usize, counted_replicas: usiz
     }
 }
 
-/// The sites that are asked for, as far as they can be shown together.
+/// The sites that are requested, as far as they can be shown together.
 fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<String>) -> Vec<(String, T)> {
     if let Some(wanted) = &query.site {
         sites.retain(|(site, _)| site == wanted);

@@ -166,7 +166,7 @@ impl Faults {
     /// The first problem and the others.
     pub(super) fn split(mut self) -> (Fault, Vec<Fault>) {
         match self.0.is_empty() {
-            // It is asked for where there are some.
+            // Called only where there are problems.
             true => (Fault::new(0..0, "the file cannot be used"), Vec::new()),
             false => (self.0.remove(0), self.0),
         }

@@ -18,7 +18,7 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("this should have happened long ago")
 }
 
-/// One end of a connection, and what has been read beyond what was asked for.
+/// One end of a connection, and the octets that were read ahead.
 pub(crate) struct Raw<S = TcpStream> {
     socket: S,
     buffer: Vec<u8>,

@@ -86,7 +86,7 @@ impl AccessLog {
 
     /// Opens the file anew, because the old one may have been moved away.
     pub(crate) fn reopen(&self) {
-        // Where the queue is full, a file that is written this busily is asked for again soon enough.
+        // Where the queue is full, a file that is written this busily is opened again soon enough.
         let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 

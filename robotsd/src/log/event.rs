@@ -113,7 +113,7 @@ events! {
     Accept = "accept", Info;
     Rollback = "rollback", Info;
     Enforcement = "enforcement", Info;
-    /// The store of rates answers, or is not asked.
+    /// The store of rates answers, or is not called.
     RateStore = "rate-store", Info;
     Reload = "reload", Info;
 

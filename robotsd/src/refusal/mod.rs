@@ -42,7 +42,7 @@ pub(crate) struct RefusalPage {
 impl RefusalPage {
     /// The response to a refused request. Clients that ask for JSON by name get problem details, as they do by default.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
-        // A template quotes the rule that disallows the request; what an impostor asks for may be allowed.
+        // A template quotes the rule that disallows the request; the request of an impostor may be allowed.
         let is_quoted = event.record().access() == Access::Disallow && !event.wants_json();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);

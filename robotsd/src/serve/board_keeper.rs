@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::sites::Sites;
 
-/// How often workers are asked.
+/// How often workers are checked.
 const TICK: Duration = Duration::from_secs(1);
 
 /// How long the end waits for the files: a file system may hang.

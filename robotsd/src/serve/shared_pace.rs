@@ -46,7 +46,7 @@ pub(super) struct SharedPace<S> {
 }
 
 pin_project! {
-    /// The response of `S`, once the store was asked.
+    /// The response of `S`, once the store has answered.
     #[project = SharedPaceProjection]
     pub(super) enum SharedPaceFuture<S, B>
     where

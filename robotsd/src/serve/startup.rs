@@ -61,7 +61,7 @@ pub(super) async fn serve(
     if let Some(settings) = &config.admin {
         match admin.open(settings, inherited.for_admin(settings), &state, log) {
             Ok(()) => {}
-            // It was not asked for: sites are served without it.
+            // The default socket, which the config does not name: sites are served without it.
             Err(error) if settings.is_usual => {
                 let message = format!(
                     "{error}; commands cannot reach this process: write [admin] with socket = \"…\", or mode = \"off\""

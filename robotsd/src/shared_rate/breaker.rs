@@ -1,6 +1,6 @@
-//! Whether the store is asked: a state machine that is given the time.
+//! Whether the store is called: a state machine that is given the time.
 //!
-//! Closed, it is asked. Three questions in a row without an answer, or one broken connection, open it: no request asks then, and a
+//! Closed, it is called. Three calls in a row without an answer, or one broken connection, open it: no request calls it then, and a
 //! probe is sent every second. The first that is answered closes it, so a store that is back is used within two seconds. One that
 //! answers probes and fails under questions is held open for longer each time, up to half a minute.
 
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 /// Questions in a row that may go unanswered.
 const FAILURES: u32 = 3;
 
-/// How often the store is probed while it is not asked.
+/// How often the store is probed while it is not called.
 pub(super) const PROBE: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest time for which a store is not asked that has failed again.
+/// The shortest and the longest time for which a store is not called that has failed again.
 const HOLDS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// A store that answered for so long has recovered.

@@ -30,7 +30,7 @@ impl SharedBucket {
         self.interval
     }
 
-    /// How far the TAT may be ahead of now, the request that is asked for included, in microseconds.
+    /// How far the TAT may be ahead of now, this request included, in microseconds.
     pub(super) const fn limit(self) -> i64 {
         self.interval * self.burst
     }

@@ -60,7 +60,7 @@ pub struct StoreReport {
     pub known_allowed: u64,
     /// Requests that were denied likewise.
     pub known_denied: u64,
-    /// Requests for which this process's own bucket decided alone, because the store could not be asked or did not answer.
+    /// Requests for which this process's own bucket decided alone, because the store could not be reached or did not answer.
     pub alone: u64,
 }
 

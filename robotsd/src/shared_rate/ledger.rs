@@ -110,7 +110,7 @@ impl BucketLedger {
         (self.unreported.count > 0).then(|| self.report(now, i64::from(batch)))
     }
 
-    /// The store answered what it was asked at that time.
+    /// The store answered the call that was made at that time.
     pub(super) fn answered(&mut self, asked: i64, answer: StoreAnswer) {
         // Answers may overtake each other.
         if asked >= self.asked {
@@ -131,7 +131,7 @@ impl BucketLedger {
 
     fn report(&mut self, now: i64, batch: i64) -> StoreQuestion {
         self.tat = self.spent();
-        // Answers to what was asked before do not know of these.
+        // Answers to calls from before do not know of these.
         self.asked = now;
         self.reported = Some(now);
         let Unreported { count, first } = std::mem::take(&mut self.unreported);
@@ -263,7 +263,7 @@ mod tests {
             let now = number as i64 * 125_000;
             assert!(store.request(&mut ledgers[replica], now, bucket, 10), "{number}");
         }
-        // The first ten at each replica are asked.
+        // The store is called for the first ten at each replica.
         assert!(store.calls <= 4 * 10 + 480, "{}", store.calls);
     }
 
@@ -329,7 +329,7 @@ mod tests {
     }
 
     proptest! {
-        /// With each request asked, what passes is what one bucket allows; in batches, at most a batch more at each replica.
+        /// With a call for each request, what passes is what one bucket allows; in batches, at most a batch more at each replica.
         #[test]
         fn replicas_allow_what_one_bucket_does(
             gaps in prop::collection::vec((0i64..400_000, 0usize..3), 1..600),

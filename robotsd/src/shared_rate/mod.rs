@@ -1,6 +1,6 @@
 //! Buckets that replicas share, in Valkey or Redis.
 //!
-//! Requests that are limited are asked of the store, which all replicas ask. The store
+//! The store is called for requests that are limited; all replicas share it. The store
 //! runs one script by its own clock (`script`, `gcra.lua`). `ledger` is what a process knows of a bucket without asking: a
 //! denial, and the requests of a busy crawler, of which the store is told a batch at a time. `breaker` says whether the store is
 //! asked at all, for each of the `parts` that fail apart. Whatever goes wrong with it, the answer is [`SharedVerdict::Unknown`] within the deadline, and the process's own

@@ -1,4 +1,4 @@
-//! Where the store is, and how it is asked.
+//! Where the store is, and how it is called.
 
 use std::fmt;
 use std::time::Duration;
@@ -170,7 +170,7 @@ impl StoreSettings {
         Self { deadline: deadline.min(Self::LONGEST_DEADLINE), ..self }
     }
 
-    /// How many requests of a busy crawler are reported at once. One: the store is asked for each request, and the number that pass is exact.
+    /// How many requests of a busy crawler are reported at once. One: the store is called for each request, and the number that pass is exact.
     #[must_use]
     pub fn batch(self, batch: u32) -> Self {
         Self { batch: batch.clamp(1, Self::LARGEST_BATCH), ..self }

@@ -1,6 +1,6 @@
 //! From names to addresses, off the request path.
 //!
-//! The system's resolver blocks, and may do so for a long time. It is asked on threads of its own, of which there are
+//! The system's resolver blocks, and may do so for a long time. It is called on threads of its own, of which there are
 //! few: neither a request nor the end of the process ever waits for one, and however many names are stuck there are no
 //! more threads. tokio's pool would be shared with the reading of files, and is waited for when a runtime ends.
 

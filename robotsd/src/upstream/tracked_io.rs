@@ -19,7 +19,7 @@ use crate::socket::Socket;
 pub(super) struct TrackedIo {
     socket: Socket,
     progress: Arc<ExchangeProgress>,
-    /// An answer that was read before hyper had asked for it, and whether it has since.
+    /// An answer that was read before hyper read it, and whether hyper has since.
     early: Bytes,
     has_asked: bool,
     /// The connection passes octets both ways, and each is noted.

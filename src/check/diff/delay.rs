@@ -16,7 +16,7 @@ pub struct DelayChange {
     after: Option<Delay>,
 }
 
-/// A delay and the line that asks for it.
+/// A delay and its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Delay {
@@ -78,7 +78,7 @@ impl fmt::Display for DelayChange {
 }
 
 impl Delay {
-    /// The line that asks for it.
+    /// Its line.
     #[must_use]
     pub const fn line(&self) -> usize {
         self.line

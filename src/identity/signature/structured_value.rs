@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// As section 4.2.7 asks for: encoded with padding, decoded with or without, and whatever the bits that are left over.
+/// As section 4.2.7 requires: encoded with padding, decoded with or without, and whatever the bits that are left over.
 pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()

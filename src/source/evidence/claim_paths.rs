@@ -20,7 +20,7 @@ const MOST: usize = 4_096;
 /// The way of a request: claims of one crawler on one path come from its addresses, or from those of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimPath<'a> {
-    /// The site that is asked.
+    /// The site that is requested.
     pub site: &'a str,
     /// The listener that the request came in at.
     pub listener: &'a str,

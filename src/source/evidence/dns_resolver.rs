@@ -1,4 +1,4 @@
-//! Questions about names, asked of a resolver.
+//! DNS queries to a resolver.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,10 +19,10 @@ pub(super) const IN_FLIGHT: usize = 32;
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How often a question is asked, where no answer comes.
+/// How often a query is sent, where no answer comes.
 const ATTEMPTS: u32 = 2;
 
-/// A resolver that is asked for absolute names, without search domains and without a hosts file.
+/// A resolver for absolute names, without search domains and without a hosts file.
 #[derive(Debug)]
 pub(super) struct DnsResolver {
     resolver: TokioResolver,
@@ -37,7 +37,7 @@ struct TimedAnswer {
 }
 
 impl DnsResolver {
-    /// One that asks these servers, or without any those of the system.
+    /// One that queries these servers, or without any those of the system.
     pub(super) fn new(servers: &[SocketAddr]) -> io::Result<Self> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio().map_err(io::Error::other)?

@@ -52,7 +52,7 @@ pub enum EvidenceOrigin {
 #[derive(Debug)]
 struct Progress {
     validators: Validators,
-    /// When it was last asked for, whatever came of it.
+    /// When it was last requested, successfully or not.
     asked: Option<SystemTime>,
     next: SystemTime,
     failures: u32,
@@ -91,7 +91,7 @@ impl fmt::Display for EvidenceOrigin {
 
 impl<D: Document> Held<D> {
     pub(super) fn new(document: D, origin: EvidenceOrigin, confirmed: Option<SystemTime>) -> Self {
-        // What was not fetched is asked about at once.
+        // What was not fetched is requested at once.
         Self { document: Arc::new(document), origin, confirmed, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
@@ -146,7 +146,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// As [`want`](Self::want), where HTTP says that it has to be asked about.
+    /// As [`want`](Self::want), where HTTP says that it has to be revalidated.
     pub(super) fn want_if_stale(&self, now: SystemTime) {
         if self.with_held(|held| held.is_none_or(|held| held.fresh_until <= now)) {
             self.want();

@@ -1,4 +1,4 @@
-//! A map that forgets: bounded, and what was asked for lately stays longest.
+//! A bounded map in which the entries that were looked up lately stay longest.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 const SHARDS: usize = 16;
 
 /// A map in two generations. A new entry goes into the younger one; when that is full, the older one is dropped and the
-/// younger one takes its place. What is asked for moves into the younger one again. So nothing is ever searched for what is
+/// younger one takes its place. An entry that is looked up moves into the younger one again. So nothing is ever searched for what is
 /// oldest, and the bound holds at every moment.
 #[derive(Debug)]
 pub(super) struct Generations<K, V> {

@@ -42,7 +42,7 @@ pub(super) struct OperatorNames {
     last_verified: AtomicU64,
     /// That address.
     proof: Mutex<Option<PublicAddress>>,
-    /// When the proof was last asked for.
+    /// When the proof was last requested.
     proof_asked: AtomicU64,
 }
 

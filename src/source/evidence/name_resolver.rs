@@ -1,4 +1,4 @@
-//! Names of addresses, asked for one by one: for a program that judges a log, and waits for the answers.
+//! Names of addresses, queried one by one: for a program that judges a log, and waits for the answers.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, Rdns
 /// Looks up what the names of addresses say about claims.
 ///
 /// As in a [`Verifier`](super::Verifier), at most 50 questions a second leave and at most 32 addresses are looked up at once,
-/// however many calls wait. Nothing is kept. What is asked discloses the addresses to the resolver.
+/// however many calls wait. Nothing is kept. The queries disclose the addresses to the resolver.
 pub struct NameResolver {
     resolver: DnsResolver,
     in_flight: Semaphore,
 }
 
 impl NameResolver {
-    /// One that asks these servers, or without any those of the system. It belongs to the Tokio runtime that it is made in.
+    /// One that queries these servers, or without any those of the system. It belongs to the Tokio runtime that it is made in.
     ///
     /// # Errors
     ///

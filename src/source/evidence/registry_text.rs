@@ -1,4 +1,4 @@
-//! What is asked of a registry that strangers may have written, beyond what the rows of an operator's own file are.
+//! The checks of a registry that comes over the network, beyond those of the rows in an operator's own file.
 
 use super::verification_plan::VerificationPlan;
 use crate::agent::{Crawler, Recognizer, Registry};

@@ -272,7 +272,7 @@ impl Verifier {
     }
 }
 
-/// What is missing is asked for, and undecided.
+/// Evidence that is missing is requested, and the claim is undecided.
 impl ClaimEvidence for Verifier {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let methods = self.inner.methods.load();

@@ -200,7 +200,7 @@ impl RobotsFile {
     }
 
     /// Compiles the file with the settings of a site, as [`of_any`](Self::of_any) does. A page, or an error message in its
-    /// place, allows everything to crawlers, which is hardly the answer that is asked for: it is an error, but for the
+    /// place, allows everything to crawlers, which is hardly what is meant: it is an error, but for the
     /// reference parser.
     pub(in crate::commands) fn evaluator(
         self,

@@ -18,7 +18,7 @@ use crate::target_url::TargetUrl;
 /// Who sends the request.
 #[derive(Clone, Debug)]
 pub(super) struct Requester {
-    /// As it was asked for.
+    /// As it was given.
     name: String,
     kind: RequesterKind,
 }
@@ -87,7 +87,7 @@ impl Requester {
         }
     }
 
-    /// The product token, where it was asked for by one, and the crawler that has it.
+    /// The product token, where one was given, and the crawler that has it.
     pub(super) fn as_token(&self) -> Option<(&str, Option<&str>, &[ProductToken])> {
         match &self.kind {
             RequesterKind::Token { tokens, crawler, .. } => Some((&self.name, crawler.as_deref(), tokens)),

@@ -83,7 +83,7 @@ fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     }
 }
 
-/// Which form of the path the rule matches, where it is not the one that was asked about.
+/// Which form of the path the rule matches, where it is not the one that was given.
 fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     if matches!(form, PathForm::Standard | PathForm::Verbatim) {
         return String::new();

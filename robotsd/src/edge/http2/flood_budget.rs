@@ -47,13 +47,13 @@ impl FrameBudget {
         Self { left: BASE, refilled: now }
     }
 
-    /// Accounts for a frame from the client. Returns false where it is one too many. The time is only asked for when
+    /// Accounts for a frame from the client. Returns false where it is one too many. The clock is only read when
     /// there is need.
     pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
             DATA if frame.length > ALL_PADDING || frame.length > 0 && frame.flags & PADDED == 0 => self.earn(1),
-            // Only the first of a field section asks for something; how many may follow is bounded by hyper.
+            // Only the first of a field section makes a request; how many may follow is bounded by hyper.
             SETTINGS => return self.spend(SETTINGS_COST, now),
             _ => return self.spend(1, now),
         }

@@ -1,4 +1,4 @@
-//! What has to be asked about names of addresses, and what was answered.
+//! DNS queries about the names of addresses, and their answers.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ pub(crate) struct NameQuestions {
 #[derive(Debug)]
 pub(crate) struct NameAnswers {
     pub(super) outcomes: HashMap<NameQuestion, MethodOutcome>,
-    /// When they were asked for, in seconds since 1970.
+    /// When they were queried, in seconds since 1970.
     pub(super) asked: i64,
     /// Addresses that were not looked up.
     pub(super) left_out: usize,
