@@ -105,7 +105,7 @@ impl BucketLedger {
         if now - self.unreported.first >= WINDOW { self.unreported(now, batch) } else { None }
     }
 
-    /// What the store has not been told of.
+    /// Requests that were not reported to the store.
     pub(super) fn unreported(&mut self, now: i64, batch: u32) -> Option<StoreQuestion> {
         (self.unreported.count > 0).then(|| self.report(now, i64::from(batch)))
     }

@@ -44,7 +44,7 @@ struct UsedLedger {
 pub(super) type KeyReport = (SharedKey, StoreQuestion);
 
 impl BucketLedgers {
-    /// A request. Where another ledger has to go for it, the store is told what that one has not reported.
+    /// A request. Where another ledger has to go for it, what that one has not reported is reported to the store.
     pub(super) fn request(
         &self,
         key: SharedKey,
