@@ -41,7 +41,7 @@ pub(crate) struct StatusReport {
     /// The crawlers that are known; none from an older robotsd or while starting.
     #[serde(default)]
     pub(crate) registry: Option<RegistryReport>,
-    /// What the senders of requests are checked by; none where nobody checks them.
+    /// What the senders of requests are checked by; none where they are not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
     /// Where crawlers are counted with other processes; none where each counts for itself.
@@ -59,7 +59,7 @@ pub(crate) struct StatusReport {
     /// What to do next that concerns every site.
     #[serde(default)]
     pub(crate) next: Vec<NextStep>,
-    /// Why the switch of every site is taken for `off` although nobody turned it.
+    /// Why the switch of every site is taken for `off` although it was not turned.
     #[serde(default)]
     pub(crate) switch_trouble: Option<String>,
     /// Troubles that concern every site: those of the state directory.

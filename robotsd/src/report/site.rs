@@ -25,7 +25,7 @@ pub(crate) struct SiteReport {
     /// The site's own switch.
     #[serde(default)]
     pub(crate) switch: String,
-    /// Why it is taken for `off` although nobody turned it.
+    /// Why it is taken for `off` although it was not turned.
     #[serde(default)]
     pub(crate) switch_trouble: Option<String>,
     #[serde(default)]
