@@ -313,7 +313,7 @@ impl Enforcer {
     pub(super) fn paced(&self, request: Original<'_>) -> Option<PacedRequest> {
         self.ahead(request, None, |live, snapshot, request, agents| {
             let policy = snapshot.policy();
-            if policy.limits_nobody()
+            if policy.limits_no_agent()
                 || robots_txt::is_target(request.target())
                 || policy.spares(|| evidence_fields::of(request))
             {
@@ -367,8 +367,9 @@ impl Enforcer {
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: Original<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
-        let awaited = self
-            .ahead(request, lookups, |_, _, request, agents| Some(check.is_awaited(request, agents, || self.address(request))));
+        let awaited = self.ahead(request, lookups, |_, _, request, agents| {
+            Some(check.is_awaited(request, agents, || self.address(request)))
+        });
         awaited.unwrap_or(false)
     }
 

@@ -1,6 +1,6 @@
 //! What the board says, for browsers and for programs.
 //!
-//! Its files are read on threads that may block, few at a time: a request that waits too long is told what it waited for, and the
+//! Its files are read on threads that may block, few at a time: the answer to a request that waits too long says what it waited for, and the
 //! interface goes on answering.
 
 use std::sync::Arc;
