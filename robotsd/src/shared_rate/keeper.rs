@@ -26,6 +26,9 @@ use super::trouble::StoreTrouble;
 /// Questions that are under way at most. With more, the process's own bucket decides.
 const UNDER_WAY: usize = 4096;
 
+/// Overdue reports of one tick at most: they come at once, and the store answers them before the deadline of a question.
+const MOST_OVERDUE: usize = 256;
+
 /// That the store is used, or no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreChange {
@@ -99,8 +102,8 @@ impl StoreKeeper {
                 _ = ticks.tick() => {
                     connection = self.renewed(connection.take(), &mut addresses).await;
                     if let Some(connection) = &connection {
-                        let overdue = self.shared.ledgers.overdue(self.shared.now(), self.shared.settings.batch);
-                        for (key, question) in overdue {
+                        let (now, batch) = (self.shared.now(), self.shared.settings.batch);
+                        for (key, question) in self.shared.ledgers.overdue(now, batch, MOST_OVERDUE) {
                             self.send(connection, PendingQuestion { key, question, answer: None });
                         }
                     }

@@ -63,13 +63,16 @@ impl BucketLedgers {
         }
     }
 
-    /// Requests that were not reported to the store for long. Forgets buckets that are full.
-    pub(super) fn overdue(&self, now: i64, batch: u32) -> Vec<KeyReport> {
+    /// Requests that were not reported to the store for long, of so many buckets at `most`; those of crawlers first. The rest stays for
+    /// the next call. Forgets buckets that are full.
+    pub(super) fn overdue(&self, now: i64, batch: u32, most: usize) -> Vec<KeyReport> {
         let mut overdue = Vec::new();
         for shard in self.crawlers.iter().chain(&self.networks) {
             let LedgerShard { ledgers, order, .. } = &mut *lock(shard);
             ledgers.retain(|key, held| {
-                overdue.extend(held.ledger.overdue(now, batch).map(|question| (*key, question)));
+                if overdue.len() < most {
+                    overdue.extend(held.ledger.overdue(now, batch).map(|question| (*key, question)));
+                }
                 let is_kept = !held.ledger.is_idle(now);
                 if !is_kept {
                     order.remove(&held.used);
@@ -183,8 +186,21 @@ mod tests {
         // It still need not ask.
         assert_eq!(ledgers.request(crawler("verified"), 30, bucket(), BATCH), (LedgerStep::Allow, None));
         // Full buckets are forgotten.
-        assert_eq!(ledgers.overdue(60_000_000, BATCH).len(), 1);
+        assert_eq!(ledgers.overdue(60_000_000, BATCH, 256).len(), 1);
         assert_eq!(count(&ledgers), 0);
+    }
+
+    #[test]
+    fn what_is_overdue_is_reported_a_part_at_a_time_and_none_is_lost() {
+        let ledgers = BucketLedgers::default();
+        for key in [network(1), crawler("one"), network(2), crawler("other")] {
+            busy(&ledgers, key);
+        }
+        let reported =
+            || -> Vec<_> { ledgers.overdue(60_000_000, BATCH, 2).into_iter().map(|(key, _)| key.owner()).collect() };
+        assert_eq!(reported(), [BucketOwner::Crawler, BucketOwner::Crawler]);
+        assert_eq!(reported(), [BucketOwner::Network, BucketOwner::Network]);
+        assert_eq!(reported(), []);
     }
 
     #[test]
