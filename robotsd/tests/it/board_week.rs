@@ -1,7 +1,7 @@
 //! A scripted week of two processes, on a clock of its own: real requests, and exactly these words and counts, whatever happens to
 //! the processes.
 //!
-//! With libfaketime (Debian: `libfaketime`), where it is installed. The clock jumps from one hour of the script to the next; timers run
+//! With libfaketime (Debian: `faketime`), where it is installed. The clock jumps from one hour of the script to the next; timers run
 //! as ever.
 
 use std::fs;
@@ -14,6 +14,7 @@ use super::admin::local;
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
 use super::process::{FIREFOX, Running, folder, replace_file, robotsd, run, wait_for};
+use super::programs::skip;
 use super::start::faketime;
 
 const OLD: &str = "User-agent: *\nDisallow: /drafts/\n";
@@ -145,7 +146,7 @@ fn said(report: &Value) -> Vec<String> {
 
 #[test]
 fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_processes() {
-    let Some(library) = faketime() else { return println!("skipped: libfaketime is not here") };
+    let Some(library) = faketime() else { return skip("libfaketime") };
     let names = PlayedNames::start();
     for (name, address) in CRAWLERS {
         names.confirmed(address, &format!("crawl.{}.example", name.to_lowercase()));

@@ -56,7 +56,7 @@ fn found(program: Command, question: &str, from: &str) -> Option<Command> {
 }
 
 /// Says what is left out; in CI nothing is.
-fn skip(what: &str) {
+pub(super) fn skip(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "{what} is missing, and CI has to run it");
     println!("skipped: {what} is not here");
 }

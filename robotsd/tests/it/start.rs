@@ -349,7 +349,7 @@ fn the_check_runs_at_start_and_on_reload_as_configured() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_clock_before_1970_ends_no_start() {
-    let Some(library) = faketime() else { return println!("skipped: libfaketime is not here") };
+    let Some(library) = faketime() else { return super::programs::skip("libfaketime") };
     let config = "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
                   [log]\naccess = \"combined\"\naccess_path = \"access.log\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n";
     let robots = "User-agent: GPTBot\nDisallow: /page\n";
