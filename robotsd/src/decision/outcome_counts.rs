@@ -156,7 +156,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// The layer may have decided about the request that was counted or resumed last. What nobody has noted was left
+    /// The layer may have decided about the request that was counted or resumed last. What was not noted was left
     /// untouched, unless it waits for evidence about its sender, or for a store of rates.
     pub(crate) fn decided(&self, request: &mut CountedRequest, may_wait: MayWait) {
         let noted = self.noted.load(Ordering::Relaxed);
@@ -273,7 +273,7 @@ impl OutcomeTotals {
     }
 }
 
-/// Nearly every target is told by an octet; no other is read.
+/// One octet decides for nearly every target; no other is read.
 fn is_robots_txt(target: &[u8]) -> bool {
     match target {
         b"/robots.txt" => true,

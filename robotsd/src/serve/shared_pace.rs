@@ -31,7 +31,7 @@ pub(super) struct PaceQuestion {
     pub(super) site: SiteName,
     /// Whether each host has a robots.txt of its own.
     pub(super) has_directory: bool,
-    /// It notifies nobody.
+    /// It notifies no task.
     pub(super) layer: RobotsLayer,
 }
 
