@@ -25,9 +25,13 @@ enum KeyRoom {
     IndexEngines,
     /// What was refused to them.
     RefusedEngines,
+    /// What came to them as 429.
+    LimitedEngines,
+    /// What came to others as 429.
+    Limited,
 }
 
-const ROOMS: usize = 3;
+const ROOMS: usize = 5;
 
 /// The crawler of what is past the bound.
 const OTHER: &str = "other";
@@ -100,7 +104,7 @@ impl CrawlerCounts {
             )
         };
         let key = |crawler: &str| CrawlerKey { crawler: crawler.into(), outcome, identity };
-        let (crawler, room) = (label(agent), KeyRoom::of(agent, outcome == RequestOutcome::Refused));
+        let (crawler, room) = (label(agent), KeyRoom::of(agent, outcome));
         let order = |key: &CrawlerKey| (&*key.crawler, key.outcome, key.identity).cmp(&(crawler, outcome, identity));
         let admitted = || self.combinations.requests[room as usize].admit(order, || key(crawler));
         if !count(room, crawler, &admitted) {
@@ -116,7 +120,7 @@ impl CrawlerCounts {
             counters.count(hash(crawler, code.into()), |key| key.code == code && *key.crawler == *crawler, key)
         };
         let key = |crawler: &str| RobotsTxtKey { crawler: crawler.into(), code };
-        let room = crawler.map_or(KeyRoom::Others, |agent| KeyRoom::of(agent, false));
+        let room = crawler.map_or(KeyRoom::Others, |agent| KeyRoom::of(agent, RequestOutcome::Allowed));
         let crawler = crawler.map_or(NO_CRAWLER, label);
         let order = |key: &RobotsTxtKey| (&*key.crawler, key.code).cmp(&(crawler, code));
         let admitted = || self.combinations.robots_txt[room as usize].admit(order, || key(crawler));
@@ -127,10 +131,12 @@ impl CrawlerCounts {
 }
 
 impl KeyRoom {
-    fn of(agent: &Agent, is_refused: bool) -> Self {
-        match (agent.registered().is_some_and(Crawler::is_index_engine), is_refused) {
-            (true, true) => Self::RefusedEngines,
-            (true, false) => Self::IndexEngines,
+    fn of(agent: &Agent, outcome: RequestOutcome) -> Self {
+        match (agent.registered().is_some_and(Crawler::is_index_engine), outcome) {
+            (true, RequestOutcome::Refused) => Self::RefusedEngines,
+            (true, RequestOutcome::Limited) => Self::LimitedEngines,
+            (true, _) => Self::IndexEngines,
+            (false, RequestOutcome::Limited) => Self::Limited,
             (false, _) => Self::Others,
         }
     }
@@ -242,34 +248,37 @@ mod tests {
         assert!(totals.robots_txt.keys().all(|key| known(&key.crawler)), "{totals:?}");
     }
 
-    /// An alert is for what search engines are refused: whatever was requested before, under whatever names, does not hide it.
+    /// Alerts are for what search engines are refused, and for what is answered with 429: whatever was requested before, under whatever names, does not hide it.
     #[test]
-    fn refusals_of_search_engines_are_counted_by_name_whatever_came_before() {
+    fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];
         let registry = Registry::builtin();
         let worker = CrawlerCounts::of_site(Arc::default());
         let engines: Vec<_> = registry.crawlers().filter(|crawler| crawler.is_index_engine()).collect();
         assert!(engines.len() * IDENTITIES.len() < MOST_COMBINATIONS, "{}", engines.len());
         let flood = |crawler: &Crawler| {
-            for outcome in RequestOutcome::ALL.into_iter().filter(|outcome| *outcome != RequestOutcome::Refused) {
+            let others = [RequestOutcome::Refused, RequestOutcome::Limited];
+            for outcome in RequestOutcome::ALL.into_iter().filter(|outcome| !others.contains(outcome)) {
                 IDENTITIES.iter().for_each(|identity| worker.of_agent(&Agent::from(crawler), identity, outcome));
             }
-            worker.of_agent(&Agent::from(crawler), "claimed", RequestOutcome::Refused);
+            others.iter().for_each(|outcome| worker.of_agent(&Agent::from(crawler), "claimed", *outcome));
             worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::NOT_MODIFIED);
         };
         registry.crawlers().filter(|crawler| !crawler.is_index_engine()).for_each(flood);
         engines.iter().copied().for_each(flood);
         for engine in &engines {
             worker.of_agent(&Agent::from(*engine), "verified", RequestOutcome::Refused);
+            worker.of_agent(&Agent::from(*engine), "verified", RequestOutcome::Limited);
             worker.robots_txt(Some(&Agent::from(*engine)), StatusCode::OK);
         }
         let mut totals = CrawlerTotals::default();
         totals.add(&worker);
         for engine in &engines {
             let crawler: Arc<str> = engine.name().into();
-            let key =
-                CrawlerKey { crawler: Arc::clone(&crawler), outcome: RequestOutcome::Refused, identity: "verified" };
-            assert_eq!(totals.requests.get(&key), Some(&1), "{crawler}");
+            for outcome in [RequestOutcome::Refused, RequestOutcome::Limited] {
+                let key = CrawlerKey { crawler: Arc::clone(&crawler), outcome, identity: "verified" };
+                assert_eq!(totals.requests.get(&key), Some(&1), "{crawler}");
+            }
             assert_eq!(totals.robots_txt.get(&RobotsTxtKey { crawler, code: 200 }), Some(&1));
         }
         assert!(totals.requests.len() <= ROOMS * (MOST_COMBINATIONS + 1) && totals.robots_txt.len() <= ROOMS * 257);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tower_robots::live::{Enforcement, WhenMissing};
+use tower_robots::live::{Enforcement, Gate, WhenMissing};
 
 use super::backend_source::BackendSource;
 use super::gate_settings::GateSettings;
@@ -48,18 +48,24 @@ impl<'a> SiteOpener<'a> {
         self.around(site, gate, robots, None)
     }
 
-    /// Fails where a site must have a usable robots.txt and has none, before any of them is logged or written down: a start that
-    /// fails leaves everything as it was. Sources are read twice then.
+    /// Fails where a site cannot be opened, before any of them is logged or written down: a start that fails leaves everything as it
+    /// was. Sources are read twice where a usable robots.txt must be there, and directories are listed twice.
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &config::SiteConfig| strict || site.when_missing == WhenMissing::Fail;
         // One alone fails before it is published.
-        if sites.len() < 2 || !sites.iter().any(must_be_there) {
+        if sites.len() < 2 {
             return Ok(());
         }
         let reading = opener.with_state(StateHandle::read_only(self.config));
-        let open = |site| robots_of(site, &reading, strict, &Log::nowhere()).map(drop);
-        sites.iter().filter(|site| must_be_there(site)).try_for_each(open)
+        sites.iter().try_for_each(|site| {
+            let is_listed = matches!(site.robots, config::RobotsSource::Directory { .. });
+            if is_listed || must_be_there(site) {
+                robots_of(site, &reading, strict, &Log::nowhere()).map(drop)
+            } else {
+                gate_of(site, opener).map(drop)
+            }
+        })
     }
 
     /// The site around a robots.txt that is open. It shares with the site `before` whatever is the same in both.
@@ -102,11 +108,10 @@ fn robots_of(
     strict: bool,
     log: &Log,
 ) -> Result<(GateSettings, SiteRobots), String> {
-    let of_site = |message: String| format!("site {:?}: {message}", site.name);
     let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
-    let gate = opener.gate_settings(site);
-    let settings = opener.site_settings(site, gate.gate(&opener.registry).map_err(of_site)?);
-    let robots = opener.open(site, settings, when_missing, log).map_err(of_site)?;
+    let (settings, gate) = gate_of(site, opener)?;
+    let robots = opener.open(site, opener.site_settings(site, gate), when_missing, log);
+    let robots = robots.map_err(|message| format!("site {:?}: {message}", site.name))?;
     opener.state.join(&site.name, &robots);
     if strict {
         // A directory opens whatever its files hold.
@@ -115,5 +120,12 @@ fn robots_of(
             return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload()));
         }
     }
-    Ok((gate, robots))
+    Ok((settings, robots))
+}
+
+/// The gate of a site, and the settings that it was made from.
+fn gate_of(site: &config::SiteConfig, opener: &RobotsOpener) -> Result<(GateSettings, Gate), String> {
+    let settings = opener.gate_settings(site);
+    let gate = settings.gate(&opener.registry).map_err(|message| format!("site {:?}: {message}", site.name))?;
+    Ok((settings, gate))
 }

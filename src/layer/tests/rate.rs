@@ -494,7 +494,7 @@ async fn automation_without_a_name_is_limited_by_address_and_people_never_are() 
         *drafts.uri_mut() = Uri::from_static("/drafts/x");
         let status = ask(layer.clone(), drafts).await.status();
         assert_eq!(status, StatusCode::FORBIDDEN, "held to the group all the same: {agent}");
-        // Without an address whatever names nobody is one sender, and nobody is refused for what others do.
+        // Without an address all that have a name nobody knows are one sender, as headless browsers are; who has none is not limited.
         let mut passed = 0;
         for _ in 0..10 {
             passed += usize::from(ask(layer.clone(), get("/page", agent)).await.status() == StatusCode::OK);

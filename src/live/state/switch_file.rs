@@ -1,7 +1,8 @@
 //! The file of a kill switch: `on` or `off`.
 //!
 //! It is written aside and renamed. A full disk takes no new file, but other octets in one that it has: there it is overwritten in
-//! place. Whatever part of that a crash leaves is `on`, `off`, or neither, which counts as `off`.
+//! place. Whatever part of that a crash leaves is `on`, `off`, or neither, which counts as `off`. A file without any octets is one that
+//! was made and never turned, as the machine lost power: a switch that was turned is synced.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -19,6 +20,7 @@ impl Disk {
         let path = folder.join(SWITCH);
         match self.read(&path) {
             Ok(None) => (Enforcement::On, None),
+            Ok(Some(bytes)) if is_blank(&bytes) => (Enforcement::On, None),
             Ok(Some(bytes)) => match bytes.trim_ascii() {
                 b"on" => (Enforcement::On, None),
                 b"off" => (Enforcement::Off, None),
@@ -41,10 +43,19 @@ impl Disk {
     /// switch is on as well. Returns whether there is something in its place now.
     pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
+        let is_there = match self.read(&path) {
+            Ok(None) => false,
+            Ok(Some(bytes)) => !is_blank(&bytes),
+            Err(_) => true,
+        };
         // What cannot be made now is made when the switch is turned.
-        !matches!(self.read(&path), Ok(None))
-            || self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok()
+        is_there || self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok()
     }
+}
+
+/// Whether nothing was ever written: file systems fill what they lost with zeros.
+fn is_blank(octets: &[u8]) -> bool {
+    octets.iter().all(|octet| *octet == 0)
 }
 
 /// As long for `on` as for `off`.
@@ -73,6 +84,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_switch_that_lost_its_octets_before_it_was_turned_is_on_and_is_made_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for lost in ["", "\0\0\0\0"] {
+            fs::write(folder.path().join(SWITCH), lost).expect("written");
+            assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
+            assert!(Disk::default().make_switch(folder.path()));
+            assert_eq!(fs::read(folder.path().join(SWITCH)).expect("read"), in_place(Enforcement::On));
+        }
+    }
+
+    #[test]
     fn a_switch_that_says_neither_is_off() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
@@ -90,7 +112,7 @@ mod tests {
         assert!(overwrite(&folder.path().join(SWITCH), Enforcement::Off).is_err());
         Disk::default().make_switch(folder.path());
         assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
-        fs::write(folder.path().join(SWITCH), "\0\0").expect("written");
+        fs::write(folder.path().join(SWITCH), "o\0\0").expect("written");
         let (enforcement, trouble) = Disk::default().read_switch(folder.path());
         assert_eq!(enforcement, Enforcement::Off);
         assert!(trouble.expect("a trouble").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
