@@ -179,7 +179,7 @@ impl Policy {
     }
 
     /// Whether no request is limited, whatever its agent.
-    #[cfg(feature = "live")]
+    #[cfg(feature = "layer")]
     pub(crate) fn limits_no_agent(&self) -> bool {
         self.rate.are_off()
     }

@@ -57,7 +57,7 @@ impl RateRules {
     pub(super) const DEFAULT_BURST: NonZeroU32 = DEFAULT_BURST;
 
     /// Whether no request is limited, whatever its agent.
-    #[cfg(feature = "live")]
+    #[cfg(feature = "layer")]
     pub(super) fn are_off(&self) -> bool {
         self.mode == RateMode::Off && self.overrides.iter().all(|over| over.mode() == RateMode::Off)
     }
