@@ -300,14 +300,16 @@ fn a_start_that_fails_publishes_no_site() {
             "{first}robots.path = \"robots.txt\"\n[[site]]\nname = \"b\"\nroot = \".\"\nrobots.path = \"missing.txt\"\n{later}"
         )
     };
-    for (config, arguments) in [(with(""), &["--strict"][..]), (with("robots.on_missing = \"fail\"\n"), &[])] {
+    let missing = "missing.txt: there is no such file";
+    for (config, arguments, why) in [
+        (with(""), &["--strict"][..], missing),
+        (with("robots.on_missing = \"fail\"\n"), &[], missing),
+        (with("robots.expectations = \"typo.toml\"\n"), &[], "typo.toml"),
+    ] {
         let folder = folder(&[("robotsd.toml", &config), ("robots.txt", "User-agent: GPTBot\nDisallow: /private/\n")]);
         let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")).args(arguments));
         let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-        assert!(
-            error.starts_with("robotsd: site \"b\": ") && error.contains("missing.txt: there is no such file"),
-            "{error}"
-        );
+        assert!(error.starts_with("robotsd: site \"b\": ") && error.contains(why), "{error}");
         assert!(!out.contains("\"event\":\"started\"") && !out.contains("\"event\":\"published\""), "{out}");
         assert!(!folder.path().join("state/sites").exists());
     }
