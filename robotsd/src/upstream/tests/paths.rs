@@ -38,7 +38,7 @@ impl Dice {
 }
 
 /// Deadlines end what would wait for more, so that every conversation comes to an end by itself.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Tells of every request the octets of its head, and the length of its body.
 async fn mirror() -> SocketAddr {
