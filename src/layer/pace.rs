@@ -14,6 +14,7 @@ use crate::agent::{Agent, Identity};
 use crate::live::Snapshot;
 use crate::policy::{Decision, is_asset};
 use crate::rate::{Quota, RateKey, RateSender};
+use crate::rules::ProductToken;
 
 /// Fetch Metadata Request Headers, section 2.1.
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -55,18 +56,8 @@ pub(super) fn taken<'a>(
         return None;
     }
     let sender = RateSender::of(identity.unwrap_or_default(), address);
-    let agent = agents.get(pace.agent())?;
-    let key = match agent.tokens() {
-        // What names nobody is told apart by its network only.
-        [] if matches!(sender, RateSender::Claimed(Some(_))) => RateKey::unnamed(sender),
-        [] => return None,
-        [first, ..] if agent.is_registered() => RateKey::new(first, sender),
-        // Any other name may be made up, in front of one of the file too.
-        tokens @ [first, ..] => match tokens.iter().find(|token| pace.is_known() && snapshot.names(token)) {
-            Some(token) => RateKey::new(token, sender),
-            None => RateKey::unknown(first, sender),
-        },
-    };
+    let is_named = |token: &ProductToken| pace.is_known() && snapshot.names(token);
+    let key = RateKey::of(agents.get(pace.agent())?, sender, is_named)?;
     Some((key, Quota::new(pace.interval(), snapshot.policy().rate_burst())))
 }
 

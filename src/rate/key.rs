@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::agent::Identity;
+use crate::agent::{Agent, Identity};
 use crate::rules::ProductToken;
 
 /// The sender of a request, as far as limiting goes.
@@ -45,6 +45,22 @@ impl RateSender {
 }
 
 impl<'a> RateKey<'a> {
+    /// The key of an agent that is held to a delay, as the layer counts it; `is_named`: whether a group of the file names a token.
+    ///
+    /// `None` where it is not limited: what names nobody is told apart by its network only.
+    #[must_use]
+    pub fn of(agent: &'a Agent, sender: RateSender, is_named: impl Fn(&ProductToken) -> bool) -> Option<Self> {
+        match agent.tokens() {
+            [] => matches!(sender, RateSender::Claimed(Some(_))).then_some(Self::unnamed(sender)),
+            [first, ..] if agent.is_registered() => Some(Self::new(first, sender)),
+            // Any other name may be made up, in front of one of the file too.
+            tokens @ [first, ..] => Some(match tokens.iter().find(|token| is_named(token)) {
+                Some(token) => Self::new(token, sender),
+                None => Self::unknown(first, sender),
+            }),
+        }
+    }
+
     /// A sender that names the crawler with this product token.
     #[must_use]
     pub const fn new(token: &'a ProductToken, sender: RateSender) -> Self {

@@ -143,10 +143,10 @@ impl ReplayCounts {
             hour.opened += u64::from(opened);
         }
         if let (Some((evaluator, judged, Some(decision))), Some(time)) = (last, entry.time)
-            && judged.has_delay
             && !early
         {
-            let line = PacedLogLine { agents: &judged.agents, identity, address: logged, target: &entry.target, time };
+            let (agents, rules) = (&judged.agents, evaluator.rules());
+            let line = PacedLogLine { agents, rules, identity, address: logged, target: &entry.target, time };
             self.pace_notes.note(&decision, &line);
             if matches!(identity, Identity::Refuted(_)) {
                 let sender = KnownSender { identity: Identity::Undecided(UndecidedReason::SuspectPath), ..sender };

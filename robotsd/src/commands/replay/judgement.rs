@@ -2,7 +2,7 @@
 
 use tower_robots::agent::Agents;
 use tower_robots::policy::Decision;
-use tower_robots::rules::{Access, Fallback, RequestPath};
+use tower_robots::rules::{Access, RequestPath};
 
 use crate::evaluator::{Evaluator, KnownSender};
 
@@ -11,8 +11,6 @@ use crate::evaluator::{Evaluator, KnownSender};
 pub(super) struct JudgedAgents {
     pub(super) agents: Agents,
     pub(super) is_judged: bool,
-    /// Whether such a group has a delay.
-    pub(super) has_delay: bool,
 }
 
 /// What became of a request.
@@ -28,9 +26,7 @@ impl JudgedAgents {
     pub(super) fn identify(evaluator: &Evaluator, field: &[u8]) -> Self {
         let agents = evaluator.agents(field);
         let is_judged = agents.iter().any(|agent| evaluator.has_group_for(agent));
-        let delay = |agent| evaluator.rules().select(agent, Fallback::Star).crawl_delay();
-        let has_delay = agents.iter().any(|agent| delay(agent.tokens()).is_some());
-        Self { agents, is_judged, has_delay }
+        Self { agents, is_judged }
     }
 
     /// The decision of the policy; `None` where no group applies.

@@ -137,7 +137,7 @@ impl PaceJudge {
         if let Some(known) = self.table.find(&limit) {
             return known;
         }
-        if limit.token.is_none() && !self.by_name.contains_key(&(limit.crawler.clone(), limit.senders)) {
+        if !limit.is_known && !self.by_name.contains_key(&(limit.crawler.clone(), limit.senders)) {
             if self.unknown_names >= UNKNOWN_NAMES {
                 limit.crawler = OTHERS.to_owned();
                 if let Some(known) = self.table.find(&limit) {

@@ -1,12 +1,14 @@
 //! What requests of a log are held to.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
+use tower_robots::agent::Agent;
 use tower_robots::policy::{Pace, RateMode};
 use tower_robots::rate::RateKey;
-use tower_robots::rules::ProductToken;
+use tower_robots::rules::{ProductToken, RuleSet};
 
 /// Who sends requests under the name of a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -20,11 +22,20 @@ pub(crate) enum PacedSenders {
     Doubted,
 }
 
+/// What the row of an agent is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PacedName<'a> {
+    name: Cow<'a, str>,
+    is_known: bool,
+}
+
 /// A delay that is enforced, and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LoggedLimit {
     /// The crawler that is held to it.
     pub(super) crawler: String,
+    /// Whether that is a name of the registry or of the file, or a class. There may be any number of others.
+    pub(super) is_known: bool,
     pub(super) senders: PacedSenders,
     /// Whose requests count together; `None` for all names that may be made up.
     pub(super) token: Option<ProductToken>,
@@ -42,6 +53,22 @@ pub(super) struct LimitTable {
     by_crawler: HashMap<String, Vec<usize>, RandomState>,
 }
 
+impl<'a> PacedName<'a> {
+    /// That of the crawler, else its token, else its class.
+    pub(super) fn of(agent: &'a Agent, rules: &RuleSet) -> Self {
+        let is_registered = agent.is_registered();
+        match (agent.crawler(), agent.tokens().first()) {
+            (Some(name), _) => {
+                Self { is_known: is_registered || rules.names(&ProductToken::new(name)), name: name.into() }
+            }
+            (None, Some(token)) => {
+                Self { is_known: is_registered || rules.names(token), name: token.to_string().into() }
+            }
+            (None, None) => Self { is_known: true, name: agent.class().as_str().into() },
+        }
+    }
+}
+
 impl LoggedLimit {
     /// Whether it is the one of a request with this pace and key.
     fn is_of(&self, senders: PacedSenders, key: &RateKey<'_>, pace: &Pace<'_>) -> bool {
@@ -53,14 +80,21 @@ impl LoggedLimit {
 
 impl LimitTable {
     /// The number of the limit of a request that names this crawler.
-    pub(super) fn of(&mut self, crawler: &str, senders: PacedSenders, key: &RateKey<'_>, pace: &Pace<'_>) -> usize {
-        let known = self.by_crawler.get(crawler).map(Vec::as_slice).unwrap_or_default();
+    pub(super) fn of(
+        &mut self,
+        name: &PacedName<'_>,
+        senders: PacedSenders,
+        key: &RateKey<'_>,
+        pace: &Pace<'_>,
+    ) -> usize {
+        let known = self.by_crawler.get(&*name.name).map(Vec::as_slice).unwrap_or_default();
         if let Some(known) = known.iter().find(|at| self.limits[**at].is_of(senders, key, pace)) {
             return *known;
         }
         let delay = pace.delay();
         self.insert(LoggedLimit {
-            crawler: crawler.to_owned(),
+            crawler: name.name.to_string(),
+            is_known: name.is_known,
             senders,
             token: key.token().cloned(),
             asked: delay.interval(),

@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use tower_robots::agent::{Agent, Identity};
 use tower_robots::policy::{Decision, is_asset};
 use tower_robots::rate::{RateKey, RateSender};
+use tower_robots::rules::{ProductToken, RuleSet};
 
-use super::limit::{LimitTable, PacedSenders};
+use super::limit::{LimitTable, PacedName, PacedSenders};
 
 /// Of one chunk, in the order of its lines.
 #[derive(Debug, Default)]
@@ -28,6 +29,8 @@ pub(super) struct NotedRequests {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacedLogLine<'a> {
     pub(crate) agents: &'a [Agent],
+    /// Of the file that is judged.
+    pub(crate) rules: &'a RuleSet,
     pub(crate) identity: Identity,
     /// As it is in the log: a truncated one tells senders apart as well.
     pub(crate) address: Option<IpAddr>,
@@ -51,12 +54,12 @@ impl PaceNotes {
     fn note_as(&mut self, senders: PacedSenders, sender: RateSender, decision: &Decision<'_>, line: &PacedLogLine<'_>) {
         let Some(pace) = decision.pace() else { return };
         let Some(agent) = line.agents.get(pace.agent()) else { return };
-        let (Some(token), Some(crawler)) = (agent.tokens().first(), agent.crawler()) else { return };
         if is_asset(line.target) {
             return;
         }
-        let key = if pace.is_known() { RateKey::new(token, sender) } else { RateKey::unknown(token, sender) };
-        let limit = self.table.of(crawler, senders, &key, &pace);
+        let is_named = |token: &ProductToken| pace.is_known() && line.rules.names(token);
+        let Some(key) = RateKey::of(agent, sender, is_named) else { return };
+        let limit = self.table.of(&PacedName::of(agent, line.rules), senders, &key, &pace);
         match self.notes.last_mut() {
             Some((time, last)) if *time == line.time && (last.limit, last.sender) == (limit, sender) => {
                 last.requests += 1;

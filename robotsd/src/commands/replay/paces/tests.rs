@@ -1,9 +1,17 @@
 //! What is counted does not depend on how a log is cut, and is what a layer counts.
 
+use std::convert::Infallible;
 use std::net::IpAddr;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, UNIX_EPOCH};
 
+use http::{Request, Response, StatusCode};
+use tower::{Layer, ServiceExt, service_fn};
 use tower_robots::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
-use tower_robots::policy::{Mode, Policy, RateMode};
+use tower_robots::layer::RobotsLayer;
+use tower_robots::live::LiveRobots;
+use tower_robots::policy::{Mode, Policy, RateMode, StarScope};
 use tower_robots::rules::Reading;
 
 use super::counts::PacedRequests;
@@ -34,7 +42,8 @@ fn counts(evaluator: &Evaluator, lines: &[Line<'_>], chunk: usize, suspects: &[S
                 let sender = KnownSender { identity, address };
                 evaluator.decide_for_sender(&agents, sender, "GET", &path)
             };
-            let line = PacedLogLine { agents: &agents, identity, address, target: b"/page", time };
+            let (agents, rules) = (&agents, evaluator.rules());
+            let line = PacedLogLine { agents, rules, identity, address, target: b"/page", time };
             notes.note(&decide(identity), &line);
             if matches!(identity, Identity::Refuted(_)) {
                 notes.note_doubted(&decide(Identity::Undecided(UndecidedReason::SuspectPath)), &line);
@@ -163,4 +172,82 @@ fn made_up_names_share_a_bucket_and_those_past_the_bound_a_row() {
         assert_eq!(counted[0], ("other crawlers".to_owned(), PacedSenders::Own, 76, 76));
         assert!(!counted.iter().any(|row| row.0.starts_with("Madeup0bot") || row.0.starts_with("Madeup1bot")));
     }
+}
+
+/// How many of these requests of one network, all in one second, a layer answers with 429.
+fn refused_by_a_layer(robots: &'static str, policy: &Policy, headers: &[String], address: Option<IpAddr>) -> u64 {
+    let now = UNIX_EPOCH + Duration::from_secs(START.unsigned_abs());
+    let live = LiveRobots::inline(robots).policy(policy.clone()).clock(move || now).open().expect("a robots.txt");
+    let layer = RobotsLayer::new(live).address_from(move |_| address);
+    let service = layer.layer(service_fn(|_| std::future::ready(Ok::<_, Infallible>(Response::new(String::new())))));
+    let is_refused = |header: &&String| {
+        let request = Request::get("/page").header("user-agent", header.as_str()).body(()).expect("a request");
+        let answer = pin!(service.clone().oneshot(request)).poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Ok(response)) = answer else { panic!("{header}: no answer at once") };
+        response.status() == StatusCode::TOO_MANY_REQUESTS
+    };
+    headers.iter().filter(is_refused).count() as u64
+}
+
+#[test]
+fn a_log_of_requests_to_a_layer_has_as_many_that_come_too_soon() {
+    let nutch = "User-agent: Nutch\nCrawl-delay: 10\n";
+    let star = "User-agent: *\nCrawl-delay: 10\n";
+    let foo = "User-agent: Foo\nCrawl-delay: 10\n";
+    let everyone = Policy::builder().rate(RateMode::Refuse).rate_burst(2.try_into().expect("above zero"));
+    let policy = everyone.star_scope(StarScope::Everyone).build();
+    let settings = EvaluatorSettings { policy: policy.clone(), ..EvaluatorSettings::default() };
+    let same = |header: &str| vec![header.to_owned(); 7];
+    let numbered = |of: fn(usize) -> String| -> Vec<String> { (0..7).map(of).collect() };
+    let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
+    for (robots, headers, want, unaddressed) in [
+        (nutch, numbered(|at| format!("X{at}Bot/Nutch-1.10")), 5, 5),
+        (nutch, same("X1Bot/Nutch-1.10"), 5, 5),
+        (foo, same("Foo/1.0"), 5, 5),
+        (foo, numbered(|at| format!("Foo/1.{at}")), 5, 5),
+        (star, same("GPTBot/1.0"), 5, 5),
+        (star, same("curl/8.5.0"), 5, 0),
+        (star, same("python-requests/2.31.0"), 5, 0),
+        (star, numbered(|at| format!("Madeup{at}bot/1.0 (+https://example.com/bot)")), 5, 5),
+        (star, [same("curl/8.5.0"), numbered(|at| format!("Made{at}bot/1.0"))].concat(), 12, 5),
+        (star, same(firefox), 0, 0),
+        (star, same("com.example.shop/7"), 0, 0),
+    ] {
+        for (address, want) in [(Some("9.9.9.9"), want), (None, unaddressed)] {
+            let evaluator = Evaluator::new(robots.into(), Reading::Standard, &settings);
+            let lines: Vec<Line<'_>> =
+                headers.iter().map(|header| (header.as_str(), Identity::Unclaimed, address, START)).collect();
+            let counted = counts(&evaluator, &lines, 3, &[]);
+            let refused: u64 = counted.sorted().iter().map(|count| count.paced.refused).sum();
+            let at = address.map(|address| address.parse().expect(address));
+            assert_eq!(refused_by_a_layer(robots, &policy, &headers, at), want, "{robots}{headers:?} {address:?}");
+            assert_eq!(refused, want, "{robots}{headers:?} {address:?}");
+        }
+    }
+}
+
+/// What only the file names, and what names nobody, has a row as well.
+#[test]
+fn rows_are_named_by_the_crawler_its_token_or_its_class() {
+    let scope = Policy::builder().rate(RateMode::Refuse).rate_burst(2.try_into().expect("above zero"));
+    let settings =
+        EvaluatorSettings { policy: scope.star_scope(StarScope::Everyone).build(), ..EvaluatorSettings::default() };
+    let robots = "User-agent: Foo\nCrawl-delay: 10\n\nUser-agent: *\nCrawl-delay: 10\n";
+    let evaluator = Evaluator::new(robots.into(), Reading::Standard, &settings);
+    for (header, name) in [("GPTBot/1.0", "GPTBot"), ("Foo/1.0", "foo"), ("curl/8.5.0", "library")] {
+        let lines = [(header, Identity::Unclaimed, Some("9.9.9.9"), START); 3];
+        assert_eq!(rows(&counts(&evaluator, &lines, 3, &[])), [(name.to_owned(), PacedSenders::Own, 3, 1)]);
+    }
+}
+
+/// Names in front of one that the file has are made up too.
+#[test]
+fn rows_of_names_in_front_of_a_framework_are_bounded() {
+    let evaluator = evaluator("User-agent: Nutch\nCrawl-delay: 10\n", RateMode::Refuse);
+    let names: Vec<String> = (0..1_100).map(|at| format!("X{at}Bot/Nutch-1.10")).collect();
+    let lines: Vec<_> =
+        names.iter().map(|name| (name.as_str(), Identity::Unverifiable, Some("9.9.9.9"), START)).collect();
+    let counted = rows(&counts(&evaluator, &lines, 100, &[]));
+    assert_eq!(counted.len(), 1_024 - 2 + 1);
+    assert_eq!(counted[0], ("other crawlers".to_owned(), PacedSenders::Own, 76, 76));
 }
