@@ -21,6 +21,14 @@ const LONGEST_LINE: usize = CHUNK / 2;
 /// A line of names of columns longer than this is not one.
 const LONGEST_COLUMNS: usize = 16 << 10;
 
+/// Where a chunk stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChunkPlace {
+    /// It begins an input.
+    First,
+    Later,
+}
+
 /// Runs `work` over the chunks of all inputs on this many threads, each with a state of its own, and joins what it returns
 /// in the order of the chunks. An input that cannot be read, or not to its end, does not keep the others from being read; the
 /// errors are returned.
@@ -29,7 +37,7 @@ pub(super) fn for_each<S, C: Send>(
     workers: usize,
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, &[u8]) -> C + Sync,
-    join: impl FnMut(C),
+    join: impl FnMut(C, ChunkPlace),
 ) -> Vec<io::Error> {
     // No send blocks: `ahead` bounds what is on its way.
     let (send, chunks) = channel::<Chunk>();
@@ -60,7 +68,10 @@ pub(super) fn for_each<S, C: Send>(
         };
         let mut buffers = Vec::new();
         let mut read = |input: io::Result<Box<dyn Read + Send>>| {
-            cut(&mut input?, &mut buffers, |chunk, buffers| pipeline.send(chunk, buffers))
+            let mut place = ChunkPlace::First;
+            cut(&mut input?, &mut buffers, |chunk, buffers| {
+                pipeline.send(chunk, std::mem::replace(&mut place, ChunkPlace::Later), buffers)
+            })
         };
         let errors = inputs.into_iter().filter_map(|input| read(input).err()).collect();
         pipeline.finish();
@@ -75,6 +86,7 @@ pub(super) fn for_each<S, C: Send>(
 /// Octets, and which chunk they are.
 struct Chunk {
     number: u64,
+    place: ChunkPlace,
     octets: Vec<u8>,
 }
 
@@ -94,7 +106,7 @@ struct Counting<'a, C> {
 impl<C> Drop for Counting<'_, C> {
     fn drop(&mut self) {
         let octets = std::mem::take(&mut self.chunk.octets);
-        let chunk = Chunk { number: self.chunk.number, octets };
+        let chunk = Chunk { octets, ..self.chunk };
         let _ = self.counted.send(CountedChunk { chunk, counts: self.counts.take() });
     }
 }
@@ -110,17 +122,17 @@ struct Pipeline<C, J> {
     sent: u64,
     joined: u64,
     /// Counts of chunks whose predecessors are not joined yet.
-    early: BTreeMap<u64, C>,
+    early: BTreeMap<u64, (C, ChunkPlace)>,
 }
 
-impl<C, J: FnMut(C)> Pipeline<C, J> {
+impl<C, J: FnMut(C, ChunkPlace)> Pipeline<C, J> {
     /// Sends a chunk and takes back what is counted; `false` after a worker panicked.
-    fn send(&mut self, octets: Vec<u8>, buffers: &mut Vec<Vec<u8>>) -> bool {
+    fn send(&mut self, octets: Vec<u8>, place: ChunkPlace, buffers: &mut Vec<Vec<u8>>) -> bool {
         while self.send.is_some() && self.sent - self.joined >= self.ahead {
             self.take(buffers);
         }
         let Some(send) = &self.send else { return false };
-        let chunk = Chunk { number: self.sent, octets };
+        let chunk = Chunk { number: self.sent, place, octets };
         self.sent += 1;
         send.send(chunk).is_ok()
     }
@@ -132,9 +144,9 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
             return;
         };
         buffers.push(chunk.octets);
-        self.early.insert(chunk.number, counts);
-        while let Some(counts) = self.early.remove(&self.joined) {
-            (self.join)(counts);
+        self.early.insert(chunk.number, (counts, chunk.place));
+        while let Some((counts, place)) = self.early.remove(&self.joined) {
+            (self.join)(counts, place);
             self.joined += 1;
         }
     }
@@ -224,7 +236,7 @@ mod tests {
             lines.fold((0, 0), |(count, octets), line| (count + 1, octets + line.len()))
         };
         let mut all = (0, 0);
-        let join = |one: (usize, usize)| all = (all.0 + one.0, all.1 + one.1);
+        let join = |one: (usize, usize), _| all = (all.0 + one.0, all.1 + one.1);
         let errors = for_each(inputs, 2, || (), |(), chunk| count(chunk), join);
         assert!(errors.is_empty(), "{errors:?}");
         all
@@ -255,15 +267,18 @@ mod tests {
             let start = lines().next().unwrap_or_default().to_vec();
             (start, lines().filter(|line| line.starts_with(b"GET")).count())
         };
-        let (mut starts, mut requests) = (Vec::new(), 0);
-        let join = |(start, count)| {
+        let (mut starts, mut places, mut requests) = (Vec::new(), Vec::new(), 0);
+        let join = |(start, count), place| {
             starts.push(start);
+            places.push(place);
             requests += count;
         };
         let errors = for_each(inputs, 3, || (), work, join);
         assert!(errors.is_empty(), "{errors:?}");
         assert_eq!(requests, 3 * (CHUNK / 16 + 10) + 1, "none twice");
         let starts: Vec<_> = starts.iter().map(|start| String::from_utf8_lossy(start)).collect();
+        use ChunkPlace::{First, Later};
+        assert_eq!(places, [First, Later, Later, Later, First, First]);
         assert_eq!(starts, ["#Fields: one", "#Fields: one", "#Fields: two", "#Fields: two", "GET /", "#Fields: three"]);
     }
 
@@ -272,7 +287,7 @@ mod tests {
         let good = || Ok(Box::new(&b"a\n"[..]) as Box<dyn Read + Send>);
         let inputs = vec![good(), Err(io::Error::other("gone")), good()];
         let mut octets = 0;
-        let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count| octets += count);
+        let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count, _| octets += count);
         assert_eq!((octets, errors.len()), (4, 1));
     }
 
@@ -291,7 +306,7 @@ mod tests {
         }
         let inputs = vec![Ok(Box::new(Cut(false)) as Box<dyn Read + Send>)];
         let mut octets = 0;
-        let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count| octets += count);
+        let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count, _| octets += count);
         assert_eq!((octets, errors.len()), (4, 1));
     }
 
@@ -301,7 +316,7 @@ mod tests {
         for workers in [1, 2, 7] {
             let input: Box<dyn Read + Send> = Box::new(io::Cursor::new(log.clone()));
             let mut order = Vec::new();
-            for_each([Ok(input)], workers, || (), |(), chunk| chunk[0], |first| order.push(first));
+            for_each([Ok(input)], workers, || (), |(), chunk| chunk[0], |first, _| order.push(first));
             assert_eq!(order, b"abcdefghi", "{workers} workers");
         }
     }
@@ -310,6 +325,6 @@ mod tests {
     #[should_panic(expected = "a worker panicked")]
     fn a_worker_that_panics_does_not_leave_the_reader_waiting() {
         let input: Box<dyn Read + Send> = Box::new(io::Cursor::new(b"line\n".repeat(CHUNK * 4)));
-        let _ = for_each([Ok(input)], 2, || (), |(), _| panic!("a defect"), |(): ()| {});
+        let _ = for_each([Ok(input)], 2, || (), |(), _| panic!("a defect"), |(): (), _| {});
     }
 }

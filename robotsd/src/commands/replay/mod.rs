@@ -43,6 +43,7 @@ use clap::Args;
 use tower_robots::policy::RateMode;
 use tower_robots::rules::Reading;
 
+use self::chunks::ChunkPlace;
 use self::counts::{ReplayCounts, ReplayPlan};
 use self::format::ReplayLogFormat;
 use self::headers::HeaderCache;
@@ -163,7 +164,12 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     let errors = args.read_logs(
         source::open,
         |headers, chunk| ReplayCounts::of_chunk(&plan, headers, chunk),
-        |counts| all.merge(counts),
+        |counts, place| {
+            if place == ChunkPlace::First {
+                all.paces.begin_input();
+            }
+            all.merge(counts);
+        },
     );
     all.conclude();
     let report = Report::new(names, &plan, &all);
@@ -216,7 +222,7 @@ impl ReplayArgs {
         &self,
         open: impl Fn(&Path, &Meter) -> io::Result<Box<dyn Read + Send>>,
         work: impl Fn(&mut HeaderCache, &[u8]) -> C + Sync,
-        join: impl FnMut(C),
+        join: impl FnMut(C, ChunkPlace),
     ) -> Vec<io::Error> {
         let meter = Meter::default();
         let _progress = ProgressDrawer::start(&meter, source::total(&self.logs));
@@ -238,7 +244,7 @@ impl ReplayArgs {
         self.read_logs(
             source::open_unchecked,
             |headers, chunk| counts::name_questions(plan, headers, chunk),
-            |next| questions.merge(next),
+            |next, _| questions.merge(next),
         );
         let resolvers = if self.resolver.is_empty() { configured } else { &self.resolver };
         identity::look_up(questions, plan.evidence.patterns(), resolvers)

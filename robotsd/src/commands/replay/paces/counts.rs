@@ -24,6 +24,7 @@ const OTHERS: &str = "other crawlers";
 #[derive(Debug)]
 pub(crate) struct PaceCounts {
     order: TimeOrder<NotedRequests>,
+    inputs: usize,
     judge: PaceJudge,
 }
 
@@ -65,11 +66,24 @@ struct PaceJudge {
     doubted: SiteBuckets,
     /// The latest time.
     now: Duration,
+    /// How often times began anew.
+    other_logs: usize,
 }
 
 impl PaceCounts {
     pub(crate) fn new(burst: NonZeroU32) -> Self {
-        Self { order: TimeOrder::default(), judge: PaceJudge::new(burst) }
+        Self { order: TimeOrder::default(), inputs: 0, judge: PaceJudge::new(burst) }
+    }
+
+    /// The next chunk is the first of an input.
+    pub(crate) const fn begin_input(&mut self) {
+        self.inputs += 1;
+        self.order.begin_input();
+    }
+
+    /// Whether times begin anew more often than inputs do, as in a log whose latest line comes first.
+    pub(crate) const fn is_out_of_order(&self) -> bool {
+        self.judge.other_logs > self.inputs
     }
 
     /// Judges what the next chunk has noted.
@@ -129,6 +143,7 @@ impl PaceJudge {
             buckets: new_buckets(),
             doubted: new_buckets(),
             now: Duration::ZERO,
+            other_logs: 0,
         }
     }
 
@@ -177,6 +192,7 @@ impl PaceJudge {
             }
             InOrder::OtherLog => {
                 self.now = Duration::ZERO;
+                self.other_logs += 1;
                 for buckets in [&mut self.buckets, &mut self.doubted] {
                     *buckets = new_buckets();
                 }

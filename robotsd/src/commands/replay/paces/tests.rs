@@ -33,26 +33,31 @@ fn evaluator(robots: &str, rate: RateMode) -> Evaluator {
 fn counts(evaluator: &Evaluator, lines: &[Line<'_>], chunk: usize, suspects: &[String]) -> PaceCounts {
     let mut all = PaceCounts::new(evaluator.rate_burst());
     for chunk in lines.chunks(chunk) {
-        let mut notes = PaceNotes::default();
-        for &(header, identity, address, time) in chunk {
-            let agents = evaluator.agents(header.as_bytes());
-            let path = evaluator.path(b"/page");
-            let address = address.map(|address| address.parse::<IpAddr>().expect(address));
-            let decide = |identity| {
-                let sender = KnownSender { identity, address };
-                evaluator.decide_for_sender(&agents, sender, "GET", &path)
-            };
-            let (agents, rules) = (&agents, evaluator.rules());
-            let line = PacedLogLine { agents, rules, identity, address, target: b"/page", time };
-            notes.note(&decide(identity), &line);
-            if matches!(identity, Identity::Refuted(_)) {
-                notes.note_doubted(&decide(Identity::Undecided(UndecidedReason::SuspectPath)), &line);
-            }
-        }
-        all.join(notes);
+        all.join(noted(evaluator, chunk));
     }
     all.conclude(suspects);
     all
+}
+
+/// What a chunk notes.
+fn noted(evaluator: &Evaluator, chunk: &[Line<'_>]) -> PaceNotes {
+    let mut notes = PaceNotes::default();
+    for &(header, identity, address, time) in chunk {
+        let agents = evaluator.agents(header.as_bytes());
+        let path = evaluator.path(b"/page");
+        let address = address.map(|address| address.parse::<IpAddr>().expect(address));
+        let decide = |identity| {
+            let sender = KnownSender { identity, address };
+            evaluator.decide_for_sender(&agents, sender, "GET", &path)
+        };
+        let (agents, rules) = (&agents, evaluator.rules());
+        let line = PacedLogLine { agents, rules, identity, address, target: b"/page", time };
+        notes.note(&decide(identity), &line);
+        if matches!(identity, Identity::Refuted(_)) {
+            notes.note_doubted(&decide(Identity::Undecided(UndecidedReason::SuspectPath)), &line);
+        }
+    }
+    notes
 }
 
 /// Requests and those that came too soon, of each row.
@@ -250,4 +255,34 @@ fn rows_of_names_in_front_of_a_framework_are_bounded() {
     let counted = rows(&counts(&evaluator, &lines, 100, &[]));
     assert_eq!(counted.len(), 1_024 - 2 + 1);
     assert_eq!(counted[0], ("other crawlers".to_owned(), PacedSenders::Own, 76, 76));
+}
+
+/// The line of one server does not follow that of another.
+#[test]
+fn logs_of_two_servers_count_one_by_one() {
+    let evaluator = evaluator(DELAY, RateMode::Observe);
+    let server = |offset| -> Vec<Line<'_>> {
+        (0..40).map(|at| (GPTBOT, VERIFIED, Some("9.9.9.9"), START + offset + 10 * at)).collect()
+    };
+    let mut all = PaceCounts::new(evaluator.rate_burst());
+    for lines in [server(0), server(3), server(-5)] {
+        all.begin_input();
+        all.join(noted(&evaluator, &lines));
+    }
+    all.conclude(&[]);
+    assert_eq!(rows(&all), []);
+    assert!(!all.is_out_of_order());
+}
+
+#[test]
+fn a_log_whose_latest_line_comes_first_is_out_of_order() {
+    let evaluator = evaluator(DELAY, RateMode::Observe);
+    let line = |at: i64| (GPTBOT, VERIFIED, Some("9.9.9.9"), START + 10 * at);
+    for (lines, want) in [((0..600).map(line).collect::<Vec<_>>(), false), ((0..600).rev().map(line).collect(), true)] {
+        let mut all = PaceCounts::new(evaluator.rate_burst());
+        all.begin_input();
+        all.join(noted(&evaluator, &lines));
+        all.conclude(&[]);
+        assert_eq!(all.is_out_of_order(), want);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Servers log a request when it ends, some with the time at which it began, and several workers write to one log. So a line may
 //! be a little earlier than the one before it. One that is much earlier is a download that took long; where only such lines
-//! follow, another log has begun.
+//! follow, or an input begins with one, another log has begun.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +24,8 @@ pub(super) struct TimeOrder<T> {
     latest: Option<i64>,
     /// Those that are too late to be put in their place.
     late: Vec<(i64, T)>,
+    /// Whether the next item is the first of an input.
+    begins_input: bool,
 }
 
 /// What comes next.
@@ -37,13 +39,24 @@ pub(super) enum InOrder<T> {
 
 impl<T> Default for TimeOrder<T> {
     fn default() -> Self {
-        Self { waiting: BTreeMap::new(), count: 0, latest: None, late: Vec::new() }
+        Self { waiting: BTreeMap::new(), count: 0, latest: None, late: Vec::new(), begins_input: false }
     }
 }
 
 impl<T> TimeOrder<T> {
+    /// The next item is the first of another input: of the same log, if it is no earlier than the last ones, else of another.
+    pub(super) const fn begin_input(&mut self) {
+        self.begins_input = true;
+    }
+
     /// Adds the next item of the log, and passes on those that nothing earlier is expected for.
     pub(super) fn add(&mut self, time: i64, item: T, take: &mut impl FnMut(InOrder<T>)) {
+        if std::mem::take(&mut self.begins_input)
+            && self.latest.is_some_and(|latest| time < latest.saturating_sub(LATE))
+        {
+            self.finish(take);
+            take(InOrder::OtherLog);
+        }
         let latest = *self.latest.get_or_insert(time);
         let earliest = latest.saturating_sub(LATE);
         if time < earliest {
@@ -134,6 +147,27 @@ mod tests {
         assert_eq!(ordered(first.clone().chain(second.clone())), want);
         // So short that its end shows it.
         assert_eq!(ordered(first.chain([5, 6])).split_off(100), [None, Some(5), Some(6)]);
+    }
+
+    #[test]
+    fn an_input_that_begins_before_the_last_one_ended_is_another_log() {
+        let (mut order, mut passed) = (TimeOrder::default(), Vec::new());
+        for input in [vec![1_000, 1_100, 1_200], vec![1_001, 1_101, 1_201], vec![1_201, 1_300], vec![500], vec![400]] {
+            order.begin_input();
+            for time in input {
+                order.add(time, time, &mut |next| passed.push(next));
+            }
+        }
+        order.finish(&mut |next| passed.push(next));
+        let mut logs = vec![Vec::new()];
+        for next in passed {
+            match next {
+                InOrder::Item(_, time) => logs.last_mut().expect("a log").push(time),
+                InOrder::OtherLog => logs.push(Vec::new()),
+            }
+        }
+        let want = [vec![1_000, 1_100, 1_200], vec![1_001, 1_101, 1_201, 1_201, 1_300], vec![500], vec![400]];
+        assert_eq!(logs, want);
     }
 
     #[test]

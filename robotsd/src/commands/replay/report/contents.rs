@@ -44,6 +44,8 @@ pub(crate) struct Report {
     /// Crawlers of which requests came sooner than their delay lets them, the most first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) paces: Vec<PaceRow>,
+    /// Whether the lines of a log are not in the order of their times, so that the paces say little.
+    pub(super) out_of_order: bool,
     /// Agents that are no crawlers, by class.
     pub(super) others: Vec<ClassRow>,
     /// Requests of crawlers by the hour.
@@ -153,6 +155,7 @@ impl Report {
             identity: Senders::new(plan, counts, compared),
             crawlers,
             impostors,
+            out_of_order: counts.paces.is_out_of_order(),
             paces: counts.paces.sorted().into_iter().map(PaceRow::new).collect(),
             others: others.collect(),
             hours: counts.hours.sorted().map(|(start, counts)| HourRow { start, counts }).collect(),

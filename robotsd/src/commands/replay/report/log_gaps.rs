@@ -19,7 +19,12 @@ pub(super) fn log_gaps(report: &Report) -> impl Iterator<Item = String> {
     let timeless = untimed.map(|lines| {
         format!("{lines} no time that can be read: what came faster than a Crawl-delay or before --effective-from is not known")
     });
-    nameless.into_iter().chain(timeless)
+    let unordered = report.out_of_order.then(|| {
+        "the lines of a log are not in the order of their times: what came faster than a Crawl-delay is not known; sort them, the \
+         earliest first"
+            .to_owned()
+    });
+    nameless.into_iter().chain(timeless).chain(unordered)
 }
 
 /// Whether the log does not hold who sent its requests.
