@@ -79,6 +79,15 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
+/// Whether each quote of a line that begins a text has one that ends it.
+pub(super) fn has_all_quotes(line: &[u8]) -> bool {
+    let mut rest = line;
+    while let Some((_, after)) = quoted(rest) {
+        rest = after;
+    }
+    memchr::memchr(b'"', rest).is_none()
+}
+
 pub(super) fn value(text: &[u8]) -> Cow<'_, [u8]> {
     if text == b"-" { Cow::default() } else { unescaped(text) }
 }

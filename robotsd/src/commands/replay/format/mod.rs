@@ -68,7 +68,12 @@ impl ChunkReader {
             }
             return self.columns.read(line).map_or(LogLine::Unread, LogLine::Request);
         }
-        let request = self.format.read(line).or_else(|| self.is_found.then(|| ReplayLogFormat::read_any(line))?);
+        let request = self.format.read(line);
+        let request = match &request {
+            Some(read) if !self.is_found || is_address(&read.address) => request,
+            Some(_) => self.format.read_with_address(line).or(request),
+            None => self.is_found.then(|| ReplayLogFormat::read_any(line)).flatten(),
+        };
         request.map_or(LogLine::Unread, LogLine::Request)
     }
 }
@@ -87,9 +92,20 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Reads a line of a log whose server was given another format at some time.
+    /// Reads a line of a log whose server was given another format at some time. A line of an error log holds a request too, and so
+    /// does one that was cut off: the common format, which lacks most, reads neither.
     fn read_any(line: &[u8]) -> Option<LoggedRequest<'_>> {
-        [Self::of(line), Self::Common].into_iter().find_map(|format| format.read(line))
+        let is_whole = |format, request: &LoggedRequest<'_>| {
+            format != Self::Common || (request.time.is_some() && clf::has_all_quotes(line))
+        };
+        let read = |format: Self| format.read(line).filter(|request| is_whole(format, request));
+        [Self::of(line), Self::Common].into_iter().find_map(read)
+    }
+
+    /// Reads a line in another format than this one, if it has the address of a client in that.
+    fn read_with_address(self, line: &[u8]) -> Option<LoggedRequest<'_>> {
+        let other = Some(Self::of(line)).filter(|format| *format != self)?;
+        other.read(line).filter(|request| is_address(&request.address))
     }
 
     /// The format of a chunk's first lines: the one that most of them are read in.

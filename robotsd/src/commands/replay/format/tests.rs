@@ -207,3 +207,35 @@ fn lines_in_another_format_are_read_where_the_format_was_found() {
     let mut named = ChunkReader::new(ReplayLogFormat::Combined, common.as_bytes());
     assert_eq!(named.read(common.as_bytes()), LogLine::Unread);
 }
+
+/// They hold a request as well, which an access log has besides.
+#[test]
+fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format() {
+    let error = r#"2026/11/22 10:00:00 [error] 12#12: *5 open() "/srv/.git" failed, client: 192.0.2.7, request: "GET /.git HTTP/1.1", host: "x""#;
+    let short =
+        r#"2026/11/22 10:00:00 [error] 12#12: *5 no, client: 192.0.2.7, request: "GET /.git HTTP/1.1", host: "x""#;
+    let in_agent = r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 2 "-" "Mozilla/5.0 (compat"#;
+    let in_referer = r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 2 "https://exam"#;
+    for line in [error, short, in_agent, in_referer] {
+        let chunk = [CURL, CURL, CURL, line].join("\n");
+        let mut reader = ChunkReader::new(ReplayLogFormat::Auto, chunk.as_bytes());
+        assert_eq!(reader.read(line.as_bytes()), LogLine::Unread, "{line}");
+    }
+}
+
+#[test]
+fn no_line_has_a_host_for_an_address_where_another_format_has_the_address() {
+    let vhost = format!("example.com:443 {CURL}");
+    for most in [CURL, &vhost] {
+        let chunk = [most, most, most, CURL, &vhost].join("\n");
+        let mut reader = ChunkReader::new(ReplayLogFormat::Auto, chunk.as_bytes());
+        for (line, host) in [(CURL, None), (vhost.as_str(), Some("example.com"))] {
+            let LogLine::Request(request) = reader.read(line.as_bytes()) else { panic!("{line}") };
+            assert_eq!(*request.address, *b"192.0.2.7", "{line}");
+            assert_eq!(request.host.as_deref(), host.map(str::as_bytes), "{line}");
+        }
+        // One that no format has an address for is read all the same.
+        let named = CURL.replace("192.0.2.7", "client.test");
+        assert!(matches!(reader.read(named.as_bytes()), LogLine::Request(_)));
+    }
+}
