@@ -472,14 +472,17 @@ fn what_a_log_lacks_is_said() {
         String::from_utf8(output.stdout).unwrap()
     };
     let common = "192.0.2.1 - - [01/Nov/2026:04:00:00 +0000] \"GET /cart HTTP/1.1\" 200 9\n".repeat(3);
-    let nameless = "no line has a User-Agent, so crawlers cannot be told from others: log it, as the combined format does \
-                    (W3C: cs(User-Agent))";
+    let nameless = "no request has a User-Agent, or the log does not hold it, so crawlers cannot be told from others: the \
+                    combined format has it (W3C: cs(User-Agent))";
     assert_eq!(say(&common, "text"), format!("3 requests, 2026-11-01 04:00 UTC\n{nameless}\n"));
     let html = say(&common, "html");
     assert!(
         html.contains(&format!("<p class=\"warn\">{nameless}.</p>")) && !html.contains("hold no request"),
         "{html}"
     );
+    // A log that has the field, which nobody sent.
+    let dashes = line("192.0.2.1", 4, "/cart", "-", "-").repeat(3);
+    assert_eq!(say(&dashes, "text"), format!("3 requests, 2026-11-01 04:00 UTC\n{nameless}\n"));
     // One line that has it is a crawler's.
     let text = say(&(common + &line("192.0.2.1", 4, "/cart", "-", GPTBOT)), "text");
     assert!(text.contains("\n1 of 1 request by crawlers (100 %) is disallowed by robots.txt\n"), "{text}");

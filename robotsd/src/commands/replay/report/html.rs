@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use super::contents::Report;
-use super::log_gaps::{lacks_names, log_gaps};
+use super::log_gaps::{has_others, log_gaps};
 use super::others::other_requests;
 use super::pace_rows::COUNTED_TOGETHER;
 use super::{chart, senders_html, tables, warnings};
@@ -188,7 +188,7 @@ fn more_crawlers(out: &mut impl Write, count: usize, requests: u64) -> io::Resul
 
 fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
     out.write_all(b"<footer>\n")?;
-    if let Some(others) = other_requests(&report.others).filter(|_| !lacks_names(report)) {
+    if let Some(others) = other_requests(&report.others).filter(|_| has_others(report)) {
         writeln!(out, "<p>Requests that are not of crawlers: {others}.</p>")?;
     }
     if report.unread_lines > 0 {

@@ -6,8 +6,8 @@ use crate::html::figures::grouped;
 /// As sentences without a stop.
 pub(super) fn log_gaps(report: &Report) -> impl Iterator<Item = String> {
     let nameless = lacks_names(report).then(|| {
-        "no line has a User-Agent, so crawlers cannot be told from others: log it, as the combined format does (W3C: \
-         cs(User-Agent))"
+        "no request has a User-Agent, or the log does not hold it, so crawlers cannot be told from others: the combined \
+         format has it (W3C: cs(User-Agent))"
             .to_owned()
     });
     let untimed = match report.timeless {
@@ -27,7 +27,12 @@ pub(super) fn log_gaps(report: &Report) -> impl Iterator<Item = String> {
     nameless.into_iter().chain(timeless).chain(unordered)
 }
 
-/// Whether the log does not hold who sent its requests.
+/// Whether the requests that are not of crawlers are worth a line: those without any name are, where something of them is disallowed.
+pub(super) fn has_others(report: &Report) -> bool {
+    !lacks_names(report) || report.others.iter().any(|row| row.disallowed > 0)
+}
+
+/// Whether the log does not hold who sent its requests, or nobody said.
 pub(super) const fn lacks_names(report: &Report) -> bool {
     report.requests > 0 && report.nameless == report.requests
 }

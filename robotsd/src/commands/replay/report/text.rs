@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::contents::{CrawlerRow, Report};
-use super::log_gaps::{lacks_names, log_gaps};
+use super::log_gaps::{has_others, lacks_names, log_gaps};
 use super::others::other_requests;
 use super::pace_rows::COUNTED_TOGETHER;
 use super::rules_text::{rules, shown};
@@ -217,7 +217,7 @@ fn details(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn others(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let Some(others) = other_requests(&report.others).filter(|_| !lacks_names(report)) else { return Ok(()) };
+    let Some(others) = other_requests(&report.others).filter(|_| has_others(report)) else { return Ok(()) };
     writeln!(out, "\nrequests that are not of crawlers: {others}")?;
     let held: u64 = report.others.iter().map(|row| row.disallowed).sum();
     if held > 0 {
