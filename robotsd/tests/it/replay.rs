@@ -497,6 +497,18 @@ fn what_a_log_lacks_is_said() {
     let text = say(&(timeless + &unaddressed), "text");
     assert!(text.contains("\n1 request has no time that can be read: "), "{text}");
     let want = "\nfaster than asked\n  GPTBot  2 of 7 requests came faster than its Crawl-delay of 10 s allows (robots.txt:2)\n  \
-                requests whose address is not in the log count together; a server counts each address by itself\n";
+                requests without the address of a client in the log count together; a server counts each address by itself\n";
     assert!(text.contains(want), "{text}");
+}
+
+#[test]
+fn what_is_disallowed_of_requests_without_a_name_is_shown() {
+    let config = "[agents]\nstar_empty = \"hold\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
+                  [site.robots]\nsource = \"file\"\npath = \"robots.txt\"\n";
+    let robots = "User-agent: *\nDisallow: /cart\n";
+    let log = line("192.0.2.1", 4, "/cart", "-", "-").repeat(3);
+    let folder = folder(&[("robots.txt", robots), ("log", &log), ("robotsd.toml", config)]);
+    let output = run(robotsd().current_dir(folder.path()).args(["replay", "log", "--config", "robotsd.toml"]));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\nof them 3 are disallowed, because the policy holds them to \"*\"\n"), "{text}");
 }

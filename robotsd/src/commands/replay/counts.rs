@@ -145,8 +145,8 @@ impl ReplayCounts {
         if let (Some((evaluator, judged, Some(decision))), Some(time)) = (last, entry.time)
             && !early
         {
-            let (agents, rules) = (&judged.agents, evaluator.rules());
-            let line = PacedLogLine { agents, rules, identity, address: logged, target: &entry.target, time };
+            let (agents, rules, address) = (&judged.agents, evaluator.rules(), plan.evidence.client(logged));
+            let line = PacedLogLine { agents, rules, identity, address, target: &entry.target, time };
             self.pace_notes.note(&decision, &line);
             if matches!(identity, Identity::Refuted(_)) {
                 let sender = KnownSender { identity: Identity::Undecided(UndecidedReason::SuspectPath), ..sender };

@@ -47,7 +47,7 @@ pub(crate) struct PacedRequests {
     pub(crate) too_soon: u64,
     /// Of those that came too soon, how many are refused.
     pub(crate) refused: u64,
-    /// Those that count with others because the log lacks their address.
+    /// Those that count with others because the log lacks the address of their client.
     pub(crate) without_address: u64,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct PacedLogLine<'a> {
     /// Of the file that is judged.
     pub(crate) rules: &'a RuleSet,
     pub(crate) identity: Identity,
-    /// As it is in the log: a truncated one tells senders apart as well.
+    /// That of the client, where the log has it: a truncated one tells senders apart as well.
     pub(crate) address: Option<IpAddr>,
     pub(crate) target: &'a [u8],
     pub(crate) time: i64,
@@ -46,9 +46,10 @@ impl PaceNotes {
         self.note_as(senders, sender, decision, line);
     }
 
-    /// Notes a request whose claim fails, with the decision about it if that says nothing.
+    /// Notes a request whose claim fails, with the decision about it if that says nothing: then its address is not known to be a
+    /// client's.
     pub(crate) fn note_doubted(&mut self, decision: &Decision<'_>, line: &PacedLogLine<'_>) {
-        self.note_as(PacedSenders::Doubted, RateSender::Claimed(line.address), decision, line);
+        self.note_as(PacedSenders::Doubted, RateSender::Claimed(None), decision, line);
     }
 
     fn note_as(&mut self, senders: PacedSenders, sender: RateSender, decision: &Decision<'_>, line: &PacedLogLine<'_>) {

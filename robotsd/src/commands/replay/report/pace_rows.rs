@@ -5,9 +5,9 @@ use serde::Serialize;
 use crate::commands::replay::paces::{PaceCount, PacedSenders};
 use crate::html::figures::{counted, grouped};
 
-/// What to know about requests whose address the log lacks.
+/// What to know about requests whose client's address the log lacks.
 pub(super) const COUNTED_TOGETHER: &str =
-    "requests whose address is not in the log count together; a server counts each address by itself";
+    "requests without the address of a client in the log count together; a server counts each address by itself";
 
 /// Requests of a crawler, or of its impostors, that came sooner than its delay lets them.
 #[derive(Debug, Serialize)]
