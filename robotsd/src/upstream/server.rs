@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use super::endpoint::EndpointScheme;
 use super::health::Health;
 use super::http_versions::HttpVersions;
-use super::tls::TlsClient;
+use super::tls::{HandshakeError, TlsClient};
 use crate::socket::Socket;
 
 /// A server, as all workers know it.
@@ -38,6 +38,8 @@ pub(super) enum ServerAddress {
 pub(super) enum Unreachable {
     Connect(io::Error),
     Tls(io::Error),
+    /// With TLS, it speaks none of the versions of HTTP that it was offered.
+    Versions(io::Error),
 }
 
 impl Server {
@@ -94,7 +96,8 @@ impl Server {
             None => Ok(Socket::Tcp(socket)),
             Some(tls) => match tls.connect(socket, versions).await {
                 Ok(stream) => Ok(Socket::Tls(Box::new(stream.into()))),
-                Err(error) => Err(Unreachable::Tls(error)),
+                Err(HandshakeError::Versions(error)) => Err(Unreachable::Versions(error)),
+                Err(HandshakeError::Tls(error)) => Err(Unreachable::Tls(error)),
             },
         }
     }

@@ -166,13 +166,18 @@ impl ServerSearch<'_> {
                 }
             })
         };
-        let (kind, why) = match timeout(share, opening).await {
+        let (kind, why, blame) = match timeout(share, opening).await {
             Ok(Ok(connection)) => return Ok(Some(connection)),
-            Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string()),
-            Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string()),
-            Err(_) => (FailureKind::ConnectTimeout, "no connection in time".to_owned()),
+            Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), Blame::Server),
+            Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), Blame::Server),
+            // A request that can be made in fewer versions than others says nothing about the server for those.
+            Ok(Err(Unreachable::Versions(error))) => {
+                let blame = if versions == candidate.server.versions() { Blame::Server } else { Blame::Nobody };
+                (FailureKind::Tls, error.to_string(), blame)
+            }
+            Err(_) => (FailureKind::ConnectTimeout, "no connection in time".to_owned(), Blame::Server),
         };
-        Err(OpenFailure { kind, why, blame: Blame::Server })
+        Err(OpenFailure { kind, why, blame })
     }
 
     /// A place on a connection that others use too; a new one where none has room. Requests that come while it is made wait for

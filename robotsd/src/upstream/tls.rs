@@ -45,7 +45,16 @@ pub(super) struct TlsClient {
     /// For HTTP/1.1 alone, and for all that the upstream may be spoken to in.
     http1: TlsConnector,
     connector: TlsConnector,
+    versions: HttpVersions,
     name: ServerName<'static>,
+}
+
+/// Why hands were not shaken, in an operator's words.
+#[derive(Debug)]
+pub(super) enum HandshakeError {
+    /// The upstream speaks none of the versions that were offered.
+    Versions(io::Error),
+    Tls(io::Error),
 }
 
 impl Trust {
@@ -135,22 +144,29 @@ impl TlsClient {
             client.alpn_protocols = versions.offered();
             TlsConnector::from(Arc::new(client))
         };
-        Ok(Self { http1, connector, name })
+        Ok(Self { http1, connector, versions, name })
     }
 
-    /// Shakes hands; an error says what is wrong in an operator's words.
-    pub(super) async fn connect(&self, socket: TcpStream, versions: HttpVersions) -> io::Result<TlsStream<TcpStream>> {
+    /// Shakes hands, in which `versions` are offered.
+    pub(super) async fn connect(
+        &self,
+        socket: TcpStream,
+        versions: HttpVersions,
+    ) -> Result<TlsStream<TcpStream>, HandshakeError> {
         let connector = if versions == HttpVersions::Http1 { &self.http1 } else { &self.connector };
-        let stream = connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error))?;
+        let stream =
+            connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error, versions))?;
         // A server that knows nothing of the extension agrees to nothing, and speaks HTTP/1.1.
         if versions == HttpVersions::Http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
-            return Err(no_http2());
+            return Err(self.no_agreement(versions));
         }
         Ok(stream)
     }
 
-    fn explain(&self, error: io::Error) -> io::Error {
-        let Some(fault) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else { return error };
+    fn explain(&self, error: io::Error, offered: HttpVersions) -> HandshakeError {
+        let Some(fault) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else {
+            return HandshakeError::Tls(error);
+        };
         let name = self.name.to_str();
         let message = match fault {
             Error::InvalidCertificate(fault) => match fault {
@@ -168,17 +184,29 @@ impl TlsClient {
                 }
                 fault => format!("its certificate is not valid: {fault}"),
             },
-            Error::AlertReceived(AlertDescription::NoApplicationProtocol) => return no_http2(),
+            Error::AlertReceived(AlertDescription::NoApplicationProtocol) => return self.no_agreement(offered),
             Error::InvalidMessage(_) => format!("it does not speak TLS ({fault})"),
             fault => format!("no TLS: {fault}"),
         };
-        io::Error::new(io::ErrorKind::InvalidData, message)
+        HandshakeError::Tls(io::Error::new(io::ErrorKind::InvalidData, message))
     }
-}
 
-fn no_http2() -> io::Error {
-    let message = "it does not agree to HTTP/2, which http2 = true requires: turn it on there, or leave http2 out";
-    io::Error::new(io::ErrorKind::InvalidData, message)
+    /// The error about a server that speaks none of what was offered.
+    fn no_agreement(&self, offered: HttpVersions) -> HandshakeError {
+        let message = match (offered, self.versions) {
+            (HttpVersions::Http2, _) => {
+                "it does not agree to HTTP/2, which http2 = true requires: turn it on there, or leave http2 out"
+            }
+            (HttpVersions::Http1, HttpVersions::Http1) => {
+                "it does not agree to HTTP/1.1, and http2 = false allows nothing else: turn it on there, or leave http2 out"
+            }
+            (HttpVersions::Http1, _) => {
+                "it does not agree to HTTP/1.1, which a WebSocket needs: turn it on there, if there are to be WebSockets"
+            }
+            (HttpVersions::Negotiated, _) => "it agrees neither to HTTP/2 nor to HTTP/1.1: turn one of them on there",
+        };
+        HandshakeError::Versions(io::Error::new(io::ErrorKind::InvalidData, message))
+    }
 }
 
 impl fmt::Debug for TlsClient {

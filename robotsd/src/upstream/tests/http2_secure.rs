@@ -82,14 +82,23 @@ async fn the_server_chooses_among_what_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_server_without_http_2_is_told_from_one_that_cannot_be_reached() {
+async fn a_server_without_the_version_is_told_from_one_that_cannot_be_reached() {
     let authority = Authority::new("ours");
-    for offered in [&["http/1.1"][..], &[]] {
-        let (address, _) = serve(&authority, offered).await;
-        let (upstream, events) = upstream_to(address, &authority, HttpVersions::Http2);
-        assert_eq!(spoken(&upstream).await.0, 502);
+    for (spoken_there, versions, want) in [
+        (&["http/1.1"][..], HttpVersions::Http2, "does not agree to HTTP/2, which http2 = true requires"),
+        (&[], HttpVersions::Http2, "does not agree to HTTP/2, which http2 = true requires"),
+        (&["h2"], HttpVersions::Http1, "does not agree to HTTP/1.1, and http2 = false allows nothing else"),
+        (&["h3"], HttpVersions::Negotiated, "agrees neither to HTTP/2 nor to HTTP/1.1"),
+    ] {
+        let (address, _) = serve(&authority, spoken_there).await;
+        let (upstream, events) = upstream_to(address, &authority, versions);
+        for _ in 0..3 {
+            assert_eq!(spoken(&upstream).await.0, 502);
+        }
         let said = event_detail(&events, "tls").await;
-        assert!(said.contains("does not agree to HTTP/2, which http2 = true requires"), "{said}");
+        assert!(said.contains(want), "{said}");
+        // Here no request can be made of it.
+        assert_eq!(times_reported(&events, "ejected"), 1, "{events:?}");
     }
 }
 
@@ -103,4 +112,22 @@ async fn a_websocket_has_a_connection_of_http_1_1() {
     assert_eq!(client.ask(HANDSHAKE).await.status(), 101);
     assert_eq!(spoken(&upstream).await, (200, "2".to_owned()));
     assert_eq!(connections.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_websocket_that_finds_no_http_1_1_is_not_held_against_the_server() {
+    let authority = Authority::new("ours");
+    let (address, connections) = serve(&authority, &["h2"]).await;
+    let (upstream, events) = upstream_to(address, &authority, HttpVersions::Negotiated);
+    let proxy = proxy(upstream.clone()).await;
+    for _ in 0..6 {
+        assert_eq!(Raw::connect(proxy).await.ask(HANDSHAKE).await.status(), 502);
+    }
+    let said = event_detail(&events, "tls").await;
+    assert!(said.contains("does not agree to HTTP/1.1, which a WebSocket needs"), "{said}");
+    assert_eq!(times_reported(&events, "ejected"), 0, "{events:?}");
+    for _ in 0..3 {
+        assert_eq!(spoken(&upstream).await, (200, "2".to_owned()), "{events:?}");
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
 }
