@@ -4,19 +4,23 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use h2::RecvStream;
 use http_body::{Frame, SizeHint};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::pool::Http2Slot;
 use super::request_upload::UploadTask;
 
+/// How long a stream is waited for whose body is complete by its length and whose end has not come.
+const LAST_FRAME: Duration = Duration::from_secs(1);
+
 /// What is still to come of a response. Dropped before its end, it resets the stream, so the server sees that the client has
-/// left.
+/// left; unless only the frame with the end is missing, for which it is then waited.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
@@ -38,6 +42,16 @@ enum BodyPart {
     Data,
     Trailers,
     End,
+}
+
+/// A stream with nothing to come but its end: of a body with a length, nobody asks for more than that. It keeps its place, so
+/// there are no more of these than streams.
+#[derive(Debug)]
+struct EndingStream {
+    stream: RecvStream,
+    part: BodyPart,
+    // After the stream, as in `Http2Body`.
+    _slot: Option<Box<Http2Slot>>,
 }
 
 /// Why a body ended early.
@@ -157,6 +171,40 @@ impl Http2Body {
         self.upload = None;
         self.stream = None;
         self.slot = None;
+    }
+}
+
+impl Drop for Http2Body {
+    fn drop(&mut self) {
+        let Some(stream) = self.stream.take().filter(|_| self.part != BodyPart::End && self.left == Some(0)) else {
+            return;
+        };
+        self.upload = None;
+        let mut ending = EndingStream { stream, part: self.part, _slot: self.slot.take() };
+        let mut silent = Context::from_waker(Waker::noop());
+        // Nearly always it has come by now.
+        if Pin::new(&mut ending).poll(&mut silent).is_pending()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(timeout(LAST_FRAME, ending));
+        }
+    }
+}
+
+impl Future for EndingStream {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        while this.part == BodyPart::Data {
+            match ready!(this.stream.poll_data(cx)) {
+                Some(Ok(data)) if data.is_empty() => {}
+                // More than the length is an error of the stream.
+                Some(_) => return Poll::Ready(()),
+                None => this.part = BodyPart::Trailers,
+            }
+        }
+        this.stream.poll_trailers(cx).map(drop)
     }
 }
 

@@ -212,6 +212,31 @@ async fn a_client_that_leaves_cancels_its_stream() {
 }
 
 #[tokio::test]
+async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
+    let (sender, mut ends) = mpsc::unbounded_channel();
+    let origin = Http2Origin::start(move |request, mut respond| {
+        let sender = sender.clone();
+        async move {
+            let patience = if request.uri().path() == "/late" { MOMENT } else { Duration::MAX };
+            let response = Response::builder().header(CONTENT_LENGTH, "2").body(()).unwrap();
+            let mut stream = respond.send_response(response, false).unwrap();
+            stream.send_data(Bytes::from_static(b"ok"), false).unwrap();
+            let reset = tokio::time::timeout(patience, std::future::poll_fn(|cx| stream.poll_reset(cx))).await;
+            stream.send_data(Bytes::new(), true).ok();
+            sender.send(reset.ok().map(Result::unwrap)).unwrap();
+        }
+    })
+    .await;
+    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    for (path, want) in [("/late", None), ("/never", Some(Reason::CANCEL)), ("/late", None)] {
+        let response = client.ask(&format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")).await;
+        assert_eq!((response.status(), response.body.as_str()), (200, "ok"), "{path}");
+        assert_eq!(soon(ends.recv()).await, Some(want), "{path}");
+    }
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
 async fn a_response_before_the_end_of_the_request_is_the_response() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "enough") }).await;
     let mut client = client(proxy(origin.upstream()).await).await;
