@@ -21,6 +21,9 @@ use crate::edge::{RequestBody, RequestBodyError};
 /// So much of a body is kept until the response comes, for a server that has not looked at the request.
 const KEPT: usize = 64 * 1024;
 
+/// And no more pieces, each of which costs more than its octets.
+const KEPT_PIECES: usize = 256;
+
 /// What is known about an upload, between it and the task that waits for the response.
 #[derive(Debug)]
 pub(super) struct UploadProgress {
@@ -192,11 +195,11 @@ impl RequestUpload {
 
     fn keep(&mut self, data: &Bytes) {
         self.kept_octets += data.len();
-        if self.kept_octets > KEPT {
+        let Some(kept) = self.kept.as_mut().filter(|kept| self.kept_octets <= KEPT && kept.len() < KEPT_PIECES) else {
             self.kept = None;
-        } else if let Some(kept) = &mut self.kept {
-            kept.push(data.clone());
-        }
+            return;
+        };
+        kept.push(data.clone());
     }
 
     /// Goes on in a task of its own, because the response has come.

@@ -247,6 +247,38 @@ async fn a_response_before_the_end_of_the_request_is_the_response() {
 }
 
 #[tokio::test]
+async fn a_body_in_many_pieces_is_not_kept_for_sending_it_again() {
+    for (pieces, want) in [(200, 200), (300, 502)] {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&seen);
+        let origin = Http2Origin::start(move |request, mut respond| {
+            let number = counted.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let octets = whole(&mut request.into_body()).await;
+                if number == 0 {
+                    return respond.send_reset(Reason::REFUSED_STREAM);
+                }
+                answer(respond, &octets.len().to_string());
+            }
+        })
+        .await;
+        let mut client = client(proxy(origin.upstream()).await).await;
+        let sent = Request::builder().method("POST").uri("http://h.test/").body(()).unwrap();
+        let (response, mut stream) = client.send_request(sent, false).unwrap();
+        for _ in 0..pieces {
+            // Not so small that they count as a flood.
+            stream.send_data(Bytes::from_static(&[b'x'; 200]), false).unwrap();
+        }
+        stream.send_data(Bytes::new(), true).unwrap();
+        let mut response = soon(response).await.unwrap();
+        assert_eq!(response.status(), want, "{pieces}");
+        if want == 200 {
+            assert_eq!(whole(response.body_mut()).await, (pieces * 200).to_string().as_bytes());
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_breaks_off_is_never_complete() {
     let go = Arc::new(Notify::new());
     let gone = Arc::clone(&go);
