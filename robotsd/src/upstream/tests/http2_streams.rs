@@ -310,7 +310,13 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
     let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
     assert_eq!(soon(upstream.forward(request("GET", "/silent"))).await.status(), 504);
     // It answers the PING, so the connection stays.
-    soon(async { while origin.connections() == 1 && status(&upstream, "GET").await != 200 {} }).await;
+    settled().await;
+    assert_eq!((status(&upstream, "GET").await, origin.connections()), (200, 1));
+    // Without a pause there is a doubt, and another connection is made.
+    let other = origin.upstream_with(|limits| limits.response_header = MOMENT);
+    assert_eq!(soon(other.forward(request("GET", "/silent"))).await.status(), 504);
+    let before = origin.connections();
+    assert_eq!((status(&other, "GET").await, origin.connections()), (200, before + 1));
     // One that does not answer is left.
     let dead = Origin::start(|_, mut peer| async move {
         peer.try_send([0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
