@@ -209,13 +209,39 @@ async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
     answer(soon(came.recv()).await.unwrap(), "ok");
     assert_eq!((soon(second).await.unwrap(), soon(third).await.unwrap()), (200, 200));
     assert_eq!(origin.connections(), 1);
-    let (fourth, upstream) = (spawn(), upstream.clone());
+}
+
+#[tokio::test]
+async fn a_request_that_no_stream_comes_free_for_is_told_so() {
+    let (sender, mut came) = mpsc::unbounded_channel();
+    let origin = Http2Origin::with(
+        |builder| {
+            builder.max_concurrent_streams(1);
+        },
+        move |_, respond| {
+            sender.send(respond).unwrap();
+            std::future::ready(())
+        },
+    )
+    .await;
+    let upstream = origin.upstream_with(|limits| {
+        limits.connections = 1;
+        limits.connect = MOMENT;
+    });
+    let spawn = || {
+        let upstream = upstream.clone();
+        tokio::spawn(async move { status(&upstream, "GET").await })
+    };
+    // Its settings are known after the first exchange.
+    let first = spawn();
+    answer(soon(came.recv()).await.unwrap(), "ok");
+    assert_eq!(soon(first).await.unwrap(), 200);
+    let second = spawn();
     let held = soon(came.recv()).await.unwrap();
-    let busy = origin.upstream_with(|limits| limits.connections = 0);
-    drop(busy);
-    assert_eq!(upstream.0.shared().connection_limit().open(), 1);
+    assert_eq!(status(&upstream, "GET").await, 503);
+    assert_eq!((upstream.0.shared().connection_limit().open(), origin.connections()), (1, 1));
     answer(held, "ok");
-    assert_eq!(soon(fourth).await.unwrap(), 200);
+    assert_eq!(soon(second).await.unwrap(), 200);
 }
 
 #[tokio::test]
