@@ -35,7 +35,8 @@ pub(crate) struct ResponseBody(Content);
 enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
-    /// On a stream: it holds no connection that others could need.
+    /// On a stream, whose place on the connection it keeps from others until it ends. It is not given up for them: its own deadlines
+    /// end it.
     Http2(Box<StreamedBody>),
 }
 

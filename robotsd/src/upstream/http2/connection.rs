@@ -108,7 +108,7 @@ impl Http2Connection {
             return Admission::Full;
         }
         if self.streams.fetch_add(1, Ordering::Relaxed) == 0 {
-            // The connection is no one client's.
+            // Requests of several clients share it, so it counts for none of them and is not given up for others.
             self.usage.begin(ClientKey::default());
         }
         Admission::Stream(sender)
