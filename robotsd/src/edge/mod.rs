@@ -40,7 +40,7 @@ mod tests;
 
 pub(crate) use self::connection_error::{ConnectionError, ConnectionErrorKind, EventCounter};
 pub(crate) use self::http2::flood_budget::FrameBudget;
-pub(crate) use self::http2::frames::Frames;
+pub(crate) use self::http2::frames::{Frame, Frames};
 pub(crate) use self::idle_timeout::IdleTimeout;
 pub(crate) use self::limits::{Callers, EdgeLimits};
 pub(crate) use self::listener::{Edge, EdgeTraffic, ListenerSettings};

@@ -2,6 +2,7 @@
 
 mod caps;
 mod http2;
+mod http2_connections;
 mod http2_frames;
 mod http2_secure;
 mod http2_streams;

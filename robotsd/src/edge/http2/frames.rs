@@ -32,6 +32,12 @@ pub(crate) const END_STREAM: u8 = 0x1;
 pub(crate) const PADDED: u8 = 0x8;
 pub(crate) const END_HEADERS: u8 = 0x4;
 
+impl Frame {
+    pub(crate) fn is_reset(self) -> bool {
+        self.kind == RST_STREAM
+    }
+}
+
 impl Frames {
     /// Walks over octets that pass, and names each frame that begins among them.
     pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {

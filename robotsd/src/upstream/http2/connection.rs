@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::super::connection_limit::Permit;
 use super::super::limits::UpstreamLimits;
 use super::super::usage::{ClientKey, Usage};
-use super::connection_io::{ConnectionIo, LastReceived};
+use super::connection_io::{ConnectionIo, Passed};
 use super::keep_alive::{Doubt, KeepAlive};
 use crate::socket::Socket;
 
@@ -24,9 +24,17 @@ use crate::socket::Socket;
 /// The connection's window has room for all of them, so that clients which do not read hold their own streams up and no others.
 const STREAMS: usize = 128;
 
-/// Streams that were reset and are remembered, so that frames which were under way are no errors; and how many may be reset for
-/// errors of the server before it counts as hostile.
-const RESETS: usize = 128;
+/// Streams that were reset and are remembered for a second, so that frames which were under way are no errors: more than clients
+/// can cancel in that time. A stream that is remembered takes a few hundred octets.
+const REMEMBERED: usize = 4096;
+
+/// Errors of the server on single streams, in the life of a connection, before it counts as hostile. A frame for a stream that was
+/// reset and is no longer remembered is one of them.
+const STREAM_ERRORS: usize = 8192;
+
+/// Each error resets its stream. After so many resets, for whatever reason, a connection takes no further request, and those on it
+/// have room for as many again before they meet [`STREAM_ERRORS`].
+const RESETS: usize = STREAM_ERRORS / 2;
 
 /// A connection, for as long as the pool or a request has it.
 #[derive(Debug)]
@@ -34,7 +42,7 @@ pub(super) struct Http2Connection {
     sender: SendRequest<Bytes>,
     usage: Arc<Usage>,
     doubt: Arc<Doubt>,
-    received: Arc<LastReceived>,
+    passed: Arc<Passed>,
     /// Requests on it.
     streams: AtomicUsize,
     /// Whether a response has come.
@@ -51,7 +59,7 @@ pub(super) enum Admission {
     Stream(SendRequest<Bytes>),
     /// Not now.
     Full,
-    /// Never again: it has ended, or the server has said that it will.
+    /// Never again: it has ended, or is about to.
     Closed,
 }
 
@@ -60,8 +68,8 @@ impl Http2Connection {
     pub(super) async fn open(socket: Socket, permit: Permit, limits: &UpstreamLimits) -> Result<Self, h2::Error> {
         let opened = Instant::now();
         let (usage, doubt) = (Arc::clone(permit.usage()), Arc::<Doubt>::default());
-        let received = Arc::new(LastReceived::new(opened));
-        let io = ConnectionIo::new(socket, permit, Arc::clone(&received));
+        let passed = Arc::new(Passed::new(opened));
+        let io = ConnectionIo::new(socket, permit, Arc::clone(&passed));
         let window = u32::try_from(limits.buffer_bytes).unwrap_or(u32::MAX).min(i32::MAX as u32);
         let (sender, mut connection) = client::Builder::new()
             .initial_window_size(window)
@@ -70,21 +78,21 @@ impl Http2Connection {
             // A stream is never written further than its window, so this is only for frames of others that wait.
             .max_send_buffer_size(limits.buffer_bytes)
             .initial_max_send_streams(STREAMS)
-            .max_concurrent_reset_streams(RESETS)
-            .max_local_error_reset_streams(Some(RESETS))
+            .max_concurrent_reset_streams(REMEMBERED)
+            .max_local_error_reset_streams(Some(STREAM_ERRORS))
             .enable_push(false)
             .handshake::<_, Bytes>(io)
             .await?;
         let (released, is_released) = oneshot::channel();
         if let Some(ping) = connection.ping_pong() {
-            let keep_alive = KeepAlive::new(ping, Arc::clone(&received), Arc::clone(&doubt), limits.connect);
+            let keep_alive = KeepAlive::new(ping, Arc::clone(&passed), Arc::clone(&doubt), limits.connect);
             tokio::spawn(drive(connection, keep_alive, is_released, limits.connect));
         }
         Ok(Self {
             sender,
             usage,
             doubt,
-            received,
+            passed,
             streams: AtomicUsize::new(0),
             has_answered: AtomicBool::new(false),
             opened,
@@ -100,7 +108,8 @@ impl Http2Connection {
     /// A stream, counted until [`leave`](Self::leave).
     pub(super) fn enter(&self) -> Admission {
         let mut sender = self.sender.clone();
-        if matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_))) {
+        let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
+        if is_closed || self.is_worn() {
             return Admission::Closed;
         }
         let most = sender.current_max_send_streams().min(STREAMS);
@@ -112,6 +121,11 @@ impl Http2Connection {
             self.usage.begin(ClientKey::default());
         }
         Admission::Stream(sender)
+    }
+
+    /// Whether so much has been said on it that it comes near a limit for its whole life.
+    fn is_worn(&self) -> bool {
+        self.passed.resets() >= RESETS
     }
 
     /// A request has ended. Whether it was the only one.
@@ -152,7 +166,7 @@ impl Http2Connection {
     /// A request has waited in vain since then. The server is asked whether it is there, unless it has said anything in the second
     /// half of that time.
     pub(super) fn doubt(&self, since: Instant) {
-        if self.received.at().elapsed() >= since.elapsed() / 2 {
+        if self.passed.received_at().elapsed() >= since.elapsed() / 2 {
             self.doubt.raise();
         }
     }

@@ -1,38 +1,52 @@
-//! The socket of an HTTP/2 connection: it holds the permit of the connection, notes when the server last sent something, and
-//! ends the connection to one that floods it with frames.
+//! The socket of an HTTP/2 connection: it holds the permit of the connection, notes what has passed, and ends the connection to
+//! a server that floods it with frames.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::super::connection_limit::Permit;
-use crate::edge::{FrameBudget, Frames};
+use crate::edge::{Frame, FrameBudget, Frames};
 use crate::socket::Socket;
 
-/// When the server last sent something.
+/// What has passed on a connection.
 #[derive(Debug)]
-pub(super) struct LastReceived {
+pub(super) struct Passed {
     opened: Instant,
-    /// In milliseconds since `opened`.
-    at: AtomicU64,
+    /// When the server last sent something, in milliseconds since `opened`.
+    received_at: AtomicU64,
+    /// RST_STREAM frames to the server.
+    resets: AtomicUsize,
 }
 
-impl LastReceived {
+impl Passed {
     pub(super) fn new(opened: Instant) -> Self {
-        Self { opened, at: AtomicU64::new(0) }
+        Self { opened, received_at: AtomicU64::new(0), resets: AtomicUsize::new(0) }
     }
 
-    pub(super) fn at(&self) -> Instant {
-        self.opened + std::time::Duration::from_millis(self.at.load(Ordering::Relaxed))
+    /// When the server last sent something.
+    pub(super) fn received_at(&self) -> Instant {
+        self.opened + std::time::Duration::from_millis(self.received_at.load(Ordering::Relaxed))
     }
 
-    fn note(&self) {
-        self.at.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
+    /// How many streams were reset, or frames of streams refused that the server had been told were reset.
+    pub(super) fn resets(&self) -> usize {
+        self.resets.load(Ordering::Relaxed)
+    }
+
+    fn note_received(&self) {
+        self.received_at.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    fn note_sent(&self, frame: Frame) {
+        if frame.is_reset() {
+            self.resets.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -40,7 +54,7 @@ impl LastReceived {
 #[derive(Debug)]
 pub(super) struct ConnectionIo {
     socket: Socket,
-    received: Arc<LastReceived>,
+    passed: Arc<Passed>,
     passing: PassingFrames,
     // After the socket, so that it is free only once that is closed.
     _permit: Permit,
@@ -67,20 +81,23 @@ impl PassingFrames {
         is_within
     }
 
-    fn sent(&mut self, octets: &[u8]) {
+    fn sent(&mut self, octets: &[u8], passed: &Passed) {
         let preface = self.preface.min(octets.len());
         self.preface -= preface;
         let budget = &mut self.budget;
-        self.sent.pass(&octets[preface..], |frame| budget.sent(frame));
+        self.sent.pass(&octets[preface..], |frame| {
+            budget.sent(frame);
+            passed.note_sent(frame);
+        });
     }
 }
 
 impl ConnectionIo {
-    pub(super) fn new(socket: Socket, permit: Permit, received: Arc<LastReceived>) -> Self {
+    pub(super) fn new(socket: Socket, permit: Permit, passed: Arc<Passed>) -> Self {
         let (receiving, sent) = Default::default();
         let budget = FrameBudget::new(Instant::now());
         let passing = PassingFrames { received: receiving, sent, preface: PREFACE, budget };
-        Self { socket, received, passing, _permit: permit }
+        Self { socket, passed, passing, _permit: permit }
     }
 }
 
@@ -89,7 +106,7 @@ impl AsyncRead for ConnectionIo {
         let this = self.get_mut();
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
-        this.received.note();
+        this.passed.note_received();
         if !this.passing.received(&buffer.filled()[before..]) {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it sends too many frames")));
         }
@@ -101,7 +118,7 @@ impl AsyncWrite for ConnectionIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = ready!(Pin::new(&mut this.socket).poll_write(cx, bytes))?;
-        this.passing.sent(&bytes[..written]);
+        this.passing.sent(&bytes[..written], &this.passed);
         Poll::Ready(Ok(written))
     }
 
@@ -115,7 +132,7 @@ impl AsyncWrite for ConnectionIo {
         let mut left = written;
         for slice in slices {
             let octets = &slice[..left.min(slice.len())];
-            this.passing.sent(octets);
+            this.passing.sent(octets, &this.passed);
             left -= octets.len();
         }
         Poll::Ready(Ok(written))

@@ -14,7 +14,7 @@ use std::time::Duration;
 use h2::{Ping, PingPong};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::connection_io::LastReceived;
+use super::connection_io::Passed;
 
 /// After so long without an octet the server is asked.
 pub(super) const QUIET: Duration = Duration::from_secs(310);
@@ -49,7 +49,7 @@ impl Doubt {
 /// Asks the server and waits for its answer.
 pub(super) struct KeepAlive {
     ping: PingPong,
-    received: Arc<LastReceived>,
+    passed: Arc<Passed>,
     doubt: Arc<Doubt>,
     patience: Duration,
     /// When the server was asked; none while nothing is to be answered.
@@ -59,9 +59,9 @@ pub(super) struct KeepAlive {
 
 impl KeepAlive {
     /// Gives the server `patience` to answer.
-    pub(super) fn new(ping: PingPong, received: Arc<LastReceived>, doubt: Arc<Doubt>, patience: Duration) -> Self {
-        let timer = Box::pin(sleep_until(received.at() + QUIET));
-        Self { ping, received, doubt, patience, asked: None, timer }
+    pub(super) fn new(ping: PingPong, passed: Arc<Passed>, doubt: Arc<Doubt>, patience: Duration) -> Self {
+        let timer = Box::pin(sleep_until(passed.received_at() + QUIET));
+        Self { ping, passed, doubt, patience, asked: None, timer }
     }
 
     /// Ready once the server has not answered in time, or the connection has ended.
@@ -69,7 +69,7 @@ impl KeepAlive {
         loop {
             let Some(asked) = self.asked else {
                 let is_quiet = self.timer.as_mut().poll(cx).is_ready();
-                let due = self.received.at() + QUIET;
+                let due = self.passed.received_at() + QUIET;
                 if !self.doubt.poll_raised(cx) && (!is_quiet || due > Instant::now()) {
                     if !is_quiet {
                         return Poll::Pending;
@@ -89,7 +89,7 @@ impl KeepAlive {
                 Poll::Ready(Ok(_)) => {
                     self.asked = None;
                     self.doubt.is_raised.store(false, Ordering::SeqCst);
-                    self.timer.as_mut().reset(self.received.at() + QUIET);
+                    self.timer.as_mut().reset(self.passed.received_at() + QUIET);
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => {
@@ -97,7 +97,7 @@ impl KeepAlive {
                         return Poll::Pending;
                     }
                     // What it sends meanwhile shows that it is there; its answer may be behind that.
-                    let latest = self.received.at();
+                    let latest = self.passed.received_at();
                     if latest <= asked {
                         return Poll::Ready(());
                     }

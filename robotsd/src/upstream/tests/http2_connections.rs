@@ -1,0 +1,109 @@
+//! What one client or one answer does to a connection of HTTP/2 that others use too.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::http2::upstream_to;
+use super::*;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const ACK: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
+    [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A frame that came, on the connection with this number.
+struct Received {
+    connection: usize,
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+async fn next(socket: &mut TcpStream, connection: usize) -> std::io::Result<Received> {
+    let mut head = [0; 9];
+    socket.read_exact(&mut head).await?;
+    let [a, b, c, kind, flags, stream @ ..] = head;
+    let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+    socket.read_exact(&mut payload).await?;
+    Ok(Received { connection, kind, flags, stream: u32::from_be_bytes(stream), payload })
+}
+
+/// A server that says for each frame what a script has for it. SETTINGS and PING are answered in any case.
+async fn scripted(script: impl Fn(&Received) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let script = Arc::new(script);
+    tokio::spawn(async move {
+        let mut connection = 0;
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let script = Arc::clone(&script);
+            let number = connection;
+            connection += 1;
+            tokio::spawn(async move {
+                let mut preface = [0; 24];
+                socket.read_exact(&mut preface).await?;
+                socket.write_all(&frame(SETTINGS, 0, 0, &[])).await?;
+                loop {
+                    let received = next(&mut socket, number).await?;
+                    if matches!(received.kind, SETTINGS | PING) && received.flags & ACK == 0 {
+                        let payload: &[u8] = if received.kind == PING { &received.payload } else { &[] };
+                        socket.write_all(&frame(received.kind, ACK, 0, payload)).await?;
+                    }
+                    socket.write_all(&script(&received)).await?;
+                }
+                #[expect(unreachable_code, reason = "the type of the block")]
+                Ok::<_, std::io::Error>(())
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn clients_that_cancel_end_no_stream_of_others() {
+    let (cancelled, connections) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counted, opened) = (Arc::clone(&cancelled), Arc::clone(&connections));
+    let address = scripted(move |received| match received.kind {
+        HEADERS => {
+            opened.fetch_max(received.connection + 1, Ordering::SeqCst);
+            [frame(HEADERS, END_HEADERS, received.stream, &[0x88]), frame(DATA, 0, received.stream, b"some")].concat()
+        }
+        // As if it had been under way: on the stream, and for the first of all.
+        RST_STREAM => {
+            counted.fetch_add(1, Ordering::SeqCst);
+            [frame(DATA, 0, received.stream, b"late"), frame(DATA, 0, 1, b"more")].concat()
+        }
+        _ => Vec::new(),
+    })
+    .await;
+    let upstream = upstream_to([address], |_| {});
+    let mut kept = soon(upstream.forward(request("GET", "/"))).await.into_body();
+    for _ in 0..3 {
+        let mut cancelling = Vec::new();
+        for _ in 0..100 {
+            cancelling.push(soon(upstream.forward(request("GET", "/"))).await);
+        }
+        assert!(cancelling.iter().all(|response| response.status() == 200));
+        drop(cancelling);
+        settled().await;
+    }
+    soon(async {
+        while cancelled.load(Ordering::SeqCst) < 300 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    let mut octets = 0;
+    while octets < 4 + 300 * 4 {
+        octets += soon(kept.frame()).await.unwrap().unwrap().into_data().unwrap().len();
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
