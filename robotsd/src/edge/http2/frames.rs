@@ -21,6 +21,9 @@ pub(crate) struct Frame {
 
 const HEAD: usize = 9;
 
+/// The length of a frame that is padded as far as one can be, and nothing else.
+const MOST_PADDING: usize = 256;
+
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 pub(crate) const RST_STREAM: u8 = 3;
@@ -35,6 +38,12 @@ pub(crate) const END_HEADERS: u8 = 0x4;
 impl Frame {
     pub(crate) fn is_reset(self) -> bool {
         self.kind == RST_STREAM
+    }
+
+    /// Whether it is DATA without octets that does not end its stream; padding counts as none while it may be all there is.
+    pub(crate) fn is_empty_data(self) -> bool {
+        let may_be_empty = self.length == 0 || self.flags & PADDED != 0 && self.length <= MOST_PADDING;
+        self.kind == DATA && self.flags & END_STREAM == 0 && may_be_empty
     }
 }
 

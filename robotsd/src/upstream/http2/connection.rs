@@ -36,6 +36,13 @@ const STREAM_ERRORS: usize = 8192;
 /// have room for as many again before they meet [`STREAM_ERRORS`].
 const RESETS: usize = STREAM_ERRORS / 2;
 
+/// A connection takes no further request after so many DATA frames without octets. h2 ends it after a hundred.
+const EMPTY: usize = 50;
+
+/// What h2 charges at most for an octet that waits to be read: 256 for a frame, less its length, where frames have at least
+/// sixteen octets. So streams full of small messages that nobody reads do not end the connection for the others.
+const CHARGE_PER_OCTET: usize = 16;
+
 /// A connection, for as long as the pool or a request has it.
 #[derive(Debug)]
 pub(super) struct Http2Connection {
@@ -71,9 +78,11 @@ impl Http2Connection {
         let passed = Arc::new(Passed::new(opened));
         let io = ConnectionIo::new(socket, permit, Arc::clone(&passed));
         let window = u32::try_from(limits.buffer_bytes).unwrap_or(u32::MAX).min(i32::MAX as u32);
+        let connection_window = window.saturating_mul(STREAMS as u32).min(i32::MAX as u32);
         let (sender, mut connection) = client::Builder::new()
             .initial_window_size(window)
-            .initial_connection_window_size(window.saturating_mul(STREAMS as u32).min(i32::MAX as u32))
+            .initial_connection_window_size(connection_window)
+            .data_frame_budget((connection_window as usize).saturating_mul(CHARGE_PER_OCTET))
             .max_header_list_size(window)
             // A stream is never written further than its window, so this is only for frames of others that wait.
             .max_send_buffer_size(limits.buffer_bytes)
@@ -125,7 +134,7 @@ impl Http2Connection {
 
     /// Whether so much has been said on it that it comes near a limit for its whole life.
     fn is_worn(&self) -> bool {
-        self.passed.resets() >= RESETS
+        self.passed.resets() >= RESETS || self.passed.empty() >= EMPTY
     }
 
     /// A request has ended. Whether it was the only one.

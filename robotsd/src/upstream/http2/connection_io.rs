@@ -22,11 +22,14 @@ pub(super) struct Passed {
     received_at: AtomicU64,
     /// RST_STREAM frames to the server.
     resets: AtomicUsize,
+    /// DATA frames from the server without octets, other than the last of a stream.
+    empty: AtomicUsize,
 }
 
 impl Passed {
     pub(super) fn new(opened: Instant) -> Self {
-        Self { opened, received_at: AtomicU64::new(0), resets: AtomicUsize::new(0) }
+        let (received_at, resets, empty) = Default::default();
+        Self { opened, received_at, resets, empty }
     }
 
     /// When the server last sent something.
@@ -39,7 +42,18 @@ impl Passed {
         self.resets.load(Ordering::Relaxed)
     }
 
-    fn note_received(&self) {
+    /// How many DATA frames came without octets.
+    pub(super) fn empty(&self) -> usize {
+        self.empty.load(Ordering::Relaxed)
+    }
+
+    fn note_received(&self, frame: Frame) {
+        if frame.is_empty_data() {
+            self.empty.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn note_octets(&self) {
         self.received_at.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
@@ -75,9 +89,12 @@ const PREFACE: usize = 24;
 
 impl PassingFrames {
     /// Accounts for frames from the server. Returns false where there is one too many.
-    fn received(&mut self, octets: &[u8]) -> bool {
+    fn received(&mut self, octets: &[u8], passed: &Passed) -> bool {
         let (mut is_within, budget) = (true, &mut self.budget);
-        self.received.pass(octets, |frame| is_within &= budget.received(frame, Instant::now));
+        self.received.pass(octets, |frame| {
+            passed.note_received(frame);
+            is_within &= budget.received(frame, Instant::now);
+        });
         is_within
     }
 
@@ -106,8 +123,8 @@ impl AsyncRead for ConnectionIo {
         let this = self.get_mut();
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
-        this.passed.note_received();
-        if !this.passing.received(&buffer.filled()[before..]) {
+        this.passed.note_octets();
+        if !this.passing.received(&buffer.filled()[before..], &this.passed) {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it sends too many frames")));
         }
         Poll::Ready(Ok(()))

@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::http2::upstream_to;
+use super::http2::{Http2Origin, answer, upstream_to};
 use super::*;
 
 const DATA: u8 = 0;
@@ -106,4 +106,75 @@ async fn clients_that_cancel_end_no_stream_of_others() {
         octets += soon(kept.frame()).await.unwrap().unwrap().into_data().unwrap().len();
     }
     assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn small_pieces_that_a_client_does_not_read_end_no_stream_of_others() {
+    const WINDOW: usize = 16 * 1024;
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&sent);
+    let origin = Http2Origin::start(move |request, mut respond| {
+        let counted = Arc::clone(&counted);
+        async move {
+            if request.uri().path() == "/quick" {
+                return answer(respond, "ok");
+            }
+            let mut stream = respond.send_response(Response::new(()), false).unwrap();
+            let piece = bytes::Bytes::from_static(&[0; 20]);
+            loop {
+                stream.reserve_capacity(piece.len());
+                match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
+                    Some(Ok(room)) => {
+                        counted.fetch_add(room.min(piece.len()), Ordering::SeqCst);
+                        stream.send_data(piece.slice(..room.min(piece.len())), false).unwrap();
+                    }
+                    _ => return,
+                }
+            }
+        }
+    })
+    .await;
+    let upstream = origin.upstream_with(|limits| limits.buffer_bytes = WINDOW);
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push(soon(upstream.forward(request("GET", "/slow"))).await);
+    }
+    soon(async {
+        while sent.load(Ordering::SeqCst) < 8 * WINDOW {
+            assert_eq!(soon(upstream.forward(request("GET", "/quick"))).await.status(), 200);
+            settled().await;
+        }
+    })
+    .await;
+    for _ in 0..20 {
+        assert_eq!(soon(upstream.forward(request("GET", "/quick"))).await.status(), 200);
+        settled().await;
+    }
+    assert_eq!(origin.connections(), 1);
+    for response in held {
+        assert!(soon(response.into_body().frame()).await.unwrap().is_ok());
+    }
+}
+
+#[tokio::test]
+async fn empty_pieces_retire_a_connection_before_they_end_it() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let opened = Arc::clone(&connections);
+    let address = scripted(move |received| match received.kind {
+        HEADERS => {
+            opened.fetch_max(received.connection + 1, Ordering::SeqCst);
+            let stream = received.stream;
+            let head = frame(HEADERS, END_HEADERS, stream, &[0x88]);
+            [head, frame(DATA, 0, stream, &[]), frame(DATA, 1, stream, b"ok")].concat()
+        }
+        _ => Vec::new(),
+    })
+    .await;
+    let upstream = upstream_to([address], |_| {});
+    for _ in 0..110 {
+        let response = soon(upstream.forward(request("GET", "/"))).await;
+        assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "ok");
+        settled().await;
+    }
+    assert!(connections.load(Ordering::SeqCst) > 1);
 }
