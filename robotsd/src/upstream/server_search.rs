@@ -202,8 +202,10 @@ impl ServerSearch<'_> {
             return self.connect(candidate, left).await;
         }
         let since = (self.pooled == Pooled::Excluded).then_some(arrived);
-        if let Some(slot) = http2.slot_since(since) {
-            return Ok(Some(LeasedConnection::Http2(Box::new(slot))));
+        match timeout(self.share(left)?, http2.settled_slot_since(since)).await {
+            Ok(Some(slot)) => return Ok(Some(LeasedConnection::Http2(Box::new(slot)))),
+            Ok(None) => {}
+            Err(_) => return Err(OpenFailure::late("no SETTINGS in time")),
         }
         if let Some(failed) = turn.as_ref().filter(|failed| failed.at >= arrived) {
             return Err(OpenFailure { kind: failed.kind, why: failed.why.clone(), blame: Blame::Nobody });

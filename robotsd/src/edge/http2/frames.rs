@@ -31,6 +31,7 @@ pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const CONTINUATION: u8 = 9;
 
+pub(crate) const ACK: u8 = 0x1;
 pub(crate) const END_STREAM: u8 = 0x1;
 pub(crate) const PADDED: u8 = 0x8;
 pub(crate) const END_HEADERS: u8 = 0x4;
@@ -38,6 +39,11 @@ pub(crate) const END_HEADERS: u8 = 0x4;
 impl Frame {
     pub(crate) fn is_reset(self) -> bool {
         self.kind == RST_STREAM
+    }
+
+    /// Whether it says that the SETTINGS of the other side are in force.
+    pub(crate) fn is_settings_ack(self) -> bool {
+        self.kind == SETTINGS && self.flags & ACK != 0
     }
 
     /// Whether it is DATA without octets that does not end its stream; padding counts as none while it may be all there is.

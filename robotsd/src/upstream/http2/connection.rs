@@ -114,6 +114,11 @@ impl Http2Connection {
         self.opened
     }
 
+    /// What has passed on it.
+    pub(super) fn passed(&self) -> &Arc<Passed> {
+        &self.passed
+    }
+
     /// A stream, counted until [`leave`](Self::leave).
     pub(super) fn enter(&self) -> Admission {
         let mut sender = self.sender.clone();
@@ -121,7 +126,8 @@ impl Http2Connection {
         if is_closed || self.is_worn() {
             return Admission::Closed;
         }
-        let most = sender.current_max_send_streams().min(STREAMS);
+        // Until the server has said how many it takes, it may be one.
+        let most = if self.passed.is_settled() { sender.current_max_send_streams().min(STREAMS) } else { 1 };
         if self.doubt.is_raised() || self.streams.load(Ordering::Relaxed) >= most {
             return Admission::Full;
         }

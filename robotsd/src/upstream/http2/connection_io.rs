@@ -2,12 +2,13 @@
 //! a server that floods it with frames.
 
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::super::connection_limit::Permit;
@@ -24,12 +25,15 @@ pub(super) struct Passed {
     resets: AtomicUsize,
     /// DATA frames from the server without octets, other than the last of a stream.
     empty: AtomicUsize,
+    /// Whether the server's SETTINGS are in force, or never will be because the connection has ended.
+    is_settled: AtomicBool,
+    settled: Notify,
 }
 
 impl Passed {
     pub(super) fn new(opened: Instant) -> Self {
-        let (received_at, resets, empty) = Default::default();
-        Self { opened, received_at, resets, empty }
+        let (received_at, resets, empty, is_settled, settled) = Default::default();
+        Self { opened, received_at, resets, empty, is_settled, settled }
     }
 
     /// When the server last sent something.
@@ -47,6 +51,26 @@ impl Passed {
         self.empty.load(Ordering::Relaxed)
     }
 
+    /// Whether it is known how many streams the server takes, or the connection has ended.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it is.
+    pub(super) async fn settled(&self) {
+        let mut settled = pin!(self.settled.notified());
+        settled.as_mut().enable();
+        if !self.is_settled() {
+            settled.await;
+        }
+    }
+
+    fn settle(&self) {
+        if !self.is_settled.swap(true, Ordering::SeqCst) {
+            self.settled.notify_waiters();
+        }
+    }
+
     fn note_received(&self, frame: Frame) {
         if frame.is_empty_data() {
             self.empty.fetch_add(1, Ordering::Relaxed);
@@ -60,6 +84,10 @@ impl Passed {
     fn note_sent(&self, frame: Frame) {
         if frame.is_reset() {
             self.resets.fetch_add(1, Ordering::Relaxed);
+        }
+        // It is sent once they are applied.
+        if frame.is_settings_ack() {
+            self.settle();
         }
     }
 }
@@ -115,6 +143,12 @@ impl ConnectionIo {
         let budget = FrameBudget::new(Instant::now());
         let passing = PassingFrames { received: receiving, sent, preface: PREFACE, budget };
         Self { socket, passed, passing, _permit: permit }
+    }
+}
+
+impl Drop for ConnectionIo {
+    fn drop(&mut self) {
+        self.passed.settle();
     }
 }
 

@@ -18,6 +18,7 @@ use super::super::http_versions::HttpVersions;
 use super::super::limits::UpstreamLimits;
 use super::super::wait_queue::{Demand, Disposition};
 use super::connection::{Admission, Http2Connection, StreamsLeft};
+use super::connection_io::Passed;
 use crate::socket::Socket;
 
 /// The connections to one server.
@@ -92,6 +93,23 @@ impl Http2Pool {
         drop(connections);
         drop(closed);
         slot
+    }
+
+    /// A stream as of [`slot_since`](Self::slot_since). Where there is none, but a connection whose server has not said yet how
+    /// many it takes, this waits for that.
+    pub(in crate::upstream) async fn settled_slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
+        loop {
+            if let Some(slot) = self.slot_since(since) {
+                return Some(slot);
+            }
+            self.unsettled_since(since)?.settled().await;
+        }
+    }
+
+    fn unsettled_since(&self, since: Option<Instant>) -> Option<Arc<Passed>> {
+        let connections = self.connections();
+        let mut new = connections.iter().filter(|connection| since.is_none_or(|since| connection.opened() >= since));
+        new.find(|connection| !connection.passed().is_settled()).map(|connection| Arc::clone(connection.passed()))
     }
 
     /// Whether HTTP/2 is spoken on a new connection, whose handshake offered `versions`.

@@ -178,3 +178,29 @@ async fn empty_pieces_retire_a_connection_before_they_end_it() {
     }
     assert!(connections.load(Ordering::SeqCst) > 1);
 }
+
+#[tokio::test]
+async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
+    let origin = Http2Origin::with(
+        |builder| {
+            builder.max_concurrent_streams(2);
+        },
+        |_, respond| async move {
+            settled().await;
+            answer(respond, "ok");
+        },
+    )
+    .await;
+    let upstream = origin.upstream();
+    let requests: Vec<_> = (0..50)
+        .map(|_| {
+            let upstream = upstream.clone();
+            tokio::spawn(async move { status(&upstream, "POST").await })
+        })
+        .collect();
+    let mut statuses = Vec::new();
+    for request in requests {
+        statuses.push(soon(request).await.unwrap());
+    }
+    assert_eq!(statuses, [200; 50]);
+}
