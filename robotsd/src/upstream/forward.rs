@@ -115,7 +115,11 @@ impl UpstreamState {
             }
             request = match (failed, copy) {
                 (ExchangeError::Unsent(request, _), _) if !is_second => request,
-                (ExchangeError::Unanswered(request, _), _) if is_replayable && lease.connection.is_reused() => request,
+                (ExchangeError::Unanswered(request, _), _)
+                    if is_replayable && !is_second && lease.connection.is_reused() =>
+                {
+                    request
+                }
                 (ExchangeError::Broken(_), Some(copy)) if lease.connection.nothing_received() => copy,
                 (ExchangeError::Timeout, _) => {
                     let detail = format_args!("{lease}: no response in time");
@@ -134,7 +138,7 @@ impl UpstreamState {
                     return Err(failure(&lease, &error));
                 }
             };
-            // On a connection of its own, so that there is no third time.
+            // On a connection made since, of its own where it is of HTTP/1.1: there is no third time.
             is_second = true;
             let failed = lease.close();
             lease = Box::pin(self.balancer.another(&failed, requirement, client)).await?;

@@ -204,3 +204,43 @@ async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
     }
     assert_eq!(statuses, [200; 50]);
 }
+
+#[tokio::test]
+async fn a_request_is_sent_at_most_twice() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&seen);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    // Answers the first request of each connection, and closes the first connection at the third and others at the second.
+    tokio::spawn(async move {
+        for most in [3, 2, 2] {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            socket.read_exact(&mut [0; 24]).await.unwrap();
+            let mut requests = 0;
+            while requests < most {
+                let received = next(&mut socket, 0).await.unwrap();
+                if received.kind != HEADERS {
+                    continue;
+                }
+                (requests, _) = (requests + 1, counted.fetch_add(1, Ordering::SeqCst));
+                if requests == 1 {
+                    // Together, so that a request which waits for the one comes after the other.
+                    let answer = frame(HEADERS, END_HEADERS | 1, received.stream, &[0x88]);
+                    socket.write_all(&[frame(SETTINGS, 0, 0, &[]), answer].concat()).await.unwrap();
+                }
+            }
+        }
+    });
+    let upstream = upstream_to([address], |_| {});
+    assert_eq!(status(&upstream, "GET").await, 200);
+    settled().await;
+    let spawn = || {
+        let upstream = upstream.clone();
+        tokio::spawn(async move { status(&upstream, "GET").await })
+    };
+    let (one, other) = (spawn(), spawn());
+    let mut statuses = [soon(one).await.unwrap(), soon(other).await.unwrap()];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 502]);
+    assert_eq!(seen.load(Ordering::SeqCst), 5);
+}
