@@ -134,6 +134,14 @@ impl LeasedConnection {
         }
     }
 
+    /// Whether no other request has blamed the server for the same connection.
+    pub(super) fn is_first_to_blame(&self) -> bool {
+        match self {
+            Self::Http1(_) => true,
+            Self::Http2(slot) => slot.is_first_to_blame(),
+        }
+    }
+
     /// How the client broke off its own request, where the exchange knows.
     pub(super) fn body_failure(&self) -> Option<BodyFailure> {
         match self {

@@ -15,11 +15,11 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Whether the transport failed, and not what was said on it.
+    /// Whether the transport failed, and not what was said on it. What is no HTTP/2 breaks the connection.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,
-            Self::Http2(error) => error.is_io(),
+            Self::Http2(error) => error.is_io() || error.is_go_away() && error.is_library(),
             Self::Invalid(_) => false,
         }
     }

@@ -110,6 +110,7 @@ impl UpstreamState {
                 | ExchangeError::Unanswered(_, error)
                 | ExchangeError::Broken(error) = &failed
                 && error.is_of_transport()
+                && connection.is_first_to_blame()
             {
                 self.balancer.failed(&lease, error);
             }

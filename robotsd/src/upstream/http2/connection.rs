@@ -54,6 +54,8 @@ pub(super) struct Http2Connection {
     streams: AtomicUsize,
     /// Whether a response has come.
     has_answered: AtomicBool,
+    /// Whether it has broken before that, and the server has been blamed.
+    is_blamed: AtomicBool,
     opened: Instant,
     /// When the last request ended, in milliseconds since `opened`.
     idle_since: AtomicU64,
@@ -104,6 +106,7 @@ impl Http2Connection {
             passed,
             streams: AtomicUsize::new(0),
             has_answered: AtomicBool::new(false),
+            is_blamed: AtomicBool::new(false),
             opened,
             idle_since: AtomicU64::new(0),
             _released: released,
@@ -176,6 +179,11 @@ impl Http2Connection {
 
     pub(super) fn has_answered(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
+    }
+
+    /// Blames the server. Whether nobody has done so before.
+    pub(super) fn blame(&self) -> bool {
+        !self.is_blamed.swap(true, Ordering::Relaxed)
     }
 
     /// A request has waited in vain since then. The server is asked whether it is there, unless it has said anything in the second

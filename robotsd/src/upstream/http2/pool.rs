@@ -199,6 +199,11 @@ impl Http2Slot {
         self.is_reused
     }
 
+    /// Whether no other request has blamed the server for its connection, which is one failure however many were on it.
+    pub(in crate::upstream) fn is_first_to_blame(&self) -> bool {
+        self.connection.blame()
+    }
+
     /// How the client broke off the request, if it did.
     pub(in crate::upstream) fn body_failure(&self) -> Option<BodyFailure> {
         self.body_failure

@@ -244,3 +244,47 @@ async fn a_request_is_sent_at_most_twice() {
     assert_eq!(statuses, [200, 502]);
     assert_eq!(seen.load(Ordering::SeqCst), 5);
 }
+
+fn watched(address: SocketAddr) -> (Upstream, Events) {
+    let mut settings = settings([format!("http://{address}")]);
+    settings.versions = HttpVersions::Http2;
+    let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
+    (Upstream::new(&origins, NonZeroUsize::MIN), events)
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_before_an_answer_is_one_failure() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.send(frame(SETTINGS, 0, 0, &[])).await;
+        // The preface, SETTINGS and its acknowledgement, and then as much as five requests have.
+        peer.bytes(24 + 9 + 9 + 5 * 20).await;
+    })
+    .await;
+    let (upstream, events) = watched(origin.address);
+    let requests: Vec<_> = (0..5)
+        .map(|_| {
+            let upstream = upstream.clone();
+            tokio::spawn(async move { status(&upstream, "POST").await })
+        })
+        .collect();
+    for request in requests {
+        assert_eq!(soon(request).await.unwrap(), 502);
+    }
+    assert!(origin.connections() < 3, "{}", origin.connections());
+    assert_eq!(times_reported(&events, "ejected"), 0, "{events:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_no_http_2_is_put_out() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.bytes(24).await;
+        peer.try_send("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
+        peer.drain().await;
+    })
+    .await;
+    let (upstream, events) = watched(origin.address);
+    for _ in 0..3 {
+        assert_eq!(status(&upstream, "POST").await, 502);
+    }
+    event_detail(&events, "ejected").await;
+}
