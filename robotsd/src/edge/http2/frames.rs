@@ -46,6 +46,11 @@ impl Frame {
         self.kind == SETTINGS && self.flags & ACK != 0
     }
 
+    /// Whether it is of a message.
+    pub(crate) fn is_content(self) -> bool {
+        matches!(self.kind, DATA | HEADERS)
+    }
+
     /// Whether it is DATA without octets that does not end its stream; padding counts as none while it may be all there is.
     pub(crate) fn is_empty_data(self) -> bool {
         let may_be_empty = self.length == 0 || self.flags & PADDED != 0 && self.length <= MOST_PADDING;

@@ -126,7 +126,7 @@ impl Http2Connection {
     pub(super) fn enter(&self) -> Admission {
         let mut sender = self.sender.clone();
         let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
-        if is_closed || self.is_worn() {
+        if is_closed || self.doubt.is_kept() || self.is_worn() {
             return Admission::Closed;
         }
         // Until the server has said how many it takes, it may be one.

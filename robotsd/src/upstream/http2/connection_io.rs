@@ -23,6 +23,8 @@ pub(super) struct Passed {
     received_at: AtomicU64,
     /// RST_STREAM frames to the server.
     resets: AtomicUsize,
+    /// DATA and HEADERS frames from the server.
+    content: AtomicUsize,
     /// DATA frames from the server without octets, other than the last of a stream.
     empty: AtomicUsize,
     /// Whether the server's SETTINGS are in force, or never will be because the connection has ended.
@@ -32,8 +34,8 @@ pub(super) struct Passed {
 
 impl Passed {
     pub(super) fn new(opened: Instant) -> Self {
-        let (received_at, resets, empty, is_settled, settled) = Default::default();
-        Self { opened, received_at, resets, empty, is_settled, settled }
+        let (received_at, resets, content, empty, is_settled, settled) = Default::default();
+        Self { opened, received_at, resets, content, empty, is_settled, settled }
     }
 
     /// When the server last sent something.
@@ -44,6 +46,11 @@ impl Passed {
     /// How many streams were reset, or frames of streams refused that the server had been told were reset.
     pub(super) fn resets(&self) -> usize {
         self.resets.load(Ordering::Relaxed)
+    }
+
+    /// How many DATA and HEADERS frames came.
+    pub(super) fn content(&self) -> usize {
+        self.content.load(Ordering::Relaxed)
     }
 
     /// How many DATA frames came without octets.
@@ -72,6 +79,9 @@ impl Passed {
     }
 
     fn note_received(&self, frame: Frame) {
+        if frame.is_content() {
+            self.content.fetch_add(1, Ordering::Relaxed);
+        }
         if frame.is_empty_data() {
             self.empty.fetch_add(1, Ordering::Relaxed);
         }

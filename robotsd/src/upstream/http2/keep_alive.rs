@@ -1,8 +1,8 @@
 //! Whether a server that sends nothing is still there: a PING, and a deadline for its answer.
 //!
-//! Servers of gRPC close a connection that is sent more than a PING in five minutes while they send nothing. So one is sent when
-//! a request has run into its deadline in silence, which says more than the time, and else after [`QUIET`]. Until it is answered no
-//! new request is sent on the connection.
+//! Servers of gRPC close a connection that is sent more than a PING in five minutes while they send no DATA and no HEADERS. So one
+//! is sent when a request has run into its deadline in silence, which says more than the time, and else after [`QUIET`]. Until it is
+//! answered no new request is sent on the connection. Where it is too early for a PING, none is sent on it any more.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,6 +23,8 @@ pub(super) const QUIET: Duration = Duration::from_secs(310);
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     is_raised: AtomicBool,
+    /// Whether the server could not be asked, so that the doubt stays.
+    is_kept: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -40,6 +42,20 @@ impl Doubt {
         self.is_raised.load(Ordering::SeqCst)
     }
 
+    /// Whether the connection is to be used for no further request.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::SeqCst)
+    }
+
+    fn keep(&self) {
+        self.is_kept.store(true, Ordering::SeqCst);
+        self.settle();
+    }
+
+    fn settle(&self) {
+        self.is_raised.store(false, Ordering::SeqCst);
+    }
+
     fn poll_raised(&self, cx: &mut Context<'_>) -> bool {
         *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
         self.is_raised()
@@ -54,6 +70,8 @@ pub(super) struct KeepAlive {
     patience: Duration,
     /// When the server was asked; none while nothing is to be answered.
     asked: Option<Instant>,
+    /// When the last PING was sent, and how many frames of messages had come until then.
+    last: Option<(Instant, usize)>,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -61,7 +79,7 @@ impl KeepAlive {
     /// Gives the server `patience` to answer.
     pub(super) fn new(ping: PingPong, passed: Arc<Passed>, doubt: Arc<Doubt>, patience: Duration) -> Self {
         let timer = Box::pin(sleep_until(passed.received_at() + QUIET));
-        Self { ping, passed, doubt, patience, asked: None, timer }
+        Self { ping, passed, doubt, patience, asked: None, last: None, timer }
     }
 
     /// Ready once the server has not answered in time, or the connection has ended.
@@ -77,10 +95,16 @@ impl KeepAlive {
                     self.timer.as_mut().reset(due);
                     continue;
                 }
+                let (now, content) = (Instant::now(), self.passed.content());
+                if self.last.is_some_and(|(at, before)| content == before && now < at + QUIET) {
+                    self.doubt.keep();
+                    self.timer.as_mut().reset(now + QUIET);
+                    continue;
+                }
+                self.last = Some((now, content));
                 if self.ping.send_ping(Ping::opaque()).is_err() {
                     return Poll::Ready(());
                 }
-                let now = Instant::now();
                 self.asked = Some(now);
                 self.timer.as_mut().reset(now + self.patience);
                 continue;
@@ -88,7 +112,7 @@ impl KeepAlive {
             match self.ping.poll_pong(cx) {
                 Poll::Ready(Ok(_)) => {
                     self.asked = None;
-                    self.doubt.is_raised.store(false, Ordering::SeqCst);
+                    self.doubt.settle();
                     self.timer.as_mut().reset(self.passed.received_at() + QUIET);
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),

@@ -1,5 +1,8 @@
 //! What one client or one answer does to a connection of HTTP/2 that others use too.
 
+use std::collections::HashMap;
+use std::sync::Mutex;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::http2::{Http2Origin, answer, upstream_to};
@@ -287,4 +290,30 @@ async fn a_server_that_speaks_no_http_2_is_put_out() {
         assert_eq!(status(&upstream, "POST").await, 502);
     }
     event_detail(&events, "ejected").await;
+}
+
+#[tokio::test]
+async fn a_server_that_sends_nothing_gets_one_ping() {
+    let pings = Arc::new(Mutex::new(HashMap::<usize, usize>::new()));
+    let counted = Arc::clone(&pings);
+    let address = scripted(move |received| {
+        if received.kind == PING && received.flags & ACK == 0 {
+            *counted.lock().unwrap().entry(received.connection).or_default() += 1;
+        }
+        Vec::new()
+    })
+    .await;
+    let upstream = upstream_to([address], |limits| limits.response_header = MOMENT);
+    // One request at a time, so that the connection is the same while it takes requests.
+    let held = {
+        let upstream = upstream.clone();
+        tokio::spawn(async move { status(&upstream, "GET").await })
+    };
+    for _ in 0..4 {
+        assert_eq!(status(&upstream, "GET").await, 504);
+        tokio::time::sleep(MOMENT / 4).await;
+    }
+    soon(held).await.unwrap();
+    let pings = pings.lock().unwrap();
+    assert!(pings.len() > 1 && pings.values().all(|times| *times == 1), "{pings:?}");
 }
