@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use h2::{Reason, SendStream};
-use http_body::Body;
+use http_body::{Body, Frame};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -23,6 +23,10 @@ const KEPT: usize = 64 * 1024;
 
 /// And no more pieces, each of which costs more than its octets.
 const KEPT_PIECES: usize = 256;
+
+/// Pieces below this are joined with those that are there already: a server takes many small frames for a flood and ends the connection,
+/// which other clients share.
+const SMALL: usize = 1024;
 
 /// What is known about an upload, between it and the task that waits for the response.
 #[derive(Debug)]
@@ -48,6 +52,8 @@ pub(super) struct RequestUpload {
     stream: SendStream<Bytes>,
     /// Octets that wait for the server.
     waiting: Bytes,
+    /// What comes after them, if it is no data and has come already.
+    next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// All that has been taken from the client; none once it is too much.
     kept: Option<Vec<Bytes>>,
     kept_octets: usize,
@@ -112,7 +118,7 @@ impl UploadProgress {
 impl RequestUpload {
     pub(super) fn new(body: RequestBody, stream: SendStream<Bytes>) -> Self {
         let progress = Arc::new(UploadProgress::new());
-        Self { body, stream, waiting: Bytes::new(), kept: Some(Vec::new()), kept_octets: 0, progress }
+        Self { body, stream, waiting: Bytes::new(), next: None, kept: Some(Vec::new()), kept_octets: 0, progress }
     }
 
     pub(super) fn progress(&self) -> &Arc<UploadProgress> {
@@ -121,7 +127,8 @@ impl RequestUpload {
 
     /// The whole body again, for another connection; none where more of it was taken than is kept, or the client has failed.
     pub(super) fn into_body(self) -> Option<RequestBody> {
-        let kept = self.kept.filter(|_| self.progress.failure().is_none())?;
+        let is_whole = self.progress.failure().is_none() && matches!(self.next, None | Some(None));
+        let kept = self.kept.filter(|_| is_whole)?;
         Some(self.body.preceded_by(kept))
     }
 
@@ -142,9 +149,14 @@ impl RequestUpload {
                 // Both directions are one conversation: it stands still only when neither moves.
                 self.body.has_moved();
             }
-            match Pin::new(&mut self.body).poll_frame(cx) {
+            let polled = match self.next.take() {
+                Some(next) => Poll::Ready(next),
+                None => Pin::new(&mut self.body).poll_frame(cx),
+            };
+            match polled {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => {
+                        let data = self.joined(data, cx);
                         self.keep(&data);
                         self.waiting = data;
                     }
@@ -169,6 +181,27 @@ impl RequestUpload {
         }
     }
 
+    /// A piece of the body, with those after it that are there already where it is small.
+    fn joined(&mut self, piece: Bytes, cx: &mut Context<'_>) -> Bytes {
+        if piece.len() >= SMALL {
+            return piece;
+        }
+        let mut joined = BytesMut::from(piece);
+        while joined.len() < SMALL && !self.body.is_end_stream() {
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
+                    joined.extend(frame.into_data());
+                }
+                Poll::Ready(next) => {
+                    self.next = Some(next);
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        joined.freeze()
+    }
+
     /// Sends as much as the server takes at once. Ready with the end where that was the last of it.
     fn poll_send_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<UploadEnd>> {
         self.stream.reserve_capacity(self.waiting.len());
@@ -179,7 +212,11 @@ impl RequestUpload {
             }
         }
         let piece = self.waiting.split_to(self.waiting.len().min(self.stream.capacity()));
-        let is_last = self.waiting.is_empty() && self.body.is_end_stream();
+        let is_end = match &self.next {
+            None => self.body.is_end_stream(),
+            Some(next) => next.is_none(),
+        };
+        let is_last = self.waiting.is_empty() && is_end;
         if self.stream.send_data(piece, is_last).is_err() {
             return Poll::Ready(Some(UploadEnd::Unwanted));
         }

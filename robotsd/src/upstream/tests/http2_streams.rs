@@ -247,8 +247,9 @@ async fn a_response_before_the_end_of_the_request_is_the_response() {
 }
 
 #[tokio::test]
-async fn a_body_in_many_pieces_is_not_kept_for_sending_it_again() {
-    for (pieces, want) in [(200, 200), (300, 502)] {
+async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bound() {
+    // One octet each, a server would take for a flood.
+    for (pieces, size, want) in [(200, 1, 200), (300, 200, 200), (80, 1024, 502)] {
         let seen = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&seen);
         let origin = Http2Origin::start(move |request, mut respond| {
@@ -266,14 +267,13 @@ async fn a_body_in_many_pieces_is_not_kept_for_sending_it_again() {
         let sent = Request::builder().method("POST").uri("http://h.test/").body(()).unwrap();
         let (response, mut stream) = client.send_request(sent, false).unwrap();
         for _ in 0..pieces {
-            // Not so small that they count as a flood.
-            stream.send_data(Bytes::from_static(&[b'x'; 200]), false).unwrap();
+            stream.send_data(Bytes::from(vec![b'x'; size]), false).unwrap();
         }
         stream.send_data(Bytes::new(), true).unwrap();
         let mut response = soon(response).await.unwrap();
-        assert_eq!(response.status(), want, "{pieces}");
+        assert_eq!(response.status(), want, "{pieces} of {size}");
         if want == 200 {
-            assert_eq!(whole(response.body_mut()).await, (pieces * 200).to_string().as_bytes());
+            assert_eq!(whole(response.body_mut()).await, (pieces * size).to_string().as_bytes());
         }
     }
 }
