@@ -47,7 +47,7 @@ impl RateSender {
 impl<'a> RateKey<'a> {
     /// The key of an agent that is held to a delay, as the layer counts it; `is_named`: whether a group of the file names a token.
     ///
-    /// `None` where it is not limited: what names nobody is told apart by its network only.
+    /// `None` where it is not limited: an agent without a name is distinguished by its network only.
     #[must_use]
     pub fn of(agent: &'a Agent, sender: RateSender, is_named: impl Fn(&ProductToken) -> bool) -> Option<Self> {
         match agent.tokens() {

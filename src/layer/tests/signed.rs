@@ -51,7 +51,7 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     assert_eq!((record.agent(), record.rule(), record.reason()), ("Playbot", Some("/drafts/"), Reason::Disallowed));
     assert_eq!(record.identity(), Some(Identity::Verified(IdentityMethod::Signature)));
 
-    // What counts in front of the layer is told whose request it is, without its being counted or taken.
+    // A counter in front of the layer learns whose request it is, and nothing is counted or taken.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let paced = layer.paced(&Original::of(&ours(&fields))).expect("a request that is limited");
     assert_eq!(paced.key(), "playbot verified");

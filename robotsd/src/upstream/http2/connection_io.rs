@@ -43,7 +43,7 @@ impl Passed {
         self.opened + std::time::Duration::from_millis(self.received_at.load(Ordering::Relaxed))
     }
 
-    /// How many streams were reset, or frames of streams refused that the server had been told were reset.
+    /// How many streams were reset, or frames refused after the reset of their stream was sent.
     pub(super) fn resets(&self) -> usize {
         self.resets.load(Ordering::Relaxed)
     }

@@ -180,9 +180,9 @@ async fn a_burst_makes_one_connection() {
     assert_eq!(origin.connections(), 1);
 }
 
-#[tokio::test]
-async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
-    let (sender, mut came) = mpsc::unbounded_channel();
+/// An origin that takes one request of a connection at a time, and what answers each that came.
+async fn origin_of_one_stream() -> (Http2Origin, mpsc::UnboundedReceiver<Respond>) {
+    let (sender, came) = mpsc::unbounded_channel();
     let origin = Http2Origin::with(
         |builder| {
             builder.max_concurrent_streams(1);
@@ -193,6 +193,12 @@ async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
         },
     )
     .await;
+    (origin, came)
+}
+
+#[tokio::test]
+async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
+    let (origin, mut came) = origin_of_one_stream().await;
     let upstream = origin.upstream_with(|limits| {
         limits.connections = 1;
         limits.connect = Duration::from_secs(10);
@@ -213,17 +219,7 @@ async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
 
 #[tokio::test]
 async fn a_request_that_no_stream_comes_free_for_is_told_so() {
-    let (sender, mut came) = mpsc::unbounded_channel();
-    let origin = Http2Origin::with(
-        |builder| {
-            builder.max_concurrent_streams(1);
-        },
-        move |_, respond| {
-            sender.send(respond).unwrap();
-            std::future::ready(())
-        },
-    )
-    .await;
+    let (origin, mut came) = origin_of_one_stream().await;
     let upstream = origin.upstream_with(|limits| {
         limits.connections = 1;
         limits.connect = MOMENT;
