@@ -12,7 +12,7 @@ use tower_robots::layer::{Robots, RobotsLayer};
 
 use crate::decision::{MayWait, OutcomeCounts};
 
-/// Sends requests through two layers of one site: one that counts, one that does not.
+/// Sends requests through layers of one site: one that counts, one that does not.
 #[derive(Debug)]
 pub struct CountingBench {
     quiet: Robots<Backend>,
@@ -39,11 +39,19 @@ impl CountingBench {
     }
 
     /// A request that is not counted.
+    #[inline(never)]
     pub fn quiet(&mut self, request: Request<()>) {
         send(&mut self.quiet, request);
     }
 
-    /// A request that is counted as `serve` does it.
+    /// A request of which only the layer counts something: its observers are those of `serve`.
+    #[inline(never)]
+    pub fn observed(&mut self, request: Request<()>) {
+        send(&mut self.counting, request);
+    }
+
+    /// A request that is counted as `serve` does it, in the layer and around it.
+    #[inline(never)]
     pub fn counted(&mut self, request: Request<()>) {
         let mut counted = self.counts.request(request.uri().path().as_bytes(), request.method().into(), 0);
         let response = send(&mut self.counting, request);

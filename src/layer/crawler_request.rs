@@ -143,7 +143,13 @@ impl serde::Serialize for CrawlerRequest {
     }
 }
 
+/// Whether a request may be a crawler's. Most are not, and are known by this.
+pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bool {
+    // Of what no group is for, the agents alone decide.
+    decision.reason() != Reason::NoGroup || agents.iter().any(is_crawler)
+}
+
 /// Whether an agent is a crawler, regardless of the robots.txt.
-pub(super) fn is_crawler(agent: &Agent) -> bool {
+pub(super) const fn is_crawler(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Registered | Class::Declared)
 }

@@ -16,9 +16,7 @@ use super::answer::{Answer, Outcome};
 #[cfg(feature = "axum08")]
 use super::axum08::{self, Judged};
 use super::callbacks::{AddressFrom, AgentFrom, IdentityFrom, Observers, RefuseWith, TargetFrom, TooSoonFrom, guarded};
-use super::crawler_request::CrawlerRequest;
-#[cfg(feature = "axum08")]
-use super::crawler_request::is_crawler;
+use super::crawler_request::{CrawlerRequest, may_be_of_crawler};
 use super::event::Event;
 use super::evidence_fields;
 use super::original::Original;
@@ -114,16 +112,16 @@ impl Enforcer {
             if let Some(content) = snapshot.content().filter(|_| is_enforced && self.follows_crawlers()) {
                 let (decision, status) = (Decision::unjudged(Reason::Exempt), response.status());
                 // A fault here must not cost anyone the file.
-                let crawler = guarded(live, || {
+                let mut crawler = None;
+                guarded(live, || {
                     self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
                         let sender = self.sender(live, &request, agents);
                         let agents = sender.agents(agents);
-                        let crawler =
-                            CrawlerRequest::new(content, snapshot.policy(), agents, sender.identity, &decision)?;
-                        self.follow(live, request, &self.observers, crawler, Some(status))
-                    })
+                        crawler = CrawlerRequest::new(content, snapshot.policy(), agents, sender.identity, &decision);
+                        Self::follow(live, request, &self.observers, crawler.as_ref(), Some(status));
+                    });
                 });
-                if let Some(crawler) = crawler.flatten() {
+                if let Some(crawler) = crawler.filter(|_| self.crawler_extension == CrawlerExtension::Insert) {
                     response.extensions_mut().insert(crawler);
                 }
             }
@@ -191,13 +189,14 @@ impl Enforcer {
         }
 
         let mut extensions = Extensions::new();
-        if self.follows_crawlers() {
+        if self.follows_crawlers() && may_be_of_crawler(agents, &decision) {
             let status = outcome.status();
-            let crawler = guarded(live, || {
-                let crawler = CrawlerRequest::new(content, snapshot.policy(), agents, identity, &decision)?;
-                self.follow(live, request, observers, crawler, status)
+            let mut crawler = None;
+            guarded(live, || {
+                crawler = CrawlerRequest::new(content, snapshot.policy(), agents, identity, &decision);
+                Self::follow(live, request, observers, crawler.as_ref(), status);
             });
-            if let Some(crawler) = crawler.flatten() {
+            if let Some(crawler) = crawler.filter(|_| self.crawler_extension == CrawlerExtension::Insert) {
                 match &mut outcome {
                     Outcome::Respond(response) => response.extensions_mut().insert(crawler),
                     _ => extensions.insert(crawler),
@@ -243,21 +242,20 @@ impl Enforcer {
         }
     }
 
-    /// Notifies the observers of a crawler's request, and returns it where the extensions are to hold it.
+    /// Notifies the observers of a crawler's request, if it is one.
     fn follow(
-        &self,
         live: &LiveRobots,
         request: Original<'_>,
         observers: &Observers,
-        crawler: CrawlerRequest,
+        crawler: Option<&CrawlerRequest>,
         status: Option<StatusCode>,
-    ) -> Option<CrawlerRequest> {
-        let mut event = Event::new(&crawler, request);
+    ) {
+        let Some(crawler) = crawler else { return };
+        let mut event = Event::new(crawler, request);
         if let Some(status) = status {
             event.set_status(status);
         }
         observers.notify_of_crawler(live, &event);
-        (self.crawler_extension == CrawlerExtension::Insert).then_some(crawler)
     }
 
     /// Whether a layer outside has counted the request already.
@@ -476,7 +474,7 @@ impl Enforcer {
         agents: &[Agent],
         decision: &Decision<'_>,
     ) -> Option<Judged> {
-        let is_followed = || self.follows_crawlers() && agents.iter().any(is_crawler);
+        let is_followed = || self.follows_crawlers() && may_be_of_crawler(agents, decision);
         let is_marked = decision.reason() != Reason::NoGroup || is_followed();
         if !is_marked {
             return None;

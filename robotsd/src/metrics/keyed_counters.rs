@@ -28,7 +28,20 @@ struct Entry<K> {
 impl<K> KeyedCounters<K> {
     /// Counts one for the key that `is` accepts, whose hash this is; `make` makes it where there is none yet, and may decline. Says
     /// whether it was counted. Only one thread may call this.
+    #[inline]
     pub(crate) fn count(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> Option<K>) -> bool {
+        // Nearly every key is in its place in the first table.
+        if let Some(entry) = self.tables[0].get().and_then(|table| table.get(hash as usize & (SIZES[0] - 1)))
+            && entry.key.get().is_some_and(&is)
+        {
+            entry.count.add_one();
+            return true;
+        }
+        self.count_elsewhere(hash, is, make)
+    }
+
+    #[inline(never)]
+    fn count_elsewhere(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> Option<K>) -> bool {
         for (table, size) in self.tables.iter().zip(SIZES) {
             let table = table.get_or_init(|| (0..size).map(|_| Entry::default()).collect());
             for near in 0..NEAR {

@@ -93,7 +93,7 @@ pub(crate) fn write_responses(
     listeners: &[Arc<str>],
 ) {
     for (key, count) in responses {
-        let listener = listeners.get(usize::from(key.listener)).map_or("other", |label| label);
+        let listener = listeners.get(usize::from(key.listener())).map_or("other", |label| label);
         let labels = [("listener", listener), ("site", site), ("code", &*key.code()), ("method", key.method())];
         exposition.sample(&family::HTTP_REQUESTS, &labels, count);
     }
