@@ -34,7 +34,10 @@ struct NetworkEntry {
     paid: u64,
 }
 
-type EntrySet = [NetworkEntry; WAYS];
+/// Two cache lines, and no part of a third.
+#[derive(Clone, Copy, Default)]
+#[repr(align(128))]
+struct EntrySet([NetworkEntry; WAYS]);
 
 impl NetworkBuckets {
     /// The most entries.
@@ -64,18 +67,12 @@ impl NetworkBuckets {
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
         // Entries are plain numbers: a panic leaves nothing half done.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        let set = &mut shard[set];
-        let known = set.iter().position(|entry| entry.key == key && entry.paid > 0);
-        let place = known.unwrap_or_else(|| {
-            let oldest = set.iter().enumerate().min_by_key(|(_, entry)| entry.paid);
-            oldest.map_or(0, |(place, _)| place)
-        });
-        let paid = known.map_or(0, |place| set[place].paid);
+        let (entry, paid) = shard[set].entry(key);
         let (paid, taken) = match quota.take(paid, now) {
             Ok(next) => (next, Ok(())),
             Err((kept, too_soon)) => (kept, Err(too_soon)),
         };
-        set[place] = NetworkEntry { key, paid };
+        *entry = NetworkEntry { key, paid };
         taken
     }
 
@@ -85,7 +82,7 @@ impl NetworkBuckets {
         let (shard, set) = (key as usize % SHARDS, (key >> 16) as usize % SETS);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };
         let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = shard[set].iter().find(|entry| entry.key == key);
+        let known = shard[set].0.iter().find(|entry| entry.key == key);
         quota.look(known.map_or(0, |entry| entry.paid), nanoseconds(now))
     }
 
@@ -95,9 +92,26 @@ impl NetworkBuckets {
         let shards = self.shards.iter().filter_map(OnceLock::get);
         let used = |shard: &Mutex<Box<[EntrySet]>>| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.iter().flatten().filter(|entry| entry.paid > 0).count()
+            shard.iter().flat_map(|set| set.0).filter(|entry| entry.paid > 0).count()
         };
         shards.map(used).sum()
+    }
+}
+
+impl EntrySet {
+    /// The entry of a key with what it has paid or, where it has none, the one that gives way and nothing.
+    fn entry(&mut self, key: u64) -> (&mut NetworkEntry, u64) {
+        let (mut place, mut least) = (0, u64::MAX);
+        for (at, entry) in self.0.iter().enumerate() {
+            if entry.key == key && entry.paid > 0 {
+                let paid = entry.paid;
+                return (&mut self.0[at], paid);
+            }
+            if entry.paid < least {
+                (place, least) = (at, entry.paid);
+            }
+        }
+        (&mut self.0[place], 0)
     }
 }
 

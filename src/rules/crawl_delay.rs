@@ -56,6 +56,14 @@ impl<'r> CrawlDelay<'r> {
     }
 }
 
+/// The delay of a set of groups.
+#[derive(Clone, Copy)]
+pub(super) struct SetDelay {
+    pub(super) record: DelayRecord,
+    /// The place of its group in the set: names are at the same place, so that no request looks for its own.
+    pub(super) place: usize,
+}
+
 /// A time in seconds and their fraction, as in `10 s` and `0.5 s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds(pub Duration);
@@ -73,7 +81,7 @@ impl fmt::Debug for CrawlDelay<'_> {
 }
 
 /// The delay that counts for each set of groups: the shortest of its lines that end within the octets that are read.
-pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<DelayRecord>> {
+pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {
     let lines = document.delays();
     if lines.is_empty() {
         // Nearly every file.
@@ -84,9 +92,10 @@ pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) ->
         shorten(&mut of_group[line.group], line);
     }
     let of_set = |set: &Vec<usize>| {
-        let mut shortest = None;
-        set.iter().filter_map(|group| of_group[*group].as_ref()).for_each(|line| shorten(&mut shortest, line));
-        shortest
+        let delays = set.iter().enumerate();
+        let delays = delays.filter_map(|(place, group)| Some(SetDelay { record: of_group[*group]?, place }));
+        // The first of those that are equal.
+        delays.min_by_key(|delay| delay.record.interval)
     };
     sets.iter().map(of_set).collect()
 }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::Access;
 use super::costly::{self, Costly};
-use super::crawl_delay::{self, CrawlDelay};
-use super::document::{DelayRecord, Group, Name, RobotsTxt, Rule};
+use super::crawl_delay::{self, CrawlDelay, SetDelay};
+use super::document::{Group, Name, RobotsTxt, Rule};
 use super::hash::Folding;
 use super::index::{MAX_READ, MatchBudget, Rank, RuleIndex};
 use super::note::{Note, past_limit};
@@ -29,7 +29,7 @@ pub struct RuleSet {
     notes: Vec<Note>,
     costly: Vec<Costly>,
     /// The delay of each section, by its number; empty where the file has none.
-    delays: Vec<Option<DelayRecord>>,
+    delays: Vec<Option<SetDelay>>,
 }
 
 /// The groups of one token (or of `*`) that apply together.
@@ -213,8 +213,8 @@ impl<'r> Selection<'r> {
     #[must_use]
     pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let section = self.section?;
-        let record = self.rules.delays.get(section.number)?.as_ref()?;
-        let name = self.rules.name_in(section, record.group)?;
+        let SetDelay { record, place } = self.rules.delays.get(section.number)?.as_ref()?;
+        let name = *self.rules.names.get(section.names + place)?;
         Some(CrawlDelay::new(&self.rules.document, record, name))
     }
 
