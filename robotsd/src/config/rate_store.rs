@@ -126,7 +126,7 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
     if wait.as_millis() < 1 || wait > StoreSettings::LONGEST_DEADLINE {
         return Err(Fault::new(
             file.wait.span(),
-            "a request waits \"1ms\" to \"20ms\" for the store: \"15ms\" is right",
+            "a request waits \"1ms\" to \"20ms\" for the store: \"12ms\" is right",
         ));
     }
     let batch = *file.batch.get_ref();

@@ -117,8 +117,9 @@ impl fmt::Debug for StoreUrl {
 impl StoreSettings {
     /// The prefix of keys, by default.
     pub const PREFIX: &str = "robotsd:rate:";
-    /// How long a request waits for the store, by default.
-    pub const DEADLINE: Duration = Duration::from_millis(15);
+    /// How long a request waits for the store, by default: it is not to wait for 20 ms, of which a timer that is a millisecond coarse and
+    /// a worker that is busy take their part.
+    pub const DEADLINE: Duration = Duration::from_millis(12);
     /// The longest that a request can be made to wait.
     pub const LONGEST_DEADLINE: Duration = Duration::from_millis(20);
     /// The requests of a busy crawler that are reported at once, by default.

@@ -203,8 +203,14 @@ async fn a_node_of_a_cluster_that_dies_takes_only_its_own_slots_with_it() {
             );
             cluster.0[dead].start_again();
             let start = Instant::now();
+            // A node that starts takes no requests for two seconds, whatever its settings.
+            cluster.0[dead].send("PING");
+            let takes = || cluster.0[dead].text("CLUSTER INFO").contains("cluster_state:ok");
+            wait_for("a node that takes requests", || (takes() || is_used(&rate)).then_some(()));
+            let ready = start.elapsed();
             wait_for("all of the cluster", || is_used(&rate).then_some(()));
-            println!("{name}, node {dead} is back: used after {:?}", start.elapsed());
+            let after = start.elapsed() - ready;
+            println!("{name}, node {dead} is back: it takes requests after {ready:?}, and is used {after:?} later");
             cluster.settled();
         }
     }
