@@ -84,8 +84,8 @@ mod tests {
         let watch =
             |from, to, version: &str| Watch { from, to, version: Some(version.into()), process: 1, live_since: None };
         let mut row = Row::default();
-        row.hit(LineHits { version: version.clone(), line: 3, pattern: "/b".into(), hits: 2 });
-        row.hit(LineHits { version: "another".into(), line: 2, pattern: "/a".into(), hits: 2 });
+        row.hit(&LineHits { version: version.clone(), line: 3, pattern: "/b".into(), hits: 2 });
+        row.hit(&LineHits { version: "another".into(), line: 2, pattern: "/a".into(), hits: 2 });
         let key = RowKey { begin: 3_600, crawler: "a".into(), identity: Standing::Claimed };
         let watches = vec![watch(10, 20, &version), watch(20, 30, "another"), watch(30, 40, &version)];
         let mut rows = DayRows { watches, rows: [(key.clone(), row)].into(), ..DayRows::default() };

@@ -1,6 +1,5 @@
 //! What one worker counts of one site until the control thread takes it, about once a second.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,8 +40,17 @@ const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 #[derive(Debug, Default)]
 pub(crate) struct KnownVersions {
     policy: Option<Arc<Policy>>,
-    /// The live one last, each with the moment until which a crawler may go by it.
-    contents: Vec<(Arc<Content>, Second)>,
+    /// The live one last.
+    versions: Vec<KnownVersion>,
+}
+
+/// A version that a crawler may go by, until a moment.
+#[derive(Clone, Debug)]
+struct KnownVersion {
+    content: Arc<Content>,
+    /// Its name on the board: written once, and not for each request.
+    name: Arc<str>,
+    until: Second,
 }
 
 /// The recorders of a site, on all workers and under all configs. Cheap to clone; clones are the same.
@@ -73,6 +81,15 @@ pub(crate) struct Counted {
     pub(super) unknown: usize,
     /// Requests that found no room.
     pub(super) lost: u64,
+    pub(super) scratch: RowScratch,
+}
+
+/// What is counted of a disallowed request, in memory that is used again: nearly all are counted by rows and cases that are there.
+#[derive(Debug)]
+pub(super) struct RowScratch {
+    key: RowKey,
+    case: Case,
+    hits: LineHits,
 }
 
 impl SiteRecorders {
@@ -122,23 +139,23 @@ impl SiteRecorders {
         let (live, policy) = robots.with(|snapshot| (snapshot.content().cloned(), Arc::clone(snapshot.policy())));
         let Some(live) = live else { return };
         let known = self.0.versions.load();
-        let is_known = known.contents.last().is_some_and(|(last, _)| Arc::ptr_eq(last, &live))
+        let is_known = known.versions.last().is_some_and(|last| Arc::ptr_eq(&last.content, &live))
             && known.policy.as_ref().is_some_and(|known| Arc::ptr_eq(known, &policy))
-            && known.contents.first().is_none_or(|(_, until)| now <= *until);
+            && known.versions.first().is_none_or(|first| now <= first.until);
         if is_known {
             return;
         }
         // It may be read until it is replaced, and gone by for a day after.
         let until = now + DAY + HOUR;
-        let mut contents: Vec<_> = known.contents.iter().filter(|(_, until)| now <= *until).cloned().collect();
-        if let Some((_, end)) = contents.last_mut() {
-            *end = until;
+        let mut versions: Vec<_> = known.versions.iter().filter(|version| now <= version.until).cloned().collect();
+        if let Some(last) = versions.last_mut() {
+            last.until = until;
         }
-        contents.retain(|(content, _)| content.hash() != live.hash());
-        contents.push((live, Second::MAX));
-        let surplus = contents.len().saturating_sub(MOST_VERSIONS);
-        contents.drain(..surplus);
-        self.0.versions.store(Arc::new(KnownVersions { policy: Some(policy), contents }));
+        versions.retain(|version| version.content.hash() != live.hash());
+        versions.push(KnownVersion { name: written(live.hash()).into(), content: live, until: Second::MAX });
+        let surplus = versions.len().saturating_sub(MOST_VERSIONS);
+        versions.drain(..surplus);
+        self.0.versions.store(Arc::new(KnownVersions { policy: Some(policy), versions }));
     }
 
     fn recorders(&self) -> MutexGuard<'_, Vec<Arc<Recorder>>> {
@@ -160,44 +177,37 @@ impl Recorder {
         let record = event.record();
         if is_robots_txt(event.target()) {
             if let Some(version) = read_version(event) {
-                let (origin, count) = (origin(event), 1);
-                self.count(record, now, |row| row.read(ReadSpan { origin, version, first: now, last: now, count }));
+                let (mut origin, count) = (String::new(), 1);
+                write_origin(event, &mut origin);
+                self.counted()
+                    .count(record, now, |row, _| row.read(ReadSpan { origin, version, first: now, last: now, count }));
             }
             return;
         }
         let done = done(record);
         if record.access() != Some(Access::Disallow) {
-            self.count(record, now, |row| {
+            self.counted().count(record, now, |row, _| {
                 row.allowed += 1;
                 row.done.merge(done);
             });
             return;
         }
-        let (disallowed_by, allowed_by) = self.versions.load().judge(event);
-        let case = Case { origin: origin(event), disallowed_by, allowed_by, first: now, last: now, count: 1 };
-        let (line, pattern) = (record.line().unwrap_or(0), cut(record.rule().unwrap_or_default()).to_owned());
-        let hits = LineHits { version: written(record.hash()), line, pattern, hits: 1 };
-        self.count(record, now, |row| {
+        let versions = self.versions.load();
+        let mut counted = self.counted();
+        let RowScratch { case, hits, .. } = &mut counted.scratch;
+        versions.judge(event, case);
+        case.origin.clear();
+        write_origin(event, &mut case.origin);
+        (case.first, case.last, case.count) = (now, now, 1);
+        versions.write_name(record.hash(), &mut hits.version);
+        rewrite(&mut hits.pattern, cut(record.rule().unwrap_or_default()));
+        (hits.line, hits.hits) = (record.line().unwrap_or(0), 1);
+        counted.count(record, now, |row, RowScratch { case, hits, .. }| {
             row.disallowed += 1;
             row.done.merge(done);
             row.disallow(case);
             row.hit(hits);
         });
-    }
-
-    fn count(&self, record: &CrawlerRequest, now: Second, count: impl FnOnce(&mut Row)) {
-        let mut counted = self.counted();
-        if counted.rows.len() >= MOST_ROWS {
-            counted.lost += 1;
-            return;
-        }
-        let crawler = match record.agent().registered() {
-            Some(crawler) => Cow::Borrowed(crawler.name()),
-            None => counted.unknown_name(record.name()),
-        };
-        let key = RowKey { begin: hour_of(now), crawler: crawler.into_owned(), identity: standing(record) };
-        let row = counted.rows.entry(key).or_insert_with(|| row_of(record.agent()));
-        count(row);
     }
 
     /// Takes what was counted.
@@ -211,15 +221,36 @@ impl Recorder {
 }
 
 impl Counted {
+    fn count(&mut self, record: &CrawlerRequest, now: Second, count: impl FnOnce(&mut Row, &RowScratch)) {
+        if self.rows.len() >= MOST_ROWS {
+            self.lost += 1;
+            return;
+        }
+        let crawler = match record.agent().registered() {
+            Some(crawler) => crawler.name(),
+            None => self.unknown_name(record.name()),
+        };
+        let key = &mut self.scratch.key;
+        rewrite(&mut key.crawler, crawler);
+        (key.begin, key.identity) = (hour_of(now), standing(record));
+        match self.rows.get_mut(&self.scratch.key) {
+            Some(row) => count(row, &self.scratch),
+            None => {
+                let row = self.rows.entry(self.scratch.key.clone()).or_insert_with(|| row_of(record.agent()));
+                count(row, &self.scratch);
+            }
+        }
+    }
+
     /// The name of a crawler that no registry knows, while there is room for it.
-    fn unknown_name<'n>(&mut self, name: &'n str) -> Cow<'n, str> {
+    fn unknown_name<'n>(&mut self, name: &'n str) -> &'n str {
         let name = cut(name);
         let is_known = self.rows.keys().any(|key| key.crawler == name);
         if is_known {
-            return Cow::Borrowed(name);
+            return name;
         }
         self.unknown += 1;
-        Cow::Borrowed(if self.unknown <= MOST_UNKNOWN { name } else { UNKNOWN })
+        if self.unknown <= MOST_UNKNOWN { name } else { UNKNOWN }
     }
 }
 
@@ -227,26 +258,73 @@ impl KnownVersions {
     /// The versions that disallow a disallowed request, the one in force first, and those that allow it. A version counts as
     /// disallowing only where the path as the client sent it is disallowed: what only another reading of the path meets is
     /// nothing a crawler has to expect.
-    fn judge(&self, event: &Event<'_, CrawlerRequest>) -> (Vec<String>, Vec<String>) {
+    fn judge(&self, event: &Event<'_, CrawlerRequest>, case: &mut Case) {
         let agents = std::slice::from_ref(event.record().agent());
-        let (mut disallowed_by, mut allowed_by) = (Vec::new(), Vec::new());
-        let Some(policy) = &self.policy else { return (disallowed_by, allowed_by) };
+        let (mut disallowed_by, mut allowed_by) =
+            (Names::over(&mut case.disallowed_by), Names::over(&mut case.allowed_by));
         let live = event.record().hash();
-        let is_live = |content: &&Arc<Content>| content.hash() == live;
-        let contents = || self.contents.iter().map(|(content, _)| content);
-        for content in contents().filter(is_live).chain(contents().filter(|content| !is_live(content))) {
+        let is_live = |version: &&KnownVersion| version.content.hash() == live;
+        let versions = || self.versions.iter().filter(|_| self.policy.is_some());
+        for KnownVersion { content, name, .. } in
+            versions().filter(is_live).chain(versions().filter(|version| !is_live(version)))
+        {
             let facts = Facts::of_target(event.method().as_str(), event.target());
-            match policy.decide(content.rules(), agents, facts).verdict() {
+            let decision = self.policy.as_ref().map(|policy| policy.decide(content.rules(), agents, facts));
+            match decision.and_then(|decision| decision.verdict()) {
                 Some(verdict) if verdict.access() == Access::Disallow => {
                     if matches!(verdict.form(), PathForm::Verbatim | PathForm::Standard) {
-                        disallowed_by.push(written(content.hash()));
+                        disallowed_by.push(name);
                     }
                 }
-                _ => allowed_by.push(written(content.hash())),
+                _ => allowed_by.push(name),
             }
         }
-        (disallowed_by, allowed_by)
     }
+
+    fn write_name(&self, hash: VersionHash, out: &mut String) {
+        match self.versions.iter().find(|version| version.content.hash() == hash) {
+            Some(version) => rewrite(out, &version.name),
+            None => *out = written(hash),
+        }
+    }
+}
+
+/// A list of names that is written anew, in the memory of the one before.
+struct Names<'a> {
+    list: &'a mut Vec<String>,
+    len: usize,
+}
+
+impl<'a> Names<'a> {
+    const fn over(list: &'a mut Vec<String>) -> Self {
+        Self { list, len: 0 }
+    }
+
+    fn push(&mut self, name: &str) {
+        match self.list.get_mut(self.len) {
+            Some(own) => rewrite(own, name),
+            None => self.list.push(name.to_owned()),
+        }
+        self.len += 1;
+    }
+}
+
+impl Drop for Names<'_> {
+    fn drop(&mut self) {
+        self.list.truncate(self.len);
+    }
+}
+
+impl Default for RowScratch {
+    fn default() -> Self {
+        let key = RowKey { begin: 0, crawler: String::new(), identity: Standing::Claimed };
+        Self { key, case: Case::default(), hits: LineHits::default() }
+    }
+}
+
+fn rewrite(text: &mut String, with: &str) {
+    text.clear();
+    text.push_str(with);
 }
 
 /// One octet decides for nearly every target.
@@ -299,13 +377,19 @@ fn row_of(agent: &Agent) -> Row {
 }
 
 /// The scheme and host that robots.txt is for (RFC 9309, section 2.3).
-fn origin(event: &Event<'_, CrawlerRequest>) -> String {
+fn write_origin(event: &Event<'_, CrawlerRequest>, out: &mut String) {
     let scheme = event.headers().get(SCHEME).and_then(|scheme| scheme.to_str().ok());
     let scheme = scheme.filter(|scheme| matches!(*scheme, "http" | "https")).unwrap_or("unknown");
-    let host = cut(event.host().unwrap_or_default()).to_ascii_lowercase();
+    let host = cut(event.host().unwrap_or_default());
     let port = if scheme == "https" { ":443" } else { ":80" };
-    let host = host.strip_suffix(port).unwrap_or(&host).trim_end_matches('.');
-    format!("{scheme}://{host}")
+    let host = host.strip_suffix(port).unwrap_or(host).trim_end_matches('.');
+    out.push_str(scheme);
+    out.push_str("://");
+    let begin = out.len();
+    out.push_str(host);
+    if let Some(host) = out.get_mut(begin..) {
+        host.make_ascii_lowercase();
+    }
 }
 
 /// As versions are named on the board, and to `robotsd accept`.

@@ -83,7 +83,7 @@ pub(crate) struct ReadSpan {
 }
 
 /// Disallowed requests at one origin that the same versions disallow and allow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub(crate) origin: String,
     /// The versions known to disallow them, the one in force first.
@@ -96,7 +96,7 @@ pub(crate) struct Case {
 }
 
 /// How often a line of a version disallowed a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineHits {
     pub(crate) version: String,
     /// 0 for those beyond the bound.
@@ -129,8 +129,8 @@ impl Row {
         self.done.merge(other.done);
         // Reads first: they part the requests before them from those after them.
         other.reads.iter().for_each(|read| self.read(read.clone()));
-        other.cases.iter().for_each(|case| self.disallow(case.clone()));
-        other.lines.iter().for_each(|line| self.hit(line.clone()));
+        other.cases.iter().for_each(|case| self.disallow(case));
+        other.lines.iter().for_each(|line| self.hit(line));
     }
 
     /// Adds reads of robots.txt. None is forgotten: one too many counts as a read of an unknown version anywhere, which
@@ -161,43 +161,43 @@ impl Row {
     }
 
     /// Adds disallowed requests, which are counted already.
-    pub(crate) fn disallow(&mut self, case: Case) {
+    pub(crate) fn disallow(&mut self, case: &Case) {
         // A read that begins between two requests may be what only the later one has to be judged by.
         let begins = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
             let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());
             self.reads.iter().filter(of).any(|read| from < read.first && read.first <= to)
         };
-        let is_alike = |own: &Case| own.is_of(&case) && !begins(own.first.min(case.first), own.last.max(case.last));
+        let is_alike = |own: &Case| own.is_of(case) && !begins(own.first.min(case.first), own.last.max(case.last));
         if let Some(at) = self.cases.iter().rposition(is_alike) {
-            self.cases[at].extend(&case);
+            self.cases[at].extend(case);
         } else if self.cases.len() < MOST_SPANS {
-            self.cases.push(case);
+            self.cases.push(case.clone());
         } else {
             match self.cases.iter_mut().find(|own| own.origin == ANY_ORIGIN) {
-                Some(rest) => rest.extend(&case),
+                Some(rest) => rest.extend(case),
                 None => self.cases.push(Case {
                     origin: ANY_ORIGIN.to_owned(),
                     disallowed_by: Vec::new(),
                     allowed_by: Vec::new(),
-                    ..case
+                    ..*case
                 }),
             }
         }
     }
 
     /// Counts hits of a line.
-    pub(crate) fn hit(&mut self, hits: LineHits) {
+    pub(crate) fn hit(&mut self, hits: &LineHits) {
         let is_alike =
             |own: &&mut LineHits| own.version == hits.version && own.line == hits.line && own.pattern == hits.pattern;
         if let Some(own) = self.lines.iter_mut().find(is_alike) {
             own.hits = own.hits.saturating_add(hits.hits);
         } else if self.lines.len() < MOST_LINES {
-            self.lines.push(hits);
+            self.lines.push(hits.clone());
         } else {
             match self.lines.iter_mut().find(|own| own.line == 0) {
                 Some(rest) => rest.hits = rest.hits.saturating_add(hits.hits),
-                None => self.lines.push(LineHits { version: String::new(), line: 0, pattern: String::new(), ..hits }),
+                None => self.lines.push(LineHits { version: String::new(), line: 0, pattern: String::new(), ..*hits }),
             }
         }
     }
@@ -260,28 +260,28 @@ mod tests {
     #[test]
     fn requests_before_a_read_stand_apart_from_those_after_it() {
         let mut row = Row::default();
-        row.disallow(case("2", 10));
-        row.disallow(case("2", 20));
+        row.disallow(&case("2", 10));
+        row.disallow(&case("2", 20));
         row.read(read("2", 30));
-        row.disallow(case("2", 40));
+        row.disallow(&case("2", 40));
         // The same version once more parts nothing.
         row.read(read("2", 50));
-        row.disallow(case("2", 60));
+        row.disallow(&case("2", 60));
         let cases: Vec<_> = row.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
         assert_eq!(cases, [(10, 20, 2), (40, 60, 2)]);
         // In whatever pieces it comes.
         let mut pieces = Row::default();
         let mut piece = Row::default();
-        piece.disallow(case("2", 10));
+        piece.disallow(&case("2", 10));
         pieces.merge(&piece);
         let mut piece = Row::default();
-        piece.disallow(case("2", 20));
+        piece.disallow(&case("2", 20));
         piece.read(read("2", 30));
-        piece.disallow(case("2", 40));
+        piece.disallow(&case("2", 40));
         pieces.merge(&piece);
         let mut piece = Row::default();
         piece.read(read("2", 50));
-        piece.disallow(case("2", 60));
+        piece.disallow(&case("2", 60));
         pieces.merge(&piece);
         assert_eq!(pieces, row);
     }
@@ -292,8 +292,8 @@ mod tests {
         for number in 0..1000 {
             let name = number.to_string();
             row.read(ReadSpan { origin: name.clone(), ..read("1", number) });
-            row.disallow(Case { origin: name.clone(), ..case("1", number) });
-            row.hit(LineHits { version: "1".into(), line: number as usize + 1, pattern: name, hits: 1 });
+            row.disallow(&Case { origin: name.clone(), ..case("1", number) });
+            row.hit(&LineHits { version: "1".into(), line: number as usize + 1, pattern: name, hits: 1 });
         }
         assert!(row.reads.len() <= MOST_SPANS + 1 && row.cases.len() <= MOST_SPANS + 1);
         assert!(row.lines.len() <= MOST_LINES + 1);

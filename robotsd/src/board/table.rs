@@ -71,7 +71,7 @@ struct SiteTable {
 impl SiteTable {
     /// Whether there is something to write.
     fn is_changed(&self) -> bool {
-        !self.rows.is_empty() || self.watches.has_begun
+        !self.rows.is_empty() || self.watches.are_changed()
     }
 }
 
@@ -168,7 +168,11 @@ impl Board {
             table.add(now, moment);
         }
         for (site, held) in &mut table.sites {
-            held.is_gone = !served.contains(site);
+            let was_gone = std::mem::replace(&mut held.is_gone, !served.contains(site));
+            if held.is_gone && !was_gone {
+                // It is forgotten once it is written, and in the second of the last moment another may have answered already.
+                held.watches.interrupt(now);
+            }
         }
         let is_due = now >= table.written + MINUTE || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
@@ -198,7 +202,7 @@ impl Board {
                 if let Some(unwritten) = &mut unwritten {
                     // What is written of a later day does not vouch for the one that is not.
                     unwritten.append(&mut rows.watches);
-                    if !rows.has_hours() {
+                    if !rows.has_hours() && rows.lost.is_empty() {
                         continue;
                     }
                 }
@@ -277,8 +281,8 @@ impl Board {
         let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table().sites.get(site) {
-            let watches = held.watches.list().to_vec();
-            all.merge(&DayRows { watches, rows: held.rows.clone(), ..DayRows::default() });
+            let (watches, lost) = (held.watches.list().to_vec(), held.watches.lost().to_vec());
+            all.merge(&DayRows { watches, lost, rows: held.rows.clone(), ..DayRows::default() });
         }
         all
     }
@@ -338,7 +342,9 @@ impl Table {
     fn add(&mut self, now: Second, moment: SiteMoment) {
         let begin = || SiteTable { watches: Watches::of(now), ..SiteTable::default() };
         let site = self.sites.entry(moment.site).or_insert_with(begin);
-        if std::mem::take(&mut site.is_gone) || moment.has_new_hosts {
+        if std::mem::take(&mut site.is_gone) {
+            site.watches.resume(now);
+        } else if moment.has_new_hosts {
             site.watches.interrupt(now);
         }
         let mut lost = 0;
@@ -372,9 +378,9 @@ impl Table {
         let Some(held) = self.sites.get_mut(site).filter(|held| held.is_changed()) else { return DayRows::default() };
         let rows = std::mem::take(&mut held.rows);
         self.rows -= rows.len();
-        let watches = held.watches.list().to_vec();
+        let (watches, lost) = (held.watches.list().to_vec(), held.watches.lost().to_vec());
         held.watches.forget_written();
-        DayRows { watches, rows, ..DayRows::default() }
+        DayRows { watches, lost, rows, ..DayRows::default() }
     }
 
     fn put_back(&mut self, site: &str, rows: DayRows) {
@@ -384,6 +390,7 @@ impl Table {
             held.rows.entry(key).or_default().merge(&row);
         }
         self.rows += held.rows.len() - before;
+        held.watches.put_back_lost(rows.lost);
     }
 
     fn put_back_watches(&mut self, site: &str, watches: Vec<Watch>) {
@@ -408,6 +415,9 @@ fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
             }
         }
         days.entry(day_of(watch.to)).or_default().watches.push(watch);
+    }
+    for lost in rows.lost {
+        days.entry(day_of(lost.from)).or_default().lost.push(lost);
     }
     days.values_mut().for_each(|day| day.site = Some(site.clone()));
     days

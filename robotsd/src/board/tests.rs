@@ -95,8 +95,8 @@ fn counted(at: Second, (crawler, identity): (&str, Standing), what: What) -> Cou
             row.disallowed += 1;
             row.done.observed += 1;
             let (disallowed_by, allowed_by) = (vec!["2".to_owned()], vec!["1".to_owned()]);
-            row.disallow(Case { origin, disallowed_by, allowed_by, first, last, count });
-            row.hit(LineHits { version: live.to_owned(), line: 2, pattern: "/private/".into(), hits: 1 });
+            row.disallow(&Case { origin, disallowed_by, allowed_by, first, last, count });
+            row.hit(&LineHits { version: live.to_owned(), line: 2, pattern: "/private/".into(), hits: 1 });
         }
         What::Public | What::Private => row.allowed += 1,
     }
@@ -424,6 +424,59 @@ fn hosts_that_come_are_a_gap() {
         }
         let judged = said(&[rows(&board)], Evidence::Complete)[0].2;
         assert_eq!((judged.ignored, judged.undecided), (ignored, 1 - ignored));
+    }
+}
+
+/// In the second in which a host comes, a crawler may have read another version there just before it requests something here, also
+/// where that second is written down already.
+#[test]
+fn the_second_in_which_hosts_come_accuses_no_crawler() {
+    let comes = START + DAY + HOUR;
+    for (has_new_hosts, is_written, ignored) in [(false, false, 1), (false, true, 1), (true, false, 0), (true, true, 0)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let board = Board::new(settings(true, 1), Some(folder.path()), START + DAY);
+        for now in comes - HOUR..=comes {
+            let reads = if now == comes - MINUTE { vec![read_of("2", now)] } else { Vec::new() };
+            board.add(now, [moment(now, reads)]);
+        }
+        if is_written {
+            board.write(comes).unwrap();
+        }
+        let request = vec![counted(comes, ("crawler", Standing::Verified), What::Private)];
+        board.add(comes + 1, [SiteMoment { has_new_hosts, ..moment(comes + 1, request) }]);
+        for now in comes + 2..comes + MINUTE {
+            board.add(now, [moment(now, Vec::new())]);
+        }
+        let judged = || said(&[rows(&board)], Evidence::Complete)[0].2;
+        let want = Judged { ignored, undecided: 1 - ignored, ..Judged::default() };
+        assert_eq!(judged(), want, "{has_new_hosts} {is_written}, held");
+        board.write(comes + MINUTE).unwrap();
+        assert_eq!(judged(), want, "{has_new_hosts} {is_written}, written");
+    }
+}
+
+/// The same where the site went and came in two seconds.
+#[test]
+fn the_second_in_which_a_site_goes_accuses_no_crawler() {
+    let goes = START + DAY + HOUR;
+    for is_written in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let board = Board::new(settings(true, 1), Some(folder.path()), START + DAY);
+        for now in goes - HOUR..=goes {
+            let reads = if now == goes - MINUTE { vec![read_of("2", now)] } else { Vec::new() };
+            board.add(now, [moment(now, reads)]);
+        }
+        if is_written {
+            board.write(goes).unwrap();
+        }
+        board.add(goes + 1, []);
+        board.write(goes + 1).unwrap();
+        let request = vec![counted(goes, ("crawler", Standing::Verified), What::Private)];
+        board.add(goes + 2, [moment(goes + 2, request)]);
+        board.write(goes + 2).unwrap();
+        let judged = said(&[rows(&board)], Evidence::Complete)[0].2;
+        assert_eq!((judged.ignored, judged.undecided), (0, 1), "{is_written}");
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Watch {
     pub(crate) live_since: Option<Second>,
 }
 
-/// A time of which counts may be missing, because a file was damaged.
+/// A time of which counts may be missing, because a file was damaged or another server answered for a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lost {
     pub(crate) from: Second,
@@ -45,10 +45,12 @@ pub(crate) enum Sight {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
     list: Vec<Watch>,
+    /// Seconds of which a part was not watched.
+    lost: Vec<Lost>,
     process: Second,
     is_blind: bool,
     /// Whether a watch began since they were last written.
-    pub(super) has_begun: bool,
+    has_begun: bool,
 }
 
 impl Lost {
@@ -64,12 +66,28 @@ impl Watches {
         Self { process, ..Self::default() }
     }
 
-    /// The site was not served until now, or not for all of its hosts: another may have shown another version meanwhile.
+    /// From the last moment until now the site was not served, or not for all of its hosts: another may have shown another version.
     pub(super) fn interrupt(&mut self, now: Second) {
         self.process = now;
+        let Some(last) = self.list.last_mut() else { return };
         // In the second of the last moment requests may have come after it.
-        if let Some(last) = self.list.last_mut() {
-            last.to = last.to.saturating_sub(1).max(last.from);
+        if last.from < last.to {
+            last.to -= 1;
+        } else {
+            // It is written down already, or is all that was watched.
+            self.lost.push(Lost { from: last.to, to: last.to });
+            self.bound_lost();
+        }
+    }
+
+    /// The site is served again, after an interruption.
+    pub(super) const fn resume(&mut self, now: Second) {
+        self.process = now;
+    }
+
+    fn bound_lost(&mut self) {
+        if self.lost.len() > MOST_HELD {
+            self.lost = self.lost.drain(..).reduce(|one, other| one.and(&other)).into_iter().collect();
         }
     }
 
@@ -102,6 +120,21 @@ impl Watches {
         &self.list
     }
 
+    pub(super) fn lost(&self) -> &[Lost] {
+        &self.lost
+    }
+
+    /// Whether there is something that is to be written soon.
+    pub(super) const fn are_changed(&self) -> bool {
+        self.has_begun || !self.lost.is_empty()
+    }
+
+    /// Takes back lost times that could not be written.
+    pub(super) fn put_back_lost(&mut self, lost: Vec<Lost>) {
+        self.lost.extend(lost);
+        self.bound_lost();
+    }
+
     /// Takes back what could not be written.
     pub(super) fn put_back(&mut self, mut watches: Vec<Watch>) {
         merge(&mut watches, &self.list);
@@ -121,6 +154,7 @@ impl Watches {
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);
+        self.lost.clear();
         if let Some(last) = self.list.last_mut() {
             (last.from, last.live_since) = (last.to, None);
         }
