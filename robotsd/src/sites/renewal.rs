@@ -89,6 +89,9 @@ impl Sites {
             settings.push(opener.site_settings(site, gate));
             gates.push(gate_settings);
         }
+        let sites = SiteOpener::new(config, evidence.as_ref(), self.log(), self.privacy());
+        let backends: Vec<_> =
+            config.sites.iter().map(|site| sites.backend(site, of(site))).collect::<Result<_, _>>()?;
         let work: Vec<_> = config.sites.iter().zip(&settings).collect();
         let mut changes = Vec::with_capacity(work.len());
         for some in work.chunks(AT_ONCE) {
@@ -103,11 +106,11 @@ impl Sites {
             });
         }
 
-        let sites = SiteOpener::new(config, evidence.as_ref(), self.log(), self.privacy());
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
         let (mut come_and_gone, mut altered, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
-        for (((site, settings), gate), change) in config.sites.iter().zip(settings).zip(gates).zip(changes) {
+        let sites_of_config = config.sites.iter().zip(settings).zip(gates).zip(backends);
+        for ((((site, settings), gate), backend), change) in sites_of_config.zip(changes) {
             let before = of(site);
             let (robots, why) = match change.map_err(|error| format!("site {:?}: {error}", site.name))? {
                 SourceChange::Kept(robots) | SourceChange::Opened(robots) => (robots, None),
@@ -116,7 +119,7 @@ impl Sites {
             if before.is_some() {
                 applied.push((robots.clone(), settings));
             }
-            let mut made = sites.around(site, gate, robots, before)?;
+            let mut made = sites.around(site, (gate, robots), backend, before);
             if let (Some(why), Some(before)) = (why, before) {
                 unusable.push(UnusableSource { site: site.name.clone(), why });
                 made.keep_source_of(before);

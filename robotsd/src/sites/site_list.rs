@@ -63,7 +63,9 @@ impl Sites {
         let rate_store = rate_store::renewed(None, config, log)?;
         let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
         sites.rehearse(&opener, strict)?;
-        let sites = config.sites.iter().map(|site| sites.open(site, &opener, strict)).collect::<Result<_, _>>()?;
+        let backends = config.sites.iter().map(|site| sites.backend(site, None)).collect::<Result<Vec<_>, _>>()?;
+        let open = |(site, backend)| sites.open(site, backend, &opener, strict);
+        let sites = config.sites.iter().zip(backends).map(open).collect::<Result<_, _>>()?;
         Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }
 

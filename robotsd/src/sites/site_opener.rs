@@ -41,11 +41,26 @@ impl<'a> SiteOpener<'a> {
     pub(super) fn open(
         &self,
         site: &config::SiteConfig,
+        backend: Option<BackendSource>,
         opener: &RobotsOpener,
         strict: bool,
     ) -> Result<ServedSite, String> {
         let (gate, robots) = robots_of(site, opener, strict, self.log)?;
-        self.around(site, gate, robots, None)
+        Ok(self.around(site, (gate, robots), backend, None))
+    }
+
+    /// Opens the backend of a site, before any robots.txt is published: a failure leaves everything as it was. Servers that are the
+    /// same as those of the site `before` are shared with it.
+    pub(super) fn backend(
+        &self,
+        site: &config::SiteConfig,
+        before: Option<&ServedSite>,
+    ) -> Result<Option<BackendSource>, String> {
+        let name: SiteName = Arc::from(&*site.name);
+        let before = before.and_then(|before| before.backend.as_ref());
+        let (limits, resources) = (&self.config.upstream, &self.resources);
+        let open = |settings| BackendSource::open(&name, settings, limits, resources, before, self.log);
+        site.backend.as_ref().map(open).transpose()
     }
 
     /// Fails where a site cannot be opened, before any of them is logged or written down: a start that fails leaves everything as it
@@ -68,14 +83,14 @@ impl<'a> SiteOpener<'a> {
         })
     }
 
-    /// The site around a robots.txt that is open. It shares with the site `before` whatever is the same in both.
+    /// The site around a robots.txt and a backend that are open. It shares with the site `before` whatever is the same in both.
     pub(super) fn around(
         &self,
         site: &config::SiteConfig,
-        gate: GateSettings,
-        robots: SiteRobots,
+        (gate, robots): (GateSettings, SiteRobots),
+        backend: Option<BackendSource>,
         before: Option<&ServedSite>,
-    ) -> Result<ServedSite, String> {
+    ) -> ServedSite {
         let log = self.log;
         let name: SiteName = Arc::from(&*site.name);
         if before.is_none() {
@@ -91,13 +106,10 @@ impl<'a> SiteOpener<'a> {
         let outcomes = before.map(|before| before.outcomes.clone()).unwrap_or_default();
         let recorders = before
             .map_or_else(|| self.config.board.map(|_| SiteRecorders::default()), |before| before.recorders.clone());
-        let before = before.and_then(|before| before.backend.as_ref());
-        let open = |settings| BackendSource::open(&name, settings, &self.config.upstream, &self.resources, before, log);
-        let backend = site.backend.as_ref().map(open).transpose()?;
         let (hosts, settings, log) = (site.hosts.clone(), site.clone(), log.clone());
         let evidence = self.evidence.cloned();
         let privacy = self.privacy;
-        Ok(ServedSite { name, hosts, robots, gate, settings, evidence, outcomes, recorders, backend, log, privacy })
+        ServedSite { name, hosts, robots, gate, settings, evidence, outcomes, recorders, backend, log, privacy }
     }
 }
 

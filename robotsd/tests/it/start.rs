@@ -315,6 +315,25 @@ fn a_start_that_fails_publishes_no_site() {
     }
 }
 
+/// The same where a later site has servers that cannot be called: the system trusts no certificate authority.
+#[test]
+fn a_start_without_trust_publishes_no_site() {
+    let first = GOOD.replace("name = \"a\"\n", "name = \"a\"\nhosts = [\"a.test\"]\n");
+    let config = format!(
+        "state_dir = \"state\"\n{first}robots.path = \"robots.txt\"\n\
+         [[site]]\nname = \"b\"\nupstreams = [\"https://127.0.0.1:1\"]\nrobots.text = \"# b\"\n"
+    );
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", "# a\n"), ("empty.pem", "")]);
+    let empty = folder.path().join("empty.pem");
+    let mut serve = robotsd();
+    serve.env("SSL_CERT_FILE", &empty).env("SSL_CERT_DIR", folder.path().join("none"));
+    let output = run(serve.args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));
+    let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(error.starts_with("robotsd: site \"b\": the system trusts no certificate authority"), "{error}");
+    assert!(!out.contains("\"event\":\"started\"") && !out.contains("\"event\":\"published\""), "{out}");
+    assert!(!folder.path().join("state/sites").exists());
+}
+
 #[test]
 fn the_shipped_configs_start() {
     for name in ["config/demo.toml", "config/robotsd.toml"] {
