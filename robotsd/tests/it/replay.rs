@@ -338,10 +338,41 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
 
 #[test]
 fn logs_without_a_request_get_the_list_of_formats() {
-    let folder = folder(&[("robots.txt", ROBOTS), ("log", "2026/11/01 [error] 7#7: *1 open() failed\n")]);
+    let folder = folder(&[("robots.txt", ROBOTS), ("log", "2026/11/01 10:00:00 [error] 7#7: *1 open() failed\n")]);
     let output = run(robotsd().current_dir(folder.path()).args(["replay", "log", "--robots", "robots.txt"]));
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("they are access logs in the common or combined format, JSON lines"), "{error}");
+    assert!(error.contains("the logs are error logs"), "{error}");
+    // Lines with a request in quotes are such lines all the same.
+    let quoted = "2026/11/22 10:00:00 [error] 7#7: *1 no, client: 192.0.2.7, request: \"GET /a HTTP/1.1\"\n".repeat(3);
+    for (log, why) in [
+        (&*quoted, "the logs are error logs"),
+        ("a\nb\n", "they are access logs in the common or combined format, JSON lines"),
+    ] {
+        let folder = self::folder(&[("robots.txt", ROBOTS), ("log", log)]);
+        let output = run(robotsd().current_dir(folder.path()).args(["replay", "log", "--robots", "robots.txt"]));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(why), "{error}");
+    }
+}
+
+/// A crawler of a family without a group of its own: the config says whether it obeys that of its family.
+#[test]
+fn the_family_of_a_crawler_counts_as_the_config_says() {
+    let image = "Googlebot-Image/1.0";
+    let log = line("192.0.2.1", 4, "/drafts/x", "-", image).repeat(3);
+    for (family, disallowed) in [("follow", 3), ("ignore", 0)] {
+        let config = format!(
+            "[agents]\nfamily = \"{family}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
+             [site.robots]\nsource = \"file\"\npath = \"robots.txt\"\n"
+        );
+        let robots = "User-agent: Googlebot\nDisallow: /drafts/\n";
+        let folder = folder(&[("robots.txt", robots), ("log", &log), ("robotsd.toml", &config)]);
+        let arguments = ["replay", "log", "--config", "robotsd.toml", "--format", "json"];
+        let output = run(robotsd().current_dir(folder.path()).args(arguments));
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let row = crawler(&said, "Googlebot-Image");
+        assert_eq!((&row["requests"], &row["disallowed"]), (&json!(3), &json!(disallowed)), "{family}: {said}");
+    }
 }
 
 #[test]
@@ -468,7 +499,15 @@ fn what_a_log_lacks_is_said() {
         let folder = folder(&[("robots.txt", "User-agent: *\nCrawl-delay: 10\nDisallow: /cart\n"), ("log", log)]);
         let arguments = ["replay", "log", "--robots", "robots.txt", "--format", form];
         let output = run(robotsd().current_dir(folder.path()).args(arguments));
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        // Where no request names an agent, there is no answer.
+        let is_nameless = !log.contains(GPTBOT);
+        assert_eq!(output.status.code(), Some(if is_nameless { 2 } else { 0 }), "{output:?}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            error.contains("this says nothing about crawlers: no request of the logs names an agent"),
+            is_nameless,
+            "{error}"
+        );
         String::from_utf8(output.stdout).unwrap()
     };
     let common = "192.0.2.1 - - [01/Nov/2026:04:00:00 +0000] \"GET /cart HTTP/1.1\" 200 9\n".repeat(3);
@@ -509,6 +548,7 @@ fn what_is_disallowed_of_requests_without_a_name_is_shown() {
     let log = line("192.0.2.1", 4, "/cart", "-", "-").repeat(3);
     let folder = folder(&[("robots.txt", robots), ("log", &log), ("robotsd.toml", config)]);
     let output = run(robotsd().current_dir(folder.path()).args(["replay", "log", "--config", "robotsd.toml"]));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\nof them 3 are disallowed, because the policy holds them to \"*\"\n"), "{text}");
 }

@@ -7,7 +7,8 @@
 //! hold no values of queries and no whole addresses unless options ask for them ([`privacy`]).
 //!
 //! Exit status: 0, 1 where a suspected person would be refused, a change shuts a search engine out of a path that it
-//! requested, or an expectation is not met, 2 where an input could not be read; the others are read all the same.
+//! requested, or an expectation is not met, 2 where an input could not be read, the others being read all the same, or where no
+//! request names an agent.
 
 mod chunks;
 mod counts;
@@ -64,6 +65,10 @@ use crate::render::printable;
 const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
                        JSON lines, W3C (with its line \"#Fields:\") or those of AWS load balancers; name the format with \
                        --log-format where it is not found";
+
+/// The same of logs whose lines are those of an error log.
+const ERROR_LOG: &str = "the logs are error logs, which hold a few requests and no User-Agent: name the access logs of the server, such \
+                         as access.log";
 
 const DNS_PORT: u16 = 53;
 
@@ -183,10 +188,14 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     // The report holds what could be read.
     errors.iter().for_each(|error| complain(error));
     if report.requests == 0 && report.unread_lines > 0 {
-        return Ok(fail(&NO_LINE));
+        let is_error_log = all.samples.iter().all(|line| format::is_of_error_log(line));
+        return Ok(fail(if is_error_log { &ERROR_LOG } else { &NO_LINE }));
     }
     if !errors.is_empty() {
         return Ok(ExitCode::from(FAILED));
+    }
+    if report.says_nothing() {
+        return Ok(fail(&"this says nothing about crawlers: no request of the logs names an agent"));
     }
     let met = args.meets_expectations(&site, &plan, &report)?;
     Ok(exit::answer(met && report.suspect_human_count == 0 && report.search_engines_shut_out.is_empty()))

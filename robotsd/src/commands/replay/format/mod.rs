@@ -71,7 +71,7 @@ impl ChunkReader {
         let request = self.format.read(line);
         let request = match &request {
             Some(read) if !self.is_found || is_address(&read.address) => request,
-            Some(_) => self.format.read_with_address(line).or(request),
+            Some(_) => self.format.read_with_address(line).or(request.filter(|read| self.format.is_sure_of(read))),
             None => self.is_found.then(|| ReplayLogFormat::read_any(line)).flatten(),
         };
         request.map_or(LogLine::Unread, LogLine::Request)
@@ -100,6 +100,12 @@ impl ReplayLogFormat {
         };
         let read = |format: Self| format.read(line).filter(|request| is_whole(format, request));
         [Self::of(line), Self::Common].into_iter().find_map(read)
+    }
+
+    /// Whether a line that has no address is one of this format all the same. A line of an error log holds a request in quotes behind
+    /// something in brackets, which is no time.
+    fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
+        request.time.is_some() || !matches!(self, Self::Common | Self::Combined | Self::VhostCombined)
     }
 
     /// Reads a line in another format than this one, if it has the address of a client in that.
@@ -145,6 +151,27 @@ impl ReplayLogFormat {
             _ => Self::Combined,
         }
     }
+}
+
+/// Whether a line is one of an error log, as nginx and Apache write them.
+pub(super) fn is_of_error_log(line: &[u8]) -> bool {
+    // `2026/11/22 10:00:00 [error] 7#7: …`; a date in front of it is of no access log.
+    let is_nginx = line.get(..22).is_some_and(|head| {
+        let digits = head.iter().map(|octet| if octet.is_ascii_digit() { b'0' } else { *octet });
+        digits.take(21).eq(*b"0000/00/00 00:00:00 [") && head[21].is_ascii_lowercase()
+    });
+    // `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`
+    let is_apache = || {
+        let Some((time, rest)) = line.strip_prefix(b"[").and_then(|line| {
+            let end = memchr::memchr(b']', line)?;
+            Some(line.split_at(end))
+        }) else {
+            return false;
+        };
+        let words = time.split(|octet| *octet == b' ').filter(|word| !word.is_empty()).count();
+        words == 5 && rest.starts_with(b"] [")
+    };
+    is_nginx || is_apache()
 }
 
 fn is_address(word: &[u8]) -> bool {

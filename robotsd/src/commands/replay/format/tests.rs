@@ -223,6 +223,23 @@ fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format(
     }
 }
 
+/// An error log alone is in no format, however few quotes its lines have.
+#[test]
+fn an_error_log_holds_no_requests() {
+    let nginx = r#"2026/11/22 10:00:00 [error] 7#7: *5 no, client: 192.0.2.7, request: "GET /.git HTTP/1.1""#;
+    let host = r#"2026/11/22 10:00:00 [error] 7#7: *5 no, client: 192.0.2.7, request: "GET /.git HTTP/1.1", host: "x", referrer: "http://x/""#;
+    let apache = r#"[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] [client 192.0.2.7:1] AH00126: Invalid URI in request "GET / HTTP/1.1""#;
+    for line in [nginx, host, apache] {
+        let chunk = [line; 3].join("\n");
+        let mut reader = ChunkReader::new(ReplayLogFormat::Auto, chunk.as_bytes());
+        assert_eq!(reader.read(line.as_bytes()), LogLine::Unread, "{line}");
+        assert!(is_of_error_log(line.as_bytes()), "{line}");
+    }
+    for line in [CURL, "{\"a\": 1}", "", "2026/11/22", "[", "[a] [b]", "2026/11/22 10:00:00 ["] {
+        assert!(!is_of_error_log(line.as_bytes()), "{line}");
+    }
+}
+
 #[test]
 fn no_line_has_a_host_for_an_address_where_another_format_has_the_address() {
     let vhost = format!("example.com:443 {CURL}");

@@ -32,6 +32,13 @@ pub(super) fn has_others(report: &Report) -> bool {
     !lacks_names(report) || report.others.iter().any(|row| row.disallowed > 0)
 }
 
+impl Report {
+    /// Whether no request of the log names an agent, and nothing of them is disallowed.
+    pub(crate) fn says_nothing(&self) -> bool {
+        !has_others(self)
+    }
+}
+
 /// Whether the log does not hold who sent its requests, or nobody said.
 pub(super) const fn lacks_names(report: &Report) -> bool {
     report.requests > 0 && report.nameless == report.requests
