@@ -90,13 +90,14 @@ fn text(report: &StatusReport, running: &Running) -> String {
 
 /// The store in which processes share what they count of crawlers.
 fn describe_rate_store(page: &mut Page, store: &RateStoreReport) {
-    let RateStoreReport { place, state, trouble, trouble_at, outages, calls, requests } = store;
+    let RateStoreReport { place, state, unasked, trouble, trouble_at, outages, calls, requests } = store;
     let said = match state.as_str() {
         "used" => "used",
         "partly" => "PARTLY OUT, this process counts alone what is there",
         _ => "OUT, this process counts alone",
     };
     page.line("rate store", &format!("{place} {said}"));
+    unasked.iter().for_each(|why| page.line("", why));
     let list = |counts: &[KindCount]| {
         counts.iter().map(|KindCount { kind, count }| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
     };

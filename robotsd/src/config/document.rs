@@ -33,6 +33,7 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, (Fault, Vec<Fault>)> {
     }
     let keys = Keys::<D>::default();
     faults.extend(keys.repeated(&entries(&document)));
+    faults.extend(value_error::lists_for_tables::<D>(&entries(&document), text));
     for fault in &faults {
         remove_at(&mut document, &fault.span);
     }

@@ -84,6 +84,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         admin: admin?,
         board: board?,
         rate_store: rate_store?,
+        rate_store_unasked: review::why_unasked(file),
         connections: connections?,
         edge,
         upstream,

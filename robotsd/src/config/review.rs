@@ -258,17 +258,26 @@ fn rate_modes(site: &RawSite) -> impl Iterator<Item = RateMode> {
 
 /// A store of rates that no request asks.
 fn unasked_store(file: &RawConfig) -> Option<Fault> {
-    let store = file.rate.store()?;
+    let why = why_unasked(file)?;
+    let help = if why == NO_SITE_LIMITS {
+        "write [site.rate], and below it mode = \"observe\" or \"refuse\""
+    } else {
+        "of several processes each lets a crawler its rate through"
+    };
+    Some(Fault::new(file.rate.store()?, why).help(help.to_owned()))
+}
+
+const NO_SITE_LIMITS: &str = "no site limits crawlers, so the store is never asked";
+const DECISIONS_ONLY: &str = "the store is never asked: questions of other proxies, at listeners of kind = \"decision\", are counted \
+                              by each process for itself";
+
+/// Why the store of rates is never asked; none where it is, or there is none.
+pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
+    file.rate.store()?;
     let limits = |site: &RawSite| rate_modes(site).any(|mode| mode != RateMode::Off);
     if !file.site.iter().any(|site| limits(site.get_ref())) {
-        let message = "no site limits crawlers, so the store is never asked";
-        let help = "write [site.rate], and below it mode = \"observe\" or \"refuse\"";
-        return Some(Fault::new(store, message).help(help.to_owned()));
+        return Some(NO_SITE_LIMITS);
     }
     let decides = |listener: &RawListener| listener.kind == ListenerKind::Decision;
-    file.listener.iter().all(decides).then(|| {
-        let message = "the store is never asked: questions of other proxies, at listeners of kind = \"decision\", are counted by \
-                       each process for itself";
-        Fault::new(store, message).help("of several processes each lets a crawler its rate through".to_owned())
-    })
+    file.listener.iter().all(decides).then_some(DECISIONS_ONLY)
 }

@@ -54,6 +54,8 @@ pub(crate) struct Config {
     pub(crate) board: Option<BoardConfig>,
     /// Where processes share what they count of crawlers; `None` where each counts for itself.
     pub(crate) rate_store: Option<StoreSettings>,
+    /// Why it is never asked, where that is so.
+    pub(crate) rate_store_unasked: Option<&'static str>,
     /// The configured bound on connections; `None` for as many as the process has descriptors for, up to the bound in `edge`.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: edge::EdgeLimits,

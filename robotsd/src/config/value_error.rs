@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use toml::de::{DeValue, Error};
 
-use super::document_entry::DocumentEntry;
+use super::document_entry::{DocumentEntry, Step};
 use super::error::Fault;
 use super::keys::{Document, Keys, called};
 use crate::suggestion::{did_you_mean, nearest};
@@ -135,7 +135,7 @@ pub(super) fn describe<D: Document>(error: &Error, entry: &DocumentEntry<'_>, ke
                 .help(format!("write [[{path}]]"))
         }
         _ if Keys::<D>::is_table(&path) && !matches!(entry.value, DeValue::Table(_)) => {
-            Fault::new(span, format!("{key} is a table, not {word}")).help(table_help::<D>(&path, written))
+            no_table::<D>(span, entry, text)
         }
         DeValue::String(_) | DeValue::Integer(_) if expected.contains("sequence") => {
             Fault::new(span, format!("{key} is a list, not {word}")).help(format!("write {key} = [{written}]"))
@@ -172,6 +172,26 @@ pub(super) fn describe<D: Document>(error: &Error, entry: &DocumentEntry<'_>, ke
         _ if expected.contains("string") => Fault::new(span, format!("{key} is text, not {word}")),
         _ => Fault::new(span, format!("{key} cannot be {word}: {message}")),
     }
+}
+
+/// Lists in the place of tables: their items would be read as the values of the table's keys, in the order that the program has them.
+pub(super) fn lists_for_tables<D: Document>(entries: &[DocumentEntry<'_>], text: &str) -> Vec<Fault> {
+    let is_one = |entry: &&DocumentEntry<'_>| {
+        let DeValue::Array(items) = entry.value else { return false };
+        let path = entry.keys.join(".");
+        let is_item = matches!(entry.steps.last(), Some(Step::Item(_)));
+        // Of a list of tables each item is one. Tables in a list where there is one table are told otherwise.
+        let has_tables = items.iter().any(|item| item.get_ref().is_table());
+        Keys::<D>::is_table(&path) && Keys::<D>::is_list(&path) == is_item && !has_tables
+    };
+    entries.iter().filter(is_one).map(|entry| no_table::<D>(entry.value_span.clone(), entry, text)).collect()
+}
+
+fn no_table<D: Document>(span: Range<usize>, entry: &DocumentEntry<'_>, text: &str) -> Fault {
+    let written = text.get(entry.value_span.clone()).unwrap_or_default();
+    let key = entry.keys.last().map_or("", String::as_str);
+    let message = format!("{key} is a table, not {}", kind(entry.value));
+    Fault::new(span, message).help(table_help::<D>(&entry.keys.join("."), written))
 }
 
 /// The table that an entry is in. The items of a list of tables are tables themselves.

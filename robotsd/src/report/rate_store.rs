@@ -11,6 +11,9 @@ pub(crate) struct RateStoreReport {
     pub(crate) place: String,
     /// `used`, `out` while each process counts for itself, or `partly` while it does so for the buckets of some nodes of a cluster.
     pub(crate) state: String,
+    /// Why no request asks it, where that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unasked: Option<String>,
     /// What failed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trouble: Option<String>,

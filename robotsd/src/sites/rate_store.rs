@@ -47,6 +47,7 @@ pub(super) fn report(store: &SharedRate) -> RateStoreReport {
             StoreUsage::Out => "out",
         }
         .to_owned(),
+        unasked: None,
         trouble,
         trouble_at: trouble_since,
         outages: report.outages,

@@ -31,6 +31,7 @@ pub(crate) struct Sites {
     evidence: Option<SenderEvidence>,
     /// Where the requests of crawlers are counted with other processes.
     rate_store: Option<SharedRate>,
+    rate_store_unasked: Option<&'static str>,
     /// Locked for a moment only, never while a file is read.
     opener: Mutex<RobotsOpener>,
     /// The sites that take the place of these.
@@ -80,7 +81,9 @@ impl Sites {
     ) -> Self {
         let (registry, state) = (config.registry.clone(), opener.state.clone());
         let (opener, successor) = (Mutex::new(opener), Mutex::default());
-        Self { sites, registry, state, evidence, rate_store, opener, successor, log: log.clone(), privacy }
+        let rate_store_unasked = config.rate_store_unasked;
+        let log = log.clone();
+        Self { sites, registry, state, evidence, rate_store, rate_store_unasked, opener, successor, log, privacy }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -146,7 +149,8 @@ impl Sites {
 
     /// The store of rates, for the status.
     pub(crate) fn rate_store_report(&self) -> Option<RateStoreReport> {
-        self.rate_store.as_ref().map(rate_store::report)
+        let unasked = self.rate_store_unasked.map(str::to_owned);
+        self.rate_store.as_ref().map(|store| RateStoreReport { unasked, ..rate_store::report(store) })
     }
 
     pub(super) const fn log(&self) -> &Log {

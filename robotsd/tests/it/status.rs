@@ -35,6 +35,25 @@ fn config(upstreams: &[String], more: &str) -> String {
     )
 }
 
+/// A store that is configured, and whose sites do not limit crawlers: the status says it in the words of `config check`.
+#[test]
+fn a_store_that_no_request_asks_is_said() {
+    let config = "[rate]\nstore = \"redis://127.0.0.1:1\"\n[admin]\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                  [[site]]\nname = \"shop\"\nroot = \".\"\nrobots.text = \"# open\"\n";
+    let unasked = "no site limits crawlers, so the store is never asked";
+    for (config, is_unasked) in
+        [(config.to_owned(), true), (format!("{config}[site.rate]\nmode = \"observe\"\n"), false)]
+    {
+        let folder = folder(&[("robotsd.toml", &config)]);
+        let check = run(robotsd().args(["config", "check", "--config"]).arg(folder.path().join("robotsd.toml")));
+        let check = String::from_utf8([check.stdout, check.stderr].concat()).unwrap();
+        let _running = Running::start(folder.path());
+        let status = text(folder.path());
+        assert!(status.contains("redis://127.0.0.1:1 OUT"), "{status}");
+        assert_eq!((status.contains(unasked), check.contains(unasked)), (is_unasked, is_unasked), "{status}\n{check}");
+    }
+}
+
 #[test]
 fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     let origin = Origin::start();
