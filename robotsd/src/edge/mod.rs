@@ -6,8 +6,8 @@
 //! client can make grow has a bound. The edge knows nothing of robots.txt, sites or upstreams.
 //!
 //! A request carries its id in [`X_REQUEST_ID`], and as extensions its [`Peer`], [`OriginalAgent`] where a trusted proxy
-//! sends it, and [`WebSocket`] where it asks for one. A response to the latter may be 101 with a [`Tunnel`] in its
-//! extensions; any other interim response becomes 502.
+//! sends it, [`WebSocket`] where it asks for one, and [`InterimResponses`] where its client can be sent some before the response. A
+//! response to a WebSocket may be 101 with a [`Tunnel`] in its extensions; any other interim response that is returned becomes 502.
 //!
 //! [`mod@http1_fast`] answers most requests, hyper all others; both go through the same [`request`] chain.
 //!
@@ -26,6 +26,7 @@ mod request;
 mod tls;
 
 mod idle_timeout;
+mod interim;
 mod transfer;
 mod tunnel;
 mod write_batching;
@@ -42,6 +43,7 @@ pub(crate) use self::connection_error::{ConnectionError, ConnectionErrorKind, Ev
 pub(crate) use self::http2::flood_budget::FrameBudget;
 pub(crate) use self::http2::frames::{Frame, Frames};
 pub(crate) use self::idle_timeout::IdleTimeout;
+pub(crate) use self::interim::InterimResponses;
 pub(crate) use self::limits::{Callers, EdgeLimits};
 pub(crate) use self::listener::{Edge, EdgeTraffic, ListenerSettings};
 pub(crate) use self::listener_counts::ListenerTraffic;

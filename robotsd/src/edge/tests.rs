@@ -2,6 +2,7 @@
 
 mod deadlines;
 mod flood;
+mod interim;
 mod recycling;
 mod requests;
 mod shutdown;

@@ -23,12 +23,13 @@ use super::cause::Cause;
 use super::connection_limit::Permit;
 use super::exchange_progress::ExchangeProgress;
 use super::http1_fast::{self, FastAnswer, FastConnection};
+use super::interim::InterimRelay;
 use super::limits::UpstreamLimits;
 use super::request_body::OutgoingBody;
 use super::tracked_io::TrackedIo;
 use super::unread_body::UnreadBody;
 use super::usage::ClientKey;
-use crate::edge::RequestBody;
+use crate::edge::{InterimResponses, RequestBody};
 use crate::socket::Socket;
 
 /// A connection that is used for one exchange at a time.
@@ -111,6 +112,7 @@ impl UpstreamConnection {
         request: Box<Request<RequestBody>>,
         engine: HttpEngine,
         client: ClientKey,
+        interim: Option<&InterimResponses>,
         limits: &UpstreamLimits,
     ) -> Result<Response<UnreadBody>, ExchangeError> {
         self.exchanges += 1;
@@ -131,7 +133,7 @@ impl UpstreamConnection {
             },
         };
         // Boxed, because most requests need no room for it.
-        let response = Box::pin(self.exchange_by_hyper(request, early, limits)).await?;
+        let response = Box::pin(self.exchange_by_hyper(request, early, InterimRelay::new(interim), limits)).await?;
         Ok(self.answered(is_head, response.map(UnreadBody::Hyper)))
     }
 
@@ -169,6 +171,7 @@ impl UpstreamConnection {
         &mut self,
         request: Box<Request<RequestBody>>,
         early: Bytes,
+        relay: InterimRelay,
         limits: &UpstreamLimits,
     ) -> Result<Response<Incoming>, ExchangeError> {
         self.driver = match std::mem::replace(&mut self.driver, Driver::Closed) {
@@ -188,7 +191,13 @@ impl UpstreamConnection {
         let Driver::Hyper(sender, connection) = &mut self.driver else {
             return Err(ExchangeError::Broken(io::Error::from(io::ErrorKind::NotConnected).into()));
         };
-        let request = request.map(|body| OutgoingBody::new(body, Arc::clone(&self.progress)));
+        let mut request = request.map(|body| OutgoingBody::new(body, Arc::clone(&self.progress)));
+        if relay.has_client() {
+            hyper::ext::on_informational(&mut request, move |response| {
+                // Too many are no failure: the octets before a final response are bounded.
+                let _ = relay.received(response.status(), response.headers());
+            });
+        }
         let mut answer = pin!(sender.try_send_request(request));
         let mut timer = pin!(sleep_until(Instant::now() + limits.response_header));
         let progress = &self.progress;

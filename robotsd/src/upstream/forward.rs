@@ -18,6 +18,7 @@ use super::exchange_progress::BodyFailure;
 use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
 use super::http_versions::HttpVersions;
+use super::interim::InterimRelay;
 use super::origins::OriginsState;
 use super::request_head::{prepare, without_body};
 use super::response_body::ResponseBody;
@@ -25,7 +26,9 @@ use super::response_framing::unify_framing;
 use super::unread_body::UnreadBody;
 use super::usage::ClientKey;
 use crate::counter::Counter;
-use crate::edge::{AcceptsTrailers, Peer, RequestBody, Transfer, Tunnel, WebSocket, yield_before_write};
+use crate::edge::{
+    AcceptsTrailers, InterimResponses, Peer, RequestBody, Transfer, Tunnel, WebSocket, yield_before_write,
+};
 
 /// The connections of one worker to the servers of a site, and the forwarding of its requests.
 #[derive(Debug)]
@@ -58,6 +61,7 @@ impl UpstreamState {
         let wants_websocket = request.extensions().get::<WebSocket>().is_some();
         let client = request.extensions().get::<Peer>().map(ClientKey::new).unwrap_or_default();
         let takes_trailers = request.extensions().get::<AcceptsTrailers>().copied();
+        let interim = request.extensions_mut().remove::<InterimResponses>();
         prepare(&mut request, wants_websocket, &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
@@ -82,7 +86,7 @@ impl UpstreamState {
                     let engine = connection.engine(&request);
                     let copy = (is_replayable && connection.has_served() && engine == HttpEngine::Hyper)
                         .then(|| without_body(&request));
-                    match connection.exchange(request, engine, client, &self.shared.limits).await {
+                    match connection.exchange(request, engine, client, interim.as_ref(), &self.shared.limits).await {
                         Ok(response) => {
                             self.balancer.succeeded(&lease);
                             return self.receive(response, lease, wants_websocket).await;
@@ -93,7 +97,8 @@ impl UpstreamState {
                 LeasedConnection::Http2(slot) => {
                     let scheme = lease.candidate.server.scheme();
                     // Boxed for the others: it has more room than their way.
-                    match Box::pin(slot.exchange(request, scheme, takes_trailers, &self.shared.limits)).await {
+                    let relay = InterimRelay::new(interim.as_ref());
+                    match Box::pin(slot.exchange(request, scheme, takes_trailers, relay, &self.shared.limits)).await {
                         Ok(response) => {
                             self.balancer.succeeded(&lease);
                             return Ok(response.map(|body| ResponseBody::http2(body, lease.into_slot())));

@@ -43,6 +43,7 @@ mod connection;
 mod exchange_progress;
 mod http1_fast;
 mod http2;
+mod interim;
 mod read_ahead;
 mod request_body;
 mod request_head;

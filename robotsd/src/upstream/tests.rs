@@ -6,6 +6,7 @@ mod http2_connections;
 mod http2_frames;
 mod http2_secure;
 mod http2_streams;
+mod interim;
 mod names;
 mod paths;
 mod requests;

@@ -11,16 +11,17 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::edge::connection_state::delivery::Unsent;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http2::frames;
 use crate::edge::http2::session::{Http2Session, TooManyFrames};
+use crate::edge::interim::InterimClient;
 use crate::edge::tls::SettledProtocol;
 use crate::edge::write_timeout::WriteTimeout;
 
@@ -33,6 +34,8 @@ pub(crate) struct HyperSocket<T> {
     writing: WriteTimeout,
     flushing: WriteTimeout,
     protocol: Protocol,
+    /// Interim responses that are being written.
+    interim: Bytes,
     /// As last set in the [`ConnectionState`].
     unsent: Unsent,
     /// Likewise; by its number.
@@ -74,6 +77,7 @@ impl<T> HyperSocket<T> {
             writing: WriteTimeout::new(write_idle),
             flushing: WriteTimeout::new(write_idle),
             protocol,
+            interim: Bytes::new(),
             unsent: Unsent::Nothing,
             partial: None,
         }
@@ -182,6 +186,35 @@ impl<T: AsyncWrite + Unpin> HyperSocket<T> {
         }
     }
 
+    /// Writes the interim responses that have come. hyper cannot send them; but when it flushes the socket, it has nothing of its own in
+    /// part, and it flushes whenever it has polled the service.
+    fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.poll_write_interim(cx))?;
+            if !self.state.interim().is_waiting() {
+                return Poll::Ready(Ok(()));
+            }
+            let mut octets = Vec::new();
+            self.state.interim().take_octets(&mut octets);
+            if octets.is_empty() {
+                self.state.interim().note_written();
+            }
+            self.interim = octets.into();
+        }
+    }
+
+    /// Writes the rest of the interim responses that have been begun, before which hyper's octets may not go out.
+    fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.interim.is_empty() {
+            match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.interim.advance(written),
+            }
+            self.flushing.progressed(|| None);
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Passes on the result of a write or a flush, unless it has stood still for too long.
     fn watch<R>(
         &mut self,
@@ -257,7 +290,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for HyperSocket<T> {
 impl<T: AsyncWrite + Unpin> AsyncWrite for HyperSocket<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.socket).poll_write(cx, bytes);
+        let written = match this.poll_write_interim(cx) {
+            Poll::Ready(Ok(())) => Pin::new(&mut this.socket).poll_write(cx, bytes),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
         if let Poll::Ready(Ok(octets)) = written {
             this.sent(&[io::IoSlice::new(bytes)], octets);
         }
@@ -270,7 +307,11 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for HyperSocket<T> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.socket).poll_write_vectored(cx, slices);
+        let written = match this.poll_write_interim(cx) {
+            Poll::Ready(Ok(())) => Pin::new(&mut this.socket).poll_write_vectored(cx, slices),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
         if let Poll::Ready(Ok(octets)) = written {
             this.sent(slices, octets);
         }
@@ -283,11 +324,59 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for HyperSocket<T> {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let flushed = Pin::new(&mut this.socket).poll_flush(cx);
+        let flushed = match this.poll_flush_interim(cx) {
+            Poll::Ready(Ok(())) => Pin::new(&mut this.socket).poll_flush(cx),
+            other => other,
+        };
         this.watch(Operation::Flush, flushed, cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use http::{HeaderMap, StatusCode};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::edge::interim::InterimResponses;
+    use crate::edge::limits::EdgeLimits;
+    use crate::edge::test_peer::soon;
+
+    /// A 100 that hyper sends comes while the client has taken a part of an interim response.
+    #[tokio::test]
+    async fn hyper_writes_nothing_into_an_interim_response() {
+        let (near, mut far) = tokio::io::duplex(8);
+        let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));
+        let protocol = Some(SettledProtocol::Http1);
+        let limit = Duration::from_secs(600);
+        let mut socket = HyperSocket::new(near, Bytes::new(), protocol, Arc::clone(&state), limit);
+        InterimResponses::to(Arc::clone(&state)).send(StatusCode::EARLY_HINTS, &HeaderMap::new());
+        let is_pending = poll_fn(|cx| Poll::Ready(Pin::new(&mut socket).poll_flush(cx).is_pending())).await;
+        assert!(is_pending);
+        let is_written = poll_fn(|cx| Poll::Ready(state.interim().poll_written(cx).is_ready())).await;
+        assert!(!is_written, "written in part");
+        let (written, read) = soon(async {
+            tokio::join!(
+                async {
+                    socket.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+                    socket.flush().await?;
+                    socket.shutdown().await
+                },
+                async {
+                    let mut octets = String::new();
+                    far.read_to_string(&mut octets).await.map(|_| octets)
+                }
+            )
+        })
+        .await;
+        written.unwrap();
+        assert_eq!(read.unwrap(), "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
+        assert!(!state.interim().is_waiting());
     }
 }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::edge::connection_state::delivery::{Delivery, Unsent};
 use crate::edge::connection_state::reclaim::{IdleClose, NEVER, ReclaimMark};
+use crate::edge::interim::{InterimClient, InterimQueue};
 use crate::edge::limits::EdgeLimits;
 use crate::edge::request::response_counts::ResponseCounts;
 use crate::edge::tunnel::PendingTunnel;
@@ -38,6 +39,8 @@ pub(crate) struct ConnectionState {
     first_partial: AtomicU64,
     reclaim: ReclaimMark,
     delivery: Delivery,
+    /// Those of the request in progress, on HTTP/1.1.
+    interim: InterimQueue,
     ended: AtomicBool,
     flood: AtomicBool,
     /// Those of its worker.
@@ -78,6 +81,7 @@ impl ConnectionState {
             first_partial: AtomicU64::new(NEVER),
             reclaim: ReclaimMark::new(),
             delivery: Delivery::default(),
+            interim: InterimQueue::default(),
             ended: AtomicBool::new(false),
             flood: AtomicBool::new(false),
             counts: Arc::default(),
@@ -291,6 +295,12 @@ impl ConnectionState {
 
     fn at(&self, microsecond: u64) -> Instant {
         self.opened + Duration::from_micros(microsecond)
+    }
+}
+
+impl InterimClient for ConnectionState {
+    fn interim(&self) -> &InterimQueue {
+        &self.interim
     }
 }
 

@@ -12,7 +12,9 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
+use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::date_clock::DateClock;
+use crate::edge::interim::{InterimClient, InterimQueue};
 use crate::edge::transfer::Transfer;
 use crate::edge::write_timeout::WriteTimeout;
 use crate::socket::Socket;
@@ -35,6 +37,7 @@ pub(crate) struct FastClient {
     pub(crate) clock: Arc<DateClock>,
     /// Changes when the listener stops.
     pub(crate) stop: watch::Receiver<bool>,
+    connection: Arc<ConnectionState>,
 }
 
 impl FastClient {
@@ -43,10 +46,11 @@ impl FastClient {
         write_idle: Duration,
         clock: Arc<DateClock>,
         stop: watch::Receiver<bool>,
+        connection: Arc<ConnectionState>,
     ) -> Self {
         let timeout = WriteTimeout::new(write_idle);
         let (early, out) = (Bytes::new(), Vec::new());
-        Self { socket, early, out, sent: 0, timeout, transfer: None, write_idle, clock, stop }
+        Self { socket, early, out, sent: 0, timeout, transfer: None, write_idle, clock, stop, connection }
     }
 
     pub(crate) fn into_socket(self) -> Socket {
@@ -118,6 +122,31 @@ impl FastClient {
             self.progressed();
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Writes the interim responses that have come, at once: the final one may take long.
+    pub(crate) fn poll_send_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let is_sending = !self.out.is_empty() || self.timeout.is_waiting();
+        if !is_sending && !self.interim().is_waiting() {
+            return Poll::Ready(Ok(()));
+        }
+        if self.out.is_empty() {
+            self.take_interim();
+        }
+        self.poll_send(cx, &mut Bytes::new())
+    }
+
+    /// Has what is left of the interim responses written with what follows.
+    pub(crate) fn take_interim(&mut self) {
+        let Self { connection, out, .. } = self;
+        if connection.interim().is_waiting() {
+            connection.interim().take_octets(out);
+            connection.interim().note_written();
+        }
+    }
+
+    fn interim(&self) -> &InterimQueue {
+        self.connection.interim()
     }
 
     /// Closes the sending side in order.

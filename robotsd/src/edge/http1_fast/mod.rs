@@ -81,7 +81,8 @@ where
 {
     let limits = &settings.limits;
     // Boxed, because it goes into every response and comes back.
-    let mut client = Box::new(FastClient::new(socket, limits.body_idle, clock, stop.clone()));
+    let mut client =
+        Box::new(FastClient::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(service.connection())));
     let mut wait = pin!(RequestWait::new(limits.first_byte));
     let mut stop_signal = StopSignal::new(stop.clone(), limits.greeting);
     // Where requests are answered: as large as a response can become, and kept while requests come.

@@ -46,10 +46,18 @@ where
 {
     let mut answering = pin!(answering);
     let answered = poll_fn(|cx| match answering.as_mut().poll(cx) {
-        Poll::Ready(answered) => Poll::Ready(answered.ok()),
-        Poll::Pending => client.poll_left(cx).map(|()| None),
+        Poll::Ready(answered) => Poll::Ready(Ok(answered.ok())),
+        Poll::Pending => match client.poll_send_interim(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            _ => client.poll_left(cx).map(|()| Ok(None)),
+        },
     });
-    let Some(response) = answered.await else { return (client, AfterResponse::Gone) };
+    let response = match answered.await {
+        Ok(Some(response)) => response,
+        Ok(None) => return (client, AfterResponse::Gone),
+        Err(error) => return (client, AfterResponse::Broken(error.into())),
+    };
+    client.take_interim();
     let (mut head, body) = response.into_parts();
     client.hold(head.extensions.remove::<Transfer>());
     let is_last = head.headers.remove(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
@@ -66,8 +74,8 @@ where
     (client, after)
 }
 
+/// Writes a head behind what is there: nothing, or interim responses.
 fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_last: bool, clock: &DateClock) {
-    out.clear();
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(head.status.as_str().as_bytes());
     out.push(b' ');

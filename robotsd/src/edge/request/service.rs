@@ -29,6 +29,7 @@ use tower::Service;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http2::stream_timeout::StreamConsumer;
+use crate::edge::interim::{InterimClient, InterimResponses};
 use crate::edge::limits::Callers;
 use crate::edge::request::access_record::PendingRecord;
 use crate::edge::request::admission::{self, RequestedProtocol};
@@ -137,6 +138,9 @@ impl<S> RequestService<S> {
         if requested == RequestedProtocol::WebSocket {
             head.extensions.insert(WebSocket);
         }
+        if head.version == Version::HTTP_11 {
+            head.extensions.insert(InterimResponses::to(Arc::clone(&self.connection)));
+        }
         Ok((Request::from_parts(head, body), requested))
     }
 }
@@ -189,7 +193,7 @@ where
                 (State::Refused { refusal, version }, None)
             }
         };
-        PendingResponse { state, id, exchange: Some(exchange), is_fast, upgrade }
+        PendingResponse { state, early: None, id, exchange: Some(exchange), is_fast, upgrade }
     }
 }
 
@@ -201,6 +205,8 @@ pin_project! {
     {
         #[pin]
         state: State<S>,
+        // One that interim responses have to be written before.
+        early: Option<Box<S::Response>>,
         id: RequestId,
         exchange: Option<Exchange>,
         is_fast: bool,
@@ -230,7 +236,21 @@ where
         let this = self.project();
         let mut response = match this.state.project() {
             StateProjection::Called { response } => {
-                let Ok(response) = ready!(response.poll(cx));
+                let response = match this.early.take() {
+                    Some(response) => *response,
+                    None => {
+                        let Ok(response) = ready!(response.poll(cx));
+                        response
+                    }
+                };
+                // The fast path writes them itself.
+                if !*this.is_fast
+                    && let Some(exchange) = &*this.exchange
+                    && exchange.connection().interim().poll_written(cx).is_pending()
+                {
+                    *this.early = Some(Box::new(response));
+                    return Poll::Pending;
+                }
                 finish(response, this.upgrade.take())
             }
             StateProjection::Refused { refusal, version } => refusal.into_response(*version),

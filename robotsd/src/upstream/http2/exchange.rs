@@ -18,6 +18,7 @@ use super::super::connection::ExchangeError;
 use super::super::endpoint::EndpointScheme;
 use super::super::exchange_progress::BodyFailure;
 use super::super::http1_fast;
+use super::super::interim::{InterimRelay, TooManyInterim};
 use super::super::limits::UpstreamLimits;
 use super::super::response_framing::unify_framing;
 use super::pool::Http2Slot;
@@ -25,9 +26,6 @@ use super::request_pseudo;
 use super::request_upload::{RequestUpload, UploadEnd};
 use super::response_stream::Http2Body;
 use crate::edge::{AcceptsTrailers, RequestBody};
-
-/// Interim responses to one request, of which there is no bound.
-const INTERIM: usize = 32;
 
 /// Why there is no response.
 enum NoResponse {
@@ -45,6 +43,7 @@ impl Http2Slot {
         mut request: Box<Request<RequestBody>>,
         scheme: EndpointScheme,
         trailers: Option<AcceptsTrailers>,
+        relay: InterimRelay,
         limits: &UpstreamLimits,
     ) -> Result<Response<Http2Body>, ExchangeError> {
         let Some(head) = request_pseudo::convert(&request, scheme, trailers) else {
@@ -62,7 +61,7 @@ impl Http2Slot {
             RequestUpload::new(body.with_trailers(), stream)
         });
         let progress = upload.as_ref().map(|upload| Arc::clone(upload.progress()));
-        match head_of(response, &mut upload, limits).await {
+        match head_of(response, &mut upload, &relay, limits).await {
             Ok(response) => {
                 self.connection.answered();
                 accept(response, upload, is_head, limits)
@@ -85,15 +84,15 @@ impl Http2Slot {
 async fn head_of(
     mut response: ResponseFuture,
     upload: &mut Option<RequestUpload>,
+    relay: &InterimRelay,
     limits: &UpstreamLimits,
 ) -> Result<Response<RecvStream>, NoResponse> {
     let sent = Instant::now();
     let progress = upload.as_ref().map(|upload| Arc::clone(upload.progress()));
     let mut is_sending = upload.is_some();
     let mut timer = pin!(sleep_until(sent + limits.response_header));
-    let mut interim = 0;
     poll_fn(|cx| {
-        if let Poll::Ready(response) = poll_head(&mut response, &mut interim, cx) {
+        if let Poll::Ready(response) = poll_head(&mut response, relay, cx) {
             return Poll::Ready(response);
         }
         if let Some(sending) = upload.as_mut().filter(|_| is_sending) {
@@ -129,17 +128,16 @@ async fn head_of(
 
 fn poll_head(
     response: &mut ResponseFuture,
-    interim: &mut usize,
+    relay: &InterimRelay,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Response<RecvStream>, NoResponse>> {
     // Taken one by one, because they are kept until they are, and there is no bound for them.
     while let Poll::Ready(Some(received)) = response.poll_informational(cx) {
         let received = received.map_err(NoResponse::Stream)?;
-        *interim += 1;
         if received.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Poll::Ready(Err(NoResponse::Invalid("switched protocols, which HTTP/2 cannot")));
         }
-        if *interim > INTERIM {
+        if let Err(TooManyInterim) = relay.received(received.status(), received.headers()) {
             return Poll::Ready(Err(NoResponse::Invalid("too many interim responses")));
         }
     }

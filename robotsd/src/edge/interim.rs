@@ -1,0 +1,245 @@
+//! Interim responses (1xx) on their way to the client, before the final one (RFC 9110, section 15.2).
+//!
+//! They come while the final response is still waited for, so they cannot be part of what the service returns. A request
+//! carries [`InterimResponses`] where its client can be sent some; what is sent there waits in an [`InterimQueue`] until the
+//! client's writer takes it, in the same poll of the same task. The service's response then waits until it has been written.
+//!
+//! Not sent: 100, which the edge answers itself, and 101, which ends the exchange. A client of HTTP/1.0 knows no 1xx.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use http::header::{CONTENT_LENGTH, HeaderMap};
+use http::{Response, StatusCode};
+
+use crate::edge::request::fields;
+
+/// Heads that wait for a client, at most; a client that does not read gets no further ones.
+const WAITING: usize = 32;
+
+/// And their octets.
+const WAITING_OCTETS: usize = 64 * 1024;
+
+/// An extension of requests whose client can be sent interim responses.
+#[derive(Clone)]
+pub(crate) struct InterimResponses(Arc<dyn InterimClient>);
+
+/// The client of an exchange, as far as interim responses go.
+pub(crate) trait InterimClient: Send + Sync {
+    fn interim(&self) -> &InterimQueue;
+}
+
+impl InterimResponses {
+    pub(crate) fn to<C: InterimClient + 'static>(client: Arc<C>) -> Self {
+        Self(client)
+    }
+
+    /// Sends the client an interim response, without the fields that belong to one connection, or describe a content. Called
+    /// before the service has responded, and while it is polled.
+    pub(crate) fn send(&self, status: StatusCode, fields: &HeaderMap) {
+        if !is_relayed(status) {
+            return;
+        }
+        let mut head = Response::new(());
+        *head.status_mut() = status;
+        *head.headers_mut() = fields.clone();
+        fields::remove_hop_by_hop(head.headers_mut());
+        // RFC 9110, section 8.6.
+        head.headers_mut().remove(CONTENT_LENGTH);
+        self.0.interim().push(head);
+    }
+}
+
+/// Whether an interim response is for the client.
+fn is_relayed(status: StatusCode) -> bool {
+    status.is_informational() && !matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS)
+}
+
+impl fmt::Debug for InterimResponses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InterimResponses")
+    }
+}
+
+/// Interim responses that the client's writer has not written yet.
+#[derive(Debug, Default)]
+pub(crate) struct InterimQueue {
+    /// Whether any wait, or are being written: what is looked at where there are none, which is nearly always.
+    is_waiting: AtomicBool,
+    waiting: Mutex<WaitingHeads>,
+}
+
+#[derive(Debug, Default)]
+struct WaitingHeads {
+    heads: VecDeque<Response<()>>,
+    octets: usize,
+    /// Whose response waits for them.
+    written: Option<Waker>,
+}
+
+impl InterimQueue {
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::Acquire)
+    }
+
+    /// Takes the next head; it counts as waiting until it [is written](Self::note_written).
+    pub(crate) fn take(&self) -> Option<Response<()>> {
+        let mut waiting = self.lock();
+        let head = waiting.heads.pop_front();
+        if waiting.heads.is_empty() {
+            waiting.octets = 0;
+        }
+        head
+    }
+
+    /// Takes all heads, as HTTP/1.1 writes them, behind what is there.
+    pub(crate) fn take_octets(&self, out: &mut Vec<u8>) {
+        while let Some(head) = self.take() {
+            write(out, &head);
+        }
+    }
+
+    /// What was taken has been written.
+    pub(crate) fn note_written(&self) {
+        if !self.is_waiting() {
+            return;
+        }
+        let mut waiting = self.lock();
+        if waiting.heads.is_empty() {
+            self.is_waiting.store(false, Ordering::Release);
+            if let Some(waker) = waiting.written.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Ready once nothing waits.
+    pub(crate) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.is_waiting() {
+            return Poll::Ready(());
+        }
+        self.lock().written = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn push(&self, head: Response<()>) {
+        let octets = size(&head);
+        let mut waiting = self.lock();
+        if waiting.heads.len() < WAITING && waiting.octets + octets <= WAITING_OCTETS {
+            waiting.octets += octets;
+            waiting.heads.push_back(head);
+            self.is_waiting.store(true, Ordering::Release);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WaitingHeads> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The octets of the fields of a head.
+fn size(head: &Response<()>) -> usize {
+    head.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + b": \r\n".len()).sum()
+}
+
+/// Writes a head as HTTP/1.1 has it (RFC 9112).
+fn write(out: &mut Vec<u8>, head: &Response<()>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(head.status().as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(head.status().canonical_reason().unwrap_or("Interim").as_bytes());
+    out.extend_from_slice(b"\r\n");
+    for (name, value) in head.headers() {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    struct Client(InterimQueue);
+
+    impl InterimClient for Client {
+        fn interim(&self) -> &InterimQueue {
+            &self.0
+        }
+    }
+
+    fn client() -> (Arc<Client>, InterimResponses) {
+        let client = Arc::new(Client(InterimQueue::default()));
+        (Arc::clone(&client), InterimResponses::to(client))
+    }
+
+    fn fields(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        fields.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+    }
+
+    fn written(client: &Client) -> String {
+        let mut out = Vec::new();
+        client.0.take_octets(&mut out);
+        client.0.note_written();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rfc_9110_15_2_heads_are_written_in_order_without_what_belongs_to_a_connection() {
+        let (client, responses) = client();
+        responses.send(StatusCode::EARLY_HINTS, &fields(&[("link", "</a>"), ("connection", "x-a"), ("x-a", "1")]));
+        responses.send(StatusCode::PROCESSING, &fields(&[("content-length", "5"), ("keep-alive", "1")]));
+        responses.send(StatusCode::from_u16(199).unwrap(), &fields(&[]));
+        assert!(client.0.is_waiting());
+        assert_eq!(
+            written(&client),
+            "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 199 Interim\r\n\r\n"
+        );
+        assert!(!client.0.is_waiting());
+    }
+
+    #[test]
+    fn only_what_is_for_the_client_is_sent() {
+        let (client, responses) = client();
+        for status in [100, 101, 200, 404] {
+            responses.send(StatusCode::from_u16(status).unwrap(), &fields(&[]));
+        }
+        assert!(!client.0.is_waiting());
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let (client, responses) = client();
+        for _ in 0..10_000 {
+            responses.send(StatusCode::EARLY_HINTS, &fields(&[("link", "</a>")]));
+        }
+        assert_eq!(written(&client).matches("HTTP/1.1 103").count(), WAITING);
+        let mut large = HeaderMap::new();
+        large.insert("x-a", HeaderValue::from_maybe_shared(vec![b'x'; WAITING_OCTETS / 3]).unwrap());
+        (0..4).for_each(|_| responses.send(StatusCode::EARLY_HINTS, &large));
+        assert_eq!(written(&client).matches("HTTP/1.1 103").count(), 2);
+        responses.send(StatusCode::EARLY_HINTS, &large);
+        assert_eq!(written(&client).matches("HTTP/1.1 103").count(), 1);
+    }
+
+    #[test]
+    fn a_response_waits_until_what_comes_before_it_is_written() {
+        let (client, responses) = client();
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(client.0.poll_written(&mut cx).is_ready());
+        responses.send(StatusCode::EARLY_HINTS, &fields(&[]));
+        assert!(client.0.poll_written(&mut cx).is_pending());
+        let _ = client.0.take();
+        // Taken, and not written yet.
+        assert!(client.0.poll_written(&mut cx).is_pending());
+        client.0.note_written();
+        assert!(client.0.poll_written(&mut cx).is_ready());
+    }
+}

@@ -1,0 +1,166 @@
+//! Interim responses: before the final one, at once, on every path to the client.
+
+use http::HeaderMap;
+
+use super::*;
+
+/// Sends the client an interim response, if it takes any.
+fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
+    if let Some(client) = request.extensions().get::<InterimResponses>() {
+        let fields = HeaderMap::from_iter([(http::header::LINK, link.parse().unwrap())]);
+        client.send(StatusCode::from_u16(status).unwrap(), &fields);
+    }
+}
+
+/// Sends two interim responses, and then the body of the request; `/large` gets a large one.
+async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
+    hint(&request, 103, "</a>");
+    hint(&request, 102, "</b>");
+    let body = match request.uri().path() {
+        "/large" => Bytes::from(vec![b'x'; 16 << 20]),
+        _ => request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default(),
+    };
+    Ok(Response::new(Full::new(body)))
+}
+
+/// What a client of HTTP/1.1 reads: two interim responses and the final one.
+async fn read_hinted(client: &mut Raw) -> test_peer::RawMessage {
+    for (status, link) in [(103, "</a>"), (102, "</b>")] {
+        let interim = client.message().await;
+        assert_eq!((interim.status(), interim.field("link")), (status, Some(link)), "{}", interim.head);
+    }
+    let last = client.message().await;
+    assert_eq!(last.status(), 200, "{}", last.head);
+    last
+}
+
+const REQUESTS: [(&str, &str); 6] = [
+    ("GET / HTTP/1.1\r\nHost: h\r\n\r\n", ""),
+    ("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n", ""),
+    ("GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n\r\n", ""),
+    ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok", "ok"),
+    ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "ok"),
+    ("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", ""),
+];
+
+#[tokio::test]
+async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(hinting)).await;
+    for (request, body) in REQUESTS {
+        let mut client = edge.client().await;
+        client.send(request).await;
+        assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
+    }
+    // One after the other on one connection, whose ways change; and all at once.
+    let mut client = edge.client().await;
+    for (request, body) in REQUESTS {
+        client.send(request).await;
+        assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
+    }
+    let mut client = edge.client().await;
+    client.send(REQUESTS.map(|(request, _)| request).concat()).await;
+    for (request, body) in REQUESTS {
+        assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
+    }
+    assert!(client.rest().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_interim_response_does_not_wait_for_the_final_one() {
+    let release = Arc::new(Notify::new());
+    let released = Arc::clone(&release);
+    let service = service_fn(move |request: Request<RequestBody>| {
+        let released = Arc::clone(&released);
+        async move {
+            for link in ["</a>", "</b>"] {
+                hint(&request, 103, link);
+                released.notified().await;
+            }
+            Ok(Response::new(Empty::<Bytes>::new()))
+        }
+    });
+    let edge = Edge::start(EdgeLimits::default(), service).await;
+    for (request, _) in REQUESTS {
+        let mut client = edge.client().await;
+        client.send(request).await;
+        for link in ["</a>", "</b>"] {
+            let interim = client.message().await;
+            assert_eq!((interim.status(), interim.field("link")), (103, Some(link)), "{request}");
+            release.notify_one();
+        }
+        assert_eq!(client.message().await.status(), 200, "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_http_1_0_gets_none() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(hinting)).await;
+    for request in ["GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"] {
+        assert_eq!(edge.ask(request).await.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn an_expectation_is_met_among_them() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(hinting)).await;
+    let mut client = edge.client().await;
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
+    let mut statuses = Vec::new();
+    while statuses.len() < 3 {
+        statuses.push(client.message().await.status());
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses, [100, 102, 103]);
+    client.send("ok").await;
+    let last = client.message().await;
+    assert_eq!((last.status(), &*last.body), (200, "ok"));
+}
+
+/// The response to the second request waits behind a large one that is not read, with its interim responses.
+#[tokio::test]
+async fn responses_that_a_client_reads_late_keep_their_order() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(hinting)).await;
+    for (request, body) in REQUESTS {
+        let mut client = edge.client().await;
+        client.send(["GET /large HTTP/1.1\r\nHost: h\r\n\r\n", request].concat()).await;
+        // The buffers of the system are full by then.
+        tokio::time::sleep(MOMENT).await;
+        assert_eq!(read_hinted(&mut client).await.body.len(), 16 << 20);
+        assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
+    }
+}
+
+/// A client that does not read: what waits for it is bounded, and so is the time.
+#[tokio::test]
+async fn interim_responses_without_end_do_not_pile_up() {
+    let stopped = Arc::new(Notify::new());
+    let stops = Arc::clone(&stopped);
+    let service =
+        service_fn(move |request: Request<RequestBody>| hint_without_end(request, NotifyOnDrop(Arc::clone(&stops))));
+    let edge = Edge::start(brief(|limits| limits.body_idle = MOMENT), service).await;
+    for (request, _) in REQUESTS {
+        let mut client = edge.client().await;
+        client.send(request).await;
+        // The connection ends, and the request with it, though the client is still there.
+        soon(stopped.notified()).await;
+    }
+}
+
+async fn hint_without_end(
+    request: Request<RequestBody>,
+    _stops: NotifyOnDrop,
+) -> Result<Response<Empty<Bytes>>, Infallible> {
+    let link = format!("</{}>", "x".repeat(16 * 1024));
+    loop {
+        hint(&request, 103, &link);
+        tokio::task::yield_now().await;
+    }
+}
+
+struct NotifyOnDrop(Arc<Notify>);
+
+impl Drop for NotifyOnDrop {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}

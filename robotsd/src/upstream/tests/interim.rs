@@ -1,0 +1,153 @@
+//! Interim responses of servers, through the whole proxy.
+
+use super::http2::{Http2Origin, answer, upstream_to};
+use super::*;
+
+const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Own\r\nX-Own: 1\r\n\r\n\
+                     HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\nContent-Length: 5\r\n\r\n";
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok";
+
+/// A server of HTTP/1.1 that answers each request after two interim responses for its client.
+async fn hinting_http1() -> Origin {
+    Origin::start(|_, mut peer| async move {
+        loop {
+            peer.message().await;
+            peer.send([HINTS, OK].concat()).await;
+        }
+    })
+    .await
+}
+
+/// The same on HTTP/2.
+async fn hinting_http2() -> Http2Origin {
+    Http2Origin::start(|_, mut respond| async move {
+        for (status, link) in [(103, "</a>"), (100, ""), (102, "")] {
+            let mut interim = Response::builder().status(status);
+            if !link.is_empty() {
+                interim = interim.header("link", link);
+            }
+            respond.send_informational(interim.body(()).unwrap()).unwrap();
+        }
+        answer(respond, "ok");
+    })
+    .await
+}
+
+async fn check(address: SocketAddr) {
+    let mut client = Raw::connect(address).await;
+    for request in [GET, POST, GET, GET] {
+        client.send(request).await;
+        let early = client.message().await;
+        assert_eq!((early.status(), early.field("link")), (103, Some("</a>")), "{}", early.head);
+        assert!(early.field("connection").is_none() && early.field("x-own").is_none(), "{}", early.head);
+        let processing = client.message().await;
+        assert_eq!((processing.status(), processing.field("content-length")), (102, None));
+        let last = client.message().await;
+        assert_eq!((last.status(), &*last.body), (200, "ok"), "{}", last.head);
+    }
+    let mut old = Raw::connect(address).await;
+    assert_eq!(old.ask("GET / HTTP/1.0\r\nHost: h\r\n\r\n").await.status(), 200);
+}
+
+#[tokio::test]
+async fn rfc_9110_15_2_interim_responses_of_both_protocols_reach_the_client() {
+    check(proxy(hinting_http1().await.upstream()).await).await;
+    check(proxy(hinting_http2().await.upstream()).await).await;
+}
+
+#[tokio::test]
+async fn an_early_hint_comes_early() {
+    let release = Arc::new(Notify::new());
+    let released = Arc::clone(&release);
+    let origin = Origin::start(move |_, mut peer| {
+        let released = Arc::clone(&released);
+        async move {
+            loop {
+                peer.message().await;
+                peer.send(HINTS).await;
+                released.notified().await;
+                peer.send(OK).await;
+            }
+        }
+    })
+    .await;
+    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    for request in [GET, POST, GET] {
+        client.send(request).await;
+        assert_eq!(client.message().await.status(), 103);
+        assert_eq!(client.message().await.status(), 102);
+        release.notify_one();
+        assert_eq!(client.message().await.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn of_many_interim_responses_the_first_are_passed_on() {
+    let origin = Origin::saying(format!("{}{OK}", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100))).await;
+    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    client.send(GET).await;
+    let mut statuses = Vec::new();
+    while statuses.last() != Some(&200) {
+        statuses.push(client.message().await.status());
+    }
+    assert_eq!(statuses.len(), 33);
+}
+
+#[tokio::test]
+async fn interim_responses_without_end_are_a_bad_gateway_and_no_delay() {
+    let flood = || Origin::saying("HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100_000));
+    let endless = Http2Origin::start(|_, mut respond| async move {
+        while respond.send_informational(Response::builder().status(103).body(()).unwrap()).is_ok() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    for upstream in [flood().await.upstream(), endless.upstream()] {
+        let mut client = Raw::connect(proxy(upstream).await).await;
+        client.send(GET).await;
+        let mut last = client.message().await;
+        while last.status() == 103 {
+            last = client.message().await;
+        }
+        assert_eq!(last.status(), 502);
+    }
+    // They move no deadline.
+    let slow = Origin::start(|_, mut peer| async move {
+        peer.message().await;
+        loop {
+            peer.try_send("HTTP/1.1 102 Processing\r\n\r\n").await;
+            tokio::time::sleep(MOMENT / 10).await;
+        }
+    })
+    .await;
+    let slow_http2 = Http2Origin::start(|_, mut respond| async move {
+        while respond.send_informational(Response::builder().status(102).body(()).unwrap()).is_ok() {
+            tokio::time::sleep(MOMENT / 10).await;
+        }
+    })
+    .await;
+    let brief = |limits: &mut UpstreamLimits| limits.response_header = MOMENT;
+    for upstream in [slow.upstream_with(brief), upstream_to([slow_http2.address], brief)] {
+        let mut client = Raw::connect(proxy(upstream).await).await;
+        client.send(GET).await;
+        let mut last = client.message().await;
+        while last.status() == 102 {
+            last = client.message().await;
+        }
+        assert_eq!(last.status(), 504);
+    }
+}
+
+#[tokio::test]
+async fn a_websocket_may_come_after_them() {
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello";
+    let origin = Origin::saying([HINTS, switch].concat()).await;
+    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    client.send(HANDSHAKE).await;
+    for status in [103, 102, 101] {
+        assert_eq!(client.message().await.status(), status);
+    }
+    assert_eq!(client.exactly(5).await, "hello");
+}
