@@ -18,7 +18,7 @@ use http::{Response, StatusCode};
 use crate::edge::request::fields;
 
 /// Heads that wait for a client, at most; a client that does not read gets no further ones.
-const WAITING: usize = 32;
+pub(crate) const WAITING: usize = 32;
 
 /// And their octets.
 const WAITING_OCTETS: usize = 64 * 1024;

@@ -9,7 +9,8 @@
 //! sends it, [`WebSocket`] where it asks for one, and [`InterimResponses`] where its client can be sent some before the response. A
 //! response to a WebSocket may be 101 with a [`Tunnel`] in its extensions; any other interim response that is returned becomes 502.
 //!
-//! [`mod@http1_fast`] answers most requests, hyper all others; both go through the same [`request`] chain.
+//! [`mod@http1_fast`] answers most requests on HTTP/1.1 and hyper all others, [`mod@http2`] those on HTTP/2; all go through the same
+//! [`request`] chain.
 //!
 //! A client that closes its sending side has left: its requests are dropped, and with them the exchanges with upstreams.
 
@@ -18,6 +19,7 @@ mod limits;
 mod connection;
 mod connection_error;
 mod connection_state;
+mod framing;
 mod http1_fast;
 mod http2;
 mod listener;

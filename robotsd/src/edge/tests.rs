@@ -2,6 +2,8 @@
 
 mod deadlines;
 mod flood;
+mod http2;
+mod http2_downgrade;
 mod interim;
 mod recycling;
 mod requests;

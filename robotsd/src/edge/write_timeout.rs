@@ -1,6 +1,6 @@
 //! The deadline for a client that does not read.
 //!
-//! The one mechanism for every writer: the fast path, the socket below hyper and the streams of HTTP/2. A write that has
+//! The one mechanism for every writer: the fast path, the socket below the HTTP libraries and the streams of HTTP/2. A write that has
 //! to wait is reported to the response's [`Transfer`], so that its upstream connection can be used without the client or
 //! taken away, and expires after `body_idle`.
 

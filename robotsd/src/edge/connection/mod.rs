@@ -1,11 +1,12 @@
-//! One connection, from its first octet to its end: the fast path while its requests allow it, then hyper.
+//! One connection, from its first octet to its end: the fast path while its requests allow it, then hyper or HTTP/2.
 
 pub(crate) mod client_socket;
 pub(crate) mod parser_policy;
 pub(crate) mod settings;
 
-pub(crate) mod hyper_driver;
-pub(crate) mod hyper_socket;
+pub(crate) mod driver;
+mod protocol_detection;
+pub(crate) mod watched_socket;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -38,9 +39,9 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    match http1_fast::serve(socket, service, &settings, clock, &stop).await {
+    match http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await {
         FastPathEnd::Ended(ended) => ended,
         // Boxed, because most connections end without it.
-        FastPathEnd::Handover(handover) => Box::pin(hyper_driver::serve(handover, settings, stop)).await,
+        FastPathEnd::Handover(handover) => Box::pin(driver::serve(handover, settings, clock, stop)).await,
     }
 }

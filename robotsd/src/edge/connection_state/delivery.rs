@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::edge::transfer::Transfer;
 
-/// What the client has not taken yet. hyper counts a response as finished once it has the whole body; here it is finished
+/// What the client has not taken yet. The HTTP libraries count a response as finished once they have the whole body; here it is finished
 /// once the socket or the stream has taken it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {

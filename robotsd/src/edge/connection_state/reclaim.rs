@@ -19,7 +19,7 @@ pub(crate) struct ReclaimMark {
     close: IdleClose,
 }
 
-/// How an idle connection that hyper drives is closed: its driver requests it, its socket does it.
+/// How an idle connection past the fast path is closed: its driver requests it, its socket does it.
 #[derive(Debug, Default)]
 pub(crate) struct IdleClose {
     requested: AtomicBool,

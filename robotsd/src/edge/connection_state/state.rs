@@ -43,6 +43,8 @@ pub(crate) struct ConnectionState {
     interim: InterimQueue,
     ended: AtomicBool,
     flood: AtomicBool,
+    /// Octets have come since this was last looked at, on the paths without the fast one.
+    heard: AtomicBool,
     /// Those of its worker.
     counts: Arc<ResponseCounts>,
     /// Wakes the connection's task, from any thread.
@@ -84,6 +86,7 @@ impl ConnectionState {
             interim: InterimQueue::default(),
             ended: AtomicBool::new(false),
             flood: AtomicBool::new(false),
+            heard: AtomicBool::new(false),
             counts: Arc::default(),
             task: OnceLock::new(),
             tunnel: Mutex::new(None),
@@ -102,6 +105,7 @@ impl ConnectionState {
 
     /// Octets came from the client.
     pub(crate) fn octets_read(&self) {
+        self.heard.store(true, Ordering::Relaxed);
         if !self.is_idle() {
             return;
         }
@@ -111,6 +115,11 @@ impl ConnectionState {
             BETWEEN if !self.is_http2() => self.enter(HEAD),
             _ => {}
         }
+    }
+
+    /// Whether octets have come since the last call.
+    pub(crate) fn take_heard(&self) -> bool {
+        self.heard.swap(false, Ordering::Relaxed)
     }
 
     /// The head of a request is complete; the request is in progress until the returned value is dropped.

@@ -2,18 +2,17 @@
 //!
 //! Nearly all requests are such, and their framing is simple: a request ends where its head ends. They are answered here,
 //! with the parser hyper uses, through the same chain and the same service, without a state machine for bodies around
-//! them. Everything else, from the first octets of HTTP/2 to a head that is not parsed, is handed over to hyper with the
-//! octets that have been read. So framing of bodies, upgrades, expectations and every refusal of octets that are not HTTP
+//! them. Everything else, from the first octets of HTTP/2 to a head that is not parsed, is handed over with the
+//! octets that have been read, nearly all of it to hyper. So framing of bodies, upgrades, expectations and every refusal of octets that are not HTTP
 //! are hyper's.
 //!
 //! Between requests a connection is parked: it keeps its socket, and no buffer at all. Reads go through the stack.
 //!
-//! [`request`] reads a head, [`response`] writes a response, [`framing`] says how its body ends.
+//! [`request`] reads a head, [`response`] writes a response.
 
 pub(crate) mod request;
 mod target_escape;
 
-mod framing;
 mod response;
 
 mod client;
@@ -44,7 +43,7 @@ use self::response::AfterResponse;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::request::request_body::RequestBody;
-use crate::edge::request::service::RequestService;
+use crate::edge::request::service::{RequestService, ResponseWriter};
 use crate::edge::tls::SettledProtocol;
 use crate::socket::Socket;
 
@@ -55,7 +54,7 @@ pub(crate) enum FastPathEnd<S> {
     Ended(Result<(), ConnectionFailure>),
 }
 
-/// A connection for hyper.
+/// A connection for hyper or HTTP/2.
 pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
     /// What has been read.
@@ -127,7 +126,7 @@ where
             }
         };
         let is_head = request.method() == Method::HEAD;
-        let answering = service.answer(request.map(|()| RequestBody::empty()), None);
+        let answering = service.answer(request.map(|()| RequestBody::empty()), ResponseWriter::Fast);
         let response = response.get_or_insert_with(|| Box::pin(None));
         response.set(Some(response::write(client, answering, is_head)));
         let (back, after) = poll_fn(|cx| match response.as_mut().as_pin_mut() {

@@ -12,9 +12,9 @@ use http::header::{CONNECTION, DATE};
 use http::{Response, response};
 use http_body::Body;
 
+use crate::edge::framing::Framing;
 use crate::edge::http1_fast::client::FastClient;
 use crate::edge::http1_fast::date_clock::DateClock;
-use crate::edge::http1_fast::framing::Framing;
 use crate::edge::transfer::Transfer;
 use crate::edge::write_batching::yield_before_write;
 

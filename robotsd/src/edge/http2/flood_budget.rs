@@ -1,7 +1,7 @@
 //! The limit for floods of HTTP/2 frames.
 //!
 //! Some frames request nothing and are answered or obeyed all the same: PING, SETTINGS, PRIORITY, WINDOW_UPDATE,
-//! RST_STREAM, an empty DATA or CONTINUATION, frames of unknown types. hyper takes each of them as fast as it comes, so a
+//! RST_STREAM, an empty DATA or CONTINUATION, frames of unknown types. `h2` takes each of them as fast as it comes, so a
 //! client that sends nothing else keeps a core busy and never meets a limit. So they are paid for from a budget, which
 //! grows with the reasons for such frames: requests, and the octets of their responses.
 
@@ -53,7 +53,7 @@ impl FrameBudget {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
             DATA if frame.length > ALL_PADDING || frame.length > 0 && frame.flags & PADDED == 0 => self.earn(1),
-            // Only the first of a field section makes a request; how many may follow is bounded by hyper.
+            // Only the first of a field section makes a request; how many may follow is bounded by `h2`.
             SETTINGS => return self.spend(SETTINGS_COST, now),
             _ => return self.spend(1, now),
         }

@@ -1,4 +1,4 @@
-//! The heads of HTTP/2 frames as they pass (RFC 9113, section 4.1); everything else in a frame is hyper's to judge.
+//! The heads of HTTP/2 frames as they pass (RFC 9113, section 4.1); everything else in a frame is for `h2` to judge.
 
 /// Where in the frames one direction of a connection is.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use crate::edge::http2::flood_budget::FrameBudget;
 use crate::edge::http2::frames::{self, Frames};
 
-/// The size of a frame of HTTP/2 (RFC 9113, section 4.2), in which response bodies are handed to hyper. That a piece was
+/// The size of a frame of HTTP/2 (RFC 9113, section 4.2), in which response bodies are handed to `h2`. That a piece was
 /// taken is the only sign that a client reads; larger ones would make slow clients look like those that have stopped.
 pub(crate) const PIECE: usize = 16 * 1024;
 

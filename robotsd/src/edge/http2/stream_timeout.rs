@@ -1,6 +1,6 @@
 //! Ends HTTP/2 streams whose client does not take their response.
 //!
-//! A stream waits for flow-control window inside hyper, where neither the socket (other streams still move) nor the body
+//! A stream waits for flow-control window inside the HTTP library, where neither the socket (other streams still move) nor the body
 //! (which is not polled) can see it. So each stream's task is wrapped: the body notes when a frame was handed out, and
 //! when the next one is not polled for in time the task ends, which resets this stream and no other.
 
@@ -11,22 +11,17 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::rt::Executor;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::idle_timeout::IdleTimeout;
+use crate::edge::interim::{InterimClient, InterimQueue, InterimResponses};
 use crate::edge::transfer::Transfer;
 use crate::edge::write_timeout::WriteTimeout;
 
-tokio::task_local! {
-    static CONSUMER: StreamConsumer;
-}
-
-/// What takes the frames of a response body; found through the task, because hyper builds the stream around the service's
-/// response and offers no other way from one to the other.
-#[derive(Clone, Debug)]
+/// What takes the frames of a response body.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct StreamConsumer(Arc<StreamDelivery>);
 
 #[derive(Debug, Default)]
@@ -35,12 +30,24 @@ struct StreamDelivery {
     turn: AtomicUsize,
     /// The upstream connection that the response holds, and the connection it is a stream of.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
+    interim: InterimQueue,
+}
+
+impl InterimClient for StreamDelivery {
+    fn interim(&self) -> &InterimQueue {
+        &self.interim
+    }
 }
 
 impl StreamConsumer {
-    /// The consumer of this task's stream; none outside HTTP/2.
-    pub(crate) fn current() -> Option<Self> {
-        CONSUMER.try_with(Clone::clone).ok()
+    /// Where interim responses for the stream are sent.
+    pub(crate) fn interim_responses(&self) -> InterimResponses {
+        InterimResponses::to(Arc::clone(&self.0))
+    }
+
+    /// Those that have been sent there.
+    pub(crate) fn interim(&self) -> &InterimQueue {
+        self.0.interim()
     }
 
     pub(crate) fn polled(&self) {
@@ -63,23 +70,9 @@ impl StreamConsumer {
     }
 }
 
-/// Spawns hyper's HTTP/2 streams with a deadline for standing still.
-#[derive(Clone, Debug)]
-pub(crate) struct StreamExecutor {
-    pub(crate) idle: Duration,
-}
-
-impl<F> Executor<F> for StreamExecutor
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    fn execute(&self, stream: F) {
-        let consumer = StreamConsumer(Arc::default());
-        let stream = CONSUMER.scope(consumer.clone(), stream);
-        let turns = Turns::new(TURN, LOOK);
-        tokio::spawn(Watched { stream, consumer, seen: 0, timeout: WriteTimeout::new(self.idle), turns });
-    }
+/// A stream with a deadline for standing still.
+pub(crate) fn watch<F: Future>(stream: F, consumer: StreamConsumer, idle: Duration) -> impl Future<Output = ()> {
+    Watched { stream, consumer, seen: 0, timeout: WriteTimeout::new(idle), turns: Turns::new(TURN, LOOK) }
 }
 
 pin_project! {
@@ -196,7 +189,7 @@ mod tests {
     async fn moves(is_taking: bool, turn: Duration) -> bool {
         let (connection, reports) =
             (Arc::new(ConnectionState::new(&EdgeLimits::default())), Arc::new(Reports::default()));
-        let consumer = StreamConsumer(Arc::default());
+        let consumer = StreamConsumer::default();
         consumer.hold(Transfer::new(&reports), Arc::clone(&connection));
         consumer.handed_out();
         let turns = Turns::new(turn, Duration::from_millis(1));

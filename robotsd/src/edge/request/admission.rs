@@ -1,6 +1,6 @@
 //! Whether a request may pass: method, bounds, target, codings, expectation.
 //!
-//! Everything that hyper leaves open about a request head is decided here or in [`host`](super::host), in synchronous
+//! Everything that hyper and `h2` leave open about a request head is decided here or in [`host`](super::host), in synchronous
 //! functions. The octets of path and query are not changed; those that no parser takes were
 //! [escaped](crate::edge::http1_fast) before.
 

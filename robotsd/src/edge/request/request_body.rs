@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
+use crate::edge::http2::request_stream::RequestStream;
 use crate::edge::idle_timeout::IdleTimeout;
 use crate::edge::request::trailers;
 
@@ -28,11 +29,18 @@ pub(crate) struct RequestBody {
 #[derive(Debug)]
 struct IncomingBody {
     /// None once it has ended, where something comes before it.
-    incoming: Option<Incoming>,
+    incoming: Option<ClientBody>,
     idle: IdleTimeout,
     /// What was taken once, for an upstream that did not look at it.
     again: VecDeque<Bytes>,
     trailers: TrailerSection,
+}
+
+/// What reads the octets of a body.
+#[derive(Debug)]
+enum ClientBody {
+    Http1(Incoming),
+    Http2(RequestStream),
 }
 
 /// What becomes of trailers.
@@ -48,7 +56,17 @@ impl RequestBody {
         Self { coming: None }
     }
 
+    /// A body on HTTP/1.1.
     pub(crate) fn new(incoming: Incoming, idle: Duration) -> Self {
+        Self::read_by(ClientBody::Http1(incoming), idle)
+    }
+
+    /// A body on HTTP/2.
+    pub(crate) fn of_stream(stream: RequestStream, idle: Duration) -> Self {
+        Self::read_by(ClientBody::Http2(stream), idle)
+    }
+
+    fn read_by(incoming: ClientBody, idle: Duration) -> Self {
         let coming = (!incoming.is_end_stream()).then(|| {
             Box::new(IncomingBody {
                 incoming: Some(incoming),
@@ -90,6 +108,29 @@ impl RequestBody {
     }
 }
 
+impl ClientBody {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
+        match self {
+            Self::Http1(body) => Pin::new(body).poll_frame(cx).map_err(|error| RequestBodyError::Broken(error.into())),
+            Self::Http2(body) => Pin::new(body).poll_frame(cx).map_err(|error| RequestBodyError::Broken(error.into())),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Http1(body) => body.is_end_stream(),
+            Self::Http2(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Http1(body) => body.size_hint(),
+            Self::Http2(body) => body.size_hint(),
+        }
+    }
+}
+
 impl Body for RequestBody {
     type Data = Bytes;
     type Error = RequestBodyError;
@@ -107,7 +148,7 @@ impl Body for RequestBody {
                 this.coming = None;
                 return Poll::Ready(None);
             };
-            let end = match Pin::new(incoming).poll_frame(cx) {
+            let end = match incoming.poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
                     idle.reset();
                     return Poll::Ready(Some(Ok(frame)));
@@ -118,7 +159,7 @@ impl Body for RequestBody {
                     Some(fields) if *trailers == TrailerSection::Forwarded => Some(Ok(Frame::trailers(fields))),
                     _ => continue,
                 },
-                Poll::Ready(Some(Err(error))) => Some(Err(RequestBodyError::Broken(error))),
+                Poll::Ready(Some(Err(error))) => Some(Err(error)),
                 Poll::Ready(None) => None,
                 Poll::Pending => {
                     ready!(idle.poll_expired(cx));
@@ -131,15 +172,15 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.coming
-            .as_ref()
-            .is_none_or(|coming| coming.again.is_empty() && coming.incoming.as_ref().is_none_or(Body::is_end_stream))
+        self.coming.as_ref().is_none_or(|coming| {
+            coming.again.is_empty() && coming.incoming.as_ref().is_none_or(ClientBody::is_end_stream)
+        })
     }
 
     fn size_hint(&self) -> SizeHint {
         let Some(coming) = &self.coming else { return SizeHint::with_exact(0) };
         let again = coming.again.iter().map(|octets| octets.len() as u64).sum::<u64>();
-        let left = coming.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
+        let left = coming.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), ClientBody::size_hint);
         match left.exact() {
             Some(left) => SizeHint::with_exact(left + again),
             None => left,
@@ -154,7 +195,7 @@ pub(crate) enum RequestBodyError {
     /// Nothing came for too long.
     Idle,
     /// The client left, or its framing is broken.
-    Broken(hyper::Error),
+    Broken(Box<dyn Error + Send + Sync>),
 }
 
 impl fmt::Display for RequestBodyError {
@@ -170,7 +211,7 @@ impl Error for RequestBodyError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Idle => None,
-            Self::Broken(error) => Some(error),
+            Self::Broken(error) => Some(&**error),
         }
     }
 }

@@ -76,8 +76,9 @@ impl<B> ResponseBody<B> {
         }
     }
 
-    pub(crate) fn inner(body: B) -> Self {
-        let stream = StreamConsumer::current().map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
+    /// A body of the service's, on its way to the connection or to a stream of HTTP/2.
+    pub(crate) fn inner(body: B, stream: Option<StreamConsumer>) -> Self {
+        let stream = stream.map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
         Self { content: Content::Inner { body }, stream, exchange: None }
     }
 

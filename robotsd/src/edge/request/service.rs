@@ -56,6 +56,16 @@ pub(crate) struct ConnectionInfo {
     pub(crate) secured: Option<Secured>,
 }
 
+/// What writes the response to a request.
+pub(crate) enum ResponseWriter {
+    /// The fast path of HTTP/1.1, on which a connection cannot switch.
+    Fast,
+    /// hyper, and what becomes of the connection where it switches.
+    Hyper(OnUpgrade),
+    /// A stream of HTTP/2.
+    Stream(StreamConsumer),
+}
+
 /// Answers every request of a connection.
 pub(crate) struct RequestService<S> {
     inner: S,
@@ -138,9 +148,6 @@ impl<S> RequestService<S> {
         if requested == RequestedProtocol::WebSocket {
             head.extensions.insert(WebSocket);
         }
-        if head.version == Version::HTTP_11 {
-            head.extensions.insert(InterimResponses::to(Arc::clone(&self.connection)));
-        }
         Ok((Request::from_parts(head, body), requested))
     }
 }
@@ -156,7 +163,8 @@ where
 
     fn call(&self, mut request: Request<Incoming>) -> PendingResponse<S> {
         let upgrade = hyper::upgrade::on(&mut request);
-        self.answer(request.map(|body| RequestBody::new(body, self.settings.limits.body_idle)), Some(upgrade))
+        let idle = self.settings.limits.body_idle;
+        self.answer(request.map(|body| RequestBody::new(body, idle)), ResponseWriter::Hyper(upgrade))
     }
 }
 
@@ -165,10 +173,22 @@ where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
     B: Body<Data = Bytes>,
 {
-    /// Answers a request. Without `upgrade` the connection cannot switch, and the response is written without hyper.
-    pub(crate) fn answer(&self, mut request: Request<RequestBody>, upgrade: Option<OnUpgrade>) -> PendingResponse<S> {
+    /// Answers a request.
+    pub(crate) fn answer(&self, mut request: Request<RequestBody>, writer: ResponseWriter) -> PendingResponse<S> {
         let version = request.version();
-        let is_fast = upgrade.is_none();
+        let is_fast = matches!(writer, ResponseWriter::Fast);
+        let interim = match &writer {
+            ResponseWriter::Stream(stream) => Some(stream.interim_responses()),
+            _ => (version == Version::HTTP_11).then(|| InterimResponses::to(Arc::clone(&self.connection))),
+        };
+        let (upgrade, stream) = match writer {
+            ResponseWriter::Fast => (None, None),
+            ResponseWriter::Hyper(upgrade) => (Some(upgrade), None),
+            ResponseWriter::Stream(stream) => (None, Some(stream)),
+        };
+        if let Some(interim) = interim {
+            request.extensions_mut().insert(interim);
+        }
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
                 let forwarded = self.info.forwarded.read(request.headers());
@@ -193,7 +213,7 @@ where
                 (State::Refused { refusal, version }, None)
             }
         };
-        PendingResponse { state, early: None, id, exchange: Some(exchange), is_fast, upgrade }
+        PendingResponse { state, early: None, id, exchange: Some(exchange), is_fast, stream, upgrade }
     }
 }
 
@@ -210,6 +230,7 @@ pin_project! {
         id: RequestId,
         exchange: Option<Exchange>,
         is_fast: bool,
+        stream: Option<StreamConsumer>,
         upgrade: Option<(OnUpgrade, Arc<ConnectionState>)>,
     }
 }
@@ -251,14 +272,14 @@ where
                     *this.early = Some(Box::new(response));
                     return Poll::Pending;
                 }
-                finish(response, this.upgrade.take())
+                finish(response, this.upgrade.take(), this.stream.as_ref())
             }
             StateProjection::Refused { refusal, version } => refusal.into_response(*version),
         };
         response.headers_mut().insert(X_REQUEST_ID, this.id.to_value());
         let mut exchange = this.exchange.take();
         if let (Some(transfer), Some(exchange)) = (response.extensions().get::<Transfer>(), &mut exchange) {
-            match StreamConsumer::current() {
+            match this.stream {
                 Some(consumer) => consumer.hold(transfer.clone(), Arc::clone(exchange.connection())),
                 // The fast path takes it from the response.
                 None if *this.is_fast => {}
@@ -288,11 +309,12 @@ fn content_length(fields: &HeaderMap) -> Option<u64> {
 fn finish<B>(
     mut response: Response<B>,
     upgrade: Option<(OnUpgrade, Arc<ConnectionState>)>,
+    stream: Option<&StreamConsumer>,
 ) -> Response<ResponseBody<B>> {
     fields::remove_hop_by_hop(response.headers_mut());
     *response.version_mut() = Version::HTTP_11;
     if !response.status().is_informational() {
-        return response.map(ResponseBody::inner);
+        return response.map(|body| ResponseBody::inner(body, stream.cloned()));
     }
     let upstream = response.extensions_mut().remove::<Tunnel>();
     match (upgrade, upstream) {

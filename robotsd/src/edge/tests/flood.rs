@@ -7,13 +7,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 use crate::edge::http2::frames::{self, END_STREAM, Frame, Frames, RST_STREAM};
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const ACK: u8 = 1;
 const PRIORITY: u8 = 2;
 const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut octets = vec![a, b, c, kind, flags];
     octets.extend(stream.to_be_bytes());
@@ -22,7 +22,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A request head in the static table's words: `GET` (2) or `POST` (3), the path `/`, http, `h.test`.
-fn head(method: u8, flags: u8, stream: u32) -> Vec<u8> {
+pub(super) fn head(method: u8, flags: u8, stream: u32) -> Vec<u8> {
     frame(
         frames::HEADERS,
         frames::END_HEADERS | flags,
@@ -31,13 +31,13 @@ fn head(method: u8, flags: u8, stream: u32) -> Vec<u8> {
     )
 }
 
-fn window(stream: u32, octets: u32) -> Vec<u8> {
+pub(super) fn window(stream: u32, octets: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &octets.to_be_bytes())
 }
 
 /// A client that writes frames as it likes.
-struct Framed {
-    socket: TcpStream,
+pub(super) struct Framed {
+    pub(super) socket: TcpStream,
     frames: Frames,
     /// All heads that have come, with the length each has.
     received: VecDeque<Frame>,
@@ -45,19 +45,24 @@ struct Framed {
 }
 
 impl Framed {
-    async fn connect(edge: &Edge) -> Self {
+    pub(super) async fn connect(edge: &Edge) -> Self {
         let socket = TcpStream::connect(edge.address).await.unwrap();
         let mut client = Self { socket, frames: Frames::default(), received: VecDeque::new(), octets: Vec::new() };
         client.send(&[PREFACE, &frame(frames::SETTINGS, 0, 0, &[])].concat()).await;
         client
     }
 
-    async fn send(&mut self, octets: &[u8]) {
+    pub(super) async fn send(&mut self, octets: &[u8]) {
         soon(self.socket.write_all(octets)).await.expect("the other side reads");
     }
 
+    /// Sends as much as the other side takes.
+    pub(super) async fn try_send(&mut self, octets: &[u8]) {
+        let _ = soon(self.socket.write_all(octets)).await;
+    }
+
     /// The next frame; none at the end.
-    async fn next(&mut self) -> Option<Frame> {
+    pub(super) async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.received.pop_front() {
                 return Some(frame);
@@ -72,7 +77,7 @@ impl Framed {
     }
 
     /// Reads to the end; whether that was a GOAWAY for a flood, which may say more about it.
-    async fn is_sent_calm_down(&mut self) -> bool {
+    pub(super) async fn is_sent_calm_down(&mut self) -> bool {
         let mut last = None;
         while let Some(received) = self.next().await {
             last = Some(received);

@@ -1,5 +1,7 @@
 //! Interim responses of servers, through the whole proxy.
 
+use std::future::poll_fn;
+
 use super::http2::{Http2Origin, answer, upstream_to};
 use super::*;
 
@@ -53,8 +55,33 @@ async fn check(address: SocketAddr) {
 
 #[tokio::test]
 async fn rfc_9110_15_2_interim_responses_of_both_protocols_reach_the_client() {
-    check(proxy(hinting_http1().await.upstream()).await).await;
-    check(proxy(hinting_http2().await.upstream()).await).await;
+    for upstream in [hinting_http1().await.upstream(), hinting_http2().await.upstream()] {
+        let address = proxy(upstream).await;
+        check(address).await;
+        check_http2(address).await;
+    }
+}
+
+/// A client of HTTP/2.
+async fn check_http2(address: SocketAddr) {
+    let socket = TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) = h2::client::handshake(socket).await.unwrap();
+    tokio::spawn(connection);
+    for method in ["GET", "POST", "GET"] {
+        poll_fn(|cx| sender.poll_ready(cx)).await.unwrap();
+        let request = Request::builder().method(method).uri("http://h.test/").body(()).unwrap();
+        let (mut response, _) = sender.send_request(request, true).unwrap();
+        let mut early = Vec::new();
+        while let Some(head) = soon(poll_fn(|cx| response.poll_informational(cx))).await {
+            early.push(head.unwrap());
+        }
+        let statuses: Vec<_> = early.iter().map(|head| head.status().as_u16()).collect();
+        assert_eq!(statuses, [103, 102]);
+        assert_eq!(early[0].headers().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["link"]);
+        let response = soon(response).await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(soon(response.into_body().data()).await.unwrap().unwrap(), "ok");
+    }
 }
 
 #[tokio::test]

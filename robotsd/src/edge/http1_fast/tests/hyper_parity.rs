@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tower::Service;
 
 use super::*;
-use crate::edge::connection::hyper_driver;
+use crate::edge::connection::driver;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::Handover;
@@ -161,7 +161,7 @@ async fn by_hyper(script: Scripted) -> SocketAddr {
             let service = RequestService::new(scripted(Arc::clone(&script)), Arc::clone(&settings), state, info, 0);
             let (socket, octets) = (Socket::Tcp(socket), Bytes::new());
             let handover = Handover { socket, octets, protocol: None, service };
-            tokio::spawn(hyper_driver::serve(handover, Arc::clone(&settings), stopped.clone()));
+            tokio::spawn(driver::serve(handover, Arc::clone(&settings), Arc::default(), stopped.clone()));
         }
     });
     address

@@ -1,10 +1,10 @@
-//! The client's socket as hyper sees it: it reports arriving octets, and ends a write that stands still.
+//! The client's socket below the HTTP libraries: it reports arriving octets, and ends a write that stands still.
 //!
-//! hyper has no deadline for writing. A client that requests a large file and never reads would otherwise hold its
+//! They have no deadline for writing. A client that requests a large file and never reads would otherwise hold its
 //! connection, and the upstream's, for ever. Reading has its deadlines elsewhere: heads in the driver, bodies in
 //! [`RequestBody`](crate::edge::RequestBody).
 //!
-//! On HTTP/2 it also counts frames in both directions (see [`Http2Session`]), and sends the GOAWAY that hyper does not
+//! On HTTP/2 it also counts frames in both directions (see [`Http2Session`]), and sends the GOAWAY that they do not
 //! send: to a client that floods the connection, to one that has agreed on HTTP/2 and speaks something else, and to one
 //! whose idle connection makes room for another.
 
@@ -26,10 +26,12 @@ use crate::edge::tls::SettledProtocol;
 use crate::edge::write_timeout::WriteTimeout;
 
 #[derive(Debug)]
-pub(crate) struct HyperSocket<T> {
+pub(crate) struct WatchedSocket<T> {
     socket: T,
     /// What has been read before.
     early: Bytes,
+    /// What has been looked at, and is read once more.
+    unread: Bytes,
     state: Arc<ConnectionState>,
     writing: WriteTimeout,
     flushing: WriteTimeout,
@@ -55,9 +57,9 @@ enum Protocol {
     Http2(Http2Session),
 }
 
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-impl<T> HyperSocket<T> {
+impl<T> WatchedSocket<T> {
     /// The protocol is the `settled` one, or else the client's first octets decide.
     pub(crate) fn new(
         socket: T,
@@ -73,6 +75,7 @@ impl<T> HyperSocket<T> {
         Self {
             socket,
             early,
+            unread: Bytes::new(),
             state,
             writing: WriteTimeout::new(write_idle),
             flushing: WriteTimeout::new(write_idle),
@@ -83,7 +86,12 @@ impl<T> HyperSocket<T> {
         }
     }
 
-    /// Records what of a response the client still has to take, from here or from hyper, and whether a frame has come in
+    /// Has octets that were read read once more, before all others.
+    pub(crate) fn unread(&mut self, octets: Bytes) {
+        self.unread = octets;
+    }
+
+    /// Records what of a response the client still has to take, from here or from a stream, and whether a frame has come in
     /// part.
     fn record_progress(&mut self) {
         let is_blocked = self.writing.is_waiting() || self.flushing.is_waiting();
@@ -102,7 +110,7 @@ impl<T> HyperSocket<T> {
         }
     }
 
-    /// Looks at octets from the client, none at its end, before hyper gets them.
+    /// Looks at octets from the client, none at its end, before anyone else gets them.
     fn received(&mut self, mut octets: &[u8]) -> Result<(), ProtocolViolation> {
         if let Protocol::Preface { octets: matched, is_required } = &mut self.protocol {
             let is_end = octets.is_empty();
@@ -135,7 +143,7 @@ impl<T> HyperSocket<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> HyperSocket<T> {
+impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     /// Ends the connection for octets that a client has sent.
     fn end(&mut self, cx: &mut Context<'_>, violation: ProtocolViolation) -> io::Error {
         match &self.protocol {
@@ -144,7 +152,7 @@ impl<T: AsyncWrite + Unpin> HyperSocket<T> {
                     self.send_last(cx, &goaway);
                 }
             }
-            // hyper has not sent anything yet.
+            // Nothing has been sent yet.
             Protocol::Preface { .. } => {
                 let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
                 self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
@@ -226,7 +234,7 @@ impl<T: AsyncWrite + Unpin> HyperSocket<T> {
         let delivery = state.delivery();
         let timeout = match operation {
             Operation::Write => writing,
-            // With TLS, octets that hyper has written may still be here.
+            // With TLS, octets that have been written may still be here.
             Operation::Flush => flushing,
         };
         let result = match result {
@@ -257,9 +265,14 @@ enum ProtocolViolation {
     Flood(TooManyFrames),
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for HyperSocket<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if !this.unread.is_empty() {
+            let length = this.unread.len().min(buffer.remaining());
+            buffer.put_slice(&this.unread.split_to(length));
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         if this.early.is_empty() {
             match Pin::new(&mut this.socket).poll_read(cx, buffer) {
@@ -287,7 +300,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for HyperSocket<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for HyperSocket<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = match this.poll_write_interim(cx) {
@@ -355,7 +368,7 @@ mod tests {
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));
         let protocol = Some(SettledProtocol::Http1);
         let limit = Duration::from_secs(600);
-        let mut socket = HyperSocket::new(near, Bytes::new(), protocol, Arc::clone(&state), limit);
+        let mut socket = WatchedSocket::new(near, Bytes::new(), protocol, Arc::clone(&state), limit);
         InterimResponses::to(Arc::clone(&state)).send(StatusCode::EARLY_HINTS, &HeaderMap::new());
         let is_pending = poll_fn(|cx| Poll::Ready(Pin::new(&mut socket).poll_flush(cx).is_pending())).await;
         assert!(is_pending);

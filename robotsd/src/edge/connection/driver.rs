@@ -1,4 +1,5 @@
-//! Drives a connection that hyper speaks on: its deadlines, shutdown, and the claim of its slot.
+//! Drives a connection that is past the fast path, with hyper on HTTP/1.1 and `h2` on HTTP/2: its deadlines, shutdown, and the claim
+//! of its slot.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -17,19 +18,22 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::Service;
 
-use crate::edge::connection::hyper_socket::HyperSocket;
+use crate::edge::connection::protocol_detection::ProtocolDetection;
 use crate::edge::connection::settings::ConnectionSettings;
+use crate::edge::connection::watched_socket::WatchedSocket;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::delivery::Unsent;
 use crate::edge::connection_state::state::ConnectionState;
-use crate::edge::http1_fast::Handover;
+use crate::edge::http1_fast::{DateClock, Handover};
+use crate::edge::http2::connection::Http2Connection;
 use crate::edge::request::request_body::RequestBody;
 use crate::edge::tls::SettledProtocol;
 
-/// Leaves the rest of a connection to hyper.
+/// Serves the rest of a connection.
 pub(crate) async fn serve<S, B>(
     handover: Handover<S>,
     settings: Arc<ConnectionSettings>,
+    clock: Arc<DateClock>,
     stop: watch::Receiver<bool>,
 ) -> Result<(), ConnectionFailure>
 where
@@ -40,29 +44,45 @@ where
 {
     let Handover { socket, octets, protocol, service } = handover;
     let state = Arc::clone(service.connection());
-    let socket = HyperSocket::new(socket, octets, protocol, Arc::clone(&state), settings.limits.body_idle);
-    let socket = TokioIo::new(socket);
-    match protocol {
-        Some(SettledProtocol::Http1) => {
-            let connection = settings.http1.serve_connection(socket, service).with_upgrades();
-            drive(connection, |connection| connection.graceful_shutdown(), &state, &settings, stop).await
-        }
+    let socket = WatchedSocket::new(socket, octets, protocol, Arc::clone(&state), settings.limits.body_idle);
+    let (protocol, socket) = match protocol {
+        Some(SettledProtocol::Http1) => (SettledProtocol::Http1, socket),
+        // Nothing is sent to a client that has agreed on HTTP/2 before it has begun to speak it.
         Some(SettledProtocol::Http2) | None => {
-            let connection = settings.http1_or_2.serve_connection_with_upgrades(socket, service);
-            drive(connection, |connection| connection.graceful_shutdown(), &state, &settings, stop).await
+            let detection = ProtocolDetection::new(socket);
+            let detected =
+                drive(detection, |detection| detection.get_mut().cancel(), &state, &settings, stop.clone()).await?;
+            let Some(detected) = detected else { return Ok(()) };
+            detected
         }
+    };
+    if protocol == SettledProtocol::Http2 {
+        // Boxed, because it has more room than most connections need.
+        let connection = Box::new(Http2Connection::new(socket, service, Arc::clone(&settings), clock));
+        return drive(connection, |connection| connection.get_mut().begin_shutdown(), &state, &settings, stop)
+            .await
+            .map(|_| ());
     }
+    let connection = settings.http1.serve_connection(TokioIo::new(socket), service).with_upgrades();
+    drive(connection, |connection| connection.graceful_shutdown(), &state, &settings, stop).await?;
+    if let Some(tunnel) = state.take_tunnel() {
+        let _busy = state.begin(false);
+        let idle = settings.limits.tunnel_idle;
+        return tunnel.run(idle).await.map_err(|error| (ConnectionErrorKind::Broken, error.into()));
+    }
+    Ok(())
 }
 
-async fn drive<C, E>(
+/// Polls a connection, or a part of it, until it ends. None where it has been closed before.
+async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
     state: &Arc<ConnectionState>,
     settings: &ConnectionSettings,
     mut stop: watch::Receiver<bool>,
-) -> Result<(), ConnectionFailure>
+) -> Result<Option<O>, ConnectionFailure>
 where
-    C: Future<Output = Result<(), E>>,
+    C: Future<Output = Result<O, E>>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
     let limits = &settings.limits;
@@ -92,7 +112,7 @@ where
                 return Poll::Ready(Event::Leave);
             }
             if state.is_reclaimed() {
-                // hyper has taken up every request that was there, so the next read finds a new one, or nothing.
+                // Every request that was there has been taken up, so the next read finds a new one, or nothing.
                 state.idle_close().request();
                 let served = connection.as_mut().poll(cx);
                 state.idle_close().cancel();
@@ -125,11 +145,11 @@ where
         .await;
         match event {
             Event::Served(served) => break served,
-            Event::Reclaimed => return Ok(()),
+            Event::Reclaimed => return Ok(None),
             // HTTP/2 can say goodbye first; HTTP/1.1 has no message for it.
             Event::Overdue if is_leaving || !state.is_http2() => {
                 let slow = (ConnectionErrorKind::Slow, "no request in time".into());
-                return if state.has_served() { Ok(()) } else { Err(slow) };
+                return if state.has_served() { Ok(None) } else { Err(slow) };
             }
             Event::Leave | Event::Overdue => {
                 is_leaving = true;
@@ -139,20 +159,15 @@ where
         }
     };
     match served.map_err(Into::into) {
-        Ok(()) => {}
+        Ok(served) => Ok(Some(served)),
         // A shutdown may cut off a connection on which no request was in progress.
-        Err(_) if is_leaving && state.is_idle() => return Ok(()),
-        Err(error) if state.is_flooded() => return Err((ConnectionErrorKind::Flood, root_cause(error))),
-        Err(error) => return Err((kind_of(&*error), error)),
+        Err(_) if is_leaving && state.is_idle() => Ok(None),
+        Err(error) if state.is_flooded() => Err((ConnectionErrorKind::Flood, root_cause(error))),
+        Err(error) => Err((kind_of(&*error), error)),
     }
-    if let Some(tunnel) = state.take_tunnel() {
-        let _busy = state.begin(false);
-        return tunnel.run(limits.tunnel_idle).await.map_err(|error| (ConnectionErrorKind::Broken, error.into()));
-    }
-    Ok(())
 }
 
-/// Since when the first HTTP/2 stream with something to send has not moved although hyper has all of its response. No task
+/// Since when the first HTTP/2 stream with something to send has not moved although the HTTP library has all of its response. No task
 /// is left then that [`stream_timeout`](crate::edge::http2::stream_timeout) could end, so the connection ends. A request
 /// that comes meanwhile postpones that while it is in progress, and no further.
 struct UntakenStreams(Option<(u32, Instant)>);
@@ -172,8 +187,8 @@ impl UntakenStreams {
     }
 }
 
-enum Event<E> {
-    Served(Result<(), E>),
+enum Event<O, E> {
+    Served(Result<O, E>),
     Leave,
     Overdue,
     /// The connection was idle, and a new one has its slot.
@@ -193,8 +208,13 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let is_parse = |error: &hyper::Error| error.is_parse() || error.is_parse_too_large();
+        // A mistake of the client's, which it has been told.
+        let is_broken_rule = |error: &h2::Error| error.is_library();
         let is_invalid = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
-        if error.downcast_ref().is_some_and(is_parse) || error.downcast_ref().is_some_and(is_invalid) {
+        if error.downcast_ref().is_some_and(is_parse)
+            || error.downcast_ref().is_some_and(is_broken_rule)
+            || error.downcast_ref().is_some_and(is_invalid)
+        {
             return ConnectionErrorKind::Protocol;
         }
         cause = error.source();

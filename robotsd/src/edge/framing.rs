@@ -1,4 +1,4 @@
-//! How the end of a response body is known to its reader (RFC 9112, section 6).
+//! How the end of a response body is known to its reader (RFC 9112, section 6; RFC 9113, section 8.1).
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderValue, StatusCode, response};
@@ -8,14 +8,10 @@ use http_body::Body;
 pub(crate) enum Framing {
     /// There is no body, whatever the head says; to HEAD it may say how long the body would be, which is still to be
     /// written.
-    Absent {
-        length: Option<u64>,
-    },
+    Absent { length: Option<u64> },
     /// A `Content-Length`, which the head has already or not.
-    Length {
-        octets: u64,
-        is_in_head: bool,
-    },
+    Length { octets: u64, is_in_head: bool },
+    /// Each piece, and the end, are marked: by chunks on HTTP/1.1, by frames on HTTP/2.
     Chunked,
 }
 

@@ -1,0 +1,150 @@
+//! One connection of HTTP/2: takes its requests, each of which becomes a [stream](super::stream) with a task of its own.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::{Builder, Connection, Handshake, SendResponse};
+use http::{Method, Request, Response};
+use http_body::Body;
+use tower::Service;
+
+use crate::date;
+use crate::edge::connection::settings::ConnectionSettings;
+use crate::edge::connection::watched_socket::WatchedSocket;
+use crate::edge::http1_fast::DateClock;
+use crate::edge::http2::keep_alive::KeepAlive;
+use crate::edge::http2::request_stream::RequestStream;
+use crate::edge::http2::stream;
+use crate::edge::http2::stream_timeout::{self, StreamConsumer};
+use crate::edge::limits::EdgeLimits;
+use crate::edge::request::request_body::RequestBody;
+use crate::edge::request::service::{RequestService, ResponseWriter};
+use crate::socket::Socket;
+
+/// Resets that we may have to send a client for its mistakes before the connection ends, each of which costs us and not the client.
+const RESETS: usize = 1024;
+
+/// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
+pub(crate) struct Http2Connection<S> {
+    part: Part,
+    service: RequestService<S>,
+    settings: Arc<ConnectionSettings>,
+    /// For the `Date` of responses; none where the time is wrong for certain.
+    clock: Option<Arc<DateClock>>,
+    is_leaving: bool,
+}
+
+enum Part {
+    Handshake(Handshake<WatchedSocket<Socket>, Bytes>),
+    Serving { connection: Connection<WatchedSocket<Socket>, Bytes>, keep_alive: KeepAlive },
+}
+
+impl<S> Http2Connection<S> {
+    pub(crate) fn new(
+        socket: WatchedSocket<Socket>,
+        service: RequestService<S>,
+        settings: Arc<ConnectionSettings>,
+        clock: Arc<DateClock>,
+    ) -> Self {
+        let part = Part::Handshake(builder(&settings.limits).handshake(socket));
+        let clock = date::is_clock_set().then_some(clock);
+        Self { part, service, settings, clock, is_leaving: false }
+    }
+
+    /// Says goodbye (GOAWAY): requests that are in progress are finished, and no further ones are taken.
+    pub(crate) fn begin_shutdown(&mut self) {
+        self.is_leaving = true;
+        if let Part::Serving { connection, .. } = &mut self.part {
+            connection.graceful_shutdown();
+        }
+    }
+}
+
+fn builder(limits: &EdgeLimits) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(limits.streams)
+        .initial_window_size(limits.window_bytes)
+        // Four streams' worth: one upload that its upstream does not take must not stop the others.
+        .initial_connection_window_size(limits.window_bytes.saturating_mul(4))
+        .max_send_buffer_size(limits.window_bytes as usize)
+        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        .max_local_error_reset_streams(Some(RESETS));
+    builder
+}
+
+impl<S, B> Http2Connection<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    fn begin_stream(&self, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
+        let idle = self.settings.limits.body_idle;
+        let is_head = *request.method() == Method::HEAD;
+        let (head, coming) = request.into_parts();
+        let body = RequestBody::of_stream(RequestStream::new(coming, &head.headers), idle);
+        let consumer = StreamConsumer::default();
+        let writer = ResponseWriter::Stream(consumer.clone());
+        let answering = self.service.answer(Request::from_parts(head, body), writer);
+        let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
+        tokio::spawn(stream_timeout::watch(stream, consumer, idle));
+    }
+}
+
+// Nothing in it is pinned in place.
+impl<S> Unpin for Http2Connection<S> {}
+
+impl<S, B> Future for Http2Connection<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    type Output = Result<(), Box<dyn Error + Send + Sync>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            match &mut this.part {
+                Part::Handshake(handshake) => {
+                    let mut connection = ready!(Pin::new(handshake).poll(cx)).map_err(cause)?;
+                    if this.is_leaving {
+                        connection.graceful_shutdown();
+                    }
+                    let pings = connection.ping_pong();
+                    let keep_alive = KeepAlive::new(pings, &this.settings.limits);
+                    this.part = Part::Serving { connection, keep_alive };
+                }
+                Part::Serving { connection, keep_alive } => {
+                    let accepted = connection.poll_accept(cx);
+                    if accepted.is_pending() {
+                        ready!(keep_alive.poll_gone(this.service.connection(), cx));
+                        return Poll::Ready(Err("no answer to a PING in time".into()));
+                    }
+                    match ready!(accepted) {
+                        Some(Ok((request, respond))) => this.begin_stream(request, respond),
+                        Some(Err(error)) => return Poll::Ready(Err(cause(error))),
+                        None => return Poll::Ready(Ok(())),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The error itself, where the socket is its cause.
+fn cause(error: h2::Error) -> Box<dyn Error + Send + Sync> {
+    if error.is_io() {
+        return error.into_io().map_or_else(|| "the connection broke".into(), Into::into);
+    }
+    error.into()
+}

@@ -1,0 +1,177 @@
+//! One request on a stream of HTTP/2, and its response (RFC 9113, section 8).
+
+use std::error::Error;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::header::{CONTENT_LENGTH, DATE};
+use http::{Response, response};
+use http_body::Body;
+
+use crate::edge::framing::Framing;
+use crate::edge::http1_fast::DateClock;
+use crate::edge::http2::stream_timeout::StreamConsumer;
+use crate::edge::interim;
+use crate::edge::request::fields;
+
+/// Waits for a response and sends it. A client that resets the stream ends both; one that has sent only a part of its request
+/// when the response is complete is told that the rest is not needed.
+pub(crate) async fn serve<A, B, E>(
+    answering: A,
+    mut respond: SendResponse<Bytes>,
+    consumer: StreamConsumer,
+    is_head: bool,
+    clock: Option<Arc<DateClock>>,
+) where
+    A: Future<Output = Result<Response<B>, E>>,
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let Some(response) = answer(answering, &mut respond, &consumer).await else { return };
+    let (mut head, body) = response.into_parts();
+    let framing = Framing::new(&mut head, &body, is_head);
+    complete_head(&mut head, framing, clock.as_deref());
+    let left = match framing {
+        Framing::Absent { .. } | Framing::Length { octets: 0, .. } => Some(0),
+        Framing::Length { octets, .. } => Some(octets),
+        Framing::Chunked => None,
+    };
+    // Trailers may follow a body without octets.
+    let is_whole = matches!(framing, Framing::Absent { .. }) || left == Some(0) && body.is_end_stream();
+    match respond.send_response(Response::from_parts(head, ()), is_whole) {
+        Ok(stream) if !is_whole => send_body(body, stream, left).await,
+        Ok(_) => {}
+        Err(_) => respond.send_reset(Reason::INTERNAL_ERROR),
+    }
+}
+
+/// The response of the service, after the interim ones; none where the client has reset the stream.
+async fn answer<A, R, E>(answering: A, respond: &mut SendResponse<Bytes>, consumer: &StreamConsumer) -> Option<R>
+where
+    A: Future<Output = Result<R, E>>,
+{
+    let mut answering = pin!(answering);
+    let mut sent = 0;
+    poll_fn(|cx| {
+        let answered = answering.as_mut().poll(cx);
+        if respond.poll_reset(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        let queue = consumer.interim();
+        if queue.is_waiting() {
+            while let Some(head) = queue.take() {
+                sent += 1;
+                // The HTTP library keeps what the client does not take, so there is a bound for all of them together.
+                if sent <= interim::WAITING {
+                    // An error is that of the stream or the connection, and comes back with the response.
+                    let _ = respond.send_informational(head);
+                }
+            }
+            queue.note_written();
+        }
+        answered.map(Result::ok)
+    })
+    .await
+}
+
+/// Writes what the head of a response says about itself.
+fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&DateClock>) {
+    // They are for HTTP/1.1, where the edge has written some.
+    fields::remove_hop_by_hop(&mut head.headers);
+    // None for what has no octets, which END_STREAM says.
+    if let Framing::Length { octets: octets @ 1.., is_in_head: false } | Framing::Absent { length: Some(octets) } =
+        framing
+    {
+        head.headers.insert(CONTENT_LENGTH, octets.into());
+    }
+    if let Some(date) = clock.filter(|_| !head.headers.contains_key(DATE)).and_then(DateClock::value) {
+        head.headers.insert(DATE, date);
+    }
+}
+
+/// Sends a body, of which so many octets have to come where that is known: a stream that ends otherwise is reset, because it would
+/// look complete.
+async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>)
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let mut body = pin!(body);
+    loop {
+        let step = poll_fn(|cx| {
+            if stream.poll_reset(cx).is_ready() {
+                return Poll::Ready(BodyStep::Reset);
+            }
+            Poll::Ready(match ready!(body.as_mut().poll_frame(cx)) {
+                None => BodyStep::End,
+                Some(Err(_)) => BodyStep::Failed,
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => BodyStep::Data(data),
+                    Err(frame) => frame.into_trailers().map_or(BodyStep::Data(Bytes::new()), BodyStep::Trailers),
+                },
+            })
+        })
+        .await;
+        let data = match step {
+            BodyStep::Reset => return,
+            BodyStep::Data(data) => data,
+            BodyStep::Trailers(fields) if left.unwrap_or(0) == 0 => {
+                let _ = stream.send_trailers(fields);
+                return;
+            }
+            BodyStep::End if left.unwrap_or(0) == 0 => {
+                let _ = stream.send_data(Bytes::new(), true);
+                return;
+            }
+            BodyStep::End | BodyStep::Trailers(_) | BodyStep::Failed => {
+                return stream.send_reset(Reason::INTERNAL_ERROR);
+            }
+        };
+        if let Some(left) = &mut left {
+            let Some(rest) = left.checked_sub(data.len() as u64) else {
+                return stream.send_reset(Reason::INTERNAL_ERROR);
+            };
+            *left = rest;
+        }
+        let is_last = left.unwrap_or(0) == 0 && body.is_end_stream();
+        if data.is_empty() && !is_last {
+            continue;
+        }
+        if !data.is_empty() && !has_room(&mut stream).await {
+            return;
+        }
+        if stream.send_data(data, is_last).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+enum BodyStep {
+    Data(Bytes),
+    Trailers(http::HeaderMap),
+    End,
+    Failed,
+    /// The client does not want the rest.
+    Reset,
+}
+
+/// Waits until the client takes more. Only asked for once there is something to send: what a stream has been granted, no other
+/// stream of the connection can use.
+async fn has_room(stream: &mut SendStream<Bytes>) -> bool {
+    stream.reserve_capacity(1);
+    poll_fn(|cx| {
+        while stream.capacity() == 0 {
+            match ready!(stream.poll_capacity(cx)) {
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return Poll::Ready(false),
+            }
+        }
+        Poll::Ready(true)
+    })
+    .await
+}

@@ -1,0 +1,219 @@
+//! Streams of HTTP/2: interim responses, framing, early ends, and clients that have gone.
+
+use std::future::poll_fn;
+
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{Reason, RecvStream, SendStream};
+use http::HeaderMap;
+
+use super::*;
+use crate::edge::http2::frames;
+
+/// A client of HTTP/2 that sees each response as it comes.
+struct Streams(SendRequest<Bytes>);
+
+impl Streams {
+    async fn connect(edge: &Edge) -> Self {
+        let socket = TcpStream::connect(edge.address).await.unwrap();
+        let (sender, connection) = h2::client::handshake(socket).await.unwrap();
+        tokio::spawn(connection);
+        Self(sender)
+    }
+
+    async fn begin(&mut self, request: http::request::Builder, is_whole: bool) -> (ResponseFuture, SendStream<Bytes>) {
+        poll_fn(|cx| self.0.poll_ready(cx)).await.unwrap();
+        self.0.send_request(request.body(()).unwrap(), is_whole).unwrap()
+    }
+
+    /// The head and the octets of the response to a request without a body.
+    async fn ask(&mut self, request: http::request::Builder) -> Result<(http::response::Parts, Vec<u8>), h2::Error> {
+        let (response, _) = self.begin(request, true).await;
+        let (head, body) = soon(response).await?.into_parts();
+        soon(octets(body)).await.map(|octets| (head, octets))
+    }
+}
+
+async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
+    let mut octets = Vec::new();
+    while let Some(data) = body.data().await {
+        let data = data?;
+        let _ = body.flow_control().release_capacity(data.len());
+        octets.extend(data);
+    }
+    Ok(octets)
+}
+
+/// The next interim response.
+async fn interim(response: &mut ResponseFuture) -> (u16, HeaderMap) {
+    let head = soon(poll_fn(|cx| response.poll_informational(cx))).await.unwrap().unwrap();
+    (head.status().as_u16(), head.headers().clone())
+}
+
+fn hint(request: &Request<RequestBody>, status: u16) {
+    let fields = HeaderMap::from_iter([(http::header::LINK, "</a>".parse().unwrap())]);
+    let client = request.extensions().get::<InterimResponses>().unwrap();
+    client.send(StatusCode::from_u16(status).unwrap(), &fields);
+}
+
+#[tokio::test]
+async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
+    let release = Arc::new(Notify::new());
+    let released = Arc::clone(&release);
+    let service = service_fn(move |request: Request<RequestBody>| {
+        let released = Arc::clone(&released);
+        async move {
+            hint(&request, 103);
+            released.notified().await;
+            hint(&request, 102);
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            Ok(Response::new(Full::new(body)))
+        }
+    });
+    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let mut client = Streams::connect(&edge).await;
+    for method in ["GET", "POST", "HEAD"] {
+        let is_whole = method != "POST";
+        let (mut response, mut body) = client.begin(get("http://h.test/").method(method), is_whole).await;
+        let (status, fields) = interim(&mut response).await;
+        assert_eq!((status, &fields["link"]), (103, &"</a>".parse().unwrap()));
+        release.notify_one();
+        assert_eq!(interim(&mut response).await.0, 102);
+        if !is_whole {
+            body.send_data(Bytes::from_static(b"ok"), true).unwrap();
+        }
+        let (head, body) = soon(response).await.unwrap().into_parts();
+        assert_eq!(head.status, 200);
+        assert_eq!(octets(body).await.unwrap(), if is_whole { &b""[..] } else { b"ok" });
+    }
+}
+
+#[tokio::test]
+async fn of_many_interim_responses_the_first_are_sent() {
+    let service = service_fn(|request: Request<RequestBody>| async move {
+        for _ in 0..1000 {
+            hint(&request, 103);
+            tokio::task::yield_now().await;
+        }
+        Ok(Response::new(Empty::<Bytes>::new()))
+    });
+    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let mut client = Streams::connect(&edge).await;
+    let (mut response, _) = client.begin(get("http://h.test/"), true).await;
+    let mut sent = 0;
+    while soon(poll_fn(|cx| response.poll_informational(cx))).await.is_some() {
+        sent += 1;
+    }
+    assert_eq!((sent, soon(response).await.unwrap().status().as_u16()), (32, 200));
+}
+
+/// Answers as the path says: status, length that is said, body.
+async fn framed(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let mut parts = request.uri().path().split('/').skip(1);
+    let mut response = Response::builder().status(parts.next().unwrap());
+    if let Some(length) = parts.next().filter(|length| !length.is_empty()) {
+        response = response.header("content-length", length);
+    }
+    Ok(response.body(Full::from(parts.next().unwrap_or_default().to_owned())).unwrap())
+}
+
+#[tokio::test]
+async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(framed)).await;
+    let mut client = Streams::connect(&edge).await;
+    for (method, path, length, body) in [
+        ("GET", "/200//abc", Some("3"), "abc"),
+        ("GET", "/200/3/abc", Some("3"), "abc"),
+        ("GET", "/200", None, ""),
+        ("HEAD", "/200//abc", Some("3"), ""),
+        ("HEAD", "/200/5", Some("5"), ""),
+        ("GET", "/204/5/abc", None, ""),
+        ("GET", "/304/5/abc", Some("5"), ""),
+    ] {
+        let (head, octets) = client.ask(get(&format!("http://h.test{path}")).method(method)).await.unwrap();
+        let said = head.headers.get("content-length").map(|length| length.to_str().unwrap());
+        assert_eq!((said, octets.as_slice()), (length, body.as_bytes()), "{method} {path}");
+        assert!(head.headers.contains_key("date"));
+        assert!(!head.headers.contains_key("connection"));
+    }
+    for path in ["/200/5/abc", "/200/2/abc", "/200/2"] {
+        let error = client.ask(get(&format!("http://h.test{path}"))).await.unwrap_err();
+        assert!(error.is_reset(), "{path}: {error}");
+    }
+    // What the edge refuses is no connection's end there, and has no body for HEAD.
+    let (head, octets) =
+        client.ask(get("http://h.test/200/3/abc").method("HEAD").header("host", "evil")).await.unwrap();
+    assert_eq!((head.status.as_u16(), octets.len()), (400, 0));
+    assert!(!head.headers.contains_key("connection"));
+}
+
+#[tokio::test]
+async fn rfc_9113_8_1_an_early_response_does_not_need_the_rest_of_the_request() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(framed)).await;
+    let mut client = Streams::connect(&edge).await;
+    let (response, mut body) = client.begin(get("http://h.test/200//abc").method("POST"), false).await;
+    body.send_data(Bytes::from_static(b"a part"), false).unwrap();
+    assert_eq!(octets(soon(response).await.unwrap().into_body()).await.unwrap(), b"abc");
+    assert_eq!(soon(poll_fn(|cx| body.poll_reset(cx))).await.unwrap(), Reason::NO_ERROR);
+    assert_eq!(client.ask(get("http://h.test/200//abc")).await.unwrap().1, b"abc");
+}
+
+#[tokio::test]
+async fn a_stream_that_its_client_resets_ends_its_request() {
+    let (alive, gone) = oneshot::channel::<()>();
+    let alive = Arc::new(Mutex::new(Some(alive)));
+    let begun = Arc::new(Notify::new());
+    let began = Arc::clone(&begun);
+    let service = service_fn(move |_: Request<RequestBody>| {
+        let alive = alive.lock().unwrap().take();
+        began.notify_one();
+        async move {
+            let _alive = alive;
+            pending::<Result<Response<Empty<Bytes>>, Infallible>>().await
+        }
+    });
+    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let mut client = Streams::connect(&edge).await;
+    let (_response, mut body) = client.begin(get("http://h.test/").method("POST"), false).await;
+    soon(begun.notified()).await;
+    body.send_reset(Reason::CANCEL);
+    assert!(soon(gone).await.is_err());
+}
+
+/// The connection of one that answers PING stays open for as long as its request takes.
+#[tokio::test]
+async fn a_client_that_does_not_answer_has_gone() {
+    let limits = || brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));
+    let Held { edge, begun, release } = held(limits()).await;
+    let mut silent = flood::Framed::connect(&edge).await;
+    silent.send(&flood::head(2, frames::END_STREAM, 1)).await;
+    soon(begun.notified()).await;
+    edge.reports(ConnectionErrorKind::Broken).await;
+    assert!(edge.messages.lock().unwrap()[0].contains("no answer to a PING in time"));
+
+    let mut client = Streams::connect(&edge).await;
+    let (response, _) = client.begin(get("http://h.test/"), true).await;
+    soon(begun.notified()).await;
+    tokio::time::sleep(MOMENT * 5).await;
+    release.notify_waiters();
+    assert_eq!(soon(response).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn shutdown_says_goodbye_and_finishes_requests() {
+    let Held { mut edge, begun, release } = held(EdgeLimits::default()).await;
+    let mut client = Streams::connect(&edge).await;
+    let (response, _) = client.begin(get("http://h.test/"), true).await;
+    soon(begun.notified()).await;
+    edge.begin_shutdown();
+    // Once it knows, it takes no further requests.
+    soon(async {
+        while poll_fn(|cx| client.0.poll_ready(cx)).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    release.notify_waiters();
+    assert_eq!(soon(response).await.unwrap().status(), 200);
+    soon(edge.served).await.unwrap();
+    assert!(edge.kinds_seen.lock().unwrap().is_empty());
+}

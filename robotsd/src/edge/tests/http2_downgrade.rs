@@ -1,0 +1,214 @@
+//! Requests of HTTP/2 that would be others on HTTP/1.1, octet by octet: none of them reaches the service as it was meant.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::flood::{Framed, frame};
+use super::*;
+use crate::edge::http2::frames::{self, CONTINUATION, END_HEADERS, END_STREAM, RST_STREAM};
+
+/// A field as a literal that no table keeps (RFC 7541, section 6.2.2).
+fn field(name: &str, value: &str) -> Vec<u8> {
+    let length = |text: &str| u8::try_from(text.len()).ok().filter(|length| *length < 127).unwrap();
+    [&[0, length(name)][..], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
+}
+
+/// A field section of a method and a path, for `http` and `h.test`.
+fn section(method: &str, path: &str, fields: &[Vec<u8>]) -> Vec<u8> {
+    let mut section =
+        [field(":method", method), field(":scheme", "http"), field(":authority", "h.test"), field(":path", path)]
+            .concat();
+    section.extend(fields.concat());
+    section
+}
+
+fn headers(flags: u8, section: &[u8]) -> Vec<u8> {
+    frame(frames::HEADERS, END_HEADERS | flags, 1, section)
+}
+
+/// What reached the service: heads, and bodies to their end.
+#[derive(Debug, Default)]
+struct Reached {
+    heads: AtomicUsize,
+    bodies: AtomicUsize,
+}
+
+async fn counting() -> (Edge, Arc<Reached>) {
+    let reached = Arc::<Reached>::default();
+    let counts = Arc::clone(&reached);
+    let service = service_fn(move |request: Request<RequestBody>| {
+        let counts = Arc::clone(&counts);
+        async move {
+            counts.heads.fetch_add(1, Ordering::SeqCst);
+            if request.into_body().collect().await.is_ok() {
+                counts.bodies.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(Response::new(Empty::<Bytes>::new()))
+        }
+    });
+    (Edge::start(EdgeLimits::default(), service).await, reached)
+}
+
+/// How a stream is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    Response,
+    Reset,
+    /// The connection ends.
+    Goaway,
+}
+
+async fn answered(edge: &Edge, octets: &[u8]) -> Answered {
+    let mut client = Framed::connect(edge).await;
+    client.try_send(octets).await;
+    loop {
+        match client.next().await {
+            Some(frame) if frame.stream == 1 && frame.kind == frames::HEADERS => return Answered::Response,
+            Some(frame) if frame.stream == 1 && frame.kind == RST_STREAM => return Answered::Reset,
+            Some(frame) if frame.kind == frames::GOAWAY => return Answered::Goaway,
+            Some(_) => {}
+            None => return Answered::Goaway,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_good_request_is_one() {
+    let (edge, reached) = counting().await;
+    for (octets, what) in [
+        (headers(END_STREAM, &section("GET", "/", &[])), "GET"),
+        (headers(END_STREAM, &section("GET", "/", &[field("te", "trailers")])), "te: trailers"),
+        (headers(END_STREAM, &section("GET", "/", &[field("host", "h.test")])), "the same host"),
+        (
+            [headers(0, &section("POST", "/", &[field("content-length", "2")])), frame(0, END_STREAM, 1, b"ok")]
+                .concat(),
+            "POST",
+        ),
+    ] {
+        assert_eq!(answered(&edge, &octets).await, Answered::Response, "{what}");
+    }
+    assert_eq!((reached.heads.load(Ordering::SeqCst), reached.bodies.load(Ordering::SeqCst)), (4, 4));
+}
+
+#[tokio::test]
+async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
+    let (edge, reached) = counting().await;
+    let fields: [(&str, Vec<u8>); 25] = [
+        ("CR and LF in a value", field("x-a", "b\r\nhost: evil")),
+        ("LF in a value", field("x-a", "b\nc")),
+        ("CR in a value", field("x-a", "b\rc")),
+        ("NUL in a value", field("x-a", "b\0c")),
+        ("CR and LF in a name", field("x-a\r\nhost", "evil")),
+        ("a colon in a name", field("x-a:b", "c")),
+        ("a request in a name", field("x: y\r\n\r\nget /private http/1.1", "c")),
+        ("a space in a name", field("x-a b", "c")),
+        ("an empty name", field("", "c")),
+        ("capitals in a name", field("X-A", "b")),
+        ("connection", field("connection", "close")),
+        ("proxy-connection", field("proxy-connection", "close")),
+        ("keep-alive", field("keep-alive", "timeout=5")),
+        ("transfer-encoding", field("transfer-encoding", "chunked")),
+        ("upgrade", field("upgrade", "websocket")),
+        ("te", field("te", "trailers, chunked")),
+        ("an unknown pseudo-header", field(":sent", "1")),
+        ("a pseudo-header of responses", field(":status", "200")),
+        ("a pseudo-header after fields", [field("x-a", "b"), field(":path", "/private")].concat()),
+        ("another path", field(":path", "/private")),
+        ("another method", field(":method", "POST")),
+        ("another authority", field(":authority", "evil")),
+        ("another host", field("host", "evil")),
+        ("two hosts", [field("host", "h.test"), field("host", "evil")].concat()),
+        ("a protocol without CONNECT", field(":protocol", "websocket")),
+    ];
+    for (what, end) in fields {
+        answered(&edge, &headers(END_STREAM, &section("GET", "/", &[end]))).await;
+        assert_eq!(reached.heads.load(Ordering::SeqCst), 0, "{what}");
+    }
+    let pseudo =
+        |fields: &[(&str, &str)]| fields.iter().flat_map(|(name, value)| field(name, value)).collect::<Vec<u8>>();
+    let all = [(":method", "GET"), (":scheme", "http"), (":authority", "h.test"), (":path", "/")];
+    let without = |name: &str| pseudo(&all.into_iter().filter(|(found, _)| *found != name).collect::<Vec<_>>());
+    let with = |name: &str, value: &str| {
+        pseudo(&all.map(|(found, before)| (found, if found == name { value } else { before })))
+    };
+    for (what, section) in [
+        ("no method", without(":method")),
+        ("no path", without(":path")),
+        ("no scheme", without(":scheme")),
+        ("a request in the method", with(":method", "GET /private HTTP/1.1\r\nx:")),
+        ("a space in the method", with(":method", "GET /private")),
+        ("a request in the path", with(":path", "/ HTTP/1.1\r\nhost: evil\r\n\r\nGET /private")),
+        ("a space in the path", with(":path", "/ HTTP/1.1")),
+        ("an empty path", with(":path", "")),
+        ("a path without its slash", with(":path", "private")),
+        ("a path that is a URL", with(":path", "http://evil/")),
+        ("CR and LF in the authority", with(":authority", "h.test\r\nx-a: b")),
+        ("a space in the authority", with(":authority", "h.test evil")),
+        ("a path in the authority", with(":authority", "h.test/private?")),
+        ("a user in the authority", with(":authority", "h.test@evil")),
+        ("CONNECT", pseudo(&[(":method", "CONNECT"), (":authority", "h.test:443")])),
+        ("an extended CONNECT", [with(":method", "CONNECT"), field(":protocol", "websocket")].concat()),
+    ] {
+        answered(&edge, &headers(END_STREAM, &section)).await;
+        assert_eq!(reached.heads.load(Ordering::SeqCst), 0, "{what}");
+    }
+    // One mistake costs one stream, or one connection; the edge goes on.
+    assert_eq!(answered(&edge, &headers(END_STREAM, &section("GET", "/", &[]))).await, Answered::Response);
+}
+
+#[tokio::test]
+async fn a_length_that_lies_is_no_complete_request() {
+    let (edge, reached) = counting().await;
+    let length = |length: &str| section("POST", "/", &[field("content-length", length)]);
+    for (what, octets) in [
+        ("longer than the body", [headers(0, &length("5")), frame(0, END_STREAM, 1, b"ok")].concat()),
+        ("shorter than the body", [headers(0, &length("1")), frame(0, END_STREAM, 1, b"ok")].concat()),
+        ("no body", headers(END_STREAM, &length("5"))),
+        ("no number", [headers(0, &length("2, 2")), frame(0, END_STREAM, 1, b"ok")].concat()),
+        ("a sign", [headers(0, &length("+2")), frame(0, END_STREAM, 1, b"ok")].concat()),
+        (
+            "two numbers",
+            [
+                headers(0, &section("POST", "/", &[field("content-length", "2"), field("content-length", "3")])),
+                frame(0, END_STREAM, 1, b"ok"),
+            ]
+            .concat(),
+        ),
+        (
+            "a body that its client breaks off",
+            [headers(0, &section("POST", "/", &[])), frame(0, 0, 1, b"ok"), frame(RST_STREAM, 0, 1, &[0; 4])].concat(),
+        ),
+    ] {
+        let mut client = Framed::connect(&edge).await;
+        client.try_send(&octets).await;
+        // The answer to this comes after those octets have been judged.
+        client.try_send(&frame(6, 0, 0, &[7; 8])).await;
+        while let Some(frame) = client.next().await {
+            if frame.kind == 6 && frame.flags == frames::ACK {
+                break;
+            }
+        }
+        assert_eq!(reached.bodies.load(Ordering::SeqCst), 0, "{what}");
+    }
+}
+
+/// A field section that does not end, or has no end worth waiting for.
+#[tokio::test]
+async fn floods_of_continuation_end_the_connection() {
+    for piece in [vec![], field("x-a", "b"), field("x-a", &"b".repeat(100))] {
+        let (edge, reached) = counting().await;
+        let begun = frame(frames::HEADERS, END_STREAM, 1, &section("GET", "/", &[]));
+        let flood = frame(CONTINUATION, 0, 1, &piece).repeat(20_000);
+        assert_eq!(answered(&edge, &[begun, flood].concat()).await, Answered::Goaway);
+        assert_eq!(reached.heads.load(Ordering::SeqCst), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_reaches_nothing() {
+    let (edge, reached) = counting().await;
+    let begun = frame(frames::HEADERS, END_STREAM, 1, &section("GET", "/", &[]));
+    let large: Vec<u8> =
+        (0..10).flat_map(|_| frame(CONTINUATION, 0, 1, &field("x-a", &"b".repeat(120)).repeat(120))).collect();
+    answered(&edge, &[begun, large, frame(CONTINUATION, END_HEADERS, 1, &field("x-a", "b"))].concat()).await;
+    assert_eq!(reached.heads.load(Ordering::SeqCst), 0);
+}
