@@ -1,7 +1,7 @@
 //! What the fuzz targets call: the parsers of octets that others choose, each with the properties it holds.
 
 pub use crate::commands::replay::fuzzing::log_line;
-pub use crate::edge::fuzzing::{certificate, forwarded_fields, hops, request_head};
+pub use crate::edge::fuzzing::{certificate, forwarded_fields, hops, proxy_header, request_head};
 pub use crate::upstream::fuzzing::response_head;
 
 #[cfg(test)]
@@ -25,6 +25,7 @@ mod tests {
         corpus("forwarded_fields", forwarded_fields);
         corpus("hops", hops);
         corpus("log_line", log_line);
+        corpus("proxy_header", proxy_header);
         corpus("request_head", request_head);
         corpus("response_head", response_head);
     }

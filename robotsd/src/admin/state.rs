@@ -184,7 +184,11 @@ impl Serving {
             accepted_connections: accepted,
             responses: classes.map(|(class, count)| KindCount::new(class, count)).collect(),
             unanswered: responses.unanswered,
-            connection_errors: errors.into_iter().map(|(kind, count)| KindCount::new(kind.as_str(), count)).collect(),
+            connection_errors: errors
+                .into_iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(kind, count)| KindCount::new(kind.as_str(), count))
+                .collect(),
             sites: self.sites.traffic(),
         }
     }
@@ -195,6 +199,9 @@ impl Serving {
         let ListenerTraffic { labels, connections, siteless } = self.edge.listeners();
         for (label, connections) in labels.iter().zip(connections) {
             exposition.sample(&family::CONNECTIONS, &[("listener", label)], connections);
+        }
+        for (kind, count) in self.edge.traffic().errors {
+            exposition.sample(&family::CONNECTION_ERRORS, &[("reason", kind.as_str())], count);
         }
         write_responses(exposition, "", &siteless, &labels);
         // Listeners may share a file, and one of them may have read it later.

@@ -30,6 +30,7 @@ pub(super) fn resolve(listener: &toml_tables::RawListener, folder: &Path) -> Res
         kind: listener.kind,
         certificates: certificates(&listener.certificates, folder)?,
         trusted: Arc::new(trusted(listener)?),
+        proxy_protocol: *listener.proxy_protocol.get_ref(),
     })
 }
 
@@ -126,6 +127,11 @@ fn trusted(listener: &toml_tables::RawListener) -> Result<Trusted, Fault> {
     if let Some(agent_header) = listener.agent_header.as_ref().filter(|_| networks.is_empty()) {
         let message = "agent_header is read from trusted_proxies only, and there are none";
         return Err(Fault::new(agent_header.span(), message));
+    }
+    if *listener.proxy_protocol.get_ref() && networks.is_empty() {
+        let message = "proxy_protocol = true lets only trusted_proxies connect, and there are none: name the addresses of the proxy \
+                       in front";
+        return Err(Fault::new(listener.proxy_protocol.span(), message));
     }
     Ok(Trusted { networks, agent_header })
 }

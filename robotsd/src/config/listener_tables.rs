@@ -19,8 +19,14 @@ pub(super) struct RawListener {
     #[serde(default)]
     pub(super) trusted_proxies: Vec<Spanned<String>>,
     pub(super) agent_header: Option<Spanned<String>>,
+    #[serde(default = "no")]
+    pub(super) proxy_protocol: Spanned<bool>,
     #[serde(default, rename = "certificate")]
     pub(super) certificates: Vec<RawCertificate>,
+}
+
+fn no() -> Spanned<bool> {
+    Spanned::new(0..0, false)
 }
 
 /// A certificate with those of its issuers, and its key.

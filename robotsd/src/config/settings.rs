@@ -118,6 +118,8 @@ pub(crate) struct ListenerConfig {
     /// `None` without TLS.
     pub(crate) certificates: Option<edge::LiveCertificates>,
     pub(crate) trusted: Arc<edge::Trusted>,
+    /// Whether every connection begins with a PROXY header, of a trusted proxy.
+    pub(crate) proxy_protocol: bool,
 }
 
 /// One site.

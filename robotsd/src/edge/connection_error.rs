@@ -34,6 +34,10 @@ pub(crate) enum ConnectionErrorKind {
     Recycled,
     /// No request came in time: silence, or a head in small pieces.
     Slow,
+    /// A client that is no trusted proxy connected where a PROXY header is required, which anyone could make up.
+    Untrusted,
+    /// A connection did not begin with the PROXY header that its listener requires.
+    ProxyHeader,
     /// A TLS handshake failed: no TLS, nothing in common, or a client that does not trust the certificate.
     Handshake,
     /// The client sent something that is not HTTP, or broke its rules.
@@ -47,11 +51,13 @@ pub(crate) enum ConnectionErrorKind {
 }
 
 impl ConnectionErrorKind {
-    const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Accept,
         Self::Full,
         Self::Recycled,
         Self::Slow,
+        Self::Untrusted,
+        Self::ProxyHeader,
         Self::Handshake,
         Self::Protocol,
         Self::Flood,
@@ -66,6 +72,8 @@ impl ConnectionErrorKind {
             Self::Full => "full",
             Self::Recycled => "recycled",
             Self::Slow => "slow",
+            Self::Untrusted => "untrusted",
+            Self::ProxyHeader => "proxy-header",
             Self::Handshake => "handshake",
             Self::Protocol => "protocol",
             Self::Flood => "flood",
@@ -123,10 +131,9 @@ impl<F: Fn(&ConnectionError)> ConnectionErrorReporter<F> {
         }
     }
 
-    /// The errors that have occurred, by kind.
-    pub(crate) fn totals(&self) -> Vec<(ConnectionErrorKind, u64)> {
-        let total = |kind: ConnectionErrorKind| (kind, self.tallies[kind as usize].total());
-        ConnectionErrorKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
+    /// How many errors of each kind have occurred.
+    pub(crate) fn totals(&self) -> [(ConnectionErrorKind, u64); ConnectionErrorKind::ALL.len()] {
+        ConnectionErrorKind::ALL.map(|kind| (kind, self.tallies[kind as usize].total()))
     }
 }
 

@@ -8,6 +8,7 @@ use http::{HeaderName, Method, Request};
 
 use crate::edge::http1_fast::request;
 use crate::edge::limits::EdgeLimits;
+use crate::edge::proxy_protocol::header::{self, HeaderProgress};
 use crate::edge::request::host;
 use crate::edge::request::incoming_forwarded::{self, X_FORWARDED_FOR};
 use crate::edge::request::trusted::{Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
@@ -70,6 +71,21 @@ pub fn hops(octets: &[u8]) {
         assert_eq!(first.map(|hop| (hop.address, hop.host)), Some((proxy, Some(b"a.test".to_vec()))));
         assert!(incoming_forwarded::x_forwarded_for(&fields).count() <= octets.len() + 1);
         assert!(incoming_forwarded::forwarded(&fields).count() <= octets.len() + 1);
+    }
+}
+
+/// A header of the PROXY protocol: a beginning of it is in part or says the same, and what follows it changes nothing.
+pub fn proxy_header(octets: &[u8]) {
+    let whole = header::parse(octets);
+    for end in 0..octets.len().min(256) {
+        match header::parse(&octets[..end]) {
+            Ok(HeaderProgress::Partial) => {}
+            decided => assert_eq!(decided, whole, "octets that say two things"),
+        }
+    }
+    if let Ok(HeaderProgress::Known { length, .. }) = whole {
+        assert!((15..=16 + 65_535).contains(&length), "a header without a bound");
+        assert_eq!(header::parse(&[octets, b"GET / HTTP/1.1\r\n\r\n"].concat()), whole, "a header that goes on");
     }
 }
 

@@ -31,6 +31,8 @@ use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::DateClock;
 use crate::edge::limits::EdgeLimits;
 use crate::edge::listener_counts::{ListenerCounts, ListenerTraffic};
+use crate::edge::proxy_protocol::header::AnnouncedClient;
+use crate::edge::proxy_protocol::receiver;
 use crate::edge::request::access_record::OnAccess;
 use crate::edge::request::client_info::Peer;
 use crate::edge::request::outgoing_forwarded::{ForwardedFields, Scheme};
@@ -46,6 +48,8 @@ use crate::socket::Socket;
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) trusted: Arc<Trusted>,
+    /// Whether every connection comes from a trusted proxy and begins with a PROXY header.
+    pub(crate) proxy_protocol: bool,
     /// Where its connections and responses are counted on this worker, as [`Edge::counts`] makes them; by default by themselves.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
 }
@@ -67,7 +71,7 @@ pub(crate) struct EdgeTraffic {
     pub(crate) accepted: u64,
     pub(crate) responses: ResponseTotals,
     /// Connection errors that have occurred, by kind.
-    pub(crate) errors: Vec<(ConnectionErrorKind, u64)>,
+    pub(crate) errors: [(ConnectionErrorKind, u64); ConnectionErrorKind::ALL.len()],
 }
 
 struct SharedConnections {
@@ -179,7 +183,7 @@ impl Edge {
         let mut shutdown = pin!(shutdown);
 
         let (shared, for_connections, register) = (Arc::clone(&self.shared), Arc::clone(settings), Arc::clone(&worker));
-        let open = move |(socket, peer): (TcpStream, SocketAddr), slot: OwnedSemaphorePermit| {
+        let open = move |(mut socket, mut peer): (TcpStream, SocketAddr), slot: OwnedSemaphorePermit| {
             // Without it, small responses may wait for an acknowledgement; a socket that refuses it is broken already.
             let _ = socket.set_nodelay(true);
             let number = shared.opened.fetch_add(1, Ordering::Relaxed);
@@ -191,19 +195,42 @@ impl Edge {
             let registered = register.add(&state);
             async move {
                 state.enter_task().await;
-                let full =
-                    || shared.reporter.report(ConnectionErrorKind::Full, Some(peer), &"no slot for a TLS handshake");
-                let served =
-                    match listener_settings.secure(socket, Peer::at(peer, local), &mut stopped, &state, full).await {
+                // The state of what may be a health check by the proxy in front.
+                let mut check = None;
+                let served = 'served: {
+                    let mut announced = None;
+                    if listener_settings.proxy_protocol {
+                        let limits = &settings.limits;
+                        match listener_settings.receive(&mut socket, peer, limits, &mut stopped, &state).await {
+                            Ok(Some(client)) => announced = Some(client),
+                            Ok(None) => break 'served Ok(()),
+                            Err(failure) => break 'served Err(failure),
+                        }
+                    }
+                    match announced {
+                        Some(AnnouncedClient::Address(address)) if address != peer => peer = address,
+                        // Version 1 has no word for a check: it names nobody, or the proxy as if that were a client.
+                        Some(_) => check = Some(Arc::clone(&state)),
+                        None => {}
+                    }
+                    let full = || {
+                        shared.reporter.report(ConnectionErrorKind::Full, Some(peer), &"no slot for a TLS handshake")
+                    };
+                    let client = Peer::at(peer, local);
+                    match listener_settings.secure(socket, client, announced, &mut stopped, &state, full).await {
                         Ok(Some((socket, info))) => {
                             let service = RequestService::new(service, Arc::clone(&settings), state, info, number);
                             connection::serve(socket, service, settings, clock, stopped).await
                         }
                         Ok(None) => Ok(()),
                         Err(failure) => Err(failure),
-                    };
-                if let Err((kind, error)) = served {
-                    shared.reporter.report(kind, Some(peer), &error);
+                    }
+                };
+                match served {
+                    // It has seen what it wanted to, and resets the connection.
+                    Err((ConnectionErrorKind::Broken, _)) if check.is_some_and(|state| !state.has_served()) => {}
+                    Err((kind, error)) => shared.reporter.report(kind, Some(peer), &error),
+                    Ok(()) => {}
                 }
                 // In this order, or a claim would look as if it had freed no slot.
                 drop(slot);
@@ -277,16 +304,38 @@ impl Edge {
 }
 
 impl ListenerSettings {
+    /// Who the client of a connection is by its PROXY header; none where it ended before that, or gave its slot to another.
+    async fn receive(
+        &self,
+        socket: &mut TcpStream,
+        peer: SocketAddr,
+        limits: &EdgeLimits,
+        stop: &mut watch::Receiver<bool>,
+        state: &ConnectionState,
+    ) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
+        if !self.trusted.trusts(peer.ip()) {
+            let message =
+                "its address is in no network of trusted_proxies, and proxy_protocol = true lets nobody else connect";
+            return Err((ConnectionErrorKind::Untrusted, message.into()));
+        }
+        // Boxed: connections without a header should have no room for one.
+        Box::pin(receiver::receive(socket, limits, stop, state)).await
+    }
+
     /// The socket that requests come over, after its TLS handshake if there is one; none where the client has left.
     async fn secure(
         &self,
         socket: TcpStream,
-        peer: Peer,
+        client: Peer,
+        announced: Option<AnnouncedClient>,
         stop: &mut watch::Receiver<bool>,
         state: &Arc<ConnectionState>,
         full: impl FnOnce(),
     ) -> Result<Option<(Socket, ConnectionInfo)>, ConnectionFailure> {
-        let forwarded = |scheme| ForwardedFields::new(peer, scheme, Arc::clone(&self.trusted));
+        let forwarded = |scheme| {
+            let fields = ForwardedFields::new(client, scheme, Arc::clone(&self.trusted));
+            if announced == Some(AnnouncedClient::Unknown) { fields.of_unnamed_client() } else { fields }
+        };
         let Some(tls) = &self.tls else {
             let info = ConnectionInfo { forwarded: forwarded(Scheme::Http), secured: None };
             return Ok(Some((Socket::Tcp(socket), info)));

@@ -24,6 +24,7 @@ mod http1_fast;
 mod http2;
 mod listener;
 mod listener_counts;
+mod proxy_protocol;
 mod request;
 mod tls;
 

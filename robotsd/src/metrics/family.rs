@@ -73,6 +73,8 @@ families! {
     RELOADS = Counter "robotsd_reloads", "Reads of the robots.txt of a site, by cause and outcome.";
     CONNECTIONS = Gauge "robotsd_connections", "Connections of clients that are open, by listener.";
     CONNECTIONS_LIMIT = Gauge "robotsd_connections_limit", "The bound on connections of clients, on all listeners.";
+    CONNECTION_ERRORS = Counter "robotsd_connection_errors",
+        "Connections of clients that were in trouble, by reason as the event trouble of the log has it.";
     CERTIFICATE_EXPIRY = Gauge "robotsd_tls_certificate_expiry_timestamp_seconds" ("seconds"),
         "When the certificate chain in a file ends, in Unix time.";
     LOG_DROPPED = Counter "robotsd_log_lines_dropped", "Lines that a log could not take: its reader or disk is slower.";

@@ -28,6 +28,9 @@ const fn level(kind: ConnectionErrorKind) -> LogLevel {
         ConnectionErrorKind::Full
         | ConnectionErrorKind::Recycled
         | ConnectionErrorKind::Flood
+        // Of the operator's own proxies, most likely: all of their connections may be refused.
+        | ConnectionErrorKind::Untrusted
+        | ConnectionErrorKind::ProxyHeader
         | ConnectionErrorKind::Aborted => LogLevel::Warn,
         ConnectionErrorKind::Slow
         | ConnectionErrorKind::Handshake

@@ -224,6 +224,7 @@ impl BindSettings {
             && ours.kind == theirs.kind
             && ours.on_error == theirs.on_error
             && ours.trusted == theirs.trusted
+            && ours.proxy_protocol == theirs.proxy_protocol
             && paths(ours) == paths(theirs)
             && handshakes(self) == handshakes(other)
     }
@@ -231,7 +232,8 @@ impl BindSettings {
     fn listener_settings(&self) -> ListenerSettings {
         let tls = |live| TlsAcceptor::new(live, self.handshakes, self.tls_handshake);
         let tls = self.listener.certificates.clone().map(tls);
-        ListenerSettings { tls, trusted: Arc::clone(&self.listener.trusted), counts: None }
+        let config::ListenerConfig { trusted, proxy_protocol, .. } = &self.listener;
+        ListenerSettings { tls, trusted: Arc::clone(trusted), proxy_protocol: *proxy_protocol, counts: None }
     }
 }
 

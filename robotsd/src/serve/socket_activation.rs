@@ -151,6 +151,7 @@ mod tests {
             kind: config::ListenerKind::Proxy,
             certificates: None,
             trusted: std::sync::Arc::default(),
+            proxy_protocol: false,
         }
     }
 

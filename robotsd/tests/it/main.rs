@@ -63,6 +63,8 @@ mod log;
 mod metrics;
 mod monitoring;
 mod operate;
+#[cfg(unix)]
+mod proxy_protocol;
 mod rate;
 mod reconfigure;
 mod refusal;

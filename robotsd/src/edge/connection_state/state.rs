@@ -179,8 +179,8 @@ impl ConnectionState {
         .await;
     }
 
-    /// The TLS handshake is over: the wait for the first request begins here.
-    pub(crate) fn secured(&self) {
+    /// What comes before a request is over, a PROXY header or the TLS handshake: the wait for what is next begins here.
+    pub(crate) fn begin_wait(&self) {
         self.enter(SILENT);
     }
 

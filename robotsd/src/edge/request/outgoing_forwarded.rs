@@ -41,6 +41,11 @@ impl ForwardedFields {
         Self { peer, address, scheme, trusted, is_trusted }
     }
 
+    /// The same for a connection that the peer relays for someone it cannot name: the fields may be that client's.
+    pub(crate) fn of_unnamed_client(self) -> Self {
+        Self { is_trusted: false, ..self }
+    }
+
     /// The sender of the connection's requests.
     pub(crate) const fn sender(&self) -> Sender {
         if self.is_trusted { Sender::TrustedProxy } else { Sender::Anyone }

@@ -64,7 +64,7 @@ impl TlsAcceptor {
         let shaken = timeout(self.deadline, shaking)
             .await
             .unwrap_or_else(|_| Err((ConnectionErrorKind::Slow, "no TLS handshake in time".into())));
-        connection.secured();
+        connection.begin_wait();
         shaken
     }
 

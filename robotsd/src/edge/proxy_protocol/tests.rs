@@ -1,0 +1,356 @@
+//! Headers on real sockets, in front of HTTP and of TLS.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tower::service_fn;
+
+use super::header::{AnnouncedClient, HeaderError, HeaderProgress, parse};
+use crate::edge::test_peer::{Raw, soon};
+use crate::edge::{
+    ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSettings, Peer, RequestBody, Trusted,
+};
+
+/// A header of version 2.
+fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(block.len()).unwrap().to_be_bytes();
+    [b"\r\n\r\n\0\r\nQUIT\n", &[0x20 | command, family][..], &length, block].concat()
+}
+
+/// Addresses and ports of IPv4, and a client that is not 127.0.0.1.
+const BLOCK_4: [u8; 12] = [192, 0, 2, 7, 198, 51, 100, 1, 0x10, 0x92, 0, 80];
+
+fn block_6() -> Vec<u8> {
+    let source: std::net::Ipv6Addr = "2001:db8::7".parse().unwrap();
+    [&source.octets()[..], &[0; 16], &[0x10, 0x92, 0, 80]].concat()
+}
+
+fn known(client: &str, length: usize) -> Result<HeaderProgress, HeaderError> {
+    let client = match client {
+        "proxy" => AnnouncedClient::Proxy,
+        "unknown" => AnnouncedClient::Unknown,
+        address => AnnouncedClient::Address(address.parse().unwrap()),
+    };
+    Ok(HeaderProgress::Known { client, length })
+}
+
+/// Headers with the client that each names.
+fn headers() -> Vec<(Vec<u8>, &'static str)> {
+    let extended = [&BLOCK_4[..], &[0x04, 0, 200], &[0; 200]].concat();
+    vec![
+        (b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n".to_vec(), "192.0.2.7:4242"),
+        (b"PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535\r\n".to_vec(), "255.255.255.255:65535"),
+        (b"PROXY TCP6 2001:db8::7 ::1 4242 0\r\n".to_vec(), "[2001:db8::7]:4242"),
+        (
+            b"PROXY TCP6 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n".to_vec(),
+            "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535",
+        ),
+        (b"PROXY UNKNOWN\r\n".to_vec(), "unknown"),
+        (b"PROXY UNKNOWN \xff anything at all\r\n".to_vec(), "unknown"),
+        (version_2(1, 0x11, &BLOCK_4), "192.0.2.7:4242"),
+        (version_2(1, 0x11, &extended), "192.0.2.7:4242"),
+        (version_2(1, 0x21, &block_6()), "[2001:db8::7]:4242"),
+        (version_2(0, 0x11, &BLOCK_4), "proxy"),
+        (version_2(0, 0, &[]), "proxy"),
+        (version_2(0, 0xff, &[0; 5]), "proxy"),
+        (version_2(1, 0, &[]), "unknown"),
+        (version_2(1, 0x12, &BLOCK_4), "unknown"),
+        (version_2(1, 0x31, &[b'/'; 216]), "unknown"),
+    ]
+}
+
+#[test]
+fn headers_are_read_and_what_follows_is_not_theirs() {
+    for (header, client) in headers() {
+        let expected = known(client, header.len());
+        assert_eq!(parse(&header), expected, "{}", header.escape_ascii());
+        assert_eq!(parse(&[&header[..], b"GET / HTTP/1.1\r\n\r\n"].concat()), expected, "{}", header.escape_ascii());
+    }
+}
+
+#[test]
+fn a_header_in_part_is_waited_for() {
+    for (header, client) in headers() {
+        for end in 0..header.len() {
+            let progress = parse(&header[..end]);
+            // Extensions say nothing about the client.
+            let is_due =
+                progress == Ok(HeaderProgress::Partial) || end >= 16 && progress == known(client, header.len());
+            assert!(is_due, "{:?} of {}", progress, header[..end].escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn octets_that_are_no_header_are_refused_at_once() {
+    let too_long = [&b"PROXY UNKNOWN "[..], &[b'x'; 93]].concat();
+    assert_eq!((too_long.len(), parse(&too_long)), (107, Err(HeaderError::TooLong)));
+    assert_eq!(parse(&[&too_long[..105], b"\r\n"].concat()), known("unknown", 107));
+    for octets in [&b"GET / HTTP/1.1\r\n"[..], b"P\0", b"proxy ", b"\r\n\r\nGET", b"\x16\x03\x01", b" PROXY"] {
+        assert_eq!(parse(octets), Err(HeaderError::Missing), "{}", octets.escape_ascii());
+    }
+    for line in [
+        "TCP4 192.0.2.7 198.51.100.1 4242",
+        "TCP4 192.0.2.7 198.51.100.1 4242 80 ",
+        "TCP4  192.0.2.7 198.51.100.1 4242 80",
+        "TCP4 192.0.2.7 198.51.100.1 04242 80",
+        "TCP4 192.0.2.7 198.51.100.1 +4242 80",
+        "TCP4 192.0.2.7 198.51.100.1 65536 80",
+        "TCP4 192.0.2.7 198.51.100.1 4242 ",
+        "TCP4 192.0.2.07 198.51.100.1 4242 80",
+        "TCP4 2001:db8::7 ::1 4242 80",
+        "TCP6 192.0.2.7 198.51.100.1 4242 80",
+        "TCP6 ::1%lo ::1 4242 80",
+        "TCP4 192.0.2.7\n198.51.100.1 4242 80",
+        "tcp4 192.0.2.7 198.51.100.1 4242 80",
+        "UNKNOWNS",
+        "",
+    ] {
+        assert_eq!(parse(format!("PROXY {line}\r\n").as_bytes()), Err(HeaderError::Line), "{line}");
+    }
+    for (octets, expected) in [
+        (version_2(2, 0x11, &BLOCK_4), HeaderError::Command(2)),
+        (version_2(0x30, 0x11, &BLOCK_4), HeaderError::Version(3)),
+        (version_2(1, 0x41, &[0; 300]), HeaderError::Family(0x41)),
+        (version_2(1, 0x13, &BLOCK_4), HeaderError::Family(0x13)),
+        (version_2(1, 0x11, &BLOCK_4[..11]), HeaderError::Length(11)),
+        (version_2(1, 0x21, &BLOCK_4), HeaderError::Length(12)),
+    ] {
+        assert_eq!(parse(&octets), Err(expected));
+    }
+}
+
+/// An edge that answers with the address and port of the client.
+struct Behind {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    edge: Edge,
+    reported: Arc<Mutex<Vec<ConnectionError>>>,
+}
+
+async fn behind(network: &str, limits: EdgeLimits) -> Behind {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let reported = Arc::<Mutex<Vec<_>>>::default();
+    let reports = Arc::clone(&reported);
+    let edge = Edge::new(limits, move |error| reports.lock().unwrap().push(error.clone()), None);
+    let trusted = Trusted { networks: vec![network.parse().unwrap()], agent_header: None };
+    let settings = ListenerSettings { proxy_protocol: true, trusted: trusted.into(), ..ListenerSettings::default() };
+    let service = service_fn(|request: Request<RequestBody>| {
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.address.to_string());
+        let way = request.headers().get("x-forwarded-for").map(|way| way.to_str().unwrap().to_owned());
+        async move {
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(format!("{} {}", peer.unwrap(), way.unwrap())))))
+        }
+    });
+    let serving = edge.clone();
+    tokio::spawn(async move {
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        serving.serve(listener, settings, service, stopped).await;
+    });
+    Behind { address, stop, edge, reported }
+}
+
+impl Behind {
+    /// Sends octets, and a request after them.
+    async fn ask(&self, octets: &[u8]) -> Raw {
+        let mut client = Raw::connect(self.address).await;
+        client.send([octets, GET].concat()).await;
+        client
+    }
+
+    fn total(&self, kind: ConnectionErrorKind) -> u64 {
+        self.edge.traffic().errors.iter().find(|(known, _)| *known == kind).unwrap().1
+    }
+
+    async fn counts(&self, kind: ConnectionErrorKind, total: u64) {
+        soon(async {
+            while self.total(kind) < total {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert_eq!(self.total(kind), total);
+    }
+}
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n";
+const LOOPBACK: &str = "127.0.0.0/8";
+
+#[tokio::test]
+async fn the_client_is_who_the_header_names() {
+    let edge = behind(LOOPBACK, EdgeLimits::default()).await;
+    for (header, client) in headers() {
+        let mut raw = edge.ask(&header).await;
+        let body = raw.message().await.body;
+        match client {
+            // The proxy itself, whose fields count.
+            "proxy" => assert!(body.starts_with("203.0.113.9:0 203.0.113.9, 127.0.0.1"), "{body}"),
+            // Its address, but what the fields say may be its client's.
+            "unknown" => assert!(body.starts_with("127.0.0.1:") && body.ends_with(" 127.0.0.1"), "{body}"),
+            address => {
+                let ip = address.parse::<SocketAddr>().unwrap().ip();
+                assert_eq!(body, format!("{address} {ip}"));
+            }
+        }
+        // The header is for all of the connection.
+        raw.send(GET).await;
+        assert_eq!(raw.message().await.body, body);
+    }
+    // A proxy further in front, which the header names, is asked like one that connects by itself.
+    let mut chained = edge.ask(b"PROXY TCP4 127.9.9.9 127.0.0.1 1 80\r\n").await;
+    assert_eq!(chained.message().await.body, "203.0.113.9:0 203.0.113.9, 127.9.9.9");
+    assert_eq!(edge.reported.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_header_may_come_octet_by_octet() {
+    let edge = behind(LOOPBACK, EdgeLimits::default()).await;
+    for (header, client) in [
+        (b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n".to_vec(), "192.0.2.7:4242 192.0.2.7"),
+        (version_2(1, 0x21, &[&block_6()[..], &[4, 0, 40], &[0; 40]].concat()), "[2001:db8::7]:4242 2001:db8::7"),
+    ] {
+        let mut client_side = Raw::connect(edge.address).await;
+        for octet in [&header[..], GET].concat() {
+            client_side.send([octet]).await;
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(client_side.message().await.body, client);
+    }
+    // As long as a header can be.
+    let longest = version_2(1, 0x11, &[&BLOCK_4[..], &vec![0; 65_535 - 12]].concat());
+    assert_eq!(edge.ask(&longest).await.message().await.body, "192.0.2.7:4242 192.0.2.7");
+}
+
+#[tokio::test]
+async fn without_a_header_nothing_is_answered() {
+    let edge = behind(LOOPBACK, EdgeLimits::default()).await;
+    let bad = [b"".to_vec(), b"PROXY TCP4 x\r\n".to_vec(), version_2(1, 0x11, &BLOCK_4[..11]), b"PROXY  ".to_vec()];
+    for (number, octets) in bad.iter().enumerate() {
+        let mut client = edge.ask(octets).await;
+        assert_eq!(client.rest().await, "", "{}", octets.escape_ascii());
+        edge.counts(ConnectionErrorKind::ProxyHeader, number as u64 + 1).await;
+    }
+    let first = edge.reported.lock().unwrap()[0].to_string();
+    assert!(
+        first.starts_with("proxy-header 127.0.0.1:") && first.contains("proxy_protocol = true requires"),
+        "{first}"
+    );
+    // One that ends within it.
+    let mut client = Raw::connect(edge.address).await;
+    client.send(b"PROXY TC").await;
+    client.finish().await;
+    assert_eq!(client.rest().await, "");
+    edge.counts(ConnectionErrorKind::ProxyHeader, 5).await;
+}
+
+#[tokio::test]
+async fn only_trusted_proxies_may_connect() {
+    let edge = behind("192.0.2.0/24", EdgeLimits::default()).await;
+    for number in 1..=3 {
+        let mut client = Raw::connect(edge.address).await;
+        client.try_send(b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+        assert_eq!(client.rest().await, "");
+        edge.counts(ConnectionErrorKind::Untrusted, number).await;
+    }
+    assert!(edge.reported.lock().unwrap()[0].detail.contains("trusted_proxies"));
+}
+
+#[tokio::test]
+async fn a_listener_without_it_takes_a_header_for_a_bad_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
+    let trusted = Trusted { networks: vec![LOOPBACK.parse().unwrap()], agent_header: None };
+    let settings = ListenerSettings { trusted: trusted.into(), ..ListenerSettings::default() };
+    let service =
+        service_fn(|_: Request<RequestBody>| async { Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())) });
+    tokio::spawn(async move { edge.serve(listener, settings, service, std::future::pending()).await });
+    for header in [&b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n"[..], &version_2(1, 0x11, &BLOCK_4)] {
+        let mut client = Raw::connect(address).await;
+        client.try_send([header, GET].concat()).await;
+        let answer = client.rest().await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(!answer.contains(" 200 "), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn health_checks_are_no_trouble() {
+    let edge = behind(LOOPBACK, EdgeLimits::default()).await;
+    let headers: [fn(SocketAddr) -> Vec<u8>; 4] = [
+        |_| Vec::new(),
+        |_| version_2(0, 0, &[]),
+        |_| b"PROXY UNKNOWN\r\n".to_vec(),
+        |own| format!("PROXY TCP4 127.0.0.1 127.0.0.1 {} 80\r\n", own.port()).into_bytes(),
+    ];
+    for header in headers {
+        for linger in [None, Some(Duration::ZERO)] {
+            let client = tokio::net::TcpStream::connect(edge.address).await.unwrap();
+            let octets = header(client.local_addr().unwrap());
+            socket2::SockRef::from(&client).set_linger(linger).unwrap();
+            soon(client.writable()).await.unwrap();
+            assert_eq!(client.try_write(&octets).unwrap(), octets.len());
+        }
+    }
+    // When it is served, they have ended.
+    assert_eq!(edge.ask(b"PROXY UNKNOWN\r\n").await.message().await.status(), 200);
+    soon(async {
+        while edge.edge.traffic().open > 1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(edge.reported.lock().unwrap().iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_header_has_the_deadlines_of_a_head() {
+    const MOMENT: Duration = Duration::from_millis(150);
+    let limits = EdgeLimits { first_byte: MOMENT, header_read: MOMENT, ..EdgeLimits::default() };
+    let edge = behind(LOOPBACK, limits).await;
+    for octets in [b"".to_vec(), b"PROXY TCP4 ".to_vec(), version_2(1, 0x11, &[0; 500])[..400].to_vec()] {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(octets).await;
+        assert_eq!(client.rest().await, "");
+    }
+    edge.counts(ConnectionErrorKind::Slow, 3).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_silent_connections_makes_room_for_others() {
+    let edge = behind(LOOPBACK, EdgeLimits { connections: 8, ..EdgeLimits::default() }).await;
+    let mut silent = Vec::new();
+    for number in 0..64 {
+        let mut client = Raw::connect(edge.address).await;
+        if number % 2 == 0 {
+            client.try_send(b"\r\n\r\n\0\r\nQUIT").await;
+        }
+        silent.push(client);
+    }
+    for _ in 0..8 {
+        let mut client = edge.ask(b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n").await;
+        assert_eq!(client.message().await.body, "192.0.2.7:4242 192.0.2.7");
+    }
+}
+
+#[tokio::test]
+async fn what_connected_before_a_shutdown_is_served() {
+    let edge = behind(LOOPBACK, EdgeLimits { greeting: Duration::from_secs(60), ..EdgeLimits::default() }).await;
+    let mut client = Raw::connect(edge.address).await;
+    let address = edge.address;
+    edge.stop.send(()).unwrap();
+    soon(async { while tokio::net::TcpStream::connect(address).await.is_ok() {} }).await;
+    client.send([b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n", GET].concat()).await;
+    assert_eq!(client.message().await.body, "192.0.2.7:4242 192.0.2.7");
+}

@@ -1,0 +1,174 @@
+//! Behind proxies that speak the PROXY protocol: HAProxy, the stream module of nginx, and curl.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use socket2::{Domain, Socket, Type};
+use tempfile::TempDir;
+
+use super::daemon::{Daemon, find, free_ports};
+use super::origin::Origin;
+use super::process::{Answer, FIREFOX, GPTBOT, PATIENCE, Running, folder, robotsd, run, wait_for};
+use super::programs::skip;
+use super::tls::certify;
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
+
+/// robotsd behind something that announces clients, the one at 127.0.0.3 exempt.
+fn start(origin: &Origin, listener: &str) -> (TempDir, Running) {
+    let config = format!(
+        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nproxy_protocol = true\n{listener}\n\
+         [[site]]\nname = \"shop\"\nupstreams = [\"http://{}\"]\n[site.robots]\npath = \"robots.txt\"\n\
+         [exempt]\ncidrs = [\"127.0.0.3/32\"]\n[log]\naddress = \"keep\"\naccess = \"json\"\n\
+         [admin]\nsocket = \"admin.sock\"\n",
+        origin.address
+    );
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    certify(folder.path(), &["a.test"]);
+    let running = Running::start(folder.path());
+    (folder, running)
+}
+
+/// The proxies that connect.
+const TRUSTING: &str = "trusted_proxies = [\"127.0.0.1/32\"]";
+const SECURE: &str = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
+
+/// A server with its config, which has `@FRONT@` and `@ROBOTSD@` for the two ports.
+fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAddr) -> (Daemon, TempDir, SocketAddr) {
+    for _ in 0..10 {
+        let [front] = free_ports(1)[..] else { unreachable!() };
+        let text = config.replace("@FRONT@", &front.to_string()).replace("@ROBOTSD@", &robotsd.port().to_string());
+        let folder = folder(&[("front.conf", &text)]);
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let mut server = Daemon::spawn(&mut command);
+        let address = ([127, 0, 0, 1], front).into();
+        let began = std::time::Instant::now();
+        while began.elapsed() < PATIENCE && server.is_running() {
+            if TcpStream::connect(address).is_ok() {
+                return (server, folder, address);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        println!("{}", std::fs::read_to_string(folder.path().join("log")).unwrap());
+    }
+    panic!("{} does not start", program.display());
+}
+
+/// Asks through a proxy in front, from this address of the machine; none where the connection is closed.
+fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Option<Answer> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((source, 0)).into()).unwrap();
+    socket.connect(&front.into()).unwrap();
+    let mut stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: a.test\r\nUser-Agent: {agent}\r\nX-Forwarded-For: 127.0.0.3\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    answer.starts_with(b"HTTP/").then(|| Answer::parse(&answer))
+}
+
+/// Clients of a proxy in front are told apart, and what they say themselves does not count.
+fn clients_are_told_apart(running: &Running, front: SocketAddr) {
+    let ask = |source, path, agent| ask_from(source, front, path, agent).expect("an answer");
+    let answer = ask([127, 0, 0, 2], "/x", FIREFOX);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.body.to_lowercase().contains("x-forwarded-for: 127.0.0.2\r\n"), "{}", answer.body);
+    assert_eq!(ask([127, 0, 0, 2], "/drafts/x", GPTBOT).status, 403);
+    assert_eq!(ask([127, 0, 0, 3], "/drafts/x", GPTBOT).status, 200, "exempt");
+    running.wait_for_event("refused", |line| line["address"] == "127.0.0.2");
+    running.wait_for_event("request", |line| line["address"] == "127.0.0.3" && line["path"] == "/drafts/x");
+}
+
+const HAPROXY: &str = "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 20s\n  timeout server 20s\n\
+    listen front\n  bind 127.0.0.1:@FRONT@\n  server robotsd 127.0.0.1:@ROBOTSD@ SEND check inter 20ms\n";
+
+#[test]
+fn haproxy_announces_its_clients_in_both_versions() {
+    let program = match find("haproxy") {
+        Ok(program) => program,
+        Err(why) => return skip(&why),
+    };
+    let origin = Origin::start();
+    for send in ["send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options crc32c,unique-id"] {
+        let (folder, running) = start(&origin, TRUSTING);
+        let (_haproxy, _files, front) =
+            in_front(&program, &HAPROXY.replace("SEND", send), &["-db", "-f", "front.conf"], running.address);
+        clients_are_told_apart(&running, front);
+        // Its health checks, every 20 ms by now, send a header and no request.
+        let checks = || status(&folder)["traffic"]["accepted_connections"].as_u64();
+        let before = checks().unwrap();
+        wait_for("health checks", || checks().filter(|checks| *checks > before + 5));
+        assert_eq!(running.events("trouble"), 0, "{send}: {:?}", running.all("trouble"));
+    }
+}
+
+#[test]
+fn nginx_announces_its_clients() {
+    let module = std::env::var_os("ROBOTSD_BESIDE_BIN").map(PathBuf::from);
+    let places = module.into_iter().chain([PathBuf::from("/usr/lib/nginx/modules")]);
+    let module = places.map(|folder| folder.join("ngx_stream_module.so")).find(|module| module.is_file());
+    let (Ok(program), Some(module)) = (find("nginx"), module) else {
+        return println!("skipped: nginx with its stream module, Debian's package libnginx-mod-stream, is not here");
+    };
+    let origin = Origin::start();
+    let (_folder, running) = start(&origin, TRUSTING);
+    let config = format!(
+        "load_module {};\npid nginx.pid;\nerror_log stderr;\nevents {{}}\n\
+         stream {{ server {{ listen 127.0.0.1:@FRONT@; proxy_pass 127.0.0.1:@ROBOTSD@; proxy_protocol on; }} }}\n",
+        module.display()
+    );
+    let arguments = ["-p", ".", "-c", "front.conf", "-e", "stderr", "-g", "daemon off;"];
+    let (_nginx, _files, front) = in_front(&program, &config, &arguments, running.address);
+    clients_are_told_apart(&running, front);
+    assert_eq!(running.events("trouble"), 0, "{:?}", running.all("trouble"));
+}
+
+#[test]
+fn curl_announces_itself_before_http_2_and_tls() {
+    let origin = Origin::start();
+    let curl = |scheme: &str, running: &Running, arguments: &[&str]| {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "-k", "--haproxy-protocol", "--interface", "127.0.0.2"]).args(arguments);
+        let port = running.address.port();
+        curl.args(["--resolve", &format!("a.test:{port}:127.0.0.1")]).arg(format!("{scheme}://a.test:{port}/x"));
+        curl.args(["-w", "%{http_version}"]).output()
+    };
+    let (folder, clear) = start(&origin, "trusted_proxies = [\"127.0.0.2/32\"]");
+    let secure = format!("trusted_proxies = [\"127.0.0.2/32\"]\n{SECURE}");
+    let (_other, secure) = start(&origin, &secure);
+    for (scheme, running, arguments, version) in [
+        ("http", &clear, &["--http1.1"][..], "1.1"),
+        ("http", &clear, &["--http2-prior-knowledge"], "2"),
+        ("https", &secure, &["--http1.1"], "1.1"),
+        ("https", &secure, &["--http2"], "2"),
+    ] {
+        let Ok(output) = curl(scheme, running, arguments) else { return skip("curl") };
+        let said = String::from_utf8_lossy(&output.stdout).to_lowercase();
+        assert!(
+            said.contains("x-forwarded-for: 127.0.0.2\r\n") && said.ends_with(version),
+            "{arguments:?}: {output:?}"
+        );
+    }
+    // Without the header, or from elsewhere, nobody is answered.
+    for (running, source) in [(&clear, [127, 0, 0, 2]), (&clear, [127, 0, 0, 1]), (&secure, [127, 0, 0, 2])] {
+        assert!(ask_from(source, running.address, "/x", FIREFOX).is_none(), "{source:?} was answered");
+    }
+    let event = clear.wait_for_event("trouble", |line| line["reason"] == "untrusted");
+    assert_eq!((&event["address"], &event["level"]), (&"127.0.0.1".into(), &"warn".into()));
+    clear.wait_for_event("trouble", |line| line["reason"] == "proxy-header" && line["address"] == "127.0.0.2");
+    let errors = status(&folder)["traffic"]["connection_errors"].clone();
+    assert_eq!(errors, serde_json::json!([{"kind": "untrusted", "count": 1}, {"kind": "proxy-header", "count": 1}]));
+}
+
+fn status(folder: &TempDir) -> serde_json::Value {
+    let output = run(robotsd().args(["status", "--json", "--config"]).arg(folder.path().join("robotsd.toml")));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
