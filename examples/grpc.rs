@@ -1,4 +1,5 @@
-//! The layer around a tonic server: crawlers that stray onto a gRPC port read robots.txt there too.
+//! The layer around a tonic server: a crawler that strays onto a gRPC port reads robots.txt there too, and is refused with a
+//! status of gRPC.
 //!
 //! The service is written by hand, so that no protoc is needed; generated ones are added in the same way.
 //!
@@ -60,33 +61,92 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use bytes::Bytes;
+    use std::net::SocketAddr;
+
+    use bytes::{Buf, BufMut, Bytes};
+    use http::uri::PathAndQuery;
     use http_body_util::Empty;
     use hyper_util::rt::{TokioExecutor, TokioIo};
+    use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+    use tonic::transport::Endpoint;
+    use tonic::{Code, Status};
 
-    async fn ask(path: &str, agent: &str) -> (u16, Option<String>) {
+    use super::*;
+
+    /// Messages as they are.
+    #[derive(Clone, Copy, Default)]
+    struct Octets;
+
+    impl Codec for Octets {
+        type Encode = Bytes;
+        type Decode = Bytes;
+        type Encoder = Self;
+        type Decoder = Self;
+
+        fn encoder(&mut self) -> Self {
+            *self
+        }
+
+        fn decoder(&mut self) -> Self {
+            *self
+        }
+    }
+
+    impl Encoder for Octets {
+        type Item = Bytes;
+        type Error = Status;
+
+        fn encode(&mut self, message: Bytes, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
+            out.put(message);
+            Ok(())
+        }
+    }
+
+    impl Decoder for Octets {
+        type Item = Bytes;
+        type Error = Status;
+
+        fn decode(&mut self, octets: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+            let length = octets.remaining();
+            Ok(Some(octets.copy_to_bytes(length)))
+        }
+    }
+
+    async fn start() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         tokio::spawn(async move { serve(listener).await.map_err(|error| error.to_string()) });
-        let stream = tokio::net::TcpStream::connect(address).await.expect("connected");
-        let (mut client, connection) =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");
-        tokio::spawn(connection);
-        let request = Request::get(format!("http://localhost{path}"))
-            .header("user-agent", agent)
-            .header("content-type", "application/grpc")
-            .body(Empty::<Bytes>::new())
-            .expect("a request");
-        let response = client.send_request(request).await.expect("a response");
-        let status = response.headers().get("grpc-status").map(|status| status.to_str().expect("ASCII").to_owned());
-        (response.status().as_u16(), status)
+        address
+    }
+
+    /// Calls as a client with this name in its `User-Agent`.
+    async fn call(address: SocketAddr, agent: &str) -> Status {
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("a URL");
+        let channel = endpoint.user_agent(agent).expect("a name").connect().await.expect("connected");
+        let mut client = tonic::client::Grpc::new(channel);
+        client.ready().await.expect("ready");
+        let path = PathAndQuery::from_static("/demo.Greeter/Hello");
+        client.unary(tonic::Request::new(Bytes::new()), path, Octets).await.expect_err("a status")
     }
 
     #[tokio::test]
     async fn crawlers_are_refused_and_callers_are_not() {
-        assert_eq!(ask("/demo.Greeter/Hello", "GPTBot/1.2").await, (403, None));
-        assert_eq!(ask("/demo.Greeter/Hello", "tonic/0.14").await, (200, Some("12".to_owned())));
-        assert_eq!(ask("/robots.txt", "GPTBot/1.2").await, (200, None));
+        let address = start().await;
+        let refused = call(address, "GPTBot/1.2").await;
+        assert_eq!(refused.code(), Code::PermissionDenied, "{refused:?}");
+        assert!(refused.message().ends_with("Disallow: /demo.Greeter/ (line 2)"), "{refused:?}");
+        assert_eq!(call(address, "greeter-client/1.0").await.code(), Code::Unimplemented);
+    }
+
+    #[tokio::test]
+    async fn every_crawler_may_read_robots_txt() {
+        let stream = tokio::net::TcpStream::connect(start().await).await.expect("connected");
+        let (mut client, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");
+        tokio::spawn(connection);
+        let request = Request::get("http://localhost/robots.txt").header("user-agent", "GPTBot/1.2");
+        let response = client.send_request(request.body(Empty::<Bytes>::new()).expect("a request")).await;
+        let response = response.expect("a response");
+        assert_eq!((response.status().as_u16(), response.headers().get("grpc-status")), (200, None));
     }
 }

@@ -234,7 +234,7 @@ impl Enforcer {
                 let custom = custom.and_then(|custom| guarded(live, || custom(&event)));
                 let mut response = custom.unwrap_or_else(|| event.refusal());
                 refusal::complete(&mut response, request.method());
-                event.set_status(response.status());
+                event.set_response(&response);
                 observers.notify(live, &event);
                 response.extensions_mut().insert(record);
                 Outcome::Respond(response.into())

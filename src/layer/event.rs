@@ -1,7 +1,8 @@
 //! The argument of the callbacks that run once a request is decided: observers, and the application's own refusal.
 
-use http::{Extensions, HeaderMap, Method, StatusCode};
+use http::{Extensions, HeaderMap, Method, Response, StatusCode};
 
+use super::grpc;
 use super::original::Original;
 use super::record::Record;
 
@@ -16,15 +17,21 @@ pub struct Event<'a, R = Record> {
     record: &'a R,
     request: Original<'a>,
     status: Option<StatusCode>,
+    grpc_status: Option<u16>,
 }
 
 impl<'a, R> Event<'a, R> {
     pub(super) const fn new(record: &'a R, request: Original<'a>) -> Self {
-        Self { record, request, status: None }
+        Self { record, request, status: None, grpc_status: None }
     }
 
     pub(super) const fn set_status(&mut self, status: StatusCode) {
         self.status = Some(status);
+    }
+
+    pub(super) fn set_response<B>(&mut self, response: &Response<B>) {
+        self.status = Some(response.status());
+        self.grpc_status = grpc::said_status(response.headers());
     }
 
     /// The agent, the rule that decided, and the action taken.
@@ -63,9 +70,15 @@ impl<'a, R> Event<'a, R> {
         self.request.extensions()
     }
 
-    /// The status of the layer's own response: a refusal, or the robots.txt.
+    /// The status of the layer's own response: a refusal, or the robots.txt. The refusal of a call of gRPC has 200.
     #[must_use]
     pub const fn status(&self) -> Option<StatusCode> {
         self.status
+    }
+
+    /// The status of gRPC in the refusal of a call, such as 7 for `PERMISSION_DENIED`.
+    #[must_use]
+    pub const fn grpc_status(&self) -> Option<u16> {
+        self.grpc_status
     }
 }

@@ -13,21 +13,31 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 pub enum GrpcCode {
     /// The caller has broken the call off.
     Cancelled,
+    /// The message is not one of this call.
+    InvalidArgument,
     /// There was no answer in time.
     DeadlineExceeded,
     /// The caller may not do this.
     PermissionDenied,
+    /// The caller does it too often, or sends too much.
+    ResourceExhausted,
+    /// There is no such call here, or none with this coding.
+    Unimplemented,
     /// The server cannot be reached now; the call may be tried again.
     Unavailable,
 }
 
 impl GrpcCode {
     /// Its number in `grpc-status`.
-    pub fn number(self) -> u16 {
+    #[must_use]
+    pub const fn number(self) -> u16 {
         match self {
             Self::Cancelled => 1,
+            Self::InvalidArgument => 3,
             Self::DeadlineExceeded => 4,
             Self::PermissionDenied => 7,
+            Self::ResourceExhausted => 8,
+            Self::Unimplemented => 12,
             Self::Unavailable => 14,
         }
     }
@@ -36,8 +46,14 @@ impl GrpcCode {
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
+/// Octets of a message before it is escaped, which makes three of one: clients take 8 KiB of fields.
+const MAX_MESSAGE: usize = 1024;
+
 /// Whether the fields of a request say that it is a call of gRPC: `application/grpc`, alone or with a message format, such as
-/// `application/grpc+proto`. gRPC-Web, which is for browsers, is another protocol.
+/// `application/grpc+proto`.
+///
+/// gRPC-Web, which is for browsers, is another protocol. Its clients make a status of the one of HTTP, and 403 and 429 are
+/// PERMISSION_DENIED and RESOURCE_EXHAUSTED to them.
 pub fn is_grpc(request: &HeaderMap) -> bool {
     const TYPE: &[u8] = b"application/grpc";
     request.get(CONTENT_TYPE).is_some_and(|value| {
@@ -49,7 +65,7 @@ pub fn is_grpc(request: &HeaderMap) -> bool {
 
 /// The fields of a response that is this status and nothing else. Its status of HTTP is to be 200, and its body empty.
 ///
-/// The message is for people, in UTF-8.
+/// The message is for people, in UTF-8. It is cut after 1,024 octets.
 pub fn grpc_status(code: GrpcCode, message: &str) -> HeaderMap {
     let mut fields = HeaderMap::with_capacity(4);
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -60,10 +76,17 @@ pub fn grpc_status(code: GrpcCode, message: &str) -> HeaderMap {
     fields
 }
 
+/// The status of gRPC that the fields of a response say.
+pub(super) fn said_status(response: &HeaderMap) -> Option<u16> {
+    response.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
+}
+
 /// A message as gRPC has it in a field: octets outside printable ASCII, and `%`, are escaped.
 fn escaped(message: &str) -> String {
-    let mut out = String::with_capacity(message.len());
-    for octet in message.bytes() {
+    let ends = message.char_indices().map(|(at, char)| at + char.len_utf8());
+    let end = ends.take_while(|end| *end <= MAX_MESSAGE).last().unwrap_or_default();
+    let mut out = String::with_capacity(end);
+    for octet in message.bytes().take(end) {
         match octet {
             b' '..=b'~' if octet != b'%' => out.push(char::from(octet)),
             _ => out.push_str(&format!("%{octet:02X}")),
@@ -100,5 +123,12 @@ mod tests {
         assert_eq!(fields["grpc-status"], "7");
         assert_eq!(fields["grpc-message"], "100 %25 %C3%A9%0A");
         assert_eq!(fields[CONTENT_TYPE], "application/grpc");
+    }
+
+    #[test]
+    fn a_message_has_a_bound_and_ends_with_a_whole_character() {
+        let message = format!("a{}", "\u{e9}".repeat(5000));
+        let fields = grpc_status(GrpcCode::PermissionDenied, &message);
+        assert_eq!(fields["grpc-message"].as_bytes(), format!("a{}", "%C3%A9".repeat(511)).as_bytes());
     }
 }

@@ -9,11 +9,15 @@ use http::{Response, StatusCode};
 use serde_json::json;
 
 use super::event::Event;
-use super::refusal::push_printable;
+use super::grpc::{GrpcCode, is_grpc};
+use super::refusal::{grpc_response, push_printable};
 
 /// Of draft-ietf-httpapi-ratelimit-headers-11.
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// After how many milliseconds a client of gRPC may try a call again (gRFC A6).
+const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 /// The type of a problem that is a quota (the same draft, section 7).
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
@@ -23,24 +27,32 @@ impl Event<'_> {
     /// `Retry-After`, `RateLimit` and `RateLimit-Policy`, and with problem details (RFC 9457) where the client accepts JSON by
     /// name, else with text. The time to wait is rounded up to seconds, and has up to a tenth more for some, so that clients
     /// which were refused together do not come back together.
+    ///
+    /// A [call of gRPC](is_grpc) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no body.
     #[must_use]
     pub fn limited(&self) -> Response<Bytes> {
         let record = self.record();
         let wait = record.wait();
         let least = whole_seconds(wait).max(1);
         let retry_after = whole_seconds(record.retry_after()).max(least);
-        let (kind, body) = if self.wants_json() {
-            ("application/problem+json", self.limit_problem(retry_after))
+        let mut response = if is_grpc(self.headers()) {
+            self.limited_call()
         } else {
-            ("text/plain; charset=utf-8", self.limit_text(retry_after))
+            let (kind, body) = if self.wants_json() {
+                ("application/problem+json", self.limit_problem(retry_after))
+            } else {
+                ("text/plain; charset=utf-8", self.limit_text(retry_after))
+            };
+            let mut response = Response::new(Bytes::from(body));
+            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+            *response.headers_mut() = HeaderMap::with_capacity(9);
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            headers.insert(VARY, HeaderValue::from_static("User-Agent, Accept"));
+            headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            response
         };
-        let mut response = Response::new(Bytes::from(body));
-        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-        *response.headers_mut() = HeaderMap::with_capacity(9);
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        headers.insert(VARY, HeaderValue::from_static("User-Agent, Accept"));
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(RETRY_AFTER, retry_after.into());
         let (quota, window) = policy(self.interval());
         let fields = [
@@ -52,6 +64,20 @@ impl Event<'_> {
                 headers.insert(name, value);
             }
         }
+        response
+    }
+
+    fn limited_call(&self) -> Response<Bytes> {
+        let mut message = String::new();
+        self.push_limit(&mut message);
+        if let Some((interval, line)) = self.record().delay() {
+            let _ = write!(message, " Crawl-delay: {} (line {line})", interval.as_secs_f64());
+        }
+        self.push_request_id(&mut message);
+        let mut response = grpc_response(GrpcCode::ResourceExhausted, &message);
+        let wait = self.record().retry_after().as_micros().div_ceil(1000).max(1);
+        // gRPC reads a signed number of 32 bits.
+        response.headers_mut().insert(GRPC_RETRY_PUSHBACK_MS, i32::try_from(wait).unwrap_or(i32::MAX).into());
         response
     }
 

@@ -12,6 +12,9 @@
 //!    extensions and a `Robots-Verdict` field; anything else goes on as it came. Search engines that people use are
 //!    tagged where others are refused, unless an override says otherwise.
 //!
+//! A refused call of gRPC ([`is_grpc`]) is answered with a status of gRPC, `PERMISSION_DENIED`, in fields alone: its clients read
+//! neither 403 nor a page. gRPC-Web is answered as every other request, because its clients do read 403.
+//!
 //! Where the policy limits ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that comes sooner
 //! than the `Crawl-delay` of its crawler's groups is answered with 429 and `Retry-After`. Each verified crawler has a bucket of
 //! its own, and so has each network of other clients, by the address that [`RobotsLayer::address_from`] finds. See the chapter

@@ -11,6 +11,7 @@ use http::{Method, Response, StatusCode};
 use serde_json::json;
 
 use super::event::Event;
+use super::grpc::{GrpcCode, grpc_status, is_grpc};
 use crate::agent::{Identity, IdentityMethod};
 use crate::policy::Reason;
 use crate::rules::{Access, PathForm};
@@ -23,6 +24,9 @@ const FIELDS: usize = 6;
 /// Octets of nearly every refusal as text.
 const TEXT: usize = 384;
 
+/// Characters of a rule in the message of a call.
+const MAX_RULE: usize = 256;
+
 impl<'a> Event<'a> {
     /// The request's `X-Request-Id`, where it is a plain word of at most 128 characters.
     #[must_use]
@@ -34,6 +38,8 @@ impl<'a> Event<'a> {
 
     /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text. Of a
     /// request that came too soon it is [`limited`](Self::limited).
+    ///
+    /// A [call of gRPC](is_grpc) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
     #[must_use]
     pub fn refusal(&self) -> Response<Bytes> {
         if self.record().reason() == Reason::Limited {
@@ -42,9 +48,13 @@ impl<'a> Event<'a> {
         self.refusal_with_status(StatusCode::FORBIDDEN)
     }
 
-    /// The default refusal with another status, such as 402, 410 or 451, which text and problem details name.
+    /// The default refusal with another status, such as 402, 410 or 451, which text and problem details name. A call of gRPC gets
+    /// `PERMISSION_DENIED` all the same: gRPC has no status for these.
     #[must_use]
     pub fn refusal_with_status(&self, status: StatusCode) -> Response<Bytes> {
+        if is_grpc(self.headers()) {
+            return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
+        }
         let (kind, body) = if self.wants_json() {
             ("application/problem+json", self.problem(status))
         } else {
@@ -131,6 +141,29 @@ impl<'a> Event<'a> {
         format!("{problem}\n")
     }
 
+    /// The refusal in a line.
+    fn grpc_message(&self) -> String {
+        let record = self.record();
+        let mut out = String::with_capacity(TEXT);
+        self.push_detail(&mut out);
+        if let (Some(rule), Some(line)) = (record.rule(), record.line())
+            && record.access() == Access::Disallow
+        {
+            out.push_str(" Disallow: ");
+            push_printable(&mut out, &rule.chars().take(MAX_RULE).collect::<String>());
+            let _ = write!(out, " (line {line})");
+        }
+        self.push_request_id(&mut out);
+        out
+    }
+
+    /// At the end of the message of a call.
+    pub(super) fn push_request_id(&self, out: &mut String) {
+        if let Some(id) = self.request_id() {
+            let _ = write!(out, " (request id {id})");
+        }
+    }
+
     fn push_detail(&self, out: &mut String) {
         let record = self.record();
         if record.reason() == Reason::Impostor {
@@ -163,6 +196,13 @@ impl<'a> Event<'a> {
         }
         out.push_str(" fetch this path.");
     }
+}
+
+/// The response to a call of gRPC that is this status and nothing else.
+pub(super) fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    *response.headers_mut() = grpc_status(code, message);
+    response
 }
 
 /// Completes the response to a refused request, the default one or the application's own.

@@ -138,6 +138,24 @@ async fn those_who_are_refused_together_come_back_apart_and_never_too_early() {
 }
 
 #[tokio::test]
+async fn a_limited_call_of_grpc_learns_when_to_try_again() {
+    let (layer, _, clock) = limited(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse));
+    passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
+    clock.add(Duration::from_millis(3500));
+    let mut request = from(GPTBOT, [192, 0, 2, 1]);
+    add(&mut request, "content-type", "application/grpc");
+    let response = ask(layer, request).await;
+    assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::OK, Some("8")));
+    let message = field(&response, "grpc-message").expect("a message");
+    assert!(message.ends_with("and this one came too soon. Crawl-delay: 10 (line 2)"), "{message}");
+    assert!(matches!(field(&response, "retry-after"), Some("7" | "8")), "{response:?}");
+    let pushback: u32 = field(&response, "grpc-retry-pushback-ms").expect("a time").parse().expect("a number");
+    assert!((6500..=7150).contains(&pushback), "{pushback}");
+    assert_eq!(field(&response, "ratelimit-policy"), Some("\"crawl\";q=1;w=10"));
+    assert_eq!(text(response).await, "");
+}
+
+#[tokio::test]
 async fn nobody_uses_up_a_crawlers_requests_by_borrowing_its_name() {
     let (layer, _, _) = limited(Policy::builder().rate(RateMode::Refuse));
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);

@@ -133,3 +133,85 @@ async fn the_default_refusal_may_have_another_status() {
     let problem = text(ask(layer, request).await).await;
     assert!(problem.contains(r#""status":451"#) && problem.contains(r#""title":"Unavailable For Legal"#), "{problem}");
 }
+
+/// A call of gRPC.
+fn call(target: &str, agent: &str) -> Request<Body> {
+    let mut request = get(target, agent);
+    *request.method_mut() = Method::POST;
+    add(&mut request, "content-type", "application/grpc+proto");
+    request
+}
+
+#[tokio::test]
+async fn a_refused_call_of_grpc_gets_a_status_that_quotes_the_rule() {
+    let mut request = call("/drafts/x", GPTBOT);
+    add(&mut request, "host", "site.test");
+    add(&mut request, "accept", "application/json");
+    add(&mut request, "x-request-id", "abc-1");
+    let response = ask(RobotsLayer::new(live(Mode::Refuse)), request).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let message = "The robots.txt of site.test does not let GPTBot fetch this path. Disallow: /drafts/ (line 2) (request id abc-1)";
+    for (name, value) in [
+        ("content-type", "application/grpc"),
+        ("grpc-status", "7"),
+        ("grpc-message", message),
+        ("cache-control", "no-store"),
+        ("vary", "User-Agent"),
+    ] {
+        assert_eq!(field(&response, name), Some(value), "{name}");
+    }
+    assert!(response.extensions().get::<Record>().is_some());
+    assert!(http_body::Body::is_end_stream(response.body()), "the head ends the stream");
+    assert_eq!(text(response).await, "");
+    for (target, agent) in [("/drafts/x", FIREFOX), ("/", GPTBOT)] {
+        let response = ask(RobotsLayer::new(live(Mode::Refuse)), call(target, agent)).await;
+        assert_eq!(field(&response, "grpc-status"), None, "{target} {agent}");
+        assert_eq!(text(response).await, "app");
+    }
+}
+
+#[tokio::test]
+async fn grpc_web_is_refused_as_http_is() {
+    let mut request = call("/drafts/x", GPTBOT);
+    request.headers_mut().insert("content-type", http::HeaderValue::from_static("application/grpc-web+proto"));
+    let response = ask(RobotsLayer::new(live(Mode::Refuse)), request).await;
+    assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::FORBIDDEN, None));
+    assert!(text(response).await.contains("Disallow: /drafts/"));
+}
+
+#[tokio::test]
+async fn the_application_answers_a_call_as_it_likes() {
+    let layer = RobotsLayer::new(live(Mode::Refuse));
+    let own = layer.clone().refuse_with(|_| Response::new(Bytes::from_static(b"a page")));
+    let response = ask(own, call("/drafts/x", GPTBOT)).await;
+    assert_eq!((field(&response, "grpc-status"), field(&response, "cache-control")), (None, Some("no-store")));
+    assert_eq!(text(response).await, "a page");
+    // gRPC has no status for 451.
+    let of_status = layer.refuse_with(|event| event.refusal_with_status(StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS));
+    let response = ask(of_status, call("/drafts/x", GPTBOT)).await;
+    assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::OK, Some("7")));
+}
+
+#[tokio::test]
+async fn the_message_of_a_call_is_escaped_and_bounded() {
+    let file = format!("User-agent: GPTBot\nDisallow: /\u{e9}{}\n", "x".repeat(5000));
+    let live = LiveRobots::inline(&file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
+    let target = format!("/%C3%A9{}", "x".repeat(5000));
+    let response = ask(RobotsLayer::new(live), call(&target, GPTBOT)).await;
+    let message = field(&response, "grpc-message").expect("a message").to_owned();
+    assert_eq!(field(&response, "grpc-status"), Some("7"), "{message}");
+    assert!(message.contains("Disallow: /%C3%A9xxx") && message.ends_with("x (line 2)"), "{message}");
+    assert!(message.len() < 400, "{message}");
+}
+
+#[tokio::test]
+async fn observers_learn_the_status_of_a_call() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let layer = RobotsLayer::new(live(Mode::Refuse)).observe(move |event| {
+        noted.lock().expect("not poisoned").push((event.status().map(|status| status.as_u16()), event.grpc_status()));
+    });
+    ask(layer.clone(), call("/drafts/x", GPTBOT)).await;
+    ask(layer, get("/drafts/x", GPTBOT)).await;
+    assert_eq!(*seen.lock().expect("not poisoned"), [(Some(200), Some(7)), (Some(403), None)]);
+}
