@@ -219,7 +219,7 @@ impl DecisionState {
                 response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
                 response
             }
-            Outcome::Respond(response) => *response,
+            Outcome::Respond(response) => response::refusal(*response),
             // Outcome::Pass, and what a later version of the library may add: only a refusal stops a request.
             _ => response::pass(),
         };

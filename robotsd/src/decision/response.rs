@@ -10,6 +10,8 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use http_body::Body;
 use http_body_util::Full;
+use tower_robots::layer::Record;
+use tower_robots::policy::Reason;
 
 use super::preset::Preset;
 use crate::edge::RequestBody;
@@ -20,6 +22,16 @@ const BODY: usize = 16 * 1024;
 /// The request goes on. Exactly 200, and nothing in it: Envoy takes any other status for a refusal.
 pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
+}
+
+/// A refusal as the answer to a question. That of a call of gRPC has status 200, which would let the call go on; clients of gRPC take
+/// the status of gRPC in its fields, whatever that of HTTP is.
+pub(super) fn refusal(mut response: Response<Bytes>) -> Response<Bytes> {
+    if !response.status().is_client_error() {
+        let is_limited = response.extensions().get::<Record>().is_some_and(|record| record.reason() == Reason::Limited);
+        *response.status_mut() = if is_limited { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::FORBIDDEN };
+    }
+    response
 }
 
 /// The answer with a status that the proxy takes for what it is: a site may refuse with another status than 403.

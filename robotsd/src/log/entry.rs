@@ -35,6 +35,8 @@ pub(crate) struct LogEntry<'a> {
     /// When that takes effect.
     pub(crate) applies: Option<&'a str>,
     pub(crate) status: Option<u16>,
+    /// Of the refusal of a call.
+    pub(crate) grpc_status: Option<u16>,
     pub(crate) group: Option<&'a str>,
     pub(crate) rule: Option<&'a str>,
     pub(crate) line: Option<usize>,
@@ -71,6 +73,7 @@ impl LogEntry<'_> {
             after: None,
             applies: None,
             status: None,
+            grpc_status: None,
             group: None,
             rule: None,
             line: None,
@@ -121,6 +124,7 @@ impl LogEntry<'_> {
             ("after", text(self.after)),
             ("applies", text(self.applies)),
             ("status", number(self.status.map(usize::from))),
+            ("grpc_status", number(self.grpc_status.map(usize::from))),
             ("group", text(self.group)),
             ("rule", text(self.rule)),
             ("line", number(self.line)),
@@ -147,7 +151,8 @@ impl LogEntry<'_> {
     fn write_text(&self, out: &mut String) {
         self.write_time(out);
         let _ = write!(out, " {:<5} {}", self.level.as_str(), self.event.as_str());
-        let status = self.status.map(|status| status.to_string());
+        let [status, grpc_status] =
+            [self.status, self.grpc_status].map(|status| status.map(|status| status.to_string()));
         let number = self.line.map(|line| line.to_string());
         for (name, value) in [
             ("site", self.site),
@@ -164,6 +169,7 @@ impl LogEntry<'_> {
             ("after", self.after),
             ("applies", self.applies),
             ("status", status.as_deref()),
+            ("grpc_status", grpc_status.as_deref()),
             ("group", self.group),
             ("rule", self.rule),
             ("line", number.as_deref()),

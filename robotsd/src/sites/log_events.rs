@@ -31,6 +31,9 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
         };
         if let Some(notes) = event.extensions().get::<AccessFields>() {
             note(notes, done.as_str(), record);
+            if let Some(status) = event.grpc_status() {
+                notes.add("grpc_status", usize::from(status));
+            }
         }
         log.write(&LogEntry {
             suspect_human: Some(record.signs().names().collect::<Vec<_>>().join(", "))
@@ -46,6 +49,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
             decision: Some(record.access().as_str()),
             reason: Some(record.reason().as_str()),
             status: event.status().map(|status| status.as_u16()),
+            grpc_status: event.grpc_status(),
             group: record.delay_group().or(record.group()),
             rule: record.rule().filter(|_| record.delay().is_none()),
             line: record.delay().map(|(_, line)| line).or(record.line()),

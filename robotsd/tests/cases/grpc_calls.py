@@ -1,4 +1,6 @@
-"""Calls of gRPC with grpcio, for the test `grpc`: `serve` prints its port, `call PORT` prints what each call brought, as JSON."""
+"""Calls of gRPC with grpcio, for the test `grpc`: `serve` prints its port, `call PORT` prints what each call brought, as JSON.
+
+`refused PORT AGENT` prints what one call under this name brought."""
 
 import json
 import queue
@@ -159,7 +161,19 @@ def call(port):
     print(json.dumps(found))
 
 
+def refused(port, agent):
+    options = [*OPTIONS, ("grpc.primary_user_agent", agent)]
+    channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=options)
+    try:
+        channel.unary_unary("/test.Calls/Echo")(b"hi", timeout=20)
+        print(json.dumps(["OK", "", {}]))
+    except grpc.RpcError as error:
+        print(json.dumps([error.code().name, error.details(), dict(error.trailing_metadata() or error.initial_metadata())]))
+
+
 if sys.argv[1] == "serve":
     serve()
+elif sys.argv[1] == "refused":
+    refused(int(sys.argv[2]), sys.argv[3])
 else:
     call(int(sys.argv[2]))

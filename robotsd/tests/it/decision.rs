@@ -141,6 +141,23 @@ fn the_original_method_decides_and_no_answer_lies_about_its_length() {
 }
 
 #[test]
+fn a_call_of_grpc_is_refused_in_fields_and_never_with_200() {
+    let (_folder, running) = start("", "[site.refusal]\nstatus = 451\n");
+    let ask = |target: &str| {
+        let question = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "POST"), ("User-Agent", GPTBOT)];
+        let question = [&question[..], &[("X-Forwarded-Uri", "/drafts/x"), ("X-Forwarded-Method", "POST")]].concat();
+        running.request("POST", target, &[&question[..], &[("Content-Type", "application/grpc")]].concat())
+    };
+    for target in ["/-/auth/nginx", "/-/refusal/nginx", "/-/auth/traefik", "/-/auth/envoy/drafts/x"] {
+        let answer = ask(target);
+        assert_eq!((answer.status, answer.field("content-type")), (403, Some("application/grpc")), "{target}");
+        assert_eq!((answer.field("grpc-status"), &*answer.body), (Some("7"), ""), "{target}");
+        let message = answer.field("grpc-message").unwrap();
+        assert!(message.contains("Disallow: /drafts/ (line 2)"), "{message}");
+    }
+}
+
+#[test]
 fn the_refusal_can_be_asked_for_again_and_is_never_an_approval() {
     let (_folder, running) = start("", "");
     let ask = |uri: &str, accept: &str| {

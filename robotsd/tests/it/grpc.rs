@@ -60,6 +60,13 @@ fn calls(port: u16) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// What a refused call to a port under this name brought: its code, its message and its fields.
+fn refused(port: u16, agent: &str) -> Option<Value> {
+    let output = run(python()?.arg(project(SCRIPT)).args(["refused", &port.to_string(), agent]));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
 /// A config whose site speaks HTTP/2 to a port.
 fn config(port: u16) -> String {
     format!(
@@ -218,4 +225,83 @@ async fn tonic_calls_tonic_through_robotsd() {
     }
     drop(say);
     assert!(heard.message().await.unwrap().is_none());
+}
+
+/// A config of a site that nothing can be behind: what is refused does not get there.
+const REFUSING: &str = r#"
+    mode = "refuse"
+    [log]
+    access = "json"
+    [admin]
+    address = "127.0.0.1:0"
+    [[listener]]
+    name = "web"
+    address = "127.0.0.1:0"
+    [[site]]
+    name = "calls"
+    upstreams = ["http://127.0.0.1:1"]
+    upstream.http2 = true
+    robots.source = "inline"
+    robots.text = "User-agent: GPTBot\nDisallow: /test.Calls/\nUser-agent: CCBot\nCrawl-delay: 30"
+    rate.mode = "refuse"
+    rate.burst = 1
+    [site.refusal]
+    status = 451
+        "#;
+
+#[test]
+fn grpcio_is_refused_with_a_status_of_its_own() {
+    let folder = folder(&[("robotsd.toml", REFUSING)]);
+    let proxy = Running::start(folder.path());
+    let Some(answer) = refused(proxy.address.port(), "GPTBot/1.2") else { return };
+    assert_eq!(answer[0], "PERMISSION_DENIED", "{answer}");
+    let message = answer[1].as_str().unwrap();
+    assert!(message.contains("does not let GPTBot fetch this path. Disallow: /test.Calls/ (line 2)"), "{message}");
+    let line = proxy.wait_for_event("refused", |line| line["path"] == "/test.Calls/Echo");
+    assert_eq!((&line["status"], &line["grpc_status"]), (&json!(200), &json!(7)));
+    assert!(message.contains(line["request_id"].as_str().unwrap()), "{message}");
+    let line = proxy.wait_for_event("request", |line| line["path"] == "/test.Calls/Echo");
+    assert_eq!((&line["status"], &line["grpc_status"], &line["action"]), (&json!(200), &json!(7), &json!("refused")));
+    assert_eq!((&line["octets"], &line["whole"]), (&json!(0), &json!(true)));
+
+    // Of anyone else the server is not there.
+    assert_eq!(refused(proxy.address.port(), "caller/1.0").unwrap()[0], "UNAVAILABLE");
+    assert_eq!(refused(proxy.address.port(), "CCBot/2.0").unwrap()[0], "UNAVAILABLE");
+    let answer = refused(proxy.address.port(), "CCBot/2.0").unwrap();
+    assert_eq!(answer[0], "RESOURCE_EXHAUSTED", "{answer}");
+    let fields = answer[2].as_object().unwrap();
+    let number = |name: &str| fields[name].as_str().unwrap().parse::<u64>().unwrap();
+    assert!((28..=33).contains(&number("retry-after")), "{answer}");
+    assert!((28_000..=33_000).contains(&number("grpc-retry-pushback-ms")), "{answer}");
+    proxy.wait_for_event("limited", |line| line["grpc_status"] == 8);
+
+    // The status of HTTP is what it is, and what was done is counted as what it is.
+    let metrics = super::admin::local(proxy.admin(), "GET /metrics").body;
+    for (series, count) in [
+        ("robotsd_decisions_total{site=\"calls\",outcome=\"refused\"}", 1),
+        ("robotsd_decisions_total{site=\"calls\",outcome=\"limited\"}", 1),
+        ("robotsd_http_requests_total{listener=\"web\",site=\"calls\",code=\"200\",method=\"POST\"}", 4),
+    ] {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(series)).map(str::trim);
+        assert_eq!(line, Some(&*count.to_string()), "{series}\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
+    let folder = folder(&[("robotsd.toml", REFUSING)]);
+    let proxy = Running::start(folder.path());
+    let channel = Channel::from_shared(format!("http://{}", proxy.address)).unwrap().user_agent("GPTBot/1.2").unwrap();
+    let mut client = tonic::client::Grpc::new(channel.connect().await.unwrap());
+    // A message that is larger than the window of its stream, and one that never ends.
+    client.ready().await.unwrap();
+    let path = PathAndQuery::from_static("/test.Calls/Echo");
+    let large = tonic::Request::new(Bytes::from(vec![7; 8 << 20]));
+    let status = client.unary(large, path.clone(), Octets).await.unwrap_err();
+    assert_eq!(status.code(), Code::PermissionDenied, "{status:?}");
+    let (say, said) = mpsc::unbounded_channel();
+    client.ready().await.unwrap();
+    let status = client.streaming(tonic::Request::new(UnboundedReceiverStream::new(said)), path, Octets).await;
+    assert_eq!(status.unwrap_err().code(), Code::PermissionDenied);
+    drop(say);
 }
