@@ -60,22 +60,36 @@ http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
 def nginx_asking(folder, origin_port, robotsd_port):
     """config/beside/nginx.conf as it is, but for its ports, its log, and how long connections are kept."""
     port = free_port()
-    text = (PROJECT / "config/beside/nginx.conf").read_text()
-    for old, new in [
+    beside = PROJECT / "config/beside"
+    main, http = ((beside / name).read_text() for name in ("nginx.conf", "nginx/robotsd-http.conf"))
+    main = replaced(
+        main,
         ("127.0.0.1:8080", f"127.0.0.1:{port} backlog=4096"),
-        ("127.0.0.1:9180 max", f"127.0.0.1:{robotsd_port} max"),
         ("127.0.0.1:3000;", f"127.0.0.1:{origin_port};"),
         ("worker_processes auto;", f"daemon off; master_process off; pid {folder}/asking.pid; error_log /dev/null;"),
         ("events {", "events { worker_connections 8000;"),
         ("access_log /dev/stdout;", "access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;"),
         ("keepalive 32;", "keepalive 128; keepalive_requests 1000000000;"),
-    ]:
+        ("include nginx/robotsd-http.conf", "include asking-http.conf"),
+        ("include nginx/", f"include {beside}/nginx/"),
+    )
+    http = replaced(
+        http,
+        ("127.0.0.1:9180 max", f"127.0.0.1:{robotsd_port} max"),
+        ("keepalive 32;", "keepalive 128; keepalive_requests 1000000000;"),
+    )
+    (folder / "asking-http.conf").write_text(http)
+    config = folder / "asking.conf"
+    config.write_text(main)
+    return Server("nginx-asking", PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
+
+
+def replaced(text, *changes):
+    for old, new in changes:
         assert old in text, old
         # Comments name the ports too.
         text = "\n".join(line if line.lstrip().startswith("#") else line.replace(old, new) for line in text.split("\n"))
-    config = folder / "asking.conf"
-    config.write_text(text)
-    return Server("nginx-asking", PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
+    return text
 
 
 def load(measured, port, path, headers, seconds, status="2"):

@@ -7,6 +7,7 @@ mod scene;
 mod server;
 mod site;
 mod table;
+mod vhosts;
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};

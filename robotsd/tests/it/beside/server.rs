@@ -18,7 +18,7 @@ pub(super) struct Server {
     /// Where it may be: a program of `PATH`, or a path in the folder `ROBOTSD_BESIDE_BIN` names.
     place: Place,
     version: &'static str,
-    /// In the project; they are copied to one folder.
+    /// In the project; they are copied to one folder, and what is in a folder below `config/beside` to one there.
     files: &'static [&'static str],
     /// What follows the program, in the folder of the files.
     arguments: &'static [&'static str],
@@ -36,7 +36,12 @@ pub(super) const SERVERS: &[Server] = &[
         name: "nginx",
         place: Place::Path("nginx"),
         version: "-v",
-        files: &["config/beside/nginx.conf"],
+        files: &[
+            "config/beside/nginx.conf",
+            "config/beside/nginx/robotsd-http.conf",
+            "config/beside/nginx/robotsd-server.conf",
+            "config/beside/nginx/robotsd-location.conf",
+        ],
         arguments: &["-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
         check: &["-t", "-q", "-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
     },
@@ -90,6 +95,22 @@ pub(super) const SERVERS: &[Server] = &[
     },
 ];
 
+/// nginx with sites that were there before robotsd.
+pub(super) const VHOSTS: Server = Server {
+    name: "nginx with sites of its own",
+    place: Place::Path("nginx"),
+    version: "-v",
+    files: &[
+        "robotsd/tests/it/beside/vhosts.conf",
+        "robotsd/tests/it/beside/vhosts-passwords",
+        "config/beside/nginx/robotsd-http.conf",
+        "config/beside/nginx/robotsd-server.conf",
+        "config/beside/nginx/robotsd-location.conf",
+    ],
+    arguments: &["-p", ".", "-c", "vhosts.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
+    check: &["-t", "-q", "-p", ".", "-c", "vhosts.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
+};
+
 impl Server {
     /// The program, or why it is not there.
     pub(super) fn find(&self) -> Result<PathBuf, String> {
@@ -116,18 +137,23 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn set(server: &Server, program: &Path) -> Self {
+        Self::set_with(server, program, "", &|text| text)
+    }
+
+    /// The same with more in robotsd's config, and with the server's files changed.
+    pub(super) fn set_with(server: &Server, program: &Path, config: &str, adapt: &dyn Fn(String) -> String) -> Self {
         let version = run(Command::new(program).arg(server.version));
         let version = String::from_utf8_lossy(&[version.stdout, version.stderr].concat()).into_owned();
         let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
-        let (robotsd, robots) = beside();
+        let (robotsd, robots) = beside(config);
         let site = site::start();
         // A port that was free a moment ago may be taken by now; then others are tried.
         for _ in 0..10 {
             let folder = folder(&[]);
             let [front, helper] = free_ports(2)[..] else { unreachable!() };
-            for file in server.files {
-                let file = project(file);
-                let text = std::fs::read_to_string(&file).unwrap();
+            for name in server.files {
+                let file = project(name);
+                let text = adapt(std::fs::read_to_string(&file).unwrap());
                 let text = text
                     .replace(":8080", &format!(":{front}"))
                     .replace("port_value: 8080", &format!("port_value: {front}"))
@@ -137,7 +163,10 @@ impl Stage {
                     .replace("port_value: 9180", &format!("port_value: {}", robotsd.address.port()))
                     .replace(":3000", &format!(":{}", site.port()))
                     .replace("port_value: 3000", &format!("port_value: {}", site.port()));
-                std::fs::write(folder.path().join(file.file_name().unwrap()), text).unwrap();
+                let beside = name.strip_prefix("config/beside/").map(Path::new);
+                let copy = folder.path().join(beside.unwrap_or(file.file_name().unwrap().as_ref()));
+                std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+                std::fs::write(copy, text).unwrap();
             }
             let checked = run(Command::new(program).args(server.check).current_dir(folder.path()));
             assert!(checked.status.success(), "{}: {}", server.name, String::from_utf8_lossy(&checked.stderr));
@@ -169,15 +198,26 @@ impl Stage {
 
     /// Sends a request with these fields besides `Host` and reads the answer.
     pub(super) fn ask(&self, method: &str, target: &[u8], fields: &[(&str, &[u8])], body: &str) -> Answer {
-        self.send(&request(method, target, fields, body))
+        self.send(&request(method, "site.test", target, fields, body))
     }
 
     /// Asks from this address of the machine.
     pub(super) fn ask_from(&self, address: [u8; 4], target: &[u8], fields: &[(&str, &[u8])]) -> Answer {
+        self.ask_host_from(address, "site.test", target, fields)
+    }
+
+    /// The same of another host.
+    pub(super) fn ask_host_from(
+        &self,
+        address: [u8; 4],
+        host: &str,
+        target: &[u8],
+        fields: &[(&str, &[u8])],
+    ) -> Answer {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
         socket.connect(&self.address.into()).unwrap();
-        exchange(socket.into(), &request("GET", target, fields, "")).expect("an answer")
+        exchange(socket.into(), &request("GET", host, target, fields, "")).expect("an answer")
     }
 
     /// Sends octets as they are.
@@ -190,8 +230,8 @@ impl Stage {
     }
 }
 
-fn request(method: &str, target: &[u8], fields: &[(&str, &[u8])], body: &str) -> Vec<u8> {
-    let mut request = [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: site.test\r\n"].concat();
+fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], body: &str) -> Vec<u8> {
+    let mut request = [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: ", host.as_bytes(), b"\r\n"].concat();
     for (name, value) in fields {
         request.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
     }
@@ -203,8 +243,8 @@ fn request(method: &str, target: &[u8], fields: &[(&str, &[u8])], body: &str) ->
     request
 }
 
-/// robotsd with the config for standing beside others, which refuses here, and its folder.
-fn beside() -> (Running, TempDir) {
+/// robotsd with the config for standing beside others, which refuses here and ends with `more`, and its folder.
+fn beside(more: &str) -> (Running, TempDir) {
     let mut config = std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
     for (shipped, here) in [
         ("mode = \"observe\"", "mode = \"refuse\""),
@@ -215,7 +255,8 @@ fn beside() -> (Running, TempDir) {
         assert!(config.contains(shipped), "{shipped}");
         config = config.replace(shipped, here);
     }
-    let folder = folder(&[("robotsd.toml", &(config + super::scene::EXEMPT)), ("robots.txt", super::scene::ROBOTS)]);
+    let folder =
+        folder(&[("robotsd.toml", &(config + super::scene::EXEMPT + more)), ("robots.txt", super::scene::ROBOTS)]);
     (Running::start(folder.path()), folder)
 }
 

@@ -1,0 +1,167 @@
+//! The files of `config/beside/nginx` put into sites that were there before: beside their own login, error pages and cache.
+
+use serde_json::Value;
+
+use super::super::daemon::find;
+use super::super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, folder, project, run, wait_for};
+use super::server::{Stage, VHOSTS};
+
+/// Requests in the log, so that questions can be counted.
+const LOG: &str = "\n[log]\naccess = \"json\"\n";
+
+fn stage(adapt: impl Fn(String) -> String) -> Option<Stage> {
+    match VHOSTS.find() {
+        Ok(program) => Some(Stage::set_with(&VHOSTS, &program, LOG, &adapt)),
+        Err(why) => {
+            assert!(std::env::var_os("CI").is_none(), "{why}");
+            println!("skipped: {why}");
+            None
+        }
+    }
+}
+
+fn get(stage: &Stage, host: &str, target: &str, agent: &str, fields: &str) -> Answer {
+    let request =
+        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\n{fields}Connection: close\r\n\r\n");
+    stage.send(request.as_bytes())
+}
+
+/// The same from an address of the machine.
+fn get_from(stage: &Stage, address: [u8; 4], host: &str, target: &str, agent: &str) -> Answer {
+    stage.ask_host_from(address, host, target.as_bytes(), &[("User-Agent", agent.as_bytes())])
+}
+
+fn is_refusal(answer: &Answer) -> bool {
+    answer.status == 403
+        && answer.body.contains("Disallow: /drafts/")
+        && answer.field("cache-control") == Some("no-store")
+}
+
+/// robotsd is asked anew after a moment in which it was too slow, so a refusal is waited for; what is wrong stays wrong.
+fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
+    wait_for(&format!("a refusal of {host}{target}"), || {
+        Some(get(stage, host, target, GPTBOT, fields)).filter(is_refusal)
+    });
+}
+
+#[test]
+fn a_login_and_pages_for_errors_of_the_site_stay_its_own() {
+    let Some(stage) = stage(|text| text) else { return };
+    let [alice, mallory] = ["alice", "mallory"].map(|name| format!("Cookie: session={name}\r\n"));
+    // Both are asked, and robotsd first.
+    refused(&stage, "site.test", "/drafts/x", &alice);
+    refused(&stage, "site.test", "/drafts/x", "");
+    assert_eq!(get(&stage, "site.test", "/drafts/x", FIREFOX, "").status, 401);
+    assert_eq!(get(&stage, "site.test", "/open", GPTBOT, "").status, 401);
+    let answer = get(&stage, "site.test", "/drafts/x", FIREFOX, &alice);
+    assert!(answer.status == 200 && answer.body.contains("X-User: alice"), "{answer:?}");
+    // The target as it came, whatever location it went through.
+    assert!(answer.body.starts_with("GET /drafts/x HTTP/"), "{answer:?}");
+    let answer = get(&stage, "site.test", "/a//b%2Fc?d=%20", GPTBOT, &alice);
+    assert!(answer.body.starts_with("GET /a//b%2Fc?d=%20 HTTP/"), "{answer:?}");
+    // What the site forbids has the site's page, and no rule.
+    for agent in [FIREFOX, GPTBOT] {
+        let answer = get(&stage, "site.test", "/open", agent, &mallory);
+        assert_eq!((answer.status, answer.body.as_str()), (403, "the site's page for 403"));
+    }
+    // A body that the location is configured for.
+    let form = "x".repeat(2 << 20);
+    let answer =
+        stage.ask("POST", b"/form", &[("User-Agent", FIREFOX.as_bytes()), ("Cookie", b"session=alice")], &form);
+    assert!(answer.status == 200 && answer.body.ends_with(&form), "{}", answer.status);
+}
+
+#[test]
+fn what_a_server_has_for_all_its_locations_does_not_reach_a_question() {
+    let Some(stage) = stage(|text| text) else { return };
+    let host = "closed.test";
+    refused(&stage, host, "/drafts/x", "");
+    // A yes of robotsd is no password.
+    assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, "").status, 401);
+    let password = "Authorization: Basic YWxpY2U6c2VjcmV0\r\n";
+    assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, password).status, 200);
+    // Nor is an address of the site's a yes of robotsd.
+    assert_eq!(get_from(&stage, [127, 0, 0, 3], host, "/drafts/x", FIREFOX).status, 200);
+    assert!(is_refusal(&get_from(&stage, [127, 0, 0, 3], host, "/drafts/x", GPTBOT)));
+    // No answer of robotsd is in the site's cache: the key there is the same for all.
+    assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, password).status, 200);
+    refused(&stage, host, "/drafts/y", "");
+    let file = get(&stage, host, "/robots.txt", GPTBOT, "");
+    assert!(file.status == 200 && file.body.contains(super::scene::ROBOTS), "{file:?}");
+}
+
+#[test]
+fn what_is_cached_is_asked_about_and_no_refusal_is_cached() {
+    let Some(stage) = stage(|text| text) else { return };
+    let cached = |agent: &str| {
+        let answer = get(&stage, "cached.test", "/drafts/x", agent, "");
+        (answer.status, answer.field("x-cache").map(str::to_owned))
+    };
+    refused(&stage, "cached.test", "/drafts/x", "");
+    assert_eq!(cached(FIREFOX), (200, Some("MISS".into())));
+    assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
+    refused(&stage, "cached.test", "/drafts/x", "");
+    assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
+    // What is tagged may be answered otherwise, so it is neither from the cache nor for it.
+    let tagged = get(&stage, "cached.test", "/drafts/x", GOOGLEBOT, "");
+    assert!(tagged.body.contains("Robots-Verdict: disallow;agent=\"Googlebot\""), "{tagged:?}");
+    let answer = get(&stage, "cached.test", "/drafts/x", FIREFOX, "");
+    assert!(answer.field("x-cache") == Some("HIT") && !answer.body.contains("Robots-Verdict"), "{answer:?}");
+}
+
+#[test]
+fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
+    let Some(stage) = stage(|text| text) else { return };
+    let index = get(&stage, "files.test", "/?drafts", GPTBOT, "");
+    assert!(index.status == 200 && index.body.contains("server_name files.test"), "{index:?}");
+    let folder = get(&stage, "files.test", "/nginx/", GPTBOT, "");
+    assert_eq!((folder.status, folder.body.as_str()), (403, "the site's page for 403"));
+    refused(&stage, "files.test", "/drafts/", "");
+    let of_host = |line: &Value, path: &str| line["host"] == "files.test" && line["path"] == path;
+    stage.robotsd.wait_for_event("request", |line| of_host(line, "/-/refusal/nginx"));
+    let passed = stage.robotsd.count("request", |line| of_host(line, "/-/auth/nginx") && line["status"] == 200);
+    assert_eq!(passed, 2);
+}
+
+#[test]
+fn what_a_browser_loads_for_a_page_can_be_left_out() {
+    let uncommented = |text: String| {
+        let Some((before, rest)) = text.split_once("    #\"~^(?:audio") else { return text };
+        format!("{before}    \"~^(?:audio{rest}")
+    };
+    let Some(stage) = stage(uncommented) else { return };
+    let image = "Sec-Fetch-Dest: image\r\nCookie: session=alice\r\n";
+    let asked = |target: &str, fields: &str| get(&stage, "site.test", target, GPTBOT, fields).status == 403;
+    // The crawler's name only shows whether robotsd was asked.
+    refused(&stage, "site.test", "/drafts/x.png", "");
+    assert!(!asked("/drafts/x.png", image));
+    assert!(!asked("/drafts/x.CSS?v=1", "Sec-Fetch-Dest: style\r\nCookie: session=alice\r\n"));
+    for (target, fields) in [
+        ("/drafts/x", image),
+        ("/drafts/x.php", image),
+        ("/drafts/x.png/y", image),
+        ("/drafts/x?a.png", image),
+        ("/drafts/x;a.png", image),
+        ("/drafts/x.png", "Sec-Fetch-Dest: document\r\n"),
+        ("/drafts/x.png", "Sec-Fetch-Dest: images\r\n"),
+    ] {
+        refused(&stage, "site.test", target, fields);
+    }
+}
+
+/// Two of them in one location would be at odds, and nginx says so before it starts.
+#[test]
+fn a_location_that_has_its_own_login_is_no_place_for_ours() {
+    let Ok(nginx) = find("nginx") else { return };
+    let location = std::fs::read_to_string(project("config/beside/nginx/robotsd-location.conf")).unwrap();
+    for own in ["auth_request /login;", "auth_basic off;", "satisfy any;", "try_files $uri =404;"] {
+        let config = format!(
+            "events {{}}\nhttp {{ map $uri $robotsd_verdict {{ default 1; }} server {{ location / {{\n{location}\n{own} }} }} }}"
+        );
+        let folder = folder(&[("nginx.conf", &config)]);
+        let arguments = ["-t", "-q", "-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "pid nginx.pid;"];
+        let checked = run(std::process::Command::new(&nginx).args(arguments).current_dir(folder.path()));
+        let message = String::from_utf8_lossy(&checked.stderr);
+        assert!(!checked.status.success() && message.contains("is duplicate"), "{own}: {message}");
+    }
+}
