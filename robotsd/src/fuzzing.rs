@@ -1,6 +1,7 @@
 //! What the fuzz targets call: the parsers of octets that others choose, each with the properties it holds.
 
 pub use crate::commands::replay::fuzzing::log_line;
+pub use crate::decision::fuzzing::spop_frames;
 pub use crate::edge::fuzzing::{certificate, forwarded_fields, hops, proxy_header, request_head};
 pub use crate::upstream::fuzzing::response_head;
 
@@ -28,5 +29,6 @@ mod tests {
         corpus("proxy_header", proxy_header);
         corpus("request_head", request_head);
         corpus("response_head", response_head);
+        corpus("spop_frames", spop_frames);
     }
 }

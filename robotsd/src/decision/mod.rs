@@ -7,6 +7,8 @@
 //! | `/robots.txt` | the file of the site that `Host` names |
 //! | `/-/health` | 200, for the health checks of proxies |
 //!
+//! HAProxy may ask on the same listener in messages of SPOP, which are the questions of its preset by other means ([`spoe`]).
+//!
 //! The preset says which fields name the original request ([`preset_fields`]); they are never guessed. A question that names
 //! none is passed or refused as the config says, counted and logged ([`question_error`]); a path is never made up. The verdicts
 //! are the layer's, so a refusal is the same here and there.
@@ -19,6 +21,9 @@ mod preset_fields;
 mod question_error;
 mod request_outcome;
 mod response;
+mod spoe;
+
+pub(crate) mod fuzzing;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -40,6 +45,7 @@ pub(crate) use self::crawler_counts::CrawlerCombinations;
 pub(crate) use self::outcome_counts::{CountedRequest, MayWait, OutcomeCounts, OutcomeTotals, SiteTotals};
 pub(crate) use self::question_error::QuestionErrors;
 pub(crate) use self::request_outcome::RequestOutcome;
+pub(crate) use self::spoe::MESSAGES;
 
 use self::preset::Preset;
 use self::question_error::QuestionError;
@@ -217,6 +223,7 @@ impl DecisionState {
             Outcome::Tag(record) => {
                 let mut response = response::pass();
                 response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
+                response.extensions_mut().insert(*record);
                 response
             }
             Outcome::Respond(response) => response::refusal(*response),

@@ -36,10 +36,10 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
 const X_FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
-const X_ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
-const X_ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
-const X_ORIGINAL_URL: HeaderName = HeaderName::from_static("x-original-url");
-const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+pub(super) const X_ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
+pub(super) const X_ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
+pub(super) const X_ORIGINAL_URL: HeaderName = HeaderName::from_static("x-original-url");
+pub(super) const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 impl PresetFields {
     pub(super) const fn of(preset: Preset) -> Self {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{FORWARDED, HeaderMap, HeaderValue};
 use http::{HeaderName, Method, Request};
 
@@ -12,6 +12,8 @@ use crate::edge::proxy_protocol::header::{self, HeaderProgress};
 use crate::edge::request::host;
 use crate::edge::request::incoming_forwarded::{self, X_FORWARDED_FOR};
 use crate::edge::request::trusted::{Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use crate::edge::spop::frames::{self, Frame, LARGEST};
+use crate::edge::spop::{Arguments, VariableList};
 use crate::edge::tls::validity::Validity;
 
 /// The head of a request on the fast path: what is taken is a plain request, and is read the same once it is written again.
@@ -94,5 +96,35 @@ pub fn certificate(octets: &[u8]) {
     if let Some(validity) = Validity::of(octets) {
         assert_eq!(validity.end().len(), 10, "a day that is none");
         let _ = validity.warning(std::time::SystemTime::UNIX_EPOCH);
+    }
+}
+
+/// The frames of a connection of SPOP, each with its messages: a handshake that is agreed on has its bounds, and an answer fits
+/// in them.
+pub(crate) fn spop_frames(octets: &[u8], mut message: impl FnMut(Arguments<'_>, &mut VariableList)) {
+    let mut left = BytesMut::from(octets);
+    let mut largest = LARGEST;
+    while let Ok(Some(frame)) = frames::take(&mut left, largest) {
+        match frame {
+            Frame::Hello(payload) => {
+                if let Ok(agreement) = frames::agree(&payload) {
+                    largest = agreement.largest;
+                    assert!((256..=LARGEST).contains(&largest), "a bound that is none");
+                }
+            }
+            Frame::Notify { stream, frame, payload } => {
+                let mut variables = VariableList::of_frame(largest);
+                let mut rest = &payload[..];
+                while let Some((arguments, after)) = Arguments::of_message(rest) {
+                    assert!(after.len() < rest.len(), "a message of nothing");
+                    message(arguments, &mut variables);
+                    rest = after;
+                }
+                let mut answer = Vec::new();
+                frames::push_ack(&mut answer, stream, frame, &variables);
+                assert!(answer.len() <= 4 + largest, "an answer that is too big");
+            }
+            Frame::Disconnect | Frame::Unknown => {}
+        }
     }
 }

@@ -40,6 +40,7 @@ use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::response_counts::{ResponseCounts, ResponseTotals};
 use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::edge::request::trusted::Trusted;
+use crate::edge::spop::SpopMessages;
 use crate::edge::tls::TlsAcceptor;
 use crate::socket::Socket;
 
@@ -52,6 +53,8 @@ pub(crate) struct ListenerSettings {
     pub(crate) proxy_protocol: bool,
     /// Where its connections and responses are counted on this worker, as [`Edge::counts`] makes them; by default by themselves.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
+    /// What messages of SPOP mean, where that is spoken besides HTTP.
+    pub(crate) messages: Option<SpopMessages>,
 }
 
 /// What the listeners of a process share: settings, the connection limit, and the callback for connection errors.
@@ -220,7 +223,8 @@ impl Edge {
                     match listener_settings.secure(socket, client, announced, &mut stopped, &state, full).await {
                         Ok(Some((socket, info))) => {
                             let service = RequestService::new(service, Arc::clone(&settings), state, info, number);
-                            connection::serve(socket, service, settings, clock, stopped).await
+                            let messages = listener_settings.messages;
+                            connection::serve(socket, service, settings, clock, stopped, messages).await
                         }
                         Ok(None) => Ok(()),
                         Err(failure) => Err(failure),

@@ -10,7 +10,7 @@
 //! response to a WebSocket may be 101 with a [`Tunnel`] in its extensions; any other interim response that is returned becomes 502.
 //!
 //! [`mod@http1_fast`] answers most requests on HTTP/1.1 and hyper all others, [`mod@http2`] those on HTTP/2; all go through the same
-//! [`request`] chain.
+//! [`request`] chain. So do the questions that HAProxy asks in [`mod@spop`].
 //!
 //! A client that closes its sending side has left: its requests are dropped, and with them the exchanges with upstreams.
 
@@ -26,6 +26,7 @@ mod listener;
 mod listener_counts;
 mod proxy_protocol;
 mod request;
+mod spop;
 mod tls;
 
 mod idle_timeout;
@@ -59,6 +60,7 @@ pub(crate) use self::request::request_id::RequestId;
 pub(crate) use self::request::response_counts::ResponseCounts;
 pub(crate) use self::request::trace_id::trace_id;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};
+pub(crate) use self::spop::{Arguments, SpopMessages, Value, VariableList, split_string};
 pub(crate) use self::tls::{
     CertificateEvent, CertificateEventKind, CertificatePair, LiveCertificates, PairFile, PairPaths, TlsAcceptor,
 };

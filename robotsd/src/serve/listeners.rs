@@ -232,8 +232,12 @@ impl BindSettings {
     fn listener_settings(&self) -> ListenerSettings {
         let tls = |live| TlsAcceptor::new(live, self.handshakes, self.tls_handshake);
         let tls = self.listener.certificates.clone().map(tls);
-        let config::ListenerConfig { trusted, proxy_protocol, .. } = &self.listener;
-        ListenerSettings { tls, trusted: Arc::clone(trusted), proxy_protocol: *proxy_protocol, counts: None }
+        let config::ListenerConfig { trusted, proxy_protocol, kind, .. } = &self.listener;
+        let messages = match kind {
+            ListenerKind::Proxy => None,
+            ListenerKind::Decision => Some(decision::MESSAGES),
+        };
+        ListenerSettings { tls, trusted: Arc::clone(trusted), proxy_protocol: *proxy_protocol, counts: None, messages }
     }
 }
 

@@ -96,7 +96,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "admin",
         ],
     ),
-    ("fuzzing", &["edge", "upstream", "commands"]),
+    ("fuzzing", &["edge", "decision", "upstream", "commands"]),
     ("benching", &["decision"]),
     ("cli", &["serve", "commands"]),
 ];

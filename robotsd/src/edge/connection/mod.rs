@@ -1,4 +1,4 @@
-//! One connection, from its first octet to its end: the fast path while its requests allow it, then hyper or HTTP/2.
+//! One connection, from its first octet to its end: the fast path while its requests allow it, then hyper or HTTP/2; or SPOP.
 
 pub(crate) mod client_socket;
 pub(crate) mod parser_policy;
@@ -23,6 +23,7 @@ use crate::edge::connection_error::ConnectionFailure;
 use crate::edge::http1_fast::{self, DateClock, FastPathEnd};
 use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::service::RequestService;
+use crate::edge::spop::{self, SpopMessages};
 use crate::socket::Socket;
 
 /// Serves a connection until it ends, or until it has drained after `stop`.
@@ -32,6 +33,7 @@ pub(crate) async fn serve<S, B>(
     settings: Arc<ConnectionSettings>,
     clock: Arc<DateClock>,
     stop: watch::Receiver<bool>,
+    messages: Option<SpopMessages>,
 ) -> Result<(), ConnectionFailure>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
@@ -42,6 +44,9 @@ where
     match http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await {
         FastPathEnd::Ended(ended) => ended,
         // Boxed, because most connections end without it.
-        FastPathEnd::Handover(handover) => Box::pin(driver::serve(handover, settings, clock, stop)).await,
+        FastPathEnd::Handover(handover) => match messages.filter(|_| spop::begins(&handover)) {
+            Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
+            None => Box::pin(driver::serve(handover, settings, clock, stop)).await,
+        },
     }
 }

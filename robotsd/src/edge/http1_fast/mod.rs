@@ -35,9 +35,9 @@ use http_body::Body;
 use tokio::sync::watch;
 use tower::Service;
 
+pub(crate) use self::client::FastClient;
 pub(crate) use self::date_clock::DateClock;
 
-use self::client::FastClient;
 use self::next_request::{Next, RequestWait, StopSignal};
 use self::response::AfterResponse;
 use crate::edge::connection::settings::ConnectionSettings;

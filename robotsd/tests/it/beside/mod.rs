@@ -55,6 +55,20 @@ fn every_server_gives_the_outcomes_of_the_table() {
     table.check(&columns);
 }
 
+/// What the chapter says of each server.
+#[test]
+fn a_status_of_the_site_for_refusals_is_passed_on() {
+    for server in SERVERS {
+        let Ok(program) = server.find() else { continue };
+        let stage = Stage::set_with(server, &program, "\n[site.refusal]\nstatus = 451\n", &|text| text);
+        let expected = if server.name == "ingress-nginx" { 403 } else { 451 };
+        let refusal = super::process::wait_for("a refusal", || {
+            Some(stage.ask("GET", b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())], "")).filter(|it| it.status != 200)
+        });
+        assert_eq!(refusal.status, expected, "{}: {refusal:?}", server.name);
+    }
+}
+
 #[test]
 fn the_request_id_of_a_refusal_by_nginx_is_in_the_log() {
     let server = SERVERS.iter().find(|server| server.name == "nginx").expect("nginx is among them");
@@ -102,7 +116,12 @@ fn the_config_in_the_manifest_starts_and_its_annotations_ask_for_it() {
     };
     let shipped = block("robotsd.toml").replace("0.0.0.0:9180", "127.0.0.1:0");
     // It observes until its operator has seen what it would do.
-    let config = shipped.replace("mode = \"observe\"", "mode = \"refuse\"");
+    let config = shipped
+        .replace("mode = \"observe\"", "mode = \"refuse\"")
+        .replace("grace = \"24h\"", "grace = \"0s\"")
+        .replace("/var/lib/robotsd", "state")
+        .replace("127.0.0.1:9145", "127.0.0.1:0")
+        .replace("0.0.0.0:9146", "127.0.0.1:0");
     assert_ne!(config, shipped);
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", &block("robots.txt"))]);
     let running = Running::start(folder.path());

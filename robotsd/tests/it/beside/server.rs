@@ -54,6 +54,14 @@ pub(super) const SERVERS: &[Server] = &[
         check: &["-c", "-f", "haproxy.cfg"],
     },
     Server {
+        name: "HAProxy, SPOE",
+        place: Place::Path("haproxy"),
+        version: "-v",
+        files: &["config/beside/haproxy-spoe.cfg", "config/beside/robotsd-spoe.conf"],
+        arguments: &["-db", "-f", "haproxy-spoe.cfg"],
+        check: &["-c", "-f", "haproxy-spoe.cfg"],
+    },
+    Server {
         name: "Caddy 2.6",
         place: Place::Path("caddy"),
         version: "version",

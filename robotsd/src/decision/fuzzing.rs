@@ -1,0 +1,22 @@
+//! The entry for fuzzing: what HAProxy sends, read as questions.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+
+use super::preset_fields::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_REAL_IP};
+use super::spoe::MESSAGES;
+use crate::edge;
+
+/// The octets of a connection: whatever a message holds, a question names its request in one place at most, and the answer to it
+/// can be told.
+pub fn spop_frames(octets: &[u8]) {
+    edge::fuzzing::spop_frames(octets, |arguments, variables| {
+        let question = (MESSAGES.request)(arguments);
+        for name in [X_ORIGINAL_URI, X_ORIGINAL_METHOD, X_REAL_IP] {
+            assert!(question.headers().get_all(&name).iter().count() <= 1, "{name} twice");
+        }
+        let mut response = Response::new(Bytes::copy_from_slice(octets));
+        *response.status_mut() = StatusCode::FORBIDDEN;
+        (MESSAGES.variables)(&response, variables);
+    });
+}

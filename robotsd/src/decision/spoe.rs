@@ -1,0 +1,238 @@
+//! What the messages of HAProxy's SPOE mean: their arguments are a question of the preset `haproxy`, and the variables its answer.
+//!
+//! | argument | type | what it is |
+//! |---|---|---|
+//! | `method`, `target` | string | of the original request, as it came |
+//! | `fields` | binary | all its fields (`req.hdrs_bin`) |
+//! | `address` | address | of the client |
+//! | `id` | string | its request id; may be left out |
+//!
+//! | variable | what it is |
+//! |---|---|
+//! | `action` | `pass`, `tag` or `refuse` |
+//! | `verdict` | `Robots-Verdict` of a tagged request |
+//! | `status`, `body` | of the refusal |
+//! | `content_type` and others | a field of the refusal |
+//! | `agent`, `reason`, `group`, `rule`, `line` | of the verdict, where one is tagged or refused: as in the log |
+
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap, HeaderName,
+    HeaderValue, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{Request, Response, StatusCode, Uri, Version};
+use tower_robots::layer::{ROBOTS_VERDICT, Record};
+
+use super::preset_fields::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP};
+use crate::edge::{Arguments, SpopMessages, Value, VariableList, X_REQUEST_ID, split_string};
+
+/// How messages are read, and what is answered.
+pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
+
+/// The fields of a refusal that a client gets, and their variables.
+const FIELDS: [(HeaderName, &str); 8] = [
+    (CONTENT_TYPE, "content_type"),
+    (CONTENT_LANGUAGE, "content_language"),
+    (CACHE_CONTROL, "cache_control"),
+    (VARY, "vary"),
+    (X_CONTENT_TYPE_OPTIONS, "x_content_type_options"),
+    (RETRY_AFTER, "retry_after"),
+    (HeaderName::from_static("ratelimit"), "ratelimit"),
+    (HeaderName::from_static("ratelimit-policy"), "ratelimit_policy"),
+];
+
+/// The statuses that a site may refuse with. HAProxy has a line for each, so what is none of them is 403.
+const STATUSES: [u16; 6] = [402, 403, 404, 410, 429, 451];
+
+/// More than a listener for decisions takes, so that such a question is refused and not cut.
+const MOST_FIELDS: usize = 1024;
+
+fn question(arguments: Arguments<'_>) -> Request<()> {
+    let mut request = Request::new(());
+    *request.uri_mut() = Uri::from_static("/-/auth/haproxy");
+    let fields = request.headers_mut();
+    if let Some(octets) = arguments.octets(b"fields") {
+        read_fields(octets, fields);
+    }
+    // What only the proxy says, and nothing that its client sent under the same names.
+    for (name, value) in [
+        (X_ORIGINAL_URI, arguments.octets(b"target")),
+        (X_ORIGINAL_METHOD, arguments.octets(b"method")),
+        (X_REQUEST_ID, arguments.octets(b"id").filter(|id| !id.is_empty())),
+    ] {
+        fields.remove(&name);
+        if let Some(octets) = value {
+            fields.insert(name, value_of(octets));
+        }
+    }
+    fields.remove(X_ORIGINAL_URL);
+    fields.remove(X_REAL_IP);
+    if let Some(Value::Address(address)) = arguments.get(b"address")
+        && let Ok(address) = HeaderValue::from_str(&address.to_string())
+    {
+        fields.insert(X_REAL_IP, address);
+    }
+    if !fields.contains_key(HOST) {
+        // A client may leave it out in HTTP/1.0, and a request must not be refused for it.
+        *request.version_mut() = Version::HTTP_10;
+    }
+    request
+}
+
+/// Reads names and values in turn, up to an empty name.
+fn read_fields(octets: &[u8], fields: &mut HeaderMap) {
+    let mut rest = octets;
+    for _ in 0..MOST_FIELDS {
+        let Some((name, left)) = split_string(rest) else { return };
+        let Some((value, left)) = split_string(left) else { return };
+        rest = left;
+        if name.is_empty() {
+            return;
+        }
+        // No proxy takes a name that is no token, so there is none to be judged by.
+        let Ok(name) = HeaderName::from_bytes(name) else { continue };
+        if !is_of_message(&name) && fields.try_append(name, value_of(value)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether a field is about the body or the connection, which a question does not have.
+fn is_of_message(name: &HeaderName) -> bool {
+    matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
+}
+
+/// A value as it is, but for octets that no field may hold: left out, the field would say less.
+fn value_of(octets: &[u8]) -> HeaderValue {
+    HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
+        let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };
+        let octets: Vec<u8> = octets.iter().map(replaced).collect();
+        HeaderValue::from_bytes(&octets).unwrap_or_else(|_| HeaderValue::from_static("?"))
+    })
+}
+
+fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
+    if response.status().is_success() {
+        match response.headers().get(ROBOTS_VERDICT) {
+            Some(verdict) => {
+                variables.text("action", b"tag");
+                variables.text("verdict", verdict.as_bytes());
+            }
+            None => variables.text("action", b"pass"),
+        }
+    } else {
+        refusal(response, variables);
+    }
+    if let Some(record) = response.extensions().get::<Record>() {
+        variables.text("agent", record.agent().as_bytes());
+        variables.text("reason", record.reason().as_str().as_bytes());
+        for (name, value) in [("group", record.group()), ("rule", record.rule())] {
+            if let Some(value) = value {
+                variables.text(name, value.as_bytes());
+            }
+        }
+        if let Some(line) = record.line().and_then(|line| u32::try_from(line).ok()) {
+            variables.number("line", line);
+        }
+    }
+}
+
+/// A refusal; or a question that cannot be taken, which must not be a way round the rules.
+fn refusal(response: &Response<Bytes>, variables: &mut VariableList) {
+    let status = Some(response.status().as_u16()).filter(|status| STATUSES.contains(status));
+    let status = status.unwrap_or(StatusCode::FORBIDDEN.as_u16());
+    variables.text("action", b"refuse");
+    variables.number("status", status.into());
+    for (name, variable) in &FIELDS[1..] {
+        if let Some(value) = response.headers().get(name) {
+            variables.text(variable, value.as_bytes());
+        }
+    }
+    let content_type = response.headers().get(CONTENT_TYPE).map_or(&b"text/plain"[..], HeaderValue::as_bytes);
+    // A page that has no room in a frame gives way to a line.
+    let short = format!("{status}\n");
+    let (content_type, body) = if variables.has_room("content_type", &[content_type, response.body()].concat()) {
+        (content_type, &response.body()[..])
+    } else {
+        (&b"text/plain"[..], short.as_bytes())
+    };
+    variables.text(FIELDS[0].1, content_type);
+    variables.text("body", body);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(out: &mut Vec<u8>, text: &[u8]) {
+        out.push(text.len() as u8);
+        out.extend_from_slice(text);
+    }
+
+    /// The question of a message with these arguments, each a string or, where its name is `fields`, binary.
+    fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
+        let mut message = vec![1, b'q', arguments.len() as u8];
+        for (name, value) in arguments {
+            push(&mut message, name.as_bytes());
+            message.push(if *name == "fields" { 9 } else { 8 });
+            push(&mut message, value);
+        }
+        question(Arguments::of_message(&message).unwrap().0)
+    }
+
+    fn fields(pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
+        let mut octets = Vec::new();
+        for text in pairs.iter().flat_map(|(name, value)| [name, value]).chain([&&b""[..], &&b""[..]]) {
+            push(&mut octets, text);
+        }
+        octets
+    }
+
+    #[test]
+    fn every_line_of_a_field_comes_along_and_none_that_only_the_proxy_says() {
+        let sent = fields(&[
+            (b"host", b"a.test"),
+            (b"user-agent", b"Mozilla/5.0"),
+            (b"user-agent", b"GPTBot \xFF"),
+            (b"content-length", b"7"),
+            (b"connection", b"user-agent"),
+            (b"x-original-uri", b"/"),
+            (b"x-original-method", b"POST"),
+            (b"x-real-ip", b"127.0.0.1"),
+            (b"x-request-id", b"forged"),
+            (b"cookie", b"a\x7Fb"),
+        ]);
+        let asked = question_of(&[("fields", &sent), ("target", b"/drafts/"), ("method", b"GET")]);
+        assert_eq!((asked.uri().path(), asked.version()), ("/-/auth/haproxy", Version::HTTP_11));
+        let of = |name: &str| asked.headers().get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
+        assert_eq!(of("user-agent"), [&b"Mozilla/5.0"[..], b"GPTBot \xFF"]);
+        assert_eq!((of("x-original-uri"), of("x-original-method")), (vec![&b"/drafts/"[..]], vec![&b"GET"[..]]));
+        assert_eq!(of("cookie"), [b"a?b"]);
+        for name in ["content-length", "connection", "x-real-ip", "x-request-id"] {
+            assert!(of(name).is_empty(), "{name}");
+        }
+        // Without a host in HTTP/1.0, and without anything: the endpoint says what is missing.
+        let bare = question_of(&[]);
+        assert!(bare.version() == Version::HTTP_10 && bare.headers().is_empty());
+    }
+
+    #[test]
+    fn a_page_that_has_no_room_gives_way_to_a_line() {
+        let response = |octets: usize, status: u16| {
+            let builder = Response::builder().status(status).header(CONTENT_TYPE, "text/html").header(RETRY_AFTER, "9");
+            builder.body(Bytes::from(vec![b'p'; octets])).unwrap()
+        };
+        let told = |response: &Response<Bytes>| {
+            let mut list = VariableList::of_frame(1024);
+            variables(response, &mut list);
+            list
+        };
+        let has = |list: &VariableList, text: &[u8]| memchr::memmem::find(list.actions(), text).is_some();
+        let whole = told(&response(500, 429));
+        assert!(has(&whole, b"ppp") && has(&whole, b"text/html") && has(&whole, b"retry_after"), "{whole:?}");
+        let short = told(&response(2000, 451));
+        assert!(!has(&short, b"ppp") && has(&short, b"text/plain") && has(&short, b"451\n"), "{short:?}");
+        // What HAProxy has no line for is a refusal as well.
+        assert!(has(&told(&response(0, 431)), b"refuse") && !has(&told(&response(0, 200)), b"refuse"));
+    }
+}

@@ -1,0 +1,216 @@
+//! The frames of SPOP: their heads, the handshake, and the acknowledgement with its variables.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::values::{Arguments, Value, push_integer, push_number, push_string, push_text, split_integer};
+
+/// The largest frame that is taken, its length not counted; HAProxy's are as large as one of its buffers, 16 KiB unless configured.
+pub(crate) const LARGEST: usize = 64 * 1024;
+
+/// The smallest bound on frames that a peer may ask for.
+const SMALLEST_BOUND: u64 = 256;
+
+/// Octets of a frame's length.
+const LENGTH: usize = 4;
+
+const AGENT_HELLO: u8 = 101;
+const AGENT_DISCONNECT: u8 = 102;
+const ACK: u8 = 103;
+
+/// The payload ends with this frame.
+const FIN: u32 = 1;
+
+/// A frame of HAProxy's.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    Hello(Bytes),
+    Disconnect,
+    Notify {
+        stream: u64,
+        frame: u64,
+        payload: Bytes,
+    },
+    /// Of a kind that there is none of; it is skipped.
+    Unknown,
+}
+
+/// What both sides have agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agreement {
+    /// The bound on frames.
+    pub(crate) largest: usize,
+    pub(crate) has_pipelining: bool,
+    /// The connection is one to see whether we are there.
+    pub(crate) is_health_check: bool,
+}
+
+/// Why a connection ends, as DISCONNECT says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SpopError {
+    pub(crate) status: u32,
+    pub(crate) message: &'static str,
+}
+
+impl SpopError {
+    pub(crate) const NORMAL: Self = Self::new(0, "normal");
+    pub(crate) const TIMEOUT: Self = Self::new(2, "timeout");
+    pub(crate) const TOO_BIG: Self = Self::new(3, "the frame is too big");
+    pub(crate) const INVALID: Self = Self::new(4, "the frame is invalid");
+    const NO_VERSION: Self = Self::new(5, "supported-versions is missing");
+    const NO_FRAME_SIZE: Self = Self::new(6, "max-frame-size is missing");
+    const NO_CAPABILITIES: Self = Self::new(7, "capabilities is missing");
+    const VERSION: Self = Self::new(8, "version 2.0 is not supported");
+    const FRAME_SIZE: Self = Self::new(9, "max-frame-size is less than 256");
+    const FRAGMENT: Self = Self::new(10, "fragments are not supported");
+
+    const fn new(status: u32, message: &'static str) -> Self {
+        Self { status, message }
+    }
+}
+
+/// Takes the next frame out of octets that were read; none while it is not all there.
+pub(crate) fn take(octets: &mut BytesMut, largest: usize) -> Result<Option<Frame>, SpopError> {
+    let Some(length) = octets.first_chunk::<LENGTH>() else { return Ok(None) };
+    let length = u32::from_be_bytes(*length) as usize;
+    if length > largest {
+        return Err(SpopError::TOO_BIG);
+    }
+    if octets.len() < LENGTH + length {
+        return Ok(None);
+    }
+    octets.advance(LENGTH);
+    read(octets.split_to(length).freeze()).map(Some)
+}
+
+fn read(frame: Bytes) -> Result<Frame, SpopError> {
+    let parsed = || {
+        let (kind, rest) = frame.split_first()?;
+        let (flags, rest) = rest.split_first_chunk::<4>()?;
+        let (stream, rest) = split_integer(rest)?;
+        let (number, payload) = split_integer(rest)?;
+        Some((*kind, u32::from_be_bytes(*flags), stream, number, frame.slice_ref(payload)))
+    };
+    let (kind, flags, stream, frame, payload) = parsed().ok_or(SpopError::INVALID)?;
+    match kind {
+        0 => Err(SpopError::FRAGMENT),
+        1..=3 if flags & FIN == 0 => Err(SpopError::FRAGMENT),
+        1 => Ok(Frame::Hello(payload)),
+        2 => Ok(Frame::Disconnect),
+        3 => Ok(Frame::Notify { stream, frame, payload }),
+        _ => Ok(Frame::Unknown),
+    }
+}
+
+/// What can be agreed on with a HELLO.
+pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
+    let items = Arguments::all(payload).ok_or(SpopError::INVALID)?;
+    let versions = items.octets(b"supported-versions").ok_or(SpopError::NO_VERSION)?;
+    let Some(Value::Number(largest)) = items.get(b"max-frame-size") else { return Err(SpopError::NO_FRAME_SIZE) };
+    let capabilities = items.octets(b"capabilities").ok_or(SpopError::NO_CAPABILITIES)?;
+    // A major version comes with its minor ones.
+    if !listed(versions).any(|version| version.starts_with(b"2.")) {
+        return Err(SpopError::VERSION);
+    }
+    if largest < SMALLEST_BOUND {
+        return Err(SpopError::FRAME_SIZE);
+    }
+    Ok(Agreement {
+        largest: usize::try_from(largest).unwrap_or(LARGEST).min(LARGEST),
+        has_pipelining: listed(capabilities).any(|capability| capability == b"pipelining"),
+        is_health_check: items.get(b"healthcheck") == Some(Value::Flag(true)),
+    })
+}
+
+fn listed(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|octet| *octet == b',').map(<[u8]>::trim_ascii)
+}
+
+pub(crate) fn push_hello(out: &mut Vec<u8>, agreement: Agreement) {
+    push_frame(out, AGENT_HELLO, 0, 0, |out| {
+        push_string(out, b"version");
+        push_text(out, b"2.0");
+        push_string(out, b"max-frame-size");
+        push_number(out, agreement.largest as u32);
+        push_string(out, b"capabilities");
+        push_text(out, if agreement.has_pipelining { b"pipelining" } else { b"" });
+    });
+}
+
+pub(crate) fn push_disconnect(out: &mut Vec<u8>, why: SpopError) {
+    push_frame(out, AGENT_DISCONNECT, 0, 0, |out| {
+        push_string(out, b"status-code");
+        push_number(out, why.status);
+        push_string(out, b"message");
+        push_text(out, why.message.as_bytes());
+    });
+}
+
+pub(crate) fn push_ack(out: &mut Vec<u8>, stream: u64, frame: u64, variables: &VariableList) {
+    push_frame(out, ACK, stream, frame, |out| out.extend_from_slice(&variables.actions));
+}
+
+fn push_frame(out: &mut Vec<u8>, kind: u8, stream: u64, frame: u64, payload: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; LENGTH]);
+    out.push(kind);
+    out.extend_from_slice(&FIN.to_be_bytes());
+    push_integer(out, stream);
+    push_integer(out, frame);
+    payload(out);
+    let length = (out.len() - start - LENGTH) as u32;
+    out[start..start + LENGTH].copy_from_slice(&length.to_be_bytes());
+}
+
+/// The variables that an ACK sets, for as long as a request and its response last.
+#[derive(Debug)]
+pub(crate) struct VariableList {
+    actions: Vec<u8>,
+    /// Octets that all actions of a frame may have.
+    most: usize,
+}
+
+/// The head of an ACK at its longest.
+const HEAD: usize = 1 + 4 + 10 + 10;
+
+/// What an action has besides name and value, at its longest.
+const AROUND: usize = 3 + 3 + 1 + 5;
+
+impl VariableList {
+    /// For frames with this bound.
+    pub(crate) fn of_frame(largest: usize) -> Self {
+        Self { actions: Vec::new(), most: largest.saturating_sub(HEAD) }
+    }
+
+    /// Whether a variable with so long a name and value has room.
+    pub(crate) fn has_room(&self, name: &str, value: &[u8]) -> bool {
+        self.actions.len() + AROUND + name.len() + value.len() <= self.most
+    }
+
+    /// Sets a variable to a string. One that has no room is left out.
+    pub(crate) fn text(&mut self, name: &str, value: &[u8]) {
+        if self.has_room(name, value) {
+            self.set(name);
+            push_text(&mut self.actions, value);
+        }
+    }
+
+    /// Sets a variable to a number. One that has no room is left out.
+    pub(crate) fn number(&mut self, name: &str, value: u32) {
+        if self.has_room(name, &[]) {
+            self.set(name);
+            push_number(&mut self.actions, value);
+        }
+    }
+
+    /// As they stand in a frame.
+    #[cfg(test)]
+    pub(crate) fn actions(&self) -> &[u8] {
+        &self.actions
+    }
+
+    fn set(&mut self, name: &str) {
+        // To set a variable, which takes three arguments, in the scope of the transaction.
+        self.actions.extend_from_slice(&[1, 3, 2]);
+        push_string(&mut self.actions, name.as_bytes());
+    }
+}

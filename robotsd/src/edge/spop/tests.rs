@@ -1,0 +1,257 @@
+//! SPOP octet by octet, as HAProxy sends it.
+
+use std::convert::Infallible;
+
+use http_body_util::Full;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tower::service_fn;
+
+use super::frames::{self, Frame, LARGEST, SpopError};
+use super::values::{push_integer, push_number, push_string, push_text, split_integer};
+use super::*;
+use crate::edge::request::request_body::RequestBody;
+use crate::edge::test_peer::soon;
+use crate::edge::{Edge, EdgeLimits, ListenerSettings};
+
+const HELLO: u8 = 1;
+const DISCONNECT: u8 = 2;
+const NOTIFY: u8 = 3;
+
+fn frame(kind: u8, flags: u32, stream: u64, number: u64, payload: &[u8]) -> Vec<u8> {
+    let mut body = [&[kind][..], &flags.to_be_bytes()].concat();
+    push_integer(&mut body, stream);
+    push_integer(&mut body, number);
+    body.extend_from_slice(payload);
+    [&(body.len() as u32).to_be_bytes()[..], &body].concat()
+}
+
+fn hello(versions: &[u8], largest: u32, more: &[u8]) -> Vec<u8> {
+    let mut items = Vec::new();
+    push_string(&mut items, b"supported-versions");
+    push_text(&mut items, versions);
+    push_string(&mut items, b"max-frame-size");
+    push_number(&mut items, largest);
+    push_string(&mut items, b"capabilities");
+    push_text(&mut items, b"pipelining, async");
+    [&items[..], more].concat()
+}
+
+/// A message with the target of a request.
+fn message(target: &[u8]) -> Vec<u8> {
+    let mut message = Vec::new();
+    push_string(&mut message, b"question");
+    message.push(2);
+    push_string(&mut message, b"address");
+    message.extend_from_slice(&[6, 192, 0, 2, 1]);
+    push_string(&mut message, b"target");
+    push_text(&mut message, target);
+    message
+}
+
+#[test]
+fn integers_are_those_of_haproxy() {
+    for (number, octets) in [
+        (0, &[0][..]),
+        (239, &[239]),
+        (240, &[240, 0]),
+        (2287, &[255, 127]),
+        (2288, &[240, 128, 0]),
+        (264_431, &[255, 255, 127]),
+        (264_432, &[240, 128, 128, 0]),
+    ] {
+        let mut written = Vec::new();
+        push_integer(&mut written, number);
+        assert_eq!(written, octets, "{number}");
+        assert_eq!(split_integer(octets), Some((number, &[][..])));
+        assert_eq!(split_integer(&octets[..octets.len() - 1]), None);
+    }
+    for number in [u64::from(u32::MAX), u64::MAX] {
+        let mut written = Vec::new();
+        push_integer(&mut written, number);
+        assert_eq!(split_integer(&written), Some((number, &[][..])));
+    }
+    assert_eq!(split_integer(&[0xFF; 20]), None);
+}
+
+#[test]
+fn a_handshake_says_what_is_missing() {
+    let agreed = frames::agree(&hello(b"1.0, 2.0", 16_380, b"")).unwrap();
+    assert_eq!((agreed.largest, agreed.has_pipelining, agreed.is_health_check), (16_380, true, false));
+    assert_eq!(frames::agree(&hello(b"2.0", u32::MAX, b"")).unwrap().largest, LARGEST);
+    let mut check = Vec::new();
+    push_string(&mut check, b"healthcheck");
+    check.push(0x11);
+    assert!(frames::agree(&hello(b"2.0", 256, &check)).unwrap().is_health_check);
+    let status = |payload: &[u8]| frames::agree(payload).unwrap_err().status;
+    assert_eq!(status(&hello(b"1.0", 16_380, b"")), 8);
+    assert_eq!(status(&hello(b"2.0", 255, b"")), 9);
+    assert_eq!(status(b""), 5);
+    assert_eq!(status(b"\x01"), 4);
+    let mut version = Vec::new();
+    push_string(&mut version, b"supported-versions");
+    push_text(&mut version, b"2.0");
+    assert_eq!(status(&version), 6);
+}
+
+#[test]
+fn a_frame_is_taken_once_it_is_all_there() {
+    let whole = frame(NOTIFY, 1, 300, 7, b"payload");
+    for cut in 0..whole.len() {
+        let mut octets = bytes::BytesMut::from(&whole[..cut]);
+        assert_eq!(frames::take(&mut octets, LARGEST), Ok(None), "{cut}");
+    }
+    let mut octets = bytes::BytesMut::from(&[&whole[..], &whole[..3]].concat()[..]);
+    let taken = frames::take(&mut octets, LARGEST).unwrap();
+    assert_eq!(taken, Some(Frame::Notify { stream: 300, frame: 7, payload: Bytes::from_static(b"payload") }));
+    assert_eq!(octets.len(), 3);
+    let error = |octets: &[u8]| frames::take(&mut bytes::BytesMut::from(octets), 256).unwrap_err();
+    assert_eq!(error(&257u32.to_be_bytes()), SpopError::TOO_BIG);
+    assert_eq!(error(&frame(NOTIFY, 0, 1, 1, b"")).status, 10);
+    assert_eq!(error(&frame(0, 1, 1, 1, b"")).status, 10);
+    assert_eq!(error(&[0, 0, 0, 1, NOTIFY]), SpopError::INVALID);
+}
+
+#[test]
+fn what_has_no_room_in_a_frame_is_left_out() {
+    let mut variables = VariableList::of_frame(256);
+    variables.text("first", &[b'x'; 150]);
+    variables.text("second", &[b'y'; 150]);
+    variables.number("third", 3);
+    let mut out = Vec::new();
+    frames::push_ack(&mut out, u64::MAX, u64::MAX, &variables);
+    assert!(out.len() <= 4 + 256, "{}", out.len());
+    let has = |name: &[u8]| memchr::memmem::find(&out, name).is_some();
+    assert!(has(b"first") && !has(b"second") && has(b"third"));
+}
+
+/// An edge whose service tells what it was asked, and the end of its shutdown.
+async fn edge(limits: EdgeLimits) -> (TcpStream, oneshot::Sender<()>) {
+    let messages = SpopMessages {
+        request: |arguments| {
+            let target = arguments.octets(b"target").unwrap_or(b"/none");
+            Request::builder().uri(target).header("host", "a.test").body(()).unwrap()
+        },
+        variables: |response, variables| variables.text("body", response.body()),
+    };
+    let service = service_fn(|request: Request<RequestBody>| async move {
+        Ok::<_, Infallible>(Response::new(Full::from(format!("asked {}", request.uri()))))
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let settings = ListenerSettings { messages: Some(messages), ..ListenerSettings::default() };
+    tokio::spawn(async move {
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        Edge::new(limits, |_| {}, None).serve(listener, settings, service, stopped).await;
+    });
+    (soon(TcpStream::connect(address)).await.unwrap(), stop)
+}
+
+async fn send(socket: &mut TcpStream, octets: &[u8]) {
+    soon(tokio::io::AsyncWriteExt::write_all(socket, octets)).await.unwrap();
+}
+
+/// The kind of the next frame, and all after its flags.
+async fn next(socket: &mut TcpStream) -> (u8, Vec<u8>) {
+    let length = soon(socket.read_u32()).await.unwrap() as usize;
+    let mut frame = vec![0; length];
+    soon(socket.read_exact(&mut frame)).await.unwrap();
+    (frame[0], frame.split_off(5))
+}
+
+async fn ended(socket: &mut TcpStream) -> bool {
+    soon(socket.read_u8()).await.is_err()
+}
+
+fn has(octets: &[u8], text: &str) -> bool {
+    memchr::memmem::find(octets, text.as_bytes()).is_some()
+}
+
+#[tokio::test]
+async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
+    let (mut socket, _stop) = edge(EdgeLimits::default()).await;
+    let mut octets = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
+    octets.extend(frame(NOTIFY, 1, 300, 1, &message(b"/first")));
+    // Of a kind that comes later.
+    octets.extend(frame(77, 1, 0, 0, b"?"));
+    octets.extend(frame(NOTIFY, 1, 301, 2, &message(b"/second")));
+    let (before, after) = octets.split_at(octets.len() - 9);
+    send(&mut socket, before).await;
+    let (kind, items) = next(&mut socket).await;
+    assert!(kind == 101 && has(&items, "version") && has(&items, "pipelining") && !has(&items, "async"), "{items:?}");
+    let (kind, first) = next(&mut socket).await;
+    // The ids of the question, then the variable.
+    assert!(kind == 103 && first.starts_with(&[252, 3, 1, 1, 3, 2]) && has(&first, "asked /first"), "{first:?}");
+    send(&mut socket, after).await;
+    assert!(has(&next(&mut socket).await.1, "asked /second"));
+    send(&mut socket, &frame(DISCONNECT, 1, 0, 0, b"")).await;
+    assert_eq!(next(&mut socket).await.0, 102);
+    assert!(ended(&mut socket).await);
+}
+
+#[tokio::test]
+async fn what_is_against_the_protocol_ends_the_connection_with_a_word() {
+    let greeting = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
+    let big = [&[0, 1, 0, 1][..], &[0; 16]].concat();
+    for (octets, word) in [
+        (frame(NOTIFY, 1, 1, 1, &message(b"/early")), "invalid"),
+        ([&greeting[..], &greeting].concat(), "invalid"),
+        ([&greeting[..], &frame(NOTIFY, 1, 1, 1, b"\x05ab")].concat(), "invalid"),
+        (frame(HELLO, 1, 0, 0, &hello(b"3.0", 16_380, b"")), "2.0"),
+        (big, "big"),
+    ] {
+        let (mut socket, _stop) = edge(EdgeLimits::default()).await;
+        send(&mut socket, &octets).await;
+        let mut answer = next(&mut socket).await;
+        if answer.0 == 101 {
+            answer = next(&mut socket).await;
+        }
+        assert!(answer.0 == 102 && has(&answer.1, word), "{word}: {answer:?}");
+        assert!(ended(&mut socket).await);
+    }
+}
+
+#[tokio::test]
+async fn health_checks_silence_and_shutdown_end_a_connection() {
+    let (mut socket, _stop) = edge(EdgeLimits::default()).await;
+    let mut check = Vec::new();
+    push_string(&mut check, b"healthcheck");
+    check.push(0x11);
+    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, &check))).await;
+    assert_eq!(next(&mut socket).await.0, 101);
+    assert!(ended(&mut socket).await);
+
+    let moment = std::time::Duration::from_millis(150);
+    let limits = EdgeLimits { header_read: moment, keep_alive: moment, ..EdgeLimits::default() };
+    let (mut socket, _stop) = edge(limits.clone()).await;
+    send(&mut socket, &[0, 0, 0, 40, 1]).await;
+    assert!(has(&next(&mut socket).await.1, "timeout") && ended(&mut socket).await);
+    let (mut socket, _stop) = edge(limits).await;
+    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    assert_eq!(next(&mut socket).await.0, 101);
+    assert!(has(&next(&mut socket).await.1, "normal") && ended(&mut socket).await);
+
+    let (mut socket, stop) = edge(EdgeLimits::default()).await;
+    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    assert_eq!(next(&mut socket).await.0, 101);
+    stop.send(()).unwrap();
+    assert!(has(&next(&mut socket).await.1, "normal") && ended(&mut socket).await);
+}
+
+/// On a listener that does not speak SPOP, and after a request of HTTP, such octets are no request.
+#[tokio::test]
+async fn a_connection_of_http_stays_one() {
+    let (mut socket, _stop) = edge(EdgeLimits::default()).await;
+    send(&mut socket, b"GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let mut read = vec![0; 4096];
+    let length = soon(socket.read(&mut read)).await.unwrap();
+    assert!(has(&read[..length], "asked /x"));
+    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    let mut rest = Vec::new();
+    let _ = soon(socket.read_to_end(&mut rest)).await;
+    assert!(!has(&rest, "pipelining"), "{rest:?}");
+}
