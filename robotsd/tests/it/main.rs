@@ -54,6 +54,7 @@ mod grpc;
 #[cfg(target_os = "linux")]
 mod hanging_files;
 mod identity;
+mod kubernetes;
 mod lifecycle;
 mod live;
 #[cfg(unix)]

@@ -1,0 +1,140 @@
+//! The manifests for Kubernetes: the configs in them, their references to each other, and published schemas.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::process::{GPTBOT, Running, folder, project, robotsd, run};
+use super::programs::{python_with, skip};
+
+/// With robotsd itself in them.
+const PODS: [&str; 2] = ["config/kubernetes.yaml", "config/beside/kubernetes.yaml"];
+
+/// What asks it.
+const GATEWAYS: [&str; 3] =
+    ["config/beside/gateway-api.yaml", "config/beside/envoy-gateway.yaml", "config/beside/ingress-nginx.yaml"];
+
+fn manifest(name: &str) -> String {
+    std::fs::read_to_string(project(name)).unwrap()
+}
+
+/// The text of a block of a ConfigMap.
+fn block(manifest: &str, name: &str) -> String {
+    let (_, rest) = manifest.split_once(&format!("\n  {name}: |\n")).unwrap();
+    let lines = rest.lines().take_while(|line| line.is_empty() || line.starts_with("    "));
+    lines.map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(""))).collect()
+}
+
+#[test]
+fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
+    for name in PODS {
+        let manifest = manifest(name);
+        assert!(!manifest.contains('\t'), "{name}: YAML is indented with blanks");
+        let folder = folder(&[]);
+        // The folder of a pod's state is made by its volume.
+        let state = folder.path().join("state").display().to_string();
+        let shipped = block(&manifest, "robotsd.toml");
+        let config = shipped.replace("/var/lib/robotsd", &state);
+        assert_ne!(config, shipped);
+        std::fs::write(folder.path().join("robotsd.toml"), &config).unwrap();
+        std::fs::write(folder.path().join("robots.txt"), block(&manifest, "robots.txt")).unwrap();
+        let checked = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
+        assert_eq!(checked.status.code(), Some(0), "{name}: {checked:?}");
+
+        let documents: Vec<&str> = manifest.split("\n---\n").collect();
+        let kind = |document: &str| document.split("\nkind: ").nth(1).unwrap().lines().next().unwrap().to_owned();
+        let kinds: Vec<String> = documents.iter().map(|document| kind(document)).collect();
+        let expected = ["ConfigMap", "StatefulSet", "Service", "Service", "PodDisruptionBudget", "NetworkPolicy"];
+        assert_eq!(kinds, expected, "{name}");
+        let pods = documents[1];
+        // Every port that a pod opens is one of a listener, and every name of a port is one of the pod.
+        for port in pods.split("containerPort: ").skip(1) {
+            let port = port.split([' ', '}', '\n']).next().unwrap();
+            assert!(config.contains(&format!("0.0.0.0:{port}\"")), "{name}: no listener has the port {port}");
+        }
+        for used in manifest.split("targetPort: ").skip(1).chain(pods.split("/-/health, port: ").skip(1)) {
+            let port = used.split([' ', '}', ',', '\n']).next().unwrap();
+            assert!(pods.contains(&format!("name: {port}, containerPort")), "{name}: the pod has no port {port}");
+        }
+        // The volume of each pod, and the Service that gives each pod a name.
+        for part in [
+            "{ name: state, mountPath: /var/lib/robotsd }",
+            "volumeClaimTemplates:\n    - metadata: { name: state }",
+            "serviceName: robotsd-pods",
+        ] {
+            assert!(pods.contains(part), "{name}: {part}");
+        }
+        assert!(documents[2].contains("name: robotsd-pods") && documents[2].contains("clusterIP: None"), "{name}");
+    }
+}
+
+#[test]
+fn the_gateways_ask_a_service_and_a_preset_that_are_there() {
+    let pods = manifest("config/beside/kubernetes.yaml");
+    let shipped = block(&pods, "robotsd.toml");
+    let config = shipped
+        // It observes until its operator has seen what it would do.
+        .replace("mode = \"observe\"", "mode = \"refuse\"")
+        .replace("grace = \"24h\"", "grace = \"0s\"")
+        .replace("/var/lib/robotsd", "state")
+        .replace("0.0.0.0:9180", "127.0.0.1:0")
+        .replace("127.0.0.1:9145", "127.0.0.1:0")
+        .replace("0.0.0.0:9146", "127.0.0.1:0");
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", &block(&pods, "robots.txt"))]);
+    let running = Running::start(folder.path());
+    for name in ["config/beside/gateway-api.yaml", "config/beside/envoy-gateway.yaml"] {
+        let manifest = manifest(name);
+        let path = manifest.lines().find_map(|line| line.trim().strip_prefix("path: /-/")).expect("a path");
+        let ask = |path: &str, agent: &str| {
+            let fields = [("Host", "example.com"), ("User-Agent", agent), ("X-Forwarded-For", "192.0.2.1")];
+            running.request("GET", path, &fields).status
+        };
+        assert_eq!(ask(&format!("/-/{path}/drafts/x"), GPTBOT), 403, "{name}");
+        assert_eq!(ask(&format!("/-/{path}/x"), GPTBOT), 200, "{name}");
+        for field in ["User-Agent", "X-Forwarded-For", "Signature-Agent"] {
+            assert!(manifest.contains(&format!("- {field}\n")), "{name}: {field}");
+        }
+        assert!(manifest.contains("{ name: robotsd, port: 9180 }"), "{name}");
+        assert!(manifest.contains("value: /robots.txt"), "{name}");
+    }
+    assert!(manifest("config/beside/envoy-gateway.yaml").contains("failOpen: true"));
+    assert!(pods.contains("ports: [{ name: decisions, port: 9180, targetPort: decisions }]"));
+    assert!(manifest("config/beside/ingress-nginx.yaml").starts_with("# ingress-nginx has ended"));
+}
+
+/// Core objects as the API server checks them, strictly; those of gateways by the schemas of `@kubernetes-models`.
+#[test]
+fn the_manifests_are_valid_by_published_schemas() {
+    let Some(mut python) = python_with("kubernetes_validate", "kubernetes-validate") else { return };
+    let script = |name: &str| project("robotsd/tests/it/kubernetes").join(name);
+    let read = run(python.arg(script("core.py")).args(PODS.iter().chain(&GATEWAYS).map(|name| project(name))));
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let Some(schemas) = std::env::var_os("ROBOTSD_KUBERNETES_SCHEMAS").map(PathBuf::from).filter(|it| it.is_dir())
+    else {
+        return skip("@kubernetes-models/gateway-api and envoy-gateway, from npm, in $ROBOTSD_KUBERNETES_SCHEMAS");
+    };
+    let valid = |objects: &str| {
+        let mut node = Command::new("node");
+        node.arg(script("custom.mjs")).arg(std::fs::canonicalize(&schemas).unwrap());
+        let mut node = node.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        node.stdin.take().unwrap().write_all(objects.as_bytes()).unwrap();
+        node.wait_with_output().unwrap()
+    };
+    let objects = String::from_utf8(read.stdout).unwrap();
+    let checked = valid(&objects);
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    let names = String::from_utf8(checked.stdout).unwrap();
+    let expected = [
+        "HTTPRoute site",
+        "SecurityPolicy robotsd",
+        "ClientTrafficPolicy robotsd",
+        "HTTPRoute site",
+        "HTTPRoute site-robots-txt",
+    ];
+    assert_eq!(names.lines().collect::<Vec<_>>(), expected);
+    // What is misspelled or of another type is found.
+    for (right, wrong) in [("\"failOpen\"", "\"failopen\""), ("\"HTTP\"", "\"HTPP\""), ("\"250ms\"", "250")] {
+        assert!(objects.contains(right), "{right}");
+        assert!(!valid(&objects.replace(right, wrong)).status.success(), "{wrong}");
+    }
+}
