@@ -37,6 +37,7 @@ BROWSER = {
 }
 CASES = {
     "1 KiB": ("/1k", BROWSER, "2"),
+    "1 KiB, HTTP/2 upstream": ("/1k", BROWSER, "2"),
     "refused": ("/private/x", {"User-Agent": GPTBOT}, "4"),
     "/robots.txt": ("/robots.txt", {"User-Agent": GPTBOT}, "2"),
     "100 KiB": ("/100k", BROWSER, "2"),
@@ -62,8 +63,10 @@ def free_port():
 class Server:
     """A process pinned to a core, listening on a port."""
 
-    def __init__(self, name, core, folder, command, port):
+    def __init__(self, name, core, folder, command, port, http2_port=None):
         self.name, self.core, self.folder, self.command, self.port = name, core, folder, command, port
+        # Where it speaks HTTP/2 without TLS.
+        self.http2_port = http2_port
         self.process = None
 
     def start(self):
@@ -107,7 +110,7 @@ class Server:
 
 
 def origin(folder):
-    port = free_port()
+    port, http2_port = free_port(), free_port()
     site = folder / "site"
     site.mkdir()
     (site / "1k").write_bytes(b"x" * 1024)
@@ -118,15 +121,20 @@ def origin(folder):
 events {{ worker_connections 8000; }}
 http {{ access_log off; sendfile on; tcp_nopush off; keepalive_requests 1000000000; keepalive_timeout 300s;
   open_file_cache max=16; open_file_cache_valid 300s;
-  server {{ listen 127.0.0.1:{port} backlog=4096; root {site}; }} }}
+  server {{ listen 127.0.0.1:{port} backlog=4096; listen 127.0.0.1:{http2_port} http2 backlog=4096; root {site}; }} }}
 """
     )
-    return Server("origin", OTHER_CORE, folder, ["nginx", "-c", str(config)], port)
+    return Server("origin", OTHER_CORE, folder, ["nginx", "-c", str(config)], port, http2_port)
 
 
-def nginx(folder, name, origin_port, names, robots):
+def nginx(folder, name, origin_port, names, robots, http2=False):
     port = free_port()
     config = folder / f"{name}.conf"
+    # The module for gRPC is the one that speaks HTTP/2 to an upstream, whatever the content.
+    hand_on = "grpc_pass grpc://origin;"
+    if not http2:
+        hand_on = 'proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";'
+    set_header = "grpc_set_header" if http2 else "proxy_set_header"
     rules = f'if ($http_user_agent ~* "({"|".join(names)})") {{ return 403; }}' if names else ""
     config.write_text(
         f"""daemon off; master_process off; pid {folder}/{name}.pid; error_log /dev/null; pcre_jit on;
@@ -135,14 +143,14 @@ http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
   upstream origin {{ server 127.0.0.1:{origin_port}; keepalive 128; keepalive_requests 1000000000; }}
   server {{ listen 127.0.0.1:{port} backlog=4096;
     location = /robots.txt {{ alias {robots}; }}
-    location / {{ {rules} proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
-      proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme; }} }} }}
+    location / {{ {rules} {hand_on}
+      {set_header} Host $host; {set_header} X-Forwarded-For $remote_addr; {set_header} X-Forwarded-Proto $scheme; }} }} }}
 """
     )
     return Server(name, PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
 
 
-def haproxy(folder, name, origin_port, names, robots, logs=False):
+def haproxy(folder, name, origin_port, names, robots, logs=False, http2=False):
     port = free_port()
     (folder / "names.lst").write_text("\n".join(names) + "\n")
     config = folder / f"{name}.cfg"
@@ -169,13 +177,13 @@ frontend in
   default_backend origin
 backend origin
   http-reuse always
-  server origin 127.0.0.1:{origin_port}
+  server origin 127.0.0.1:{origin_port} {"proto h2" if http2 else ""}
 """
     )
     return Server(name, PROXY_CORE, folder, ["haproxy", "-db", "-f", str(config)], port)
 
 
-def robotsd(folder, name, binary, origin_port, robots, mode):
+def robotsd(folder, name, binary, origin_port, robots, mode, http2=False):
     port = free_port()
     config = folder / f"{name}.toml"
     config.write_text(
@@ -186,6 +194,7 @@ address = "127.0.0.1:{port}"
 [[site]]
 name = "bench"
 upstreams = ["http://127.0.0.1:{origin_port}"]
+{"upstream.http2 = true" if http2 else ""}
 robots.path = "{robots}"
 """
     )
@@ -305,15 +314,24 @@ def main():
         for name, binary in zip(rs, binaries):
             servers[name] = robotsd(folder, name, binary, behind.port, robots, "refuse")
         servers["robotsd-off"] = robotsd(folder, "robotsd-off", binaries[0], behind.port, robots, "off")
+        over_http2 = {
+            "nginx": nginx(folder, "nginx-http2", behind.http2_port, [], robots, http2=True),
+            "haproxy": haproxy(folder, "haproxy-http2", behind.http2_port, names, robots, http2=True),
+        }
+        for name, binary in zip(rs, binaries):
+            over_http2[name] = robotsd(folder, f"{name}-http2", binary, behind.http2_port, robots, "refuse", http2=True)
         try:
-            measure(servers, rs, wanted, rounds, seconds, folder, options)
+            measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options)
         finally:
-            for server in [behind, *servers.values()]:
+            for server in [behind, *servers.values(), *over_http2.values()]:
                 if server.process and server.process.poll() is None:
                     server.stop()
 
 
-def measure(servers, rs, wanted, rounds, seconds, folder, options):
+def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
+    def of_case(case):
+        return over_http2 if case == "1 KiB, HTTP/2 upstream" else servers
+
     skipped = {
         "1 KiB": {"haproxy-log"},
         "refused": {"nginx", "robotsd-off"},
@@ -322,15 +340,16 @@ def measure(servers, rs, wanted, rounds, seconds, folder, options):
     }
     cases = [case for case in CASES if case in wanted or case == "1 KiB" and "latency" in wanted]
     cpu, rate = {}, {}
-    for server in servers.values() if cases else []:
+    started = {server.name: server for case in cases for server in of_case(case).values()}.values()
+    for server in started:
         server.start()
         load(server, "1 KiB", 1)
     for turn in range(rounds):
         for case in cases:
-            order = [name for name in servers if name not in skipped.get(case, ())]
+            order = [name for name in of_case(case) if name not in skipped.get(case, ())]
             # No case is always the first after another case.
             for name in order[turn % len(order) :] + order[: turn % len(order)]:
-                micros, speed = load(servers[name], case, seconds)
+                micros, speed = load(of_case(case)[name], case, seconds)
                 cpu.setdefault((case, name), []).append(micros)
                 rate.setdefault((case, name), []).append(speed)
 
@@ -363,7 +382,7 @@ def measure(servers, rs, wanted, rounds, seconds, folder, options):
         rows = [[name, *(f"{statistics.median(found):.0f}" for found in zip(*values))] for name, values in times.items()]
         print(f"Latency in µs at {half:.0f} requests/s, half of what the slower of haproxy and robotsd can do")
         print_table(["proxy", "p50", "p99"], rows)
-    for server in servers.values() if cases else []:
+    for server in started:
         server.stop()
     if "memory" in wanted:
         rows = [[name, f"{idle_memory(servers[name]):.2f}"] for name in ("nginx", "haproxy", *rs)]
