@@ -59,6 +59,7 @@ pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
 pub(crate) use self::request::request_id::RequestId;
 pub(crate) use self::request::response_counts::ResponseCounts;
 pub(crate) use self::request::trace_id::trace_id;
+pub(crate) use self::request::trailers::AnnouncedTrailers;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};
 pub(crate) use self::spop::{Arguments, SpopMessages, Value, VariableList, split_string};
 pub(crate) use self::tls::{

@@ -1,14 +1,15 @@
 //! The head of a request as an upstream gets it.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderValue, Method, Request, Version};
 use http_body::Body;
 
-use crate::edge::RequestBody;
+use crate::edge::{AnnouncedTrailers, RequestBody};
 
 /// Puts the head of a request into the form of HTTP/1.1. `authority` is the `Host` of a request that names none.
 pub(super) fn prepare(request: &mut Request<RequestBody>, wants_websocket: bool, authority: &HeaderValue) {
     *request.version_mut() = Version::HTTP_11;
+    let announced = request.extensions_mut().remove::<AnnouncedTrailers>();
     // Extensions are for those before us; hyper would take some of them for its own.
     request.extensions_mut().clear();
     let is_empty = request.body().is_end_stream();
@@ -28,6 +29,10 @@ pub(super) fn prepare(request: &mut Request<RequestBody>, wants_websocket: bool,
     if !is_empty {
         // hyper would drop the body of a GET whose length it does not know.
         fields.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        if let Some(announced) = announced {
+            fields.insert(TRAILER, announced.to_value());
+            request.body_mut().announce(announced);
+        }
     } else if wants_length {
         // HTTP/2 says it with a flag; some HTTP/1.1 servers insist on the number.
         fields.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));

@@ -63,6 +63,8 @@ struct StreamState {
     idle: IdleTimeout,
     buffer_bytes: usize,
     ahead: ReadAhead,
+    /// Read ahead, behind the octets.
+    trailers: Option<Frame<Bytes>>,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
     /// The upstream waits for the client to go on with its request, and nothing else moves: when it last took some of it.
@@ -111,6 +113,7 @@ impl ResponseBody {
                     idle: IdleTimeout::new(limits.body_idle),
                     buffer_bytes: limits.buffer_bytes,
                     ahead: ReadAhead::new(limits, buffers),
+                    trailers: None,
                     has_ended: false,
                     failed: None,
                     awaits_upload: None,
@@ -251,6 +254,9 @@ impl StreamState {
         if !self.ahead.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(self.ahead.take()))));
         }
+        if let Some(trailers) = self.trailers.take() {
+            return Poll::Ready(Some(Ok(trailers)));
+        }
         if let Some(error) = self.failed.take() {
             return Poll::Ready(Some(Err(error)));
         }
@@ -261,7 +267,10 @@ impl StreamState {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.is_empty() && self.failed.is_none() && (self.has_ended || self.incoming.is_end_stream())
+        self.ahead.is_empty()
+            && self.trailers.is_none()
+            && self.failed.is_none()
+            && (self.has_ended || self.incoming.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -278,11 +287,10 @@ impl StreamState {
                 break;
             }
             match self.poll_next(cx) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Some(octets) = frame.data_ref() {
-                        self.ahead.push(octets);
-                    }
-                }
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(octets) => self.ahead.push(&octets),
+                    Err(trailers) => self.trailers = Some(trailers),
+                },
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
                 // A body of unknown length may have no end, and then it is the client that does not take it.

@@ -15,6 +15,7 @@ mod reuse;
 mod secure;
 mod several;
 mod stalled;
+mod trailers;
 #[cfg(unix)]
 mod unix;
 mod websockets;

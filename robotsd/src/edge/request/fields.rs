@@ -10,6 +10,7 @@ use http::request::Parts;
 
 use crate::edge::limits::Callers;
 use crate::edge::request::client_info::AcceptsTrailers;
+use crate::edge::request::trailers::AnnouncedTrailers;
 
 /// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub(crate) fn clean(head: &mut Parts, callers: Callers, sender: Sender) {
     if accepts_trailers(&head.headers) {
         head.extensions.insert(AcceptsTrailers);
     }
+    if let Some(announced) = AnnouncedTrailers::in_request(&head.headers) {
+        head.extensions.insert(announced);
+    }
     match callers {
         Callers::Clients => clean_request(&mut head.headers, sender),
         Callers::AskingProxies => clean_question(&mut head.headers),
@@ -34,7 +38,7 @@ pub(crate) fn clean(head: &mut Parts, callers: Callers, sender: Sender) {
 }
 
 /// Whether the client takes trailers. Everything else that it says there ends here.
-fn accepts_trailers(fields: &HeaderMap) -> bool {
+pub(crate) fn accepts_trailers(fields: &HeaderMap) -> bool {
     let mut items = fields.get_all(TE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     items.any(|item| item.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }

@@ -11,12 +11,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use crate::edge::http2::request_stream::RequestStream;
 use crate::edge::idle_timeout::IdleTimeout;
-use crate::edge::request::trailers;
+use crate::edge::request::trailers::{self, AnnouncedTrailers};
 
 /// The body of a request from a client.
 #[derive(Debug)]
@@ -44,10 +45,22 @@ enum ClientBody {
 }
 
 /// What becomes of trailers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum TrailerSection {
     Dropped,
+    Announced(AnnouncedTrailers),
     Forwarded,
+}
+
+impl TrailerSection {
+    fn forwarded(&self, trailers: HeaderMap) -> Option<HeaderMap> {
+        let allowed = trailers::allowed_in_request(trailers);
+        match self {
+            Self::Dropped => None,
+            Self::Announced(announced) => announced.select(allowed?),
+            Self::Forwarded => allowed,
+        }
+    }
 }
 
 impl RequestBody {
@@ -84,6 +97,13 @@ impl RequestBody {
             coming.trailers = TrailerSection::Forwarded;
         }
         self
+    }
+
+    /// Has the body end with those of its trailers that its head announces.
+    pub(crate) fn announce(&mut self, announced: AnnouncedTrailers) {
+        if let Some(coming) = &mut self.coming {
+            coming.trailers = TrailerSection::Announced(announced);
+        }
     }
 
     /// The same, after octets that were taken from it before.
@@ -154,11 +174,12 @@ impl Body for RequestBody {
                     return Poll::Ready(Some(Ok(frame)));
                 }
                 // A trailer section is the end of a body.
-                Poll::Ready(Some(Ok(frame))) => match frame.into_trailers().ok().and_then(trailers::allowed_in_request)
-                {
-                    Some(fields) if *trailers == TrailerSection::Forwarded => Some(Ok(Frame::trailers(fields))),
-                    _ => continue,
-                },
+                Poll::Ready(Some(Ok(frame))) => {
+                    match frame.into_trailers().ok().and_then(|fields| trailers.forwarded(fields)) {
+                        Some(fields) => Some(Ok(Frame::trailers(fields))),
+                        None => continue,
+                    }
+                }
                 Poll::Ready(Some(Err(error))) => Some(Err(error)),
                 Poll::Ready(None) => None,
                 Poll::Pending => {

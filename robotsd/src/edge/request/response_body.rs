@@ -1,7 +1,8 @@
 //! The body that a client gets.
 //!
 //! Its trailers go to clients of HTTP/2, where every reader takes them, as far as they [are allowed](super::trailers). On HTTP/1.1
-//! they are dropped, as a gateway may (RFC 9110, section 6.5.1).
+//! those that the head announces go to clients that say they take trailers; the others are dropped, as a gateway may (RFC 9110,
+//! section 6.5.1).
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,7 +14,7 @@ use pin_project_lite::pin_project;
 use crate::edge::http2::session::PIECE;
 use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::edge::request::exchange::Exchange;
-use crate::edge::request::trailers;
+use crate::edge::request::trailers::{self, AnnouncedTrailers};
 
 pin_project! {
     /// The body of a response on its way to the client.
@@ -62,7 +63,12 @@ pin_project! {
     #[derive(Debug)]
     enum Content<B> {
         Own { text: Option<Bytes> },
-        Inner { #[pin] body: B },
+        Inner {
+            #[pin]
+            body: B,
+            // What a client of HTTP/1.1 was announced.
+            announced: Option<AnnouncedTrailers>,
+        },
     }
 }
 
@@ -76,10 +82,11 @@ impl<B> ResponseBody<B> {
         }
     }
 
-    /// A body of the service's, on its way to the connection or to a stream of HTTP/2.
-    pub(crate) fn inner(body: B, stream: Option<StreamConsumer>) -> Self {
+    /// A body of the service's, on its way to the connection or to a stream of HTTP/2. `announced` are the trailers that the head
+    /// tells a client of HTTP/1.1 of.
+    pub(crate) fn inner(body: B, stream: Option<StreamConsumer>, announced: Option<AnnouncedTrailers>) -> Self {
         let stream = stream.map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
-        Self { content: Content::Inner { body }, stream, exchange: None }
+        Self { content: Content::Inner { body, announced }, stream, exchange: None }
     }
 
     /// Octets of the last frame that are still to be handed out.
@@ -102,16 +109,25 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
         }
-        let mut body = match this.content.project() {
+        let (mut body, announced) = match this.content.project() {
             ContentProjection::Own { text } => return Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            ContentProjection::Inner { body } => body,
+            ContentProjection::Inner { body, announced } => (body, announced),
         };
         loop {
             match ready!(body.as_mut().poll_frame(cx)) {
                 Some(Ok(frame)) if !frame.is_data() => {
-                    let Some(stream) = &*this.stream else { continue };
-                    if let Some(fields) = frame.into_trailers().ok().and_then(trailers::allowed_in_response) {
-                        stream.consumer.handed_out();
+                    let Some(allowed) = frame.into_trailers().ok().and_then(trailers::allowed_in_response) else {
+                        continue;
+                    };
+                    let forwarded = match (&*this.stream, announced.as_ref()) {
+                        (Some(stream), _) => {
+                            stream.consumer.handed_out();
+                            Some(allowed)
+                        }
+                        (None, Some(announced)) => announced.select(allowed),
+                        (None, None) => None,
+                    };
+                    if let Some(fields) = forwarded {
                         return Poll::Ready(Some(Ok(Frame::trailers(fields))));
                     }
                 }
@@ -158,14 +174,14 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Own { text } => text.is_none(),
-            Content::Inner { body } => self.queued() == 0 && body.is_end_stream(),
+            Content::Inner { body, .. } => self.queued() == 0 && body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Own { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-            Content::Inner { body } => match self.queued() {
+            Content::Inner { body, .. } => match self.queued() {
                 0 => body.size_hint(),
                 queued => {
                     body.size_hint().exact().map_or_else(SizeHint::default, |left| SizeHint::with_exact(left + queued))

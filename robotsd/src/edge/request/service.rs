@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, TRAILER, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -42,6 +42,7 @@ use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::request_id::RequestId;
 use crate::edge::request::request_refusal::RequestRefusal;
 use crate::edge::request::response_body::ResponseBody;
+use crate::edge::request::trailers::AnnouncedTrailers;
 use crate::edge::request::trusted::{ForwardedInfo, X_REQUEST_ID};
 use crate::edge::tls::{Secured, SettledProtocol};
 use crate::edge::transfer::Transfer;
@@ -189,6 +190,8 @@ where
         if let Some(interim) = interim {
             request.extensions_mut().insert(interim);
         }
+        // The fast path leaves a client that speaks of trailers to hyper.
+        let takes_trailers = !is_fast && version == Version::HTTP_11 && fields::accepts_trailers(request.headers());
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
                 let forwarded = self.info.forwarded.read(request.headers());
@@ -213,7 +216,7 @@ where
                 (State::Refused { refusal, version }, None)
             }
         };
-        PendingResponse { state, early: None, id, exchange: Some(exchange), is_fast, stream, upgrade }
+        PendingResponse { state, early: None, id, exchange: Some(exchange), is_fast, stream, takes_trailers, upgrade }
     }
 }
 
@@ -231,6 +234,7 @@ pin_project! {
         exchange: Option<Exchange>,
         is_fast: bool,
         stream: Option<StreamConsumer>,
+        takes_trailers: bool,
         upgrade: Option<(OnUpgrade, Arc<ConnectionState>)>,
     }
 }
@@ -272,7 +276,7 @@ where
                     *this.early = Some(Box::new(response));
                     return Poll::Pending;
                 }
-                finish(response, this.upgrade.take(), this.stream.as_ref())
+                finish(response, this.upgrade.take(), this.stream.as_ref(), *this.takes_trailers)
             }
             StateProjection::Refused { refusal, version } => refusal.into_response(*version),
         };
@@ -310,11 +314,18 @@ fn finish<B>(
     mut response: Response<B>,
     upgrade: Option<(OnUpgrade, Arc<ConnectionState>)>,
     stream: Option<&StreamConsumer>,
+    takes_trailers: bool,
 ) -> Response<ResponseBody<B>> {
+    let is_framed = response.headers().contains_key(CONTENT_LENGTH);
+    let announced =
+        (takes_trailers && !is_framed).then(|| AnnouncedTrailers::in_response(response.headers())).flatten();
     fields::remove_hop_by_hop(response.headers_mut());
     *response.version_mut() = Version::HTTP_11;
     if !response.status().is_informational() {
-        return response.map(|body| ResponseBody::inner(body, stream.cloned()));
+        if let Some(announced) = &announced {
+            response.headers_mut().insert(TRAILER, announced.to_value());
+        }
+        return response.map(|body| ResponseBody::inner(body, stream.cloned(), announced));
     }
     let upstream = response.extensions_mut().remove::<Tunnel>();
     match (upgrade, upstream) {

@@ -3,9 +3,11 @@
 //! A trailer field comes after everything that was decided by the head. So one that frames, routes, authenticates, or says
 //! how the content is to be read is dropped (RFC 9110, section 6.5.1), as are those that end at each hop, and those that only
 //! a proxy may send.
+//!
+//! HTTP/1.1 has them between peers of which one [announces](AnnouncedTrailers) them; HTTP/2 has them as they come.
 
-use http::HeaderMap;
-use http::header::HeaderName;
+use http::header::{HeaderName, TRAILER};
+use http::{HeaderMap, HeaderValue};
 
 use crate::edge::request::fields;
 
@@ -14,33 +16,81 @@ const FIELDS: usize = 64;
 
 /// The trailers of a request that go further; none where there are none.
 pub(crate) fn allowed_in_request(trailers: HeaderMap) -> Option<HeaderMap> {
-    allowed(trailers, |name| !fields::is_made_up(name))
+    allowed(trailers, is_allowed_in_request)
 }
 
 /// The trailers of a response that go further; none where there are none.
 pub(crate) fn allowed_in_response(trailers: HeaderMap) -> Option<HeaderMap> {
-    allowed(trailers, |_| true)
+    allowed(trailers, is_allowed)
 }
 
-fn allowed(mut trailers: HeaderMap, is_further_allowed: impl Fn(&str) -> bool) -> Option<HeaderMap> {
+/// The trailer fields that the head of a message announces, as far as they go further (RFC 9110, section 6.6.2).
+#[derive(Clone, Debug)]
+pub(crate) struct AnnouncedTrailers(Box<[HeaderName]>);
+
+impl AnnouncedTrailers {
+    /// What the head of a request announces; none where that is nothing.
+    pub(crate) fn in_request(head: &HeaderMap) -> Option<Self> {
+        Self::announced(head, is_allowed_in_request)
+    }
+
+    /// What the head of a response announces; none where that is nothing.
+    pub(crate) fn in_response(head: &HeaderMap) -> Option<Self> {
+        Self::announced(head, is_allowed)
+    }
+
+    fn announced(head: &HeaderMap, is_allowed: impl Fn(&str) -> bool) -> Option<Self> {
+        let mut names = Vec::new();
+        for name in head.get_all(TRAILER).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b',')) {
+            let name = HeaderName::from_bytes(name.trim_ascii()).ok().filter(|name| is_allowed(name.as_str()));
+            names.extend(name.filter(|name| !names.contains(name)));
+            if names.len() > FIELDS {
+                return None;
+            }
+        }
+        (!names.is_empty()).then(|| Self(names.into()))
+    }
+
+    /// The field that announces them.
+    pub(crate) fn to_value(&self) -> HeaderValue {
+        let names: Vec<&[u8]> = self.0.iter().map(|name| name.as_str().as_bytes()).collect();
+        // Names of fields are no others than values may hold.
+        HeaderValue::from_bytes(&names.join(&b", "[..])).unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+
+    /// Those of the trailers that were announced; none where there are none.
+    pub(crate) fn select(&self, mut trailers: HeaderMap) -> Option<HeaderMap> {
+        retain(&mut trailers, |name| self.0.contains(name));
+        (!trailers.is_empty()).then_some(trailers)
+    }
+}
+
+fn allowed(mut trailers: HeaderMap, is_allowed: impl Fn(&str) -> bool) -> Option<HeaderMap> {
     if trailers.len() > FIELDS {
         return None;
     }
-    let is_allowed = |name: &HeaderName| !is_of_head(name.as_str()) && is_further_allowed(name.as_str());
-    let dropped: Vec<HeaderName> = trailers.keys().filter(|name| !is_allowed(name)).cloned().collect();
-    for name in dropped {
-        trailers.remove(name);
-    }
+    retain(&mut trailers, |name| is_allowed(name.as_str()));
     (!trailers.is_empty()).then_some(trailers)
 }
 
-/// Whether a field has its meaning in a head only.
-fn is_of_head(name: &str) -> bool {
-    // All that describe the content: its type, coding, length, place, policy.
-    name.starts_with("content-")
+fn retain(trailers: &mut HeaderMap, is_kept: impl Fn(&HeaderName) -> bool) {
+    let dropped: Vec<HeaderName> = trailers.keys().filter(|name| !is_kept(name)).cloned().collect();
+    for name in dropped {
+        trailers.remove(name);
+    }
+}
+
+fn is_allowed_in_request(name: &str) -> bool {
+    is_allowed(name) && !fields::is_made_up(name)
+}
+
+/// Whether a field has a meaning behind a body.
+fn is_allowed(name: &str) -> bool {
+    // All that begin so describe the content, or who may read it: its type, coding, length, place, policy.
+    !(name.starts_with("content-")
         || name.starts_with("access-control-")
         || OF_HEAD.binary_search(&name).is_ok()
-        || fields::is_hop_by_hop(name)
+        || fields::is_hop_by_hop(name))
 }
 
 /// Framing, routing, request modifiers, authentication, control data, caching and cookies; in order.
@@ -131,6 +181,34 @@ mod tests {
         {
             assert!(kept(allowed_in_request, &[name]).is_empty(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_announced_is_what_goes_further() {
+        let mut head = HeaderMap::new();
+        for value in ["X-Checksum , content-length,\t,x-checksum, Robots-Verdict", "Server-Timing, b\u{e9}"] {
+            head.append(TRAILER, HeaderValue::from_str(value).unwrap());
+        }
+        let announced = AnnouncedTrailers::in_request(&head).unwrap();
+        assert_eq!(announced.to_value(), "x-checksum, server-timing");
+        let mut trailers = HeaderMap::new();
+        trailers.append("x-other", HeaderValue::from_static("1"));
+        assert!(announced.select(trailers.clone()).is_none());
+        trailers.append("server-timing", HeaderValue::from_static("2"));
+        trailers.append("server-timing", HeaderValue::from_static("3"));
+        let selected = announced.select(trailers).unwrap();
+        assert_eq!(selected.get_all("server-timing").iter().collect::<Vec<_>>(), ["2", "3"]);
+        assert_eq!(selected.len(), 2);
+
+        assert_eq!(
+            AnnouncedTrailers::in_response(&head).unwrap().to_value(),
+            "x-checksum, robots-verdict, server-timing"
+        );
+        head.insert(TRAILER, HeaderValue::from_static("content-length, te"));
+        assert!(AnnouncedTrailers::in_response(&head).is_none());
+        let many: Vec<String> = (0..=FIELDS).map(|at| format!("x-{at}")).collect();
+        head.insert(TRAILER, HeaderValue::from_str(&many.join(",")).unwrap());
+        assert!(AnnouncedTrailers::in_response(&head).is_none());
     }
 
     #[test]

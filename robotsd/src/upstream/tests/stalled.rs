@@ -30,6 +30,10 @@ async fn origin() -> Origin {
                     peer.try_send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
                     peer.try_send(format!("{SMALL:x}\r\n{}\r\n0\r\n\r\n", "s".repeat(SMALL))).await;
                 }
+                "/trailers" => {
+                    peer.try_send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+                    peer.try_send(format!("{SMALL:x}\r\n{}\r\n0\r\nX-Sum: 1\r\n\r\n", "s".repeat(SMALL))).await;
+                }
                 "/large" => {
                     peer.try_send(format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n")).await;
                     peer.pour(LARGE).await;
@@ -185,6 +189,18 @@ async fn is_served(address: SocketAddr, times: usize) {
     for _ in 0..times {
         assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
     }
+}
+
+#[tokio::test]
+async fn trailers_that_are_read_ahead_come_behind_the_body() {
+    let scene = scene(1, |_| {}).await;
+    let mut greedy = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
+    greedy.ask(1, "/trailers").await;
+    greedy.until(|greedy| greedy.heads == 1).await;
+    is_served(scene.address, 1).await;
+    greedy.grant(1, SMALL as u32).await;
+    greedy.until(|greedy| greedy.heads == 2).await;
+    assert_eq!(greedy.octets, SMALL);
 }
 
 #[tokio::test]
