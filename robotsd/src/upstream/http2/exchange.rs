@@ -24,7 +24,7 @@ use super::super::response_framing::unify_framing;
 use super::pool::Http2Slot;
 use super::request_pseudo;
 use super::request_upload::{RequestUpload, UploadEnd};
-use super::response_stream::Http2Body;
+use super::response_stream::{ExpectedBody, Http2Body};
 use crate::edge::{AcceptsTrailers, RequestBody};
 
 /// Why there is no response.
@@ -154,10 +154,16 @@ fn accept(
     let (mut head, stream) = response.into_parts();
     head.extensions.clear();
     unify_framing(&mut head.headers).map_err(|why| ExchangeError::Broken(invalid(why)))?;
-    let length = head.headers.get(CONTENT_LENGTH).filter(|_| !is_head);
-    let left = length.and_then(|length| http1_fast::number(length.as_bytes()));
+    // RFC 9110, section 6.4.1.
+    let is_bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let length = head.headers.get(CONTENT_LENGTH).filter(|_| !is_bodiless);
+    let expected = match length.and_then(|length| http1_fast::number(length.as_bytes())) {
+        Some(octets) => ExpectedBody::Length(octets),
+        None if is_bodiless => ExpectedBody::Absent,
+        None => ExpectedBody::Open,
+    };
     let upload = upload.filter(|_| !stream.is_end_stream()).map(RequestUpload::spawn);
-    Ok(Response::from_parts(head, Http2Body::new(stream, left, upload, limits.body_idle)))
+    Ok(Response::from_parts(head, Http2Body::new(stream, expected, upload, limits.body_idle)))
 }
 
 /// Whether a request may be sent again: where the server has said that it did not look at it, or, as on HTTP/1.1, where the

@@ -24,8 +24,7 @@ const LAST_FRAME: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
-    /// Octets still to come, where the head says so.
-    left: Option<u64>,
+    left: ExpectedBody,
     idle: Duration,
     /// Runs out when nothing has come for too long; made at the first wait, and set anew once in a while.
     timer: Option<Pin<Box<Sleep>>>,
@@ -35,6 +34,23 @@ pub(in crate::upstream) struct Http2Body {
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,
+}
+
+/// What the head says of the octets still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExpectedBody {
+    /// There are none, whatever length the head gives.
+    Absent,
+    Length(u64),
+    /// Until the server ends the stream.
+    Open,
+}
+
+impl ExpectedBody {
+    /// Whether nothing but the end of the stream is to come.
+    fn is_complete(self) -> bool {
+        matches!(self, Self::Absent | Self::Length(0))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +79,7 @@ pub(in crate::upstream) enum Http2BodyError {
 }
 
 impl Http2Body {
-    pub(super) fn new(stream: RecvStream, left: Option<u64>, upload: Option<UploadTask>, idle: Duration) -> Self {
+    pub(super) fn new(stream: RecvStream, left: ExpectedBody, upload: Option<UploadTask>, idle: Duration) -> Self {
         let mut body = Self {
             part: BodyPart::Data,
             left,
@@ -94,8 +110,9 @@ impl Http2Body {
     pub(in crate::upstream) fn size_hint(&self) -> SizeHint {
         match self.left {
             _ if self.is_end_stream() => SizeHint::with_exact(0),
-            Some(left) => SizeHint::with_exact(left),
-            None => SizeHint::default(),
+            ExpectedBody::Length(left) => SizeHint::with_exact(left),
+            // Of HEAD the length is the head's to say.
+            ExpectedBody::Absent | ExpectedBody::Open => SizeHint::default(),
         }
     }
 
@@ -123,7 +140,9 @@ impl Http2Body {
                 Poll::Ready(Some(Ok(data))) => {
                     // The client takes it, so there is room for as much again. An error would be the stream's, and comes next.
                     let _ = stream.flow_control().release_capacity(data.len());
-                    self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
+                    if let ExpectedBody::Length(left) = &mut self.left {
+                        *left = left.saturating_sub(data.len() as u64);
+                    }
                     let is_last = stream.is_end_stream();
                     self.moved = None;
                     if let Some(upload) = &self.upload {
@@ -176,7 +195,7 @@ impl Http2Body {
 
 impl Drop for Http2Body {
     fn drop(&mut self) {
-        let Some(stream) = self.stream.take().filter(|_| self.part != BodyPart::End && self.left == Some(0)) else {
+        let Some(stream) = self.stream.take().filter(|_| self.part != BodyPart::End && self.left.is_complete()) else {
             return;
         };
         self.upload = None;

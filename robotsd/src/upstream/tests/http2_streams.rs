@@ -218,9 +218,14 @@ async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
         let sender = sender.clone();
         async move {
             let patience = if request.uri().path() == "/late" { MOMENT } else { Duration::MAX };
-            let response = Response::builder().header(CONTENT_LENGTH, "2").body(()).unwrap();
-            let mut stream = respond.send_response(response, false).unwrap();
-            stream.send_data(Bytes::from_static(b"ok"), false).unwrap();
+            let response = match request.method().as_str() {
+                "DELETE" => Response::builder().status(204),
+                _ => Response::builder().header(CONTENT_LENGTH, "2"),
+            };
+            let mut stream = respond.send_response(response.body(()).unwrap(), false).unwrap();
+            if request.method() == "GET" {
+                stream.send_data(Bytes::from_static(b"ok"), false).unwrap();
+            }
             let reset = tokio::time::timeout(patience, std::future::poll_fn(|cx| stream.poll_reset(cx))).await;
             stream.send_data(Bytes::new(), true).ok();
             sender.send(reset.ok().map(Result::unwrap)).unwrap();
@@ -232,6 +237,14 @@ async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
         let response = client.ask(&format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")).await;
         assert_eq!((response.status(), response.body.as_str()), (200, "ok"), "{path}");
         assert_eq!(soon(ends.recv()).await, Some(want), "{path}");
+    }
+    // Neither does one that has none, whatever its length.
+    for (method, status) in [("HEAD", "200 OK"), ("DELETE", "204 No Content")] {
+        client.send(format!("{method} /late HTTP/1.1\r\nHost: h\r\n\r\n")).await;
+        let head = client.until(b"\r\n\r\n").await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head}");
+        assert_eq!(head.contains("content-length: 2"), method == "HEAD", "{head}");
+        assert_eq!(soon(ends.recv()).await, Some(None), "{method}");
     }
     assert_eq!(origin.connections(), 1);
 }
