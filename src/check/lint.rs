@@ -70,6 +70,12 @@ impl Lint {
         self.why
     }
 
+    /// Its row of the table of all lints, in the documentation of the newest version.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#{}", self.code)
+    }
+
     /// A file that has a finding of this lint.
     #[must_use]
     pub const fn bad_example(&self) -> &Example {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tower_robots::check::Severity;
+use tower_robots::check::{Severity, lint};
 
 use super::{Checked, printable};
 
@@ -16,8 +16,11 @@ pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()
         };
         let (line, column, code) = (finding.line(), finding.column(), finding.code());
         write!(out, "::{command} file={file},line={line},col={column},title={code}::{}", data(finding.message()))?;
-        match finding.help() {
-            Some(help) => writeln!(out, "%0Ahelp: {}", data(help))?,
+        if let Some(help) = finding.help() {
+            write!(out, "%0Ahelp: {}", data(help))?;
+        }
+        match lint(code) {
+            Some(lint) => writeln!(out, "%0Asee {}", data(&lint.url()))?,
             None => writeln!(out)?,
         }
     }
@@ -51,7 +54,7 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, Checked { name: "a,b:c\n", robots: &robots, report: &report }).expect("a vector takes all");
         let want = "::error file=a%2Cb%3Ac\\n,line=2,col=11,title=path-without-slash::\"100%25\" begins with neither \
-                    \"/\" nor \"*\": it matches no path%0Ahelp: write \"/100%25\"\n";
+                    \"/\" nor \"*\": it matches no path%0Ahelp: write \"/100%25\"%0Asee https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash\n";
         assert_eq!(String::from_utf8_lossy(&out), want);
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tower_robots::check::Finding;
+use tower_robots::check::{Finding, Lint, lint};
 
 use super::checked::Checked;
 
@@ -12,6 +12,9 @@ struct FindingRecord<'a> {
     file: &'a str,
     #[serde(flatten)]
     finding: &'a Finding,
+    /// Where the lint is explained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
 }
 
 /// Where a report holds only the first findings, the last line of the file says how many more there are.
@@ -23,7 +26,7 @@ struct Omitted<'a> {
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     for finding in checked.report {
-        line(out, &FindingRecord { file: checked.name, finding })?;
+        line(out, &FindingRecord { file: checked.name, finding, url: lint(finding.code()).map(Lint::url) })?;
     }
     match checked.report.omitted() {
         0 => Ok(()),
@@ -52,7 +55,8 @@ mod tests {
         let want = concat!(
             r#"{"file":"a\nb","code":"path-without-slash","severity":"error","line":2,"column":11,"#,
             r#""span":{"start":24,"end":26},"message":"\"a\\u{1b}\" begins with neither \"/\" nor \"*\": it matches "#,
-            r#"no path","help":"write \"/a\\u{1b}\""}"#,
+            r#"no path","help":"write \"/a\\u{1b}\"","#,
+            r#""url":"https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash"}"#,
             "\n"
         );
         assert_eq!(String::from_utf8_lossy(&out), want);

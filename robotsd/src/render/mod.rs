@@ -1,13 +1,16 @@
-//! Findings as people and programs read them: snippets, JSON lines, GitHub annotations.
+//! Findings as people and programs read them: snippets, lines, JSON, Markdown, annotations, SARIF.
 //!
 //! Nothing of a robots.txt or of a path reaches the output raw: control characters would be commands to a terminal
 //! and to the log of a CI run.
 
 mod checked;
+mod concise;
 mod diagnostic;
 mod github;
 mod json;
+mod markdown;
 mod printable;
+mod sarif;
 mod shell_word;
 mod snippet;
 mod text;
@@ -17,8 +20,10 @@ use std::io::{self, Write};
 use tower_robots::check::Finding;
 
 pub(crate) use self::checked::Checked;
+pub(crate) use self::concise::finding_line;
 pub(crate) use self::diagnostic::{Diagnostic, complain_at};
 pub(crate) use self::printable::printable;
+pub(crate) use self::sarif::SarifLog;
 pub(crate) use self::shell_word::shell_word;
 pub(crate) use self::snippet::Colour;
 
@@ -27,15 +32,14 @@ pub(crate) use self::snippet::Colour;
 pub(crate) enum FindingFormat {
     /// A snippet of the file for each finding.
     Text(Colour),
+    /// A line for each finding.
+    Concise,
+    /// A table in Markdown.
+    Markdown,
     /// A JSON object a line for each finding.
     Json,
     /// Workflow commands, which GitHub shows beside the line.
     Github,
-}
-
-/// A finding on a line of its own, as `file:line:column: severity: message`.
-pub(crate) fn finding_line(file: &str, finding: &Finding) -> String {
-    format!("{}:{finding}", printable(file.as_bytes()))
 }
 
 /// Writes one finding about a file as a snippet of it.
@@ -47,6 +51,8 @@ pub(crate) fn snippet(out: &mut impl Write, colour: Colour, checked: Checked<'_>
 pub(crate) fn findings(out: &mut impl Write, form: FindingFormat, checked: Checked<'_>) -> io::Result<()> {
     match form {
         FindingFormat::Text(colour) => text::write(out, colour, checked),
+        FindingFormat::Concise => concise::write(out, checked),
+        FindingFormat::Markdown => markdown::write(out, checked),
         FindingFormat::Json => json::write(out, checked),
         FindingFormat::Github => github::write(out, checked),
     }

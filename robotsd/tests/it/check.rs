@@ -203,6 +203,7 @@ fn programs_read_json_and_github_commands() {
         "file": "bad.txt", "code": "path-without-slash", "severity": "error", "line": 2, "column": 11,
         "span": {"start": 24, "end": 32}, "message": "\"private/\" begins with neither \"/\" nor \"*\": it matches no path",
         "help": "write \"/private/\"",
+        "url": "https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash",
     });
     assert_eq!(lines, [want]);
     let output = robotsd(site.path(), &["--format", "github", "warn.txt"], b"");
@@ -240,4 +241,91 @@ fn a_file_that_cannot_be_read_is_not_a_clean_one() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("no file was checked\n") && !text.contains("nothing found"), "{text}");
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn lints_are_chosen() {
+    let site = site();
+    let codes = |arguments: &[&str]| -> Vec<String> {
+        let output =
+            robotsd(site.path(), &[&["--format", "json"], arguments, &["tree/robots.txt", "bad.txt"]].concat(), b"");
+        let findings = text(&output.stdout);
+        let code = |line: &str| {
+            let finding: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            finding["code"].as_str().expect("a code").to_owned()
+        };
+        findings.lines().map(code).collect()
+    };
+    assert_eq!(codes(&[]), ["unknown-directive", "path-without-slash"]);
+    assert_eq!(codes(&["--select", "path-without-slash,utf-16"]), ["path-without-slash"]);
+    assert_eq!(codes(&["--ignore", "path-without-slash"]), ["unknown-directive"]);
+    assert_eq!(codes(&["--select", "path-without-slash", "--ignore", "path-without-slash"]), [""; 0]);
+    let output = robotsd(site.path(), &["--select", "path-without-slas", "bad.txt"], b"");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("no lint has this code: did you mean \"path-without-slash\"?"), "{output:?}");
+}
+
+#[test]
+fn standard_input_has_the_name_it_is_given() {
+    let site = site();
+    let arguments = ["--format", "concise", "--stdin-filename", "public/robots.txt", "-"];
+    let output = robotsd(site.path(), &arguments, b"User-agent: *\nDisallow: a\n");
+    let want = "public/robots.txt:2:11: error: \"a\" begins with neither \"/\" nor \"*\": it matches no path [path-without-slash]\n";
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), (want, Some(1)));
+}
+
+#[test]
+fn a_check_that_only_reports_ends_with_0_unless_a_file_is_missing() {
+    let site = site();
+    for (arguments, status) in [
+        (&["--exit-zero", "bad.txt"][..], 0),
+        (&["--exit-zero", "bad.txt", "missing.txt"], 2),
+        (&["--format", "sarif", "bad.txt"], 0),
+        (&["--format", "sarif", "bad.txt", "missing.txt"], 2),
+        (&["--format", "markdown", "bad.txt"], 1),
+        (&["--exit-zero", "--deny", "notes", "bad.txt"], 2),
+    ] {
+        let output = robotsd(site.path(), arguments, b"");
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn sarif_is_one_document_of_all_files() {
+    let site = site();
+    let output = robotsd(site.path(), &["--format", "sarif", "bad.txt", "tree", "missing.txt"], b"");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let run = &document["runs"][0];
+    let places: Vec<_> = run["results"]
+        .as_array()
+        .expect("results")
+        .iter()
+        .map(|result| {
+            let location = &result["locations"][0]["physicalLocation"];
+            let rule = result["ruleIndex"].as_u64().expect("an index") as usize;
+            assert_eq!(run["tool"]["driver"]["rules"][rule]["id"], result["ruleId"]);
+            (location["artifactLocation"]["uri"].as_str().expect("a URI"), result["ruleId"].as_str().expect("a rule"))
+        })
+        .collect();
+    let want = [
+        ("bad.txt", "path-without-slash"),
+        ("tree/deep/robots.txt", "path-without-slash"),
+        ("tree/robots.txt", "unknown-directive"),
+    ];
+    assert_eq!(places, want);
+    let invocation = &run["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], false);
+    let said = invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().expect("a text");
+    assert!(said.contains("missing.txt"), "{said}");
+    assert!(!holds_empty_text(&document), "{document:#}");
+}
+
+/// Whether any text in a document is empty, which readers of SARIF refuse.
+fn holds_empty_text(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::String(text) => text.is_empty(),
+        serde_json::Value::Array(values) => values.iter().any(holds_empty_text),
+        serde_json::Value::Object(fields) => fields.values().any(holds_empty_text),
+        _ => false,
+    }
 }

@@ -1,10 +1,10 @@
 //! `robotsd check`: findings in robots.txt files, before they are published.
 //!
 //! For people, findings are grouped by code, errors first, and notes are counted; of several files each group is one
-//! line, and a table sums them up. JSON and annotations hold every finding, whatever is shown for people.
+//! line, and a table sums them up. All other formats hold every finding, whatever is shown for people.
 //!
 //! Exit status: 0 where nothing at or over the threshold was found, 1 where something was, 2 where a file could not be
-//! read. A file that cannot be read does not keep the others from being checked.
+//! read. SARIF says so itself: there findings end with 0. A file that cannot be read does not keep the others from being checked.
 
 mod explain_lint;
 mod files;
@@ -25,7 +25,8 @@ use self::summary::CheckSummary;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain, fail};
-use crate::render::{self, Checked, Colour, FindingFormat, printable};
+use crate::input::InputSource;
+use crate::render::{self, Checked, Colour, FindingFormat, SarifLog, printable};
 use crate::suggestion::did_you_mean;
 
 /// Findings of one lint that `--verbose` shows: every one of any file that a person wrote.
@@ -49,16 +50,24 @@ pub(crate) struct CheckArgs {
     site: SiteArgs,
 
     /// Explain a code, with examples; without a code, list all of them
-    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "allow", "notes", "verbose"])]
+    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "ignore", "select", "stdin_filename", "exit_zero", "notes", "verbose"])]
     explain: Option<Option<String>>,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     format: CheckFormat,
 
-    /// Turn this lint off; may be repeated
+    /// Look for these lints and no others; may be repeated
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = known_lint)]
-    allow: Vec<&'static Lint>,
+    select: Vec<&'static Lint>,
+
+    /// Turn this lint off; may be repeated
+    #[arg(long, visible_alias = "allow", value_name = "CODE", value_delimiter = ',', value_parser = known_lint)]
+    ignore: Vec<&'static Lint>,
+
+    /// The name that findings in standard input have
+    #[arg(long, value_name = "PATH")]
+    stdin_filename: Option<PathBuf>,
 
     /// Show notes too, which are only counted otherwise
     #[arg(long)]
@@ -71,16 +80,26 @@ pub(crate) struct CheckArgs {
     /// The lowest severity that fails the check
     #[arg(long, value_enum, default_value_t = Deny::Errors)]
     deny: Deny,
+
+    /// End with 0 whatever is found; a file that cannot be read still ends with 2
+    #[arg(long, conflicts_with = "deny")]
+    exit_zero: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum CheckFormat {
     /// Snippets of the file, for people
     Text,
+    /// A line for each finding: file:line:column: severity: message [code]
+    Concise,
     /// A JSON object a line for each finding
     Json,
     /// Annotations for GitHub Actions
     Github,
+    /// A table, for the comment on a change
+    Markdown,
+    /// One SARIF 2.1.0 document, for code scanning
+    Sarif,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -95,6 +114,8 @@ enum Deny {
 enum Detail {
     /// Every one, in the order of the file.
     All(FindingFormat),
+    /// Every one, in one document at the end.
+    Sarif,
     /// One of each code as a snippet.
     Snippets(Colour, ShownNotes),
     /// A line for each code.
@@ -112,14 +133,15 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         Ok(site) => site,
         Err(error) => return fail(&error),
     };
-    for lint in &args.allow {
+    let is_selected = |lint: &&Lint| args.select.is_empty() || args.select.iter().any(|one| one.code() == lint.code());
+    for lint in args.ignore.iter().copied().chain(lints().iter().filter(|lint| !is_selected(lint))) {
         site.settings.checks = site.settings.checks.allow(lint);
     }
     if args.verbose {
         site.settings.checks = site.settings.checks.findings_per_lint(MOST_SHOWN);
     }
     match write(args, &site, &mut out, &mut summary).and_then(|()| out.flush()) {
-        Ok(()) => exit_code(&summary, args.deny.threshold()),
+        Ok(()) => exit_code(&summary, args.threshold()),
         Err(error) => {
             // A closed pipe: the reader has enough.
             if error.kind() != io::ErrorKind::BrokenPipe {
@@ -133,61 +155,76 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &mut CheckSummary) -> io::Result<()> {
     let settings = &site.settings;
     let sources: Vec<_> = args.paths.iter().flat_map(|path| expand(path)).collect();
-    let detail = args.detail(sources.len());
+    let mut output = CheckOutput { detail: args.detail(sources.len()), settings, summary, sarif: SarifLog::default() };
     if args.paths.is_empty() {
         match site.robots(None) {
-            Ok(RobotsFile { name, bytes }) => one(out, detail, &name, bytes, settings, summary)?,
-            Err(error) => unread(&error, summary),
+            Ok(RobotsFile { name, bytes }) => output.one(out, &name, bytes)?,
+            Err(error) => output.unread("robots.txt", &error),
         }
     }
     for source in sources {
+        let name = |source: &InputSource| match (source, &args.stdin_filename) {
+            (InputSource::Stdin, Some(name)) => name.to_string_lossy().into_owned(),
+            _ => source.name(),
+        };
         let read = source.and_then(|source| match source.read() {
-            Ok(bytes) => Ok((source.name(), bytes)),
-            Err(error) => Err((source.name().into(), error)),
+            Ok(bytes) => Ok((name(&source), bytes)),
+            Err(error) => Err((name(&source).into(), error)),
         });
         match read {
-            Ok((name, bytes)) => one(out, detail, &name, bytes, settings, summary)?,
+            Ok((name, bytes)) => output.one(out, &name, bytes)?,
             Err((path, error)) => {
-                let name = printable(path.as_os_str().as_encoded_bytes());
-                unread(&format_args!("{name}: {error}"), summary);
+                let name = path.to_string_lossy();
+                output.unread(&name, &format_args!("{}: {error}", printable(path.as_os_str().as_encoded_bytes())));
             }
         }
     }
-    match detail {
-        Detail::All(FindingFormat::Json | FindingFormat::Github) => return Ok(()),
-        Detail::All(FindingFormat::Text(_)) => summary.write(out, ShownNotes::Each)?,
-        Detail::Snippets(_, notes) | Detail::Lines(notes) => summary.write(out, notes)?,
+    match output.detail {
+        Detail::All(FindingFormat::Json | FindingFormat::Github | FindingFormat::Concise | FindingFormat::Markdown) => {
+            return Ok(());
+        }
+        Detail::Sarif => return output.sarif.write(out),
+        Detail::All(FindingFormat::Text(_)) => output.summary.write(out, ShownNotes::Each)?,
+        Detail::Snippets(_, notes) | Detail::Lines(notes) => output.summary.write(out, notes)?,
     }
     if site.is_configured() { Ok(()) } else { writeln!(out, "{WITHOUT_SITE}") }
 }
 
-fn one(
-    out: &mut impl Write,
+/// What is written of each file, and what is kept for the end.
+struct CheckOutput<'a> {
     detail: Detail,
-    name: &str,
-    bytes: Vec<u8>,
-    settings: &EvaluatorSettings,
-    summary: &mut CheckSummary,
-) -> io::Result<()> {
-    let evaluator = Evaluator::new(bytes, Reading::Standard, settings);
-    let report = evaluator.check();
-    let checked = Checked { name, robots: evaluator.robots(), report: &report };
-    let groups = FindingGroups::of(&report);
-    summary.add(name, &report, &groups);
-    match detail {
-        Detail::All(form) => render::findings(out, form, checked),
-        Detail::Snippets(colour, notes) => groups.write_snippets(out, colour, checked, notes),
-        Detail::Lines(notes) => groups.write_lines(out, name, notes),
+    settings: &'a EvaluatorSettings,
+    summary: &'a mut CheckSummary,
+    sarif: SarifLog,
+}
+
+impl CheckOutput<'_> {
+    fn one(&mut self, out: &mut impl Write, name: &str, bytes: Vec<u8>) -> io::Result<()> {
+        let evaluator = Evaluator::new(bytes, Reading::Standard, self.settings);
+        let report = evaluator.check();
+        let checked = Checked { name, robots: evaluator.robots(), report: &report };
+        let groups = FindingGroups::of(&report);
+        self.summary.add(name, &report, &groups);
+        match self.detail {
+            Detail::All(form) => render::findings(out, form, checked),
+            Detail::Sarif => {
+                self.sarif.add(checked);
+                Ok(())
+            }
+            Detail::Snippets(colour, notes) => groups.write_snippets(out, colour, checked, notes),
+            Detail::Lines(notes) => groups.write_lines(out, name, notes),
+        }
+    }
+
+    fn unread(&mut self, name: &str, reason: &dyn std::fmt::Display) {
+        self.summary.add_unread();
+        self.sarif.add_unread(name, &reason.to_string());
+        complain(reason);
     }
 }
 
-fn unread(reason: &dyn std::fmt::Display, summary: &mut CheckSummary) {
-    summary.add_unread();
-    complain(reason);
-}
-
-fn exit_code(summary: &CheckSummary, threshold: Severity) -> ExitCode {
-    match (summary.unread(), summary.reaches(threshold)) {
+fn exit_code(summary: &CheckSummary, threshold: Option<Severity>) -> ExitCode {
+    match (summary.unread(), threshold.is_some_and(|threshold| summary.reaches(threshold))) {
         (0, false) => ExitCode::SUCCESS,
         (0, true) => ExitCode::from(NEGATIVE),
         _ => ExitCode::from(FAILED),
@@ -205,25 +242,35 @@ impl CheckArgs {
     fn detail(&self, files: usize) -> Detail {
         let notes = if self.notes || matches!(self.deny, Deny::Notes) { ShownNotes::Each } else { ShownNotes::Counted };
         match self.format.form() {
-            FindingFormat::Text(_) if !self.verbose && files > 1 => Detail::Lines(notes),
-            FindingFormat::Text(colour) if !self.verbose => Detail::Snippets(colour, notes),
-            form => Detail::All(form),
+            None => Detail::Sarif,
+            Some(FindingFormat::Text(_)) if !self.verbose && files > 1 => Detail::Lines(notes),
+            Some(FindingFormat::Text(colour)) if !self.verbose => Detail::Snippets(colour, notes),
+            Some(form) => Detail::All(form),
         }
+    }
+
+    /// The lowest severity that fails the check; none where nothing does.
+    fn threshold(&self) -> Option<Severity> {
+        (!self.exit_zero && !matches!(self.format, CheckFormat::Sarif)).then(|| self.deny.threshold())
     }
 }
 
 impl CheckFormat {
-    fn form(self) -> FindingFormat {
-        match self {
+    /// The format of each file; none where all are in one document.
+    fn form(self) -> Option<FindingFormat> {
+        Some(match self {
             Self::Text
                 if io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()) =>
             {
                 FindingFormat::Text(Colour::Styled)
             }
             Self::Text => FindingFormat::Text(Colour::Plain),
+            Self::Concise => FindingFormat::Concise,
             Self::Json => FindingFormat::Json,
             Self::Github => FindingFormat::Github,
-        }
+            Self::Markdown => FindingFormat::Markdown,
+            Self::Sarif => return None,
+        })
     }
 }
 

@@ -10,7 +10,6 @@ use http::request::Parts;
 
 use crate::edge::limits::Callers;
 use crate::edge::request::client_info::AcceptsTrailers;
-use crate::edge::request::trailers::AnnouncedTrailers;
 
 /// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +23,6 @@ pub(crate) enum Sender {
 pub(crate) fn clean(head: &mut Parts, callers: Callers, sender: Sender) {
     if accepts_trailers(&head.headers) {
         head.extensions.insert(AcceptsTrailers);
-    }
-    if let Some(announced) = AnnouncedTrailers::in_request(&head.headers) {
-        head.extensions.insert(announced);
     }
     match callers {
         Callers::Clients => clean_request(&mut head.headers, sender),

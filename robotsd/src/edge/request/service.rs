@@ -192,6 +192,9 @@ where
         }
         // The fast path leaves a client that speaks of trailers to hyper.
         let takes_trailers = !is_fast && version == Version::HTTP_11 && fields::accepts_trailers(request.headers());
+        if !is_fast && let Some(announced) = AnnouncedTrailers::in_request(request.headers()) {
+            request.extensions_mut().insert(announced);
+        }
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
                 let forwarded = self.info.forwarded.read(request.headers());

@@ -1,0 +1,237 @@
+//! Findings as one SARIF 2.1.0 document, as code scanning of GitHub and other tools read them.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::{Component, Path};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use tower_robots::check::{Finding, Lint, Severity, lints};
+use tower_robots::live::VersionHash;
+use tower_robots::rules::{Line, RobotsTxt};
+
+use super::checked::Checked;
+
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+
+/// What stays as it is in a path of a URI (RFC 3986, section 3.3).
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The findings of all files that were checked.
+#[derive(Debug, Default)]
+pub(crate) struct SarifLog {
+    results: Vec<Value>,
+    notifications: Vec<Value>,
+    has_failed: bool,
+}
+
+impl SarifLog {
+    /// Adds what was found in a file.
+    pub(crate) fn add(&mut self, checked: Checked<'_>) {
+        let uri = uri(checked.name);
+        let lines: Vec<Line<'_>> = checked.robots.lines().collect();
+        let mut seen = HashMap::new();
+        for finding in checked.report {
+            self.results.push(result(checked.robots, &lines, &uri, finding, &mut seen));
+        }
+        let omitted = checked.report.omitted();
+        if omitted > 0 {
+            self.notify("note", &format!("{omitted} more findings of these kinds are not shown"), &uri);
+        }
+    }
+
+    /// Adds a file that could not be read.
+    pub(crate) fn add_unread(&mut self, name: &str, reason: &str) {
+        self.has_failed = true;
+        self.notify("error", reason, &uri(name));
+    }
+
+    fn notify(&mut self, level: &str, text: &str, uri: &str) {
+        let location = json!({ "physicalLocation": { "artifactLocation": { "uri": uri } } });
+        self.notifications.push(json!({ "level": level, "message": { "text": text }, "locations": [location] }));
+    }
+
+    /// Writes the document.
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut invocation = json!({ "executionSuccessful": !self.has_failed });
+        if !self.notifications.is_empty() {
+            invocation["toolExecutionNotifications"] = json!(self.notifications);
+        }
+        let driver = json!({
+            "name": "robotsd",
+            "semanticVersion": env!("CARGO_PKG_VERSION"),
+            "informationUri": "https://docs.rs/tower-robots",
+            "rules": lints().iter().map(rule).collect::<Vec<_>>(),
+        });
+        let run = json!({
+            "tool": { "driver": driver },
+            "columnKind": "unicodeCodePoints",
+            "invocations": [invocation],
+            "results": self.results,
+        });
+        serde_json::to_writer_pretty(&mut *out, &json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] }))?;
+        out.write_all(b"\n")
+    }
+}
+
+fn rule(lint: &Lint) -> Value {
+    let severity = match lint.severity() {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "recommendation",
+    };
+    json!({
+        "id": lint.code(),
+        "shortDescription": { "text": lint.summary() },
+        "fullDescription": { "text": lint.why() },
+        "helpUri": lint.url(),
+        "help": { "text": lint.why(), "markdown": format!("{}\n\n[{}]({})", lint.why(), lint.code(), lint.url()) },
+        "defaultConfiguration": { "level": level(lint.severity()) },
+        "properties": { "tags": ["robots.txt"], "precision": "high", "problem.severity": severity },
+    })
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
+}
+
+fn result<'f>(
+    robots: &RobotsTxt,
+    lines: &[Line<'_>],
+    uri: &str,
+    finding: &'f Finding,
+    seen: &mut HashMap<(&'f str, Vec<u8>), usize>,
+) -> Value {
+    let text = match finding.help() {
+        Some(help) => format!("{}\nhelp: {help}", finding.message()),
+        None => finding.message().to_owned(),
+    };
+    let line = lines.get(finding.line().saturating_sub(1)).map_or(&b""[..], Line::bytes).trim_ascii().to_vec();
+    let hash = &VersionHash::of(&[finding.code().as_bytes(), b"\n", &line].concat()).to_string()[..16];
+    let times = seen.entry((finding.code(), line)).and_modify(|times| *times += 1).or_insert(1);
+    json!({
+        "ruleId": finding.code(),
+        "ruleIndex": lints().iter().position(|lint| lint.code() == finding.code()),
+        "level": level(finding.severity()),
+        "message": { "text": text },
+        "locations": [{ "physicalLocation": {
+            "artifactLocation": { "uri": uri },
+            "region": region(robots, lines, finding.span()),
+        } }],
+        "partialFingerprints": { "primaryLocationLineHash": format!("{hash}:{times}") },
+    })
+}
+
+/// Where octets stand, in lines and characters from 1; the end is the place behind the last one.
+fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
+    let place = |octet: usize| {
+        let at = lines.partition_point(|line| line.range().start <= octet).saturating_sub(1);
+        let Some(line) = lines.get(at) else { return (1, 1) };
+        let start = line.range().start;
+        let before = robots.bytes().get(start..octet.min(start + line.bytes().len())).unwrap_or(b"");
+        (line.number(), String::from_utf8_lossy(before).chars().count() + 1)
+    };
+    let ((line, column), (end_line, end_column)) = (place(span.start), place(span.end));
+    json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column })
+}
+
+/// A file as a URI: relative to the working directory where it is below that.
+fn uri(name: &str) -> String {
+    let path = Path::new(name);
+    let here = std::env::current_dir().unwrap_or_default();
+    let path = path.strip_prefix(&here).unwrap_or(path);
+    let segments: Vec<String> = path
+        .components()
+        .filter_map(|component| match component {
+            Component::Normal(segment) => Some(utf8_percent_encode(&segment.to_string_lossy(), SEGMENT).to_string()),
+            Component::ParentDir => Some("..".to_owned()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+        })
+        .collect();
+    let start = if path.is_absolute() { "file:///" } else { "" };
+    format!("{start}{}", segments.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_robots::check::{Options, check};
+
+    use super::*;
+
+    fn document(name: &str, file: &[u8]) -> Value {
+        let robots = RobotsTxt::parse(file);
+        let report = check(&robots, &Options::new());
+        let mut log = SarifLog::default();
+        log.add(Checked { name, robots: &robots, report: &report });
+        let mut out = Vec::new();
+        log.write(&mut out).expect("a vector takes all");
+        serde_json::from_slice(&out).expect("the output is JSON")
+    }
+
+    fn regions(file: &[u8]) -> Vec<(String, Value)> {
+        let document = document("robots.txt", file);
+        let results = document["runs"][0]["results"].as_array().expect("results").clone();
+        let region = |result: &Value| {
+            let region = &result["locations"][0]["physicalLocation"]["region"];
+            let [line, column] = ["startLine", "startColumn"].map(|name| region[name].clone());
+            let [end_line, end_column] = ["endLine", "endColumn"].map(|name| region[name].clone());
+            (result["ruleId"].as_str().expect("a rule").to_owned(), json!([line, column, end_line, end_column]))
+        };
+        results.iter().map(region).collect()
+    }
+
+    #[test]
+    fn columns_are_characters_and_no_octets() {
+        let file = "\u{feff}User-agent: *\nDisallow: é x\nDisallow: ä\n".as_bytes();
+        let found = regions(file);
+        let of = |code: &str| {
+            found.iter().filter(|(found, _)| found == code).map(|(_, place)| place.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("path-without-slash"), [json!([2, 11, 2, 14]), json!([3, 11, 3, 12])], "{found:?}");
+    }
+
+    #[test]
+    fn every_place_is_within_the_file() {
+        for lint in lints() {
+            let bytes = lint.bad_example().bytes();
+            let robots = RobotsTxt::parse(bytes.clone().into_owned());
+            let lines: Vec<Line<'_>> = robots.lines().collect();
+            for finding in &check(&robots, &lint.example_options()) {
+                let region = region(&robots, &lines, finding.span());
+                let at = |name: &str| region[name].as_u64().expect("a number");
+                assert_eq!(at("startLine"), finding.line() as u64, "{}", lint.code());
+                assert!(at("startColumn") >= 1 && at("startLine") <= at("endLine"), "{}: {region}", lint.code());
+                assert!(at("startLine") < at("endLine") || at("startColumn") <= at("endColumn"), "{region}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_finding_keeps_its_fingerprint_where_lines_come_before_it() {
+        let prints = |file: &[u8]| -> Vec<String> {
+            let document = document("robots.txt", file);
+            let results = document["runs"][0]["results"].as_array().expect("results").clone();
+            let print = |result: &Value| result["partialFingerprints"]["primaryLocationLineHash"].to_string();
+            results.iter().filter(|result| result["ruleId"] == "path-without-slash").map(print).collect()
+        };
+        let alone = prints(b"User-agent: *\nDisallow: a\nDisallow: a\n");
+        let behind = prints(b"# New\nUser-agent: *\nDisallow: /b\nDisallow: a\nDisallow: a\n");
+        assert_eq!(alone, behind);
+        assert_ne!(alone[0], alone[1]);
+    }
+
+    #[test]
+    fn files_are_relative_uris() {
+        assert_eq!(uri("a b/ro%bots.txt"), "a%20b/ro%25bots.txt");
+        assert_eq!(uri("./x/../é.txt"), "x/../%C3%A9.txt");
+        let here = std::env::current_dir().expect("a directory");
+        assert_eq!(uri(&here.join("robots.txt").to_string_lossy()), "robots.txt");
+        #[cfg(unix)]
+        assert_eq!(uri("/etc/robots.txt"), "file:///etc/robots.txt");
+    }
+}
