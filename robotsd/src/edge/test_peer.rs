@@ -63,11 +63,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
             loop {
                 let size = self.until(b"\r\n").await;
                 let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");
-                let chunk = self.exactly(size + 2).await;
-                message.body.push_str(&chunk[..size]);
                 if size == 0 {
+                    // With the trailers, which are not kept.
+                    while self.until(b"\r\n").await != "\r\n" {}
                     return message;
                 }
+                let chunk = self.exactly(size + 2).await;
+                message.body.push_str(&chunk[..size]);
             }
         }
         let length = message.field("content-length").map_or(0, |length| length.parse().expect("a length"));
