@@ -19,7 +19,7 @@ const LISTS: usize = 64;
 pub(super) struct NameBuckets {
     lists: OnceLock<Box<[EntryLink; LISTS]>>,
     len: AtomicUsize,
-    hasher: foldhash::fast::RandomState,
+    hasher: foldhash::quality::RandomState,
 }
 
 /// The next entry of a list, once there is one.

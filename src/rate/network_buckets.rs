@@ -67,12 +67,18 @@ impl NetworkBuckets {
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
         // Entries are plain numbers: a panic leaves nothing half done.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        let (entry, paid) = shard[set].entry(key);
+        let set = &mut shard[set].0;
+        let known = set.iter().position(|entry| entry.key == key && entry.paid > 0);
+        let place = known.unwrap_or_else(|| {
+            let oldest = set.iter().enumerate().min_by_key(|(_, entry)| entry.paid);
+            oldest.map_or(0, |(place, _)| place)
+        });
+        let paid = known.map_or(0, |place| set[place].paid);
         let (paid, taken) = match quota.take(paid, now) {
             Ok(next) => (next, Ok(())),
             Err((kept, too_soon)) => (kept, Err(too_soon)),
         };
-        *entry = NetworkEntry { key, paid };
+        set[place] = NetworkEntry { key, paid };
         taken
     }
 
@@ -95,23 +101,6 @@ impl NetworkBuckets {
             shard.iter().flat_map(|set| set.0).filter(|entry| entry.paid > 0).count()
         };
         shards.map(used).sum()
-    }
-}
-
-impl EntrySet {
-    /// The entry of a key with what it has paid or, where it has none, the one that gives way and nothing.
-    fn entry(&mut self, key: u64) -> (&mut NetworkEntry, u64) {
-        let (mut place, mut least) = (0, u64::MAX);
-        for (at, entry) in self.0.iter().enumerate() {
-            if entry.key == key && entry.paid > 0 {
-                let paid = entry.paid;
-                return (&mut self.0[at], paid);
-            }
-            if entry.paid < least {
-                (place, least) = (at, entry.paid);
-            }
-        }
-        (&mut self.0[place], 0)
     }
 }
 
