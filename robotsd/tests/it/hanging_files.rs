@@ -103,7 +103,8 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     assert_eq!(page(&running, "well.test"), 403);
     // Once the files can be read, or cannot at all, the board is there again.
     drop(writers);
-    fs::remove_dir_all(&board).unwrap();
+    // Something may be written there meanwhile.
+    wait_for("the files are gone", || fs::remove_dir_all(&board).is_ok().then_some(()));
     wait_for("the board", || (ask(admin, "GET /board.json", "Host: localhost\r\n").status == 200).then_some(()));
     running.signal("TERM");
     assert!(running.wait_for_end().success());
