@@ -162,7 +162,7 @@ where
         Ok(served) => Ok(Some(served)),
         // A shutdown may cut off a connection on which no request was in progress.
         Err(_) if is_leaving && state.is_idle() => Ok(None),
-        Err(error) if state.is_flooded() => Err((ConnectionErrorKind::Flood, root_cause(error))),
+        Err(error) if state.flood().is_some() => Err((ConnectionErrorKind::Flood, error)),
         Err(error) => Err((kind_of(&*error), error)),
     }
 }
@@ -193,15 +193,6 @@ enum Event<O, E> {
     Overdue,
     /// The connection was idle, and a new one has its slot.
     Reclaimed,
-}
-
-/// The first of the errors that led to this one.
-fn root_cause(error: Box<dyn Error + Send + Sync>) -> Box<dyn Error + Send + Sync> {
-    let mut cause: &(dyn Error + 'static) = &*error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string().into()
 }
 
 fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {

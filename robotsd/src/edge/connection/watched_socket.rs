@@ -4,11 +4,12 @@
 //! connection, and the upstream's, for ever. Reading has its deadlines elsewhere: heads in the driver, bodies in
 //! [`RequestBody`](crate::edge::RequestBody).
 //!
-//! On HTTP/2 it also counts frames in both directions (see [`Http2Session`]), and sends the GOAWAY that they do not
-//! send: to a client that floods the connection, to one that has agreed on HTTP/2 and speaks something else, and to one
-//! whose idle connection makes room for another.
+//! On HTTP/2 it also counts frames in both directions (see [`Http2Session`]), and reads no further from a
+//! client that floods the connection, and sends the GOAWAY that they do not send: to a client that has agreed on HTTP/2 and speaks
+//! something else, and to one whose idle connection makes room for another.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -56,6 +57,10 @@ enum Protocol {
     },
     Http2(Http2Session),
 }
+
+/// Octets that are read at once to be thrown away, and how often before others have their turn.
+const DISCARDED: usize = 4 * 1024;
+const DISCARDS: usize = 16;
 
 pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -144,29 +149,11 @@ impl<T> WatchedSocket<T> {
 }
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
-    /// Ends the connection for octets that a client has sent.
-    fn end(&mut self, cx: &mut Context<'_>, violation: ProtocolViolation) -> io::Error {
-        match &self.protocol {
-            Protocol::Http2(session) => {
-                if let Some(goaway) = session.goaway(frames::ENHANCE_YOUR_CALM) {
-                    self.send_last(cx, &goaway);
-                }
-            }
-            // Nothing has been sent yet.
-            Protocol::Preface { .. } => {
-                let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
-                self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
-            }
-            Protocol::Http1 => {}
-        }
-        let message = match violation {
-            ProtocolViolation::Preface => "no preface of HTTP/2, which was agreed on".to_owned(),
-            ProtocolViolation::Flood(TooManyFrames { kind }) => {
-                self.state.flooded();
-                format!("too many {} frames for what is asked for", frames::name(kind))
-            }
-        };
-        io::Error::new(io::ErrorKind::InvalidData, message)
+    /// Ends the connection of a client that has agreed on HTTP/2 and speaks something else. Nothing has been sent yet.
+    fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
+        let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
+        self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
+        io::Error::new(io::ErrorKind::InvalidData, "no preface of HTTP/2, which was agreed on")
     }
 
     /// Closes an idle connection to make room for another. Returns false where it is not idle after all.
@@ -265,9 +252,28 @@ enum ProtocolViolation {
     Flood(TooManyFrames),
 }
 
+impl<T: AsyncRead + Unpin> WatchedSocket<T> {
+    /// Reads what a client sends after the last word, until it closes: a socket that is closed with octets unread takes what has not
+    /// been sent with it.
+    fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut room = [MaybeUninit::uninit(); DISCARDED];
+        for _ in 0..DISCARDS {
+            let mut buffer = ReadBuf::uninit(&mut room);
+            if ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer)).is_err() || buffer.filled().is_empty() {
+                return Poll::Ready(());
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.state.flood().is_some() {
+            return Poll::Pending;
+        }
         if !this.unread.is_empty() {
             let length = this.unread.len().min(buffer.remaining());
             buffer.put_slice(&this.unread.split_to(length));
@@ -292,15 +298,23 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
             this.state.octets_read();
             this.state.idle_close().cancel();
         }
-        if let Err(violation) = this.received(octets) {
-            return Poll::Ready(Err(this.end(cx, violation)));
+        match this.received(octets) {
+            Ok(()) => {}
+            Err(ProtocolViolation::Preface) => return Poll::Ready(Err(this.refuse_protocol(cx))),
+            Err(ProtocolViolation::Flood(TooManyFrames { kind })) => {
+                // Nothing of this is read, and nothing more: the connection has to say why it ends.
+                buffer.set_filled(before);
+                this.state.flooded(kind);
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
         }
         this.record_progress();
         Poll::Ready(Ok(()))
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = match this.poll_write_interim(cx) {
@@ -345,7 +359,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
+        if this.state.flood().is_some() {
+            ready!(this.poll_discard(cx));
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -5,7 +5,7 @@
 //! protocol, it also ends idle kept-alive connections, and it costs a timer for every request.
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -42,7 +42,8 @@ pub(crate) struct ConnectionState {
     /// Those of the request in progress, on HTTP/1.1.
     interim: InterimQueue,
     ended: AtomicBool,
-    flood: AtomicBool,
+    /// The type of frame that the client floods the connection with; [`NO_FLOOD`] until then.
+    flood: AtomicU16,
     /// Octets have come since this was last looked at, on the paths without the fast one.
     heard: AtomicBool,
     /// Those of its worker.
@@ -60,6 +61,9 @@ pub(crate) enum Idleness {
     /// The rest of a request's head, or of a frame of HTTP/2.
     Slow,
 }
+
+/// No type of frame.
+const NO_FLOOD: u16 = u16::MAX;
 
 /// Nothing has been read yet.
 const SILENT: u64 = 0;
@@ -85,7 +89,7 @@ impl ConnectionState {
             delivery: Delivery::default(),
             interim: InterimQueue::default(),
             ended: AtomicBool::new(false),
-            flood: AtomicBool::new(false),
+            flood: AtomicU16::new(NO_FLOOD),
             heard: AtomicBool::new(false),
             counts: Arc::default(),
             task: OnceLock::new(),
@@ -275,13 +279,14 @@ impl ConnectionState {
         self.delivery.unsent() != Unsent::Nothing
     }
 
-    /// The client floods the connection with frames, and the connection closes for it.
-    pub(crate) fn flooded(&self) {
-        self.flood.store(true, Ordering::Relaxed);
+    /// The client floods the connection with frames of a type, and the connection closes for it.
+    pub(crate) fn flooded(&self, kind: u8) {
+        self.flood.store(kind.into(), Ordering::Relaxed);
     }
 
-    pub(crate) fn is_flooded(&self) -> bool {
-        self.flood.load(Ordering::Relaxed)
+    /// The type of frame that the client floods the connection with.
+    pub(crate) fn flood(&self) -> Option<u8> {
+        u8::try_from(self.flood.load(Ordering::Relaxed)).ok()
     }
 
     /// Leaves a tunnel for the driver to run once the connection has switched.

@@ -7,30 +7,34 @@ use http::HeaderValue;
 
 use crate::date;
 
-/// The text of the current second, shared by the connections of a worker.
+/// The value for the current second, shared by the connections of a worker.
 #[derive(Debug, Default)]
-pub(crate) struct DateClock(Mutex<(u64, String)>);
+pub(crate) struct DateClock(Mutex<Option<(u64, HeaderValue)>>);
 
 impl DateClock {
-    /// Appends the text to a head.
+    /// Appends the value to a head.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        self.with(|text| out.extend_from_slice(text.as_bytes()));
+        self.with(|value| out.extend_from_slice(value.as_bytes()));
     }
 
-    /// The value of the field.
-    pub(crate) fn value(&self) -> Option<HeaderValue> {
-        self.with(|text| HeaderValue::from_str(text).ok())
+    pub(crate) fn value(&self) -> HeaderValue {
+        self.with(HeaderValue::clone)
     }
 
-    fn with<R>(&self, read: impl FnOnce(&str) -> R) -> R {
+    fn with<R>(&self, read: impl FnOnce(&HeaderValue) -> R) -> R {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
         // Only connections of one worker share a clock, so the lock is free.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (second, text) = &mut *kept;
-        if *second != now || text.is_empty() {
-            *second = now;
-            *text = date::http(UNIX_EPOCH + Duration::from_secs(now));
+        let (second, value) = kept.get_or_insert_with(|| (now, text(now)));
+        if *second != now {
+            (*second, *value) = (now, text(now));
         }
-        read(text)
+        read(value)
     }
+}
+
+fn text(second: u64) -> HeaderValue {
+    let date = date::http(UNIX_EPOCH + Duration::from_secs(second));
+    // It is letters, digits, spaces, commas and colons.
+    HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

@@ -6,18 +6,21 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
-use h2::RecvStream;
 use h2::server::{Builder, Connection, Handshake, SendResponse};
+use h2::{Reason, RecvStream};
 use http::{Method, Request, Response};
 use http_body::Body;
+use tokio::time::{Sleep, sleep};
 use tower::Service;
 
 use crate::date;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection::watched_socket::WatchedSocket;
 use crate::edge::http1_fast::DateClock;
+use crate::edge::http2::frames;
 use crate::edge::http2::keep_alive::KeepAlive;
 use crate::edge::http2::request_stream::RequestStream;
 use crate::edge::http2::stream;
@@ -38,7 +41,12 @@ pub(crate) struct Http2Connection<S> {
     /// For the `Date` of responses; none where the time is wrong for certain.
     clock: Option<Arc<DateClock>>,
     is_leaving: bool,
+    /// How long the client of a flood has to take its GOAWAY.
+    patience: Option<Pin<Box<Sleep>>>,
 }
+
+/// Longer than a client needs that reads at all.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 enum Part {
     Handshake(Handshake<WatchedSocket<Socket>, Bytes>),
@@ -54,7 +62,7 @@ impl<S> Http2Connection<S> {
     ) -> Self {
         let part = Part::Handshake(builder(&settings.limits).handshake(socket));
         let clock = date::is_clock_set().then_some(clock);
-        Self { part, service, settings, clock, is_leaving: false }
+        Self { part, service, settings, clock, is_leaving: false, patience: None }
     }
 
     /// Says goodbye (GOAWAY): requests that are in progress are finished, and no further ones are taken.
@@ -125,6 +133,17 @@ where
                     this.part = Part::Serving { connection, keep_alive };
                 }
                 Part::Serving { connection, keep_alive } => {
+                    if let Some(kind) = this.service.connection().flood() {
+                        let patience = this.patience.get_or_insert_with(|| {
+                            connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                            Box::pin(sleep(GOODBYE))
+                        });
+                        if connection.poll_closed(cx).is_pending() {
+                            ready!(patience.as_mut().poll(cx));
+                        }
+                        let kind = frames::name(kind);
+                        return Poll::Ready(Err(format!("too many {kind} frames for what is asked for").into()));
+                    }
                     let accepted = connection.poll_accept(cx);
                     if accepted.is_pending() {
                         ready!(keep_alive.poll_gone(this.service.connection(), cx));

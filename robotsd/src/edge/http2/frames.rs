@@ -103,7 +103,6 @@ pub(crate) const NO_SETTINGS: [u8; 9] = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
 
 pub(crate) const NO_ERROR: u32 = 0;
 pub(crate) const PROTOCOL_ERROR: u32 = 1;
-pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// The name of a type of frames.
 pub(crate) const fn name(kind: u8) -> &'static str {

@@ -89,8 +89,8 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
     {
         head.headers.insert(CONTENT_LENGTH, octets.into());
     }
-    if let Some(date) = clock.filter(|_| !head.headers.contains_key(DATE)).and_then(DateClock::value) {
-        head.headers.insert(DATE, date);
+    if let Some(clock) = clock.filter(|_| !head.headers.contains_key(DATE)) {
+        head.headers.insert(DATE, clock.value());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use h2::Reason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
@@ -82,7 +83,7 @@ impl Framed {
         while let Some(received) = self.next().await {
             last = Some(received);
         }
-        let calm = frames::ENHANCE_YOUR_CALM.to_be_bytes();
+        let calm = u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes();
         last.is_some_and(|last| last.kind == frames::GOAWAY) && memchr::memmem::find(&self.octets, &calm).is_some()
     }
 }
@@ -125,15 +126,34 @@ async fn a_flood_of_any_frame_is_closed() {
         let flooded = async { write.write_all(&flood).await };
         let (received, _) = soon(async { tokio::join!(drained, flooded) }).await;
         assert!(
-            received.ends_with(&frames::ENHANCE_YOUR_CALM.to_be_bytes()),
+            received.ends_with(&u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes()),
             "{name}: {:?}",
             &received[received.len().saturating_sub(34)..]
         );
+        // A client that goes on is listened to for a second.
+        drop(client);
         edge.reports(ConnectionErrorKind::Flood).await;
         let messages = edge.messages.lock().unwrap().join("\n");
         assert!(messages.starts_with("flood 127.0.0.1:"), "{messages}");
         assert!(messages.contains(&format!("too many {name} frames for what is asked for")), "{messages}");
     }
+}
+
+/// What is sent stands still within a frame when the client floods the connection, and reads only then.
+#[tokio::test]
+async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
+    let (edge, dropped) = endless_once(EdgeLimits::default()).await;
+    let mut client = Framed::connect(&edge).await;
+    // The largest windows there are.
+    client.send(&frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF])).await;
+    client.send(&window(0, 0x7FFF_0000)).await;
+    let path = [&[0x82, 0x86, 0x04, 8][..], b"/endless", &[1, 6], b"h.test"].concat();
+    client.send(&frame(frames::HEADERS, frames::END_HEADERS | END_STREAM, 1, &path)).await;
+    tokio::time::sleep(MOMENT).await;
+    client.try_send(&frame(PRIORITY, 0, 3, &[0, 0, 0, 0, 1]).repeat(80_000)).await;
+    assert!(client.is_sent_calm_down().await);
+    soon(dropped).await.unwrap();
+    edge.reports(ConnectionErrorKind::Flood).await;
 }
 
 #[tokio::test]
