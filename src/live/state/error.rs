@@ -16,6 +16,11 @@ impl StateError {
     pub(super) fn new(path: &Path, cause: io::Error) -> Self {
         Self { path: path.to_owned(), cause }
     }
+
+    /// Another process writes here by now.
+    pub(super) fn handed_over(path: &Path) -> Self {
+        Self::new(path, io::Error::other("another process has taken over the state directory"))
+    }
 }
 
 /// A state directory that another handle has open: in another process, or in this one.

@@ -41,7 +41,7 @@ pub(super) enum LockState {
     Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
     /// Nothing.
     Unlocked,
-    /// Every handle was dropped, and another may have the lock: nothing is written any more.
+    /// It was handed over or every handle was dropped, and another may have the lock: nothing is written.
     Released,
 }
 
@@ -65,19 +65,8 @@ impl FolderLock {
     /// If another handle has the lock, and keeps it.
     pub(super) fn take(disk: &Disk, folder: &Path) -> Result<(Self, Option<String>), StateDirInUse> {
         let path = folder.join(LOCK);
-        let start = Instant::now();
-        loop {
-            let (state, trouble) = match lock(disk, &path) {
-                Ok(file) => (LockState::Locked(file), None),
-                Err(LockFault::Failed(cause)) => (LockState::Unlocked, Some(trouble(&path, &cause))),
-                Err(LockFault::Busy(_)) if start.elapsed() < PATIENCE => {
-                    thread::sleep(TRY_AGAIN);
-                    continue;
-                }
-                Err(LockFault::Busy(holder)) => return Err(StateDirInUse { path: folder.to_owned(), holder }),
-            };
-            return Ok((Self { path, held: RwLock::new(state) }, trouble));
-        }
+        let (state, trouble) = acquire(disk, folder, &path)?;
+        Ok((Self { path, held: RwLock::new(state) }, trouble))
     }
 
     /// No lock, for a handle that writes nothing.
@@ -103,8 +92,28 @@ impl FolderLock {
         }
     }
 
-    /// Held while something is written; `None` once every handle was dropped, when what was tried again in vain until then
-    /// is given up.
+    /// Gives the lock up for another process although there are handles, once what is being written is. Nothing is written until
+    /// [`FolderLock::take_back`].
+    pub(super) fn hand_over(&self) {
+        self.release(false);
+    }
+
+    /// Takes back what was handed over. Returns the trouble with it too, if no lock can be had.
+    ///
+    /// # Errors
+    ///
+    /// If another handle has the lock by now, and keeps it.
+    pub(super) fn take_back(&self, disk: &Disk, folder: &Path) -> Result<Option<String>, StateDirInUse> {
+        if !matches!(*self.read(), LockState::Released) {
+            return Ok(None);
+        }
+        let (state, trouble) = acquire(disk, folder, &self.path)?;
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = state;
+        Ok(trouble)
+    }
+
+    /// Held while something is written; `None` once the lock was handed over, or every handle was dropped, when what was tried
+    /// again in vain until then is given up.
     pub(super) fn writing(&self) -> Option<RwLockReadGuard<'_, LockState>> {
         let held = self.read();
         (!matches!(*held, LockState::Released)).then_some(held)
@@ -141,6 +150,22 @@ impl LockHold {
 impl Drop for LockHold {
     fn drop(&mut self) {
         self.lock.release(self.writer.is_stuck());
+    }
+}
+
+/// Takes the lock, for which it waits a moment. Returns the trouble with it too, if no lock can be had there.
+fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateDirInUse> {
+    let start = Instant::now();
+    loop {
+        return match lock(disk, path) {
+            Ok(file) => Ok((LockState::Locked(file), None)),
+            Err(LockFault::Failed(cause)) => Ok((LockState::Unlocked, Some(trouble(path, &cause)))),
+            Err(LockFault::Busy(_)) if start.elapsed() < PATIENCE => {
+                thread::sleep(TRY_AGAIN);
+                continue;
+            }
+            Err(LockFault::Busy(holder)) => Err(StateDirInUse { path: folder.to_owned(), holder }),
+        };
     }
 }
 

@@ -400,6 +400,11 @@ impl SiteStore {
 
     /// Turns the switch. What is written last is what was set last.
     fn set_switch(&self, enforcement: Enforcement) -> Result<(), StateError> {
+        // The process that has the folder open by now would not know.
+        let Some(_held) = self.lock.writing() else {
+            self.unwritten().switch = Some(enforcement);
+            return Err(StateError::handed_over(&self.folder));
+        };
         let _writing = self.switch_file();
         self.unwritten().switch = Some(enforcement);
         self.try_switch(enforcement)

@@ -148,6 +148,11 @@ impl StateDir {
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
         switch.turn(enforcement, || {
+            // The process that has the folder open by now would not know.
+            let Some(_writing) = folder.lock.writing() else {
+                *folder.switch() = Some(enforcement);
+                return Err(StateError::handed_over(&folder.path));
+            };
             let written = folder.write_switch(&mut folder.switch(), enforcement);
             if written.is_err() {
                 writer.call_later(folder.clone());
@@ -194,6 +199,37 @@ impl StateDir {
     /// nothing either, or the end of the process would wait for them.
     pub fn flush_within(&self, limit: Duration) -> bool {
         self.root.writer.flush(Some(limit))
+    }
+
+    /// Writes what is to be written, within a while, and gives the folder up, so that another process can open it. Returns whether
+    /// it has: where something cannot be written, the folder stays open.
+    ///
+    /// Handles and sites go on as they are; what they have to write, a turn of a kill switch too, waits for
+    /// [`StateDir::take_back`]. So a process that takes the place of this one finds all that was known, and writes alone.
+    #[must_use]
+    pub fn hand_over(&self, limit: Duration) -> bool {
+        let is_written = self.flush_within(limit);
+        if is_written {
+            self.root.folder.lock.hand_over();
+        }
+        is_written
+    }
+
+    /// Opens the folder again that was handed over, because no other process took this one's place after all, and writes what has
+    /// come meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// If another process has the folder open; it waits two seconds for one that is just ending. Nothing is written then.
+    pub fn take_back(&self) -> Result<(), StateDirInUse> {
+        let StateRoot { folder, writer, sites, .. } = &*self.root;
+        let unlocked = folder.lock.take_back(&folder.disk, &folder.path)?;
+        folder.set_trouble(|troubles| &mut troubles.lock, unlocked, "the state directory is locked");
+        writer.call(folder.clone());
+        for store in sites.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade) {
+            writer.call(store);
+        }
+        Ok(())
     }
 
     /// Calls back when a trouble of the directory or of a site's part of it begins, and when it ends. Troubles from before

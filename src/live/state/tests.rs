@@ -69,6 +69,35 @@ fn a_listener_is_notified_when_a_trouble_begins_and_when_it_ends() {
 }
 
 #[test]
+fn a_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (directory, file) = (folder.path().join("state"), folder.path().join("robots.txt"));
+    std::fs::write(&file, "User-agent: *\nDisallow: /a\n").expect("written");
+    let state = StateDir::open(&directory).expect("no other has it open");
+    let live = LiveRobots::file(&file).state(&state, "shop").open().expect("a robots.txt");
+    state.set_enforcement(Enforcement::Off).expect("written");
+    assert!(state.hand_over(PATIENCE));
+    {
+        // Another process finds what was known, and the first writes nothing.
+        let other = StateDir::open(&directory).expect("it was handed over");
+        assert_eq!(other.enforcement(), Enforcement::Off);
+        assert!(state.set_enforcement(Enforcement::On).is_err());
+        assert!(live.set_enforcement(Enforcement::Off).is_err());
+        assert!(state.flush_within(PATIENCE), "nothing can be written");
+        assert_eq!(other.enforcement_of("shop"), Enforcement::On);
+        assert!(std::fs::read_to_string(directory.join("enforcement")).expect("a file").starts_with("off"));
+        assert!(state.take_back().is_err(), "the other has it open");
+    }
+    // What has come meanwhile is written.
+    state.take_back().expect("no other has it open");
+    assert!(state.flush());
+    assert!(StateDir::open(&directory).is_err());
+    assert!(std::fs::read_to_string(directory.join("enforcement")).expect("a file").starts_with("on"));
+    assert_eq!(state.enforcement_of("shop"), Enforcement::Off);
+    state.take_back().expect("it was never handed over again");
+}
+
+#[test]
 fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() {
     let folder = tempfile::tempdir().expect("a folder");
     let hanging = Arc::new(Hanging::default());
