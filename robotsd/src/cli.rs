@@ -18,6 +18,7 @@ use crate::commands::replay::{self, ReplayArgs};
 use crate::commands::rollback::{self, RollbackArgs};
 use crate::commands::status::{self, StatusArgs};
 use crate::commands::test::{self, TestArgs};
+use crate::commands::upgrade::{self, UpgradeArgs};
 use crate::serve::{self, ServeArgs};
 
 #[derive(Debug, Parser)]
@@ -35,6 +36,8 @@ enum CliCommand {
     Status(StatusArgs),
     /// Reload robots.txt in a running robotsd, and show the result
     Reload(ReloadArgs),
+    /// Have a new process of the program take the place of a running robotsd
+    Upgrade(UpgradeArgs),
     /// Publish the version of a site's robots.txt that waits for acceptance
     Accept(AcceptArgs),
     /// Go back to the version of a site's robots.txt that was live before
@@ -66,6 +69,7 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Serve(args) => serve::run(&args),
         CliCommand::Status(args) => status::run(&args),
         CliCommand::Reload(args) => reload::run(&args),
+        CliCommand::Upgrade(args) => upgrade::run(&args),
         CliCommand::Accept(args) => accept::run(&args),
         CliCommand::Rollback(args) => rollback::run(&args),
         CliCommand::Enforce(args) => enforce::run(&args),

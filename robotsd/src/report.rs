@@ -9,6 +9,7 @@ mod evidence;
 mod rate_store;
 mod site;
 mod traffic;
+mod upgrade;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,7 @@ pub(crate) use self::site::{
     FetchReport, Findings, LastReload, OverrideReport, PendingReport, ReloadCount, SiteReport,
 };
 pub(crate) use self::traffic::{KindCount, ListenerReport, RequestsReport, SiteTraffic, TrafficReport, UpstreamReport};
+pub(crate) use self::upgrade::UpgradeReport;
 
 /// `GET /status`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,6 +40,9 @@ pub(crate) struct StatusReport {
     /// The config file, and whether it is what is served; none from an older robotsd.
     #[serde(default)]
     pub(crate) config: Option<ConfigReport>,
+    /// The last upgrade in place that is under way or has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) upgrade: Option<UpgradeReport>,
     /// The crawlers that are known; none from an older robotsd or while starting.
     #[serde(default)]
     pub(crate) registry: Option<RegistryReport>,

@@ -137,8 +137,8 @@ struct Patience {
 
 impl Patience {
     fn for_target(target: &str) -> Self {
-        let is_reload = target.split('?').next() == Some("/reload");
-        Self { silent: SILENT, whole: if is_reload { RELOADED } else { WHOLE } }
+        let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
+        Self { silent: SILENT, whole: if opens_files { RELOADED } else { WHOLE } }
     }
 }
 
@@ -370,7 +370,9 @@ mod tests {
         let error = answer.unwrap_err().to_string();
         assert!(error.contains("no answer after 0 s: robotsd is stopped (SIGSTOP)"), "{error}");
         assert_eq!(*said.borrow(), [format!("{place}: waiting for the answer of robotsd, for 0 s at most")]);
-        for (target, whole) in [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED)] {
+        for (target, whole) in
+            [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED), ("/upgrade", RELOADED)]
+        {
             assert_eq!(Patience::for_target(target).whole, whole, "{target}");
         }
     }

@@ -132,6 +132,11 @@ impl ConnectionSlots {
         table.open.retain(|open| open.stage != ConnectionStage::Waiting);
     }
 
+    /// Whether every connection has ended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table().open.is_empty()
+    }
+
     fn table(&self) -> MutexGuard<'_, SlotTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

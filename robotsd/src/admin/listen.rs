@@ -23,16 +23,17 @@ pub(crate) enum InheritedSocket {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix(UnixListener),
+    /// One whose file the process before made, which is not to be removed while that may go on.
+    #[cfg(unix)]
+    OwnUnix(UnixListener),
 }
 
-/// An admin listener, open. A socket file that was made here is removed when dropped.
+/// An admin listener, which accepts.
 #[derive(Debug)]
 pub(crate) struct OpenListener {
     listener: AdminListener,
     address: String,
     slots: Arc<ConnectionSlots>,
-    #[cfg(unix)]
-    _file: Option<SocketFile>,
 }
 
 #[derive(Debug)]
@@ -48,7 +49,7 @@ pub(super) enum AdminListener {
 #[derive(Debug)]
 pub(crate) struct CommandPlace {
     pub(crate) address: Option<AddressSocket>,
-    pub(crate) socket: Option<OpenListener>,
+    pub(crate) socket: Option<CommandSocket>,
 }
 
 impl CommandPlace {
@@ -61,7 +62,9 @@ impl CommandPlace {
             match socket {
                 InheritedSocket::Tcp(socket) => tcp = Some(socket),
                 #[cfg(unix)]
-                InheritedSocket::Unix(socket) => unix = Some(socket),
+                InheritedSocket::Unix(socket) => unix = Some((socket, false)),
+                #[cfg(unix)]
+                InheritedSocket::OwnUnix(socket) => unix = Some((socket, true)),
             }
         }
         let address = match settings.address {
@@ -86,25 +89,17 @@ impl CommandPlace {
             }
             (Some(path), passed) => {
                 let cannot = |error| format!("{}: cannot listen here: {error}", path.display());
-                let (listener, file) = match passed {
-                    Some(listener) => (listener, None),
-                    None if settings.is_usual && path.parent().is_some() => path
-                        .parent()
-                        .map_or(Ok(()), runtime_folder::prepare)
-                        .and_then(|()| SocketFile::bind(path))
-                        .map(|(listener, file)| (listener, Some(file)))
-                        .map_err(cannot)?,
-                    None => SocketFile::bind(path).map(|(listener, file)| (listener, Some(file))).map_err(cannot)?,
+                let (listener, file, is_predecessors) = match passed {
+                    Some((listener, is_predecessors)) => (listener, None, is_predecessors),
+                    None => {
+                        if let Some(folder) = path.parent().filter(|_| settings.is_usual) {
+                            runtime_folder::prepare(folder).map_err(cannot)?;
+                        }
+                        let (listener, file) = SocketFile::bind(path).map_err(cannot)?;
+                        (listener, Some(file), false)
+                    }
                 };
-                listener.set_nonblocking(true).map_err(cannot)?;
-                let owner = std::fs::metadata(path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
-                let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
-                Some(OpenListener {
-                    listener: AdminListener::Socket(listener, owner),
-                    address: path.display().to_string(),
-                    slots: Arc::default(),
-                    _file: file,
-                })
+                Some(CommandSocket { listener, path: path.clone(), file, is_predecessors })
             }
         };
         Ok(Self { address, socket })
@@ -154,7 +149,7 @@ impl AddressSocket {
         let is_passed = passed.is_some();
         let socket = passed.map_or_else(|| bound(address), Ok)?;
         let local = socket.local_addr().map_err(cannot)?;
-        if is_passed && local != address {
+        if is_passed && local != address && address.port() != 0 {
             return Err(format!("the socket passed for [admin] listens on {local}, its address is {address}"));
         }
         Ok(Self { socket, local })
@@ -175,15 +170,78 @@ impl AddressSocket {
             listener: AdminListener::Address(listener, names.into(), access),
             address,
             slots: Arc::default(),
-            #[cfg(unix)]
-            _file: None,
         })
+    }
+
+    /// The socket once more.
+    pub(crate) fn socket(&self) -> std::io::Result<TcpListener> {
+        self.socket.try_clone()
     }
 
     /// Listens no more, also where a listener on the socket is still to be dropped: its port is free for the next.
     pub(crate) fn close(self) {
         // Where a system knows no such thing, the last copy of the socket closes it.
         let _ = socket2::SockRef::from(&self.socket).shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// The Unix socket where commands ask, open. What accepts there is made from it. A file that was made here is removed when it is
+/// dropped.
+#[cfg(unix)]
+#[derive(Debug)]
+pub(crate) struct CommandSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    file: Option<SocketFile>,
+    /// Whether the file is one that the process before made.
+    is_predecessors: bool,
+}
+
+/// There are none here.
+#[cfg(not(unix))]
+#[derive(Debug)]
+pub(crate) enum CommandSocket {}
+
+#[cfg(not(unix))]
+impl CommandSocket {
+    pub(crate) fn listen(&self) -> Result<OpenListener, String> {
+        match *self {}
+    }
+}
+
+#[cfg(unix)]
+impl CommandSocket {
+    /// A listener on the socket. It must be called in a runtime.
+    pub(crate) fn listen(&self) -> Result<OpenListener, String> {
+        let cannot = |error| format!("{}: cannot listen here: {error}", self.path.display());
+        let listener = self.listener.try_clone().map_err(cannot)?;
+        listener.set_nonblocking(true).map_err(cannot)?;
+        let owner = std::fs::metadata(&self.path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
+        let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
+        Ok(OpenListener {
+            listener: AdminListener::Socket(listener, owner),
+            address: self.path.display().to_string(),
+            slots: Arc::default(),
+        })
+    }
+
+    /// The socket once more, and whether its file was made here.
+    pub(crate) fn socket(&self) -> std::io::Result<(UnixListener, bool)> {
+        Ok((self.listener.try_clone()?, self.file.is_some()))
+    }
+
+    /// The process before does not listen there any more: a file that it made is removed at the end.
+    pub(crate) fn own_file(&mut self) {
+        if std::mem::take(&mut self.is_predecessors) {
+            self.file = SocketFile::at(&self.path);
+        }
+    }
+
+    /// Another process listens there by now: the file stays.
+    pub(crate) fn leave_file(&mut self) {
+        if let Some(file) = self.file.take() {
+            file.leave();
+        }
     }
 }
 
@@ -226,6 +284,22 @@ impl SocketFile {
         })();
         let _ = std::fs::remove_dir_all(aside);
         made
+    }
+}
+
+#[cfg(unix)]
+impl SocketFile {
+    /// One that is there.
+    fn at(path: &std::path::Path) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let found = std::fs::symlink_metadata(path).ok()?;
+        Some(Self { path: path.to_owned(), identity: (found.dev(), found.ino()) })
+    }
+
+    /// Does not remove it.
+    fn leave(mut self) {
+        // No file has this name.
+        self.path = PathBuf::new();
     }
 }
 

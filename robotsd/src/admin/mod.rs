@@ -20,12 +20,14 @@ mod routes;
 mod runtime_folder;
 mod server;
 mod state;
+mod upgrade_requests;
 
 pub(crate) mod client;
 
 pub(crate) use self::config_requests::{CONFIG_PATIENCE, ConfigRequests, ReloadWaiter};
 pub(crate) use self::config_state::ConfigState;
 pub(crate) use self::connections::{ConnectionSlots, most_connections};
-pub(crate) use self::listen::{AddressSocket, CommandPlace, InheritedSocket, OpenListener};
+pub(crate) use self::listen::{AddressSocket, CommandPlace, CommandSocket, InheritedSocket, OpenListener};
 pub(crate) use self::server::serve;
 pub(crate) use self::state::{Phase, ServerState, Serving};
+pub(crate) use self::upgrade_requests::{UpgradeRequests, UpgradeWaiter};

@@ -39,6 +39,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::changes("/accept", |state, query| Box::pin(async move { accept(&state, &query).await })),
     Route::changes("/rollback", |state, query| Box::pin(async move { roll_back(&state, &query).await })),
     Route::changes("/enforce", |state, query| Box::pin(async move { enforce(&state, &query).await })).urgent(),
+    Route::changes("/upgrade", |state, query| Box::pin(async move { upgrade(&state, &query).await })).of_process(),
     Route::changes("/reload", |state, query| Box::pin(async move { reload(&state, &query).await })),
 ];
 
@@ -47,6 +48,8 @@ pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) kind: RouteKind,
     pub(super) work: Urgency,
+    /// Whether what it changes is the process, and no site.
+    pub(super) is_of_process: bool,
     pub(super) answer: Handler,
 }
 
@@ -69,17 +72,26 @@ pub(super) type Answering = Pin<Box<dyn Future<Output = AdminReply> + Send>>;
 impl Route {
     /// GET and HEAD.
     const fn reads(path: &'static str, answer: fn(Arc<ServerState>, Query) -> Answering) -> Self {
-        Self { path, kind: RouteKind::Reads, work: Urgency::Usual, answer: Handler::Query(answer) }
+        Self::new(path, RouteKind::Reads, Handler::Query(answer))
     }
 
     /// GET and HEAD, where the form of the answer is negotiated. There is nothing to ask for in a query.
     const fn negotiates(path: &'static str, answer: fn(Arc<ServerState>, HeaderMap) -> Answering) -> Self {
-        Self { path, kind: RouteKind::Reads, work: Urgency::Usual, answer: Handler::Fields(answer) }
+        Self::new(path, RouteKind::Reads, Handler::Fields(answer))
     }
 
     /// POST, and over TCP with the field that says so.
     const fn changes(path: &'static str, answer: fn(Arc<ServerState>, Query) -> Answering) -> Self {
-        Self { path, kind: RouteKind::Changes, work: Urgency::Usual, answer: Handler::Query(answer) }
+        Self::new(path, RouteKind::Changes, Handler::Query(answer))
+    }
+
+    const fn new(path: &'static str, kind: RouteKind, answer: Handler) -> Self {
+        Self { path, kind, work: Urgency::Usual, is_of_process: false, answer }
+    }
+
+    /// It changes the process, and no site.
+    const fn of_process(self) -> Self {
+        Self { is_of_process: true, ..self }
     }
 
     /// It is answered however many others are worked on.
@@ -174,6 +186,17 @@ async fn reload(state: &ServerState, query: &Query) -> AdminReply {
     match serving.sites.reload(query.value("site")).await {
         Ok(report) => AdminReply::json(&ReloadReport { config, ..report }),
         Err(UnknownSite(name)) => AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(&name)),
+    }
+}
+
+/// Has a new process take the place of this one, and waits for what comes of it.
+async fn upgrade(state: &ServerState, query: &Query) -> AdminReply {
+    if let Some(reply) = query.beyond(&[]) {
+        return reply;
+    }
+    match state.upgrades().upgrade().await {
+        Some(report) => AdminReply::json(&report),
+        None => AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, "this process starts or ends"),
     }
 }
 

@@ -157,6 +157,18 @@ async fn reply(
         let target = head.uri.path_and_query().map_or(path, |target| target.as_str());
         state.log().say(LogEvent::Admin, format!("{} {target}", head.method));
     }
+    let _change = match route.kind {
+        RouteKind::Changes if !route.is_of_process => {
+            // While a new process is about to take this one's place, it is not known who makes the change.
+            let held = state.changes().read_owned().await;
+            if let Some(process) = state.successor() {
+                let message = format!("process {process} has taken the place of this one: ask again");
+                return AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, &message);
+            }
+            Some(held)
+        }
+        _ => None,
+    };
     match route.answer {
         Handler::Query(answer) => answer(state, Query::new(head.uri.query())).await,
         Handler::Fields(answer) => answer(state, head.headers).await,

@@ -7,11 +7,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
-use tokio::sync::watch;
+use tokio::sync::{RwLock, watch};
 use tower_robots::live::AgentLookups;
 
 use super::config_requests::ConfigRequests;
 use super::config_state::ConfigState;
+use super::upgrade_requests::UpgradeRequests;
 use crate::board::Board;
 use crate::date;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
@@ -27,6 +28,9 @@ pub(crate) struct ServerState {
     phase: watch::Sender<Phase>,
     serving: ArcSwapOption<Serving>,
     requests: ConfigRequests,
+    upgrades: UpgradeRequests,
+    /// Read while an operator changes something, written while another process may take over.
+    changes: Arc<RwLock<()>>,
     config: ConfigState,
     /// None while starting, and where the config wants none.
     board: OnceLock<Arc<Board>>,
@@ -58,12 +62,20 @@ pub(crate) enum Phase {
 }
 
 impl ServerState {
-    pub(crate) fn new(requests: ConfigRequests, config: ConfigState, log: Log, lost: Option<LostLines>) -> Self {
+    pub(crate) fn new(
+        requests: ConfigRequests,
+        upgrades: UpgradeRequests,
+        config: ConfigState,
+        log: Log,
+        lost: Option<LostLines>,
+    ) -> Self {
         Self {
             started: (SystemTime::now(), Instant::now()),
             phase: watch::Sender::new(Phase::Starting),
             serving: ArcSwapOption::empty(),
             requests,
+            upgrades,
+            changes: Arc::default(),
             config,
             board: OnceLock::new(),
             log,
@@ -112,6 +124,21 @@ impl ServerState {
         &self.requests
     }
 
+    /// Requests for an upgrade in place, and the last one.
+    pub(crate) const fn upgrades(&self) -> &UpgradeRequests {
+        &self.upgrades
+    }
+
+    /// Held while an operator changes something.
+    pub(crate) fn changes(&self) -> Arc<RwLock<()>> {
+        Arc::clone(&self.changes)
+    }
+
+    /// The process that has taken this one's place.
+    pub(super) fn successor(&self) -> Option<u32> {
+        self.upgrades.last().filter(|upgrade| upgrade.state == "done").and_then(|upgrade| upgrade.process)
+    }
+
     /// Whether the config file is what is served.
     pub(crate) const fn config(&self) -> &ConfigState {
         &self.config
@@ -142,6 +169,7 @@ impl ServerState {
             started: date::rfc3339(since),
             uptime_seconds: clock.elapsed().as_secs(),
             config: Some(self.config.report()),
+            upgrade: self.upgrades.last(),
             registry: serving.as_ref().map(|serving| serving.sites.registry_report()),
             identity: serving.as_ref().and_then(|serving| serving.sites.identity_report()),
             rate_store: serving.as_ref().and_then(|serving| serving.sites.rate_store_report()),

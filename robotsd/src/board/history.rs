@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::time::Duration;
 
 use tower_robots::live::VersionHash;
 
@@ -23,6 +25,12 @@ const FOLDED: &str = "folded";
 
 /// Octets that are read of a site at once: days before those count as lost.
 const MOST_READ: u64 = 256 << 20;
+
+/// How often the lock of the folder is tried, and how far apart.
+#[cfg(unix)]
+const MOST_TRIES: usize = 200;
+#[cfg(unix)]
+const TRY_AGAIN: Duration = Duration::from_millis(10);
 
 /// How long rows are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +131,23 @@ impl History {
             }
             Self::Files(folder) => rewrite(&path_of(folder, site, day), day, |all| all.merge(rows)),
         }
+    }
+
+    /// Keeps another process that adds rows from reading a file that is about to be replaced, until it is dropped. Where the file
+    /// system has no locks, or the other takes too long, it does not.
+    pub(crate) fn lock(&self) -> Option<fs::File> {
+        #[cfg(unix)]
+        if let Self::Files(folder) = self {
+            let folder = fs::File::open(folder).ok()?;
+            for _ in 0..MOST_TRIES {
+                match rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+                    Ok(()) => return Some(folder),
+                    Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(TRY_AGAIN),
+                    Err(_) => return None,
+                }
+            }
+        }
+        None
     }
 
     /// The sites of which something is kept.

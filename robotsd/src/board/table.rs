@@ -195,6 +195,8 @@ impl Board {
         };
         let mut outcome = Ok(());
         let mut history = self.history();
+        // A process whose place this one has taken adds what it counted last.
+        let _alone = history.lock();
         for site in sites {
             let taken = self.table().take(&site);
             let mut unwritten: Option<Vec<Watch>> = None;

@@ -12,6 +12,7 @@ pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod replay;
 pub(crate) mod test;
+pub(crate) mod upgrade;
 
 pub(crate) mod accept;
 pub(crate) mod enforce;

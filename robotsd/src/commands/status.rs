@@ -64,6 +64,10 @@ fn text(report: &StatusReport, running: &Running) -> String {
     if let Some(config) = &report.config {
         describe_config(&mut page, config, running);
     }
+    if let Some(upgrade) = &report.upgrade {
+        page.line("upgrade", &format!("{}, {}", upgrade.state, upgrade.at));
+        page.line("", &upgrade.message);
+    }
     if let Some(RegistryReport { crawlers, checked, last_checked, published }) = &report.registry {
         let share = CheckedShare { rows: *crawlers, checked: *checked, last: last_checked.as_deref() };
         page.line("registry", &format!("{crawlers} crawlers, {share}"));

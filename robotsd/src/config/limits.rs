@@ -60,6 +60,7 @@ pub(super) fn resolve(
     let tunnel_idle = time("tunnel_idle", &limits.tunnel_idle);
     time("connect", &limits.connect);
     time("response", &limits.response);
+    time("upgrade", &limits.upgrade);
     faults.keep(buffers(limits));
     let handshakes = faults.keep(within("handshakes", &limits.handshakes, &HANDSHAKES));
     let fields = faults.keep(within("fields", &limits.fields, &FIELDS));

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -38,7 +39,11 @@ pub(super) struct RawLimits {
     pub(super) upstream_idle_time: Span,
     pub(super) greeting: Span,
     pub(super) drain: Span,
+    pub(super) upgrade: Spanned<Span>,
 }
+
+/// A config of ten thousand sites is opened within seconds.
+const UPGRADE: Duration = Duration::from_secs(30);
 
 impl Default for RawLimits {
     fn default() -> Self {
@@ -72,6 +77,7 @@ impl Default for RawLimits {
             upstream_idle_time: Span(upstream.idle_timeout),
             greeting: Span(edge.greeting),
             drain: Span(edge.drain),
+            upgrade: unplaced(Span(UPGRADE)),
         }
     }
 }

@@ -87,6 +87,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         rate_store_unasked: review::why_unasked(file),
         connections: connections?,
         edge,
+        upgrade: file.limits.upgrade.get_ref().0,
         upstream,
         log: log?,
     })

@@ -59,6 +59,8 @@ pub(crate) struct Config {
     /// The configured bound on connections; `None` for as many as the process has descriptors for, up to the bound in `edge`.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: edge::EdgeLimits,
+    /// How long the new process of an upgrade may take for each of its steps.
+    pub(crate) upgrade: Duration,
     pub(crate) upstream: upstream::UpstreamLimits,
     pub(crate) log: LogConfig,
 }

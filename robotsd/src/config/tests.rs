@@ -81,7 +81,7 @@ fn every_bound_has_a_key() {
     let config = load(&format!(
         "{LEAST}[limits]\nconnections = 7\nhandshakes = 9\ntls_handshake = \"9s\"\nfirst_byte = \"1s\"\nheader_read = \"2s\"\nkeep_alive = \"3s\"\n\
          body_idle = \"4s\"\ntunnel_idle = \"5s\"\nhead_size = \"16KiB\"\ntarget_size = 1000\nfields = 20\n\
-         buffer = \"32KiB\"\nbuffer_total = 0\nstreams = 8\nwindow = \"1MiB\"\nconnect = \"6s\"\nresponse = \"7s\"\ngreeting = \"8s\"\ndrain = \"0s\"\n"
+         buffer = \"32KiB\"\nbuffer_total = 0\nstreams = 8\nwindow = \"1MiB\"\nconnect = \"6s\"\nresponse = \"7s\"\ngreeting = \"8s\"\ndrain = \"0s\"\nupgrade = \"9s\"\n"
     ));
     let seconds = Duration::from_secs;
     let want = edge::EdgeLimits {
@@ -104,6 +104,7 @@ fn every_bound_has_a_key() {
     };
     assert_eq!(format!("{:?}", config.edge), format!("{want:?}"));
     assert_eq!(config.connections, Some(7));
+    assert_eq!(config.upgrade, seconds(9));
     let want = upstream::UpstreamLimits {
         connect: seconds(6),
         response_header: seconds(7),

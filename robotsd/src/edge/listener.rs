@@ -19,7 +19,7 @@ use http_body::Body;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::Service;
 
 use crate::edge::connection;
@@ -135,6 +135,11 @@ impl Edge {
         }));
     }
 
+    /// Another process accepts by now: from the shutdown on, clients are told to connect to that.
+    pub(crate) fn set_successor(&self) {
+        self.settings.load().set_successor();
+    }
+
     /// The bound on open connections.
     pub(crate) fn connections(&self) -> usize {
         self.settings.load().limits.connections
@@ -160,7 +165,8 @@ impl Edge {
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
     /// At shutdown the listener closes after it has accepted its backlog, idle connections close at once, those on which
-    /// nothing has come yet after [`EdgeLimits::greeting`], and requests in progress have [`EdgeLimits::drain`] to finish.
+    /// nothing has come yet after [`EdgeLimits::greeting`], and requests in progress have [`EdgeLimits::drain`] to finish. Where
+    /// [another process](Edge::set_successor) accepts, connections are closed behind an answer that says so.
     /// Dropping the future ends everything at once.
     pub(crate) async fn serve<S, B>(
         &self,
@@ -203,8 +209,7 @@ impl Edge {
                 let served = 'served: {
                     let mut announced = None;
                     if listener_settings.proxy_protocol {
-                        let limits = &settings.limits;
-                        match listener_settings.receive(&mut socket, peer, limits, &mut stopped, &state).await {
+                        match listener_settings.receive(&mut socket, peer, &settings, &mut stopped, &state).await {
                             Ok(Some(client)) => announced = Some(client),
                             Ok(None) => break 'served Ok(()),
                             Err(failure) => break 'served Err(failure),
@@ -219,8 +224,19 @@ impl Edge {
                     let full = || {
                         shared.reporter.report(ConnectionErrorKind::Full, Some(peer), &"no slot for a TLS handshake")
                     };
-                    let client = Peer::at(peer, local);
-                    match listener_settings.secure(socket, client, announced, &mut stopped, &state, full).await {
+                    let fields = |scheme| {
+                        let trusted = Arc::clone(&listener_settings.trusted);
+                        let fields = ForwardedFields::new(Peer::at(peer, local), scheme, trusted);
+                        if announced == Some(AnnouncedClient::Unknown) { fields.of_unnamed_client() } else { fields }
+                    };
+                    let stopping = async {
+                        let _ = stopped.wait_for(|stop| *stop).await;
+                        // Without one it leaves at once, because it has said nothing.
+                        if settings.has_successor() {
+                            sleep(settings.farewell(false)).await;
+                        }
+                    };
+                    match listener_settings.secure(socket, fields, stopping, &state, full).await {
                         Ok(Some((socket, info))) => {
                             let service = RequestService::new(service, Arc::clone(&settings), state, info, number);
                             let messages = listener_settings.messages;
@@ -290,6 +306,8 @@ impl Edge {
         // The kernel has accepted these clients already, so they are answered; later ones are refused.
         while let Some(slot) = limit.try_acquire() {
             let accepted = match waiting.take() {
+                // The other process accepts them.
+                None if settings.load().has_successor() => break,
                 None => now(listener.accept()).await.and_then(Result::ok),
                 waiting => waiting,
             };
@@ -313,7 +331,7 @@ impl ListenerSettings {
         &self,
         socket: &mut TcpStream,
         peer: SocketAddr,
-        limits: &EdgeLimits,
+        settings: &ConnectionSettings,
         stop: &mut watch::Receiver<bool>,
         state: &ConnectionState,
     ) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
@@ -322,31 +340,31 @@ impl ListenerSettings {
                 "its address is in no network of trusted_proxies, and proxy_protocol = true lets nobody else connect";
             return Err((ConnectionErrorKind::Untrusted, message.into()));
         }
+        // What connected before a shutdown may have sent its header already.
+        let stopping = async {
+            let _ = stop.wait_for(|stop| *stop).await;
+            sleep(settings.farewell(false)).await;
+        };
         // Boxed: connections without a header should have no room for one.
-        Box::pin(receiver::receive(socket, limits, stop, state)).await
+        Box::pin(receiver::receive(socket, &settings.limits, stopping, state)).await
     }
 
     /// The socket that requests come over, after its TLS handshake if there is one; none where the client has left.
     async fn secure(
         &self,
         socket: TcpStream,
-        client: Peer,
-        announced: Option<AnnouncedClient>,
-        stop: &mut watch::Receiver<bool>,
+        fields: impl FnOnce(Scheme) -> ForwardedFields,
+        stop: impl Future<Output = ()>,
         state: &Arc<ConnectionState>,
         full: impl FnOnce(),
     ) -> Result<Option<(Socket, ConnectionInfo)>, ConnectionFailure> {
-        let forwarded = |scheme| {
-            let fields = ForwardedFields::new(client, scheme, Arc::clone(&self.trusted));
-            if announced == Some(AnnouncedClient::Unknown) { fields.of_unnamed_client() } else { fields }
-        };
         let Some(tls) = &self.tls else {
-            let info = ConnectionInfo { forwarded: forwarded(Scheme::Http), secured: None };
+            let info = ConnectionInfo { forwarded: fields(Scheme::Http), secured: None };
             return Ok(Some((Socket::Tcp(socket), info)));
         };
         // Boxed: connections without TLS should not carry a handshake.
         Ok(Box::pin(tls.secure(socket, stop, state, full)).await?.map(|(stream, secured)| {
-            let info = ConnectionInfo { forwarded: forwarded(Scheme::Https), secured: Some(secured) };
+            let info = ConnectionInfo { forwarded: fields(Scheme::Https), secured: Some(secured) };
             (Socket::Tls(Box::new(stream.into())), info)
         }))
     }

@@ -133,6 +133,8 @@ events! {
     /// Sites refuse crawlers, and only tag search engines.
     SearchEngines = "search-engines", Info;
     State = "state", Warn;
+    /// A new process takes the place of this one, has taken it, or has not.
+    Upgrade = "upgrade", Info;
     Supervisor = "supervisor", Warn;
     Stopping = "stopping", Info;
     Stopped = "stopped", Info;

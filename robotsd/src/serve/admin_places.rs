@@ -5,21 +5,28 @@
 //! where commands ask, so they come and go with the config; a request that is being answered is answered. An address that the
 //! config gives another use has that use and its access at once: no listener allows more than the config that names it.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use crate::admin::{self, AddressSocket, CommandPlace, ConnectionSlots, InheritedSocket, OpenListener, ServerState};
+use super::socket_activation::InheritedSockets;
+#[cfg(target_os = "linux")]
+use super::upgrade::{HandedSockets, SocketPlace};
+use crate::admin::{self, AddressSocket, CommandPlace, CommandSocket, ConnectionSlots, OpenListener, ServerState};
 use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
 use crate::log::{Log, LogEvent, LogLevel};
 
 /// Every place that is open. Dropping it closes them.
 #[derive(Debug, Default)]
 pub(super) struct AdminPlaces {
-    sockets: Vec<(PathBuf, Accepting)>,
+    sockets: Vec<SocketFilePlace>,
     addresses: Vec<AddressPlace>,
+    /// Sockets of a process before, by the addresses of the config that they are for.
+    inherited: Vec<(SocketAddr, TcpListener)>,
+    /// Connections that were accepted before nothing was any more.
+    left: Vec<Arc<ConnectionSlots>>,
     /// The names by which addresses may be called.
     hosts: Vec<String>,
     /// What was last logged as not open.
@@ -36,13 +43,23 @@ pub(super) struct PlaceChanges {
     pub(super) is_news: bool,
 }
 
+/// A Unix socket.
+#[derive(Debug)]
+struct SocketFilePlace {
+    path: PathBuf,
+    socket: CommandSocket,
+    /// None while another process may be about to accept.
+    accepting: Option<Accepting>,
+}
+
 /// An address, with what it is for.
 #[derive(Debug)]
 struct AddressPlace {
     config: AdminListenerConfig,
     role: PlaceRole,
     socket: AddressSocket,
-    _accepting: Accepting,
+    /// None while another process may be about to accept.
+    accepting: Option<Accepting>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +82,13 @@ impl AdminPlaces {
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,
-        inherited: Vec<InheritedSocket>,
+        inherited: &mut InheritedSockets,
         state: &Arc<ServerState>,
         log: &Log,
     ) -> Result<(), String> {
         self.hosts.clone_from(&settings.hosts);
-        let CommandPlace { address: opened, socket } = CommandPlace::open(settings, inherited)?;
+        let CommandPlace { address: opened, socket } = CommandPlace::open(settings, inherited.for_admin(settings))?;
+        self.inherited.extend(inherited.for_admin_listeners(settings));
         if let (Some(address), Some(opened)) = (settings.address, opened) {
             let config = AdminListenerConfig { address, access: AdminAccess::Full };
             let (place, listening) = AddressPlace::new(config, PlaceRole::Commands, opened, &self.hosts, state)?;
@@ -78,8 +96,10 @@ impl AdminPlaces {
             self.addresses.push(place);
         }
         if let (Some(path), Some(socket)) = (settings.socket.clone(), socket) {
-            log.say(LogEvent::AdminListening, socket.address());
-            self.sockets.push((path, Accepting::begin(socket, state)));
+            let listener = socket.listen()?;
+            log.say(LogEvent::AdminListening, listener.address());
+            let accepting = Some(Accepting::begin(listener, state));
+            self.sockets.push(SocketFilePlace { path, socket, accepting });
         }
         Ok(())
     }
@@ -93,10 +113,10 @@ impl AdminPlaces {
     ) -> PlaceChanges {
         let mut made = self.follow_addresses(settings, state, log);
         if let Some(settings) = settings {
-            let socket = settings.socket.clone().filter(|path| self.sockets.iter().all(|(open, _)| open != path));
+            let socket = settings.socket.clone().filter(|path| self.sockets.iter().all(|open| open.path != *path));
             if socket.is_some() {
                 let added = AdminSettings { address: None, socket, ..settings.clone() };
-                match self.open(&added, Vec::new(), state, log) {
+                match self.open(&added, &mut InheritedSockets::default(), state, log) {
                     Ok(()) => made.changes.push(
                         "the admin interface listens where [admin] says, and where it did until the process ends"
                             .to_owned(),
@@ -162,6 +182,68 @@ impl AdminPlaces {
         made
     }
 
+    /// Accepts no more; requests that have come are answered. The sockets stay open, so that connections wait for this process or
+    /// for another that has the sockets.
+    pub(super) fn pause(&mut self) {
+        let of_sockets = self.sockets.iter_mut().map(|place| &mut place.accepting);
+        let paused = of_sockets.chain(self.addresses.iter_mut().map(|place| &mut place.accepting));
+        let paused: Vec<_> = paused.filter_map(Option::take).collect();
+        self.left.extend(paused.iter().map(|accepting| Arc::clone(&accepting.slots)));
+    }
+
+    /// Accepts again.
+    pub(super) fn resume(&mut self, state: &Arc<ServerState>, log: &Log) {
+        let hosts = &self.hosts;
+        let of_sockets = self.sockets.iter_mut().filter(|place| place.accepting.is_none());
+        let of_sockets = of_sockets.map(|place| (&mut place.accepting, place.socket.listen()));
+        let of_addresses = self.addresses.iter_mut().filter(|place| place.accepting.is_none());
+        let of_addresses = of_addresses.map(|place| {
+            let listener = place.socket.listen(hosts, place.config.access);
+            (&mut place.accepting, listener)
+        });
+        for (accepting, listener) in of_sockets.chain(of_addresses) {
+            match listener {
+                Ok(listener) => *accepting = Some(Accepting::begin(listener, state)),
+                // Only a process without descriptors gets here.
+                Err(error) => log.say_at(LogLevel::Warn, LogEvent::AdminListening, error),
+            }
+        }
+        self.left.clear();
+    }
+
+    /// Waits until those that were answered last have their answers.
+    pub(super) async fn answered(&self) {
+        while !self.left.iter().all(|slots| slots.is_empty()) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The process before does not listen there any more: files of sockets that it made are this one's.
+    #[cfg(unix)]
+    pub(super) fn own(&mut self) {
+        self.sockets.iter_mut().for_each(|place| place.socket.own_file());
+    }
+
+    /// Another process listens there by now.
+    #[cfg(unix)]
+    pub(super) fn leave(&mut self) {
+        self.sockets.iter_mut().for_each(|place| place.socket.leave_file());
+    }
+
+    /// Every socket once more, with what it is for.
+    #[cfg(target_os = "linux")]
+    pub(super) fn sockets(&self) -> std::io::Result<HandedSockets> {
+        let mut sockets = Vec::new();
+        for SocketFilePlace { path, socket, .. } in &self.sockets {
+            let (socket, is_made) = socket.socket()?;
+            sockets.push((SocketPlace::AdminSocket { path: path.clone(), is_made }, socket.into()));
+        }
+        for AddressPlace { config, socket, .. } in &self.addresses {
+            sockets.push((SocketPlace::Admin(config.address), socket.socket()?.into()));
+        }
+        Ok(sockets)
+    }
+
     /// Keeps a socket, for clients that may do so much.
     fn keep(
         &mut self,
@@ -175,7 +257,7 @@ impl AdminPlaces {
         if is_same {
             return self.addresses.push(place);
         }
-        let AddressPlace { config, role, socket, _accepting: accepting } = place;
+        let AddressPlace { config, role, socket, accepting } = place;
         // First: nothing that it accepted goes on with the access it had.
         drop(accepting);
         let wanted = AdminListenerConfig { access, ..config };
@@ -232,7 +314,9 @@ impl AdminPlaces {
         role: PlaceRole,
         state: &Arc<ServerState>,
     ) -> Result<String, String> {
-        let socket = AddressSocket::open(config.address, None)?;
+        let passed = self.inherited.iter().position(|(address, _)| *address == config.address);
+        let passed = passed.map(|at| self.inherited.swap_remove(at).1);
+        let socket = AddressSocket::open(config.address, passed)?;
         let (place, listening) = AddressPlace::new(config, role, socket, &self.hosts, state)?;
         self.addresses.push(place);
         Ok(listening)
@@ -250,7 +334,7 @@ impl AddressPlace {
     ) -> Result<(Self, String), String> {
         let listener = socket.listen(hosts, config.access)?;
         let listening = listener.address().to_owned();
-        Ok((Self { config, role, socket, _accepting: Accepting::begin(listener, state) }, listening))
+        Ok((Self { config, role, socket, accepting: Some(Accepting::begin(listener, state)) }, listening))
     }
 
     /// Listens no more; what to say of it.

@@ -61,6 +61,21 @@ impl BoardKeeper {
         }
     }
 
+    /// Has what was counted until now written, before another process may write; from then on nothing is, until a tick or the end.
+    /// The files are read and written anew each time, so what is counted later is added to what the other has.
+    pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
+        let now = seconds(SystemTime::now());
+        self.board.add(now, sites.board_moments(now));
+        let (before, board) = (self.writing.take(), Arc::clone(&self.board));
+        async move {
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            let written = tokio::task::spawn_blocking(move || board.write(now)).await;
+            written.unwrap_or_else(|error| Err(format!("the board was not written: {error}")))
+        }
+    }
+
     /// Writes what was counted last, at the end of the process.
     pub(super) async fn finish(mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());

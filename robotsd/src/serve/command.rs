@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::socket_activation::InheritedSockets;
 use super::startup;
+use super::upgrade::Predecessor;
 use crate::config::{Config, ConfigArgument};
 use crate::exit::{FAILED, fail};
 use crate::log::{AccessLog, Log, LogPrivacy};
@@ -22,7 +23,7 @@ pub(crate) struct ServeArgs {
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     // Before any thread starts: it changes the environment.
-    let inherited = match InheritedSockets::take() {
+    let (inherited, predecessor) = match inherit() {
         Ok(inherited) => inherited,
         Err(message) => return fail(&message),
     };
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     let config = match Config::load(&path) {
         Ok(config) => Arc::new(config),
         Err(error) => {
+            predecessor.iter().for_each(|predecessor| predecessor.failed(&error.to_string()));
             error.complain();
             return ExitCode::from(FAILED);
         }
@@ -43,12 +45,18 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     let start = |settings| AccessLog::start(settings, LogPrivacy::new(&config.log), log.clone());
     let access = match config.log.access.as_ref().map(start).transpose() {
         Ok(access) => access,
-        Err(message) => return fail(&message),
+        Err(message) => {
+            predecessor.iter().for_each(|predecessor| predecessor.failed(&message));
+            return fail(&message);
+        }
     };
-    let serving = startup::serve(&path, args.strict, &config, inherited, &log, access.as_ref());
+    let serving = startup::serve(&path, args.strict, &config, inherited, predecessor.as_ref(), &log, access.as_ref());
     let code = match runtime.block_on(serving) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => fail(&message),
+        Err(message) => {
+            predecessor.iter().for_each(|predecessor| predecessor.failed(&message));
+            fail(&message)
+        }
     };
     // The process does not wait for a file that is still being read.
     runtime.shutdown_background();
@@ -57,4 +65,13 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     }
     log.flush();
     code
+}
+
+/// The sockets that were open before this process, and the process whose place it takes.
+fn inherit() -> Result<(InheritedSockets, Option<Arc<Predecessor>>), String> {
+    #[cfg(target_os = "linux")]
+    if let Some((predecessor, sockets)) = Predecessor::find()? {
+        return Ok((InheritedSockets::of_predecessor(sockets)?, Some(Arc::new(predecessor))));
+    }
+    Ok((InheritedSockets::take()?, None))
 }

@@ -8,20 +8,24 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tower_robots::live::StateDir;
 
 use super::board_keeper::{BoardKeeper, next_tick};
 use super::reconfigure::ActiveConfig;
 use super::signals::{Signal, Signals};
 use super::supervisor::Supervisor;
+use super::upgrade_keeper::{AfterStep, UpgradeKeeper, UpgradeStep};
 use super::watched_files;
 use super::workers::Workers;
-use crate::admin::{Phase, ReloadWaiter, ServerState};
+use crate::admin::{Phase, ReloadWaiter, ServerState, UpgradeWaiter};
 use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
 /// How long the end waits for the state directory: a file system may hang.
 const FLUSH: Duration = Duration::from_secs(5);
+
+/// How long the end waits for clients of the admin interface to take their answers.
+const ANSWERED: Duration = Duration::from_secs(1);
 
 /// What the control thread owns while the process serves.
 pub(super) struct ControlLoop<'a> {
@@ -31,6 +35,8 @@ pub(super) struct ControlLoop<'a> {
     workers: Workers,
     signals: Signals,
     requested: mpsc::Receiver<ReloadWaiter>,
+    upgrades_requested: mpsc::Receiver<UpgradeWaiter>,
+    upgrade: UpgradeKeeper,
     supervisor: Supervisor,
     access: Option<&'a AccessLog>,
     heartbeat: Option<Interval>,
@@ -44,7 +50,7 @@ impl<'a> ControlLoop<'a> {
         active: ActiveConfig,
         workers: Workers,
         signals: Signals,
-        requested: mpsc::Receiver<ReloadWaiter>,
+        (requested, upgrades_requested): (mpsc::Receiver<ReloadWaiter>, mpsc::Receiver<UpgradeWaiter>),
         supervisor: Supervisor,
         access: Option<&'a AccessLog>,
         background: JoinSet<()>,
@@ -55,7 +61,20 @@ impl<'a> ControlLoop<'a> {
             heartbeat
         });
         let _flush = FlushOnDrop { state: active.sites.state().directory().cloned(), log: active.log.clone() };
-        Self { _flush, active, workers, signals, requested, supervisor, access, heartbeat, board: None, background }
+        Self {
+            _flush,
+            active,
+            workers,
+            signals,
+            requested,
+            upgrades_requested,
+            upgrade: UpgradeKeeper::default(),
+            supervisor,
+            access,
+            heartbeat,
+            board: None,
+            background,
+        }
     }
 
     /// With a board, where there is one.
@@ -69,6 +88,8 @@ impl<'a> ControlLoop<'a> {
         if let Some(board) = self.board.take() {
             board.finish(&self.active.sites).await;
         }
+        // Such as the answer that an upgrade is done.
+        let _ = timeout(ANSWERED, self.active.admin.answered()).await;
         outcome
     }
 
@@ -76,22 +97,32 @@ impl<'a> ControlLoop<'a> {
         let (config_changed, others_changed) = (self.active.watches.config(), self.active.watches.others());
         let registry_changed = self.active.sites.registry_changed();
         loop {
-            let is_serving = self.active.state.phase() == Phase::Serving;
+            // While another process may take over, nothing is opened or closed.
+            let is_serving = self.active.state.phase() == Phase::Serving && !self.upgrade.is_under_way();
             tokio::select! {
                 signal = self.signals.next() => match signal {
                     Signal::Reload => self.reload(),
+                    Signal::Upgrade => self.upgrade.begin(&self.active, None),
                     Signal::Stop if self.active.state.phase() == Phase::Draining => {
                         self.active.log.say(LogEvent::Stopped, "a second signal: requests under way are cut off");
                         return Ok(());
                     }
-                    Signal::Stop => self.drain(),
+                    Signal::Stop => {
+                        self.upgrade.abandon(&mut self.active);
+                        self.drain();
+                    }
                 },
                 // While draining no config is read: dropping the waiter ends its request.
+                Some(waiter) = self.upgrades_requested.recv() => self.upgrade.begin(&self.active, Some(waiter)),
+                step = self.upgrade.next() => self.step_of_upgrade(step),
                 Some(waiter) = self.requested.recv() => if is_serving {
                     self.active.request(Some(waiter), &self.workers);
                 },
                 () = config_changed.notified(), if is_serving => self.active.request(None, &self.workers),
-                step = self.active.changed(), if is_serving => self.active.step(step, &mut self.workers),
+                step = self.active.changed(), if is_serving => {
+                    self.active.step(step, &mut self.workers);
+                    self.upgrade.resume(&self.active);
+                }
                 () = registry_changed.notified() => {
                     self.background.spawn(Arc::clone(&self.active.sites).follow_registry());
                 }
@@ -104,7 +135,10 @@ impl<'a> ControlLoop<'a> {
                 }
                 () = next_beat(&mut self.heartbeat) => self.report_alive(),
                 () = next_tick(&mut self.board) => if let Some(board) = &mut self.board {
-                    board.tick(&self.active.sites).await;
+                    // Another process may write.
+                    if !self.upgrade.is_under_way() && !self.upgrade.has_successor() {
+                        board.tick(&self.active.sites).await;
+                    }
                 },
                 Some(_) = self.background.join_next() => {}
                 ended = self.workers.ended() => match ended {
@@ -121,12 +155,27 @@ impl<'a> ControlLoop<'a> {
 
     /// Reads everything again, on other threads.
     fn reload(&mut self) {
+        if self.upgrade.puts_reload_off() {
+            return;
+        }
         self.active.log.say(LogEvent::Reload, "requested by a signal");
         self.active.certificates.reload();
         if let Some(access) = self.access {
             access.reopen();
         }
         self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
+    }
+
+    fn step_of_upgrade(&mut self, step: UpgradeStep) {
+        match self.upgrade.step(step, &mut self.active, self.board.as_mut()) {
+            AfterStep::Nothing => {}
+            AfterStep::Reload => self.reload(),
+            AfterStep::Leave(process, summary) => {
+                self.supervisor.succeeded_by(process, &summary);
+                self.active.state.is_draining();
+                self.workers.drain();
+            }
+        }
     }
 
     /// Closes the listeners; requests under way are finished.

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use super::socket_activation::InheritedSockets;
 use super::sockets;
+#[cfg(target_os = "linux")]
+use super::upgrade::{HandedSockets, SocketPlace};
 use super::workers::{ListenerId, Workers};
 use crate::config::{self, Config, ListenerKind};
 use crate::decision::{self, QuestionErrors};
@@ -89,8 +91,14 @@ impl ListenerPlan {
         for listener in &config.listeners {
             let cannot = |error| cannot_listen(listener.address, &error);
             let mut sockets = Vec::new();
-            for socket in passed.for_listener(listener) {
-                sockets.push(sockets::share(socket, workers).map_err(cannot)?);
+            let inherited = passed.for_listener(listener);
+            if are_one_a_worker(&inherited, workers) {
+                // Those of a process with as many workers, over which the kernel spreads connections.
+                sockets.push(inherited);
+            } else {
+                for socket in inherited {
+                    sockets.push(sockets::share(socket, workers).map_err(cannot)?);
+                }
             }
             let origin = if sockets.is_empty() { "bound" } else { "passed" };
             if sockets.is_empty() {
@@ -182,6 +190,19 @@ impl Listeners {
             ids.into_iter().for_each(|id| workers.close(id));
         }
         failure.map_or(Ok(news), Err)
+    }
+
+    /// Every socket once more, with the address that it is for.
+    #[cfg(target_os = "linux")]
+    pub(super) fn sockets(&self) -> io::Result<HandedSockets> {
+        let mut sockets = Vec::new();
+        for OpenListener { settings, sockets: open, .. } in &self.open {
+            let place = SocketPlace::Listener(settings.listener.address);
+            for socket in unshared(open) {
+                sockets.push((place.clone(), socket.try_clone()?.into()));
+            }
+        }
+        Ok(sockets)
     }
 
     /// Lets go of the sockets, so that they close when the workers close theirs.
@@ -277,6 +298,23 @@ impl BoundListener {
         }
         Ok(opened)
     }
+}
+
+/// Whether the kernel spreads connections over these sockets, and there is one for each worker.
+fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
+    #[cfg(target_os = "linux")]
+    return sockets.len() == workers.get()
+        && sockets.iter().all(|socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false));
+    #[cfg(not(target_os = "linux"))]
+    return sockets.len() == workers.get() && workers == NonZeroUsize::MIN;
+}
+
+/// One of every socket: those that workers share stand there once for each.
+#[cfg(target_os = "linux")]
+fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
+    let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));
+    let mut seen = std::collections::HashSet::new();
+    open.iter().flatten().filter(move |socket| identity(socket).is_none_or(|identity| seen.insert(identity)))
 }
 
 fn duplicates(sockets: &[TcpListener]) -> io::Result<Vec<TcpListener>> {

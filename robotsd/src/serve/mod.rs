@@ -9,6 +9,7 @@ mod shared_pace;
 mod signals;
 mod socket_activation;
 mod supervisor;
+mod upgrade;
 
 mod command;
 mod control_loop;
@@ -27,6 +28,7 @@ mod listeners;
 mod preparation;
 mod reconfigure;
 mod sockets;
+mod upgrade_keeper;
 mod watched_files;
 
 pub(crate) use self::command::{ServeArgs, run};

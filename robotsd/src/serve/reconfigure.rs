@@ -19,6 +19,9 @@ use super::config_waiters::ConfigWaiters;
 use super::descriptors::Descriptors;
 use super::listeners::Listeners;
 use super::preparation::{Preparation, PreparedConfig, RejectedConfig};
+#[cfg(target_os = "linux")]
+use super::upgrade::HandedSockets;
+use super::upgrade::Successor;
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
 use crate::admin::{CONFIG_PATIENCE, ReloadWaiter, ServerState, Serving};
@@ -134,6 +137,38 @@ impl ActiveConfig {
         if self.change.waiters.answer(outcome, &message) {
             self.prepare(workers);
         }
+    }
+
+    /// Whether another config is being prepared.
+    pub(super) fn is_changing(&self) -> bool {
+        self.change.preparing.is_some()
+    }
+
+    /// Starts a new process of the program, which gets every listening socket.
+    pub(super) fn start_successor(&self) -> Result<Successor, String> {
+        #[cfg(target_os = "linux")]
+        return Successor::start(self.sockets()?, self.config.upgrade);
+        #[cfg(not(target_os = "linux"))]
+        return Err("an upgrade in place needs Linux: restart instead".to_owned());
+    }
+
+    /// Every listening socket once more, with what it is for.
+    #[cfg(target_os = "linux")]
+    fn sockets(&self) -> Result<HandedSockets, String> {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).sockets();
+        let sockets = listeners.and_then(|mut sockets| {
+            sockets.extend(self.admin.sockets()?);
+            Ok(sockets)
+        });
+        sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
+    }
+
+    /// Another process has every socket: clients are told to connect there.
+    pub(super) fn leave_to_successor(&mut self) {
+        self.edge.set_successor();
+        #[cfg(unix)]
+        self.admin.leave();
+        self.let_go();
     }
 
     /// Gives up the sockets that would keep ports open, because the end has begun. Requests that wait get no outcome.

@@ -9,6 +9,8 @@ pub(super) enum Signal {
     Stop,
     /// SIGHUP: read every robots.txt and certificate again.
     Reload,
+    /// SIGUSR2: let a new process of the program take this one's place.
+    Upgrade,
 }
 
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(super) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     hangup: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    second_user: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
@@ -29,6 +33,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            second_user: signal(SignalKind::user_defined2())?,
         })
     }
 
@@ -37,6 +42,7 @@ impl Signals {
             _ = self.terminate.recv() => Signal::Stop,
             _ = self.interrupt.recv() => Signal::Stop,
             _ = self.hangup.recv() => Signal::Reload,
+            _ = self.second_user.recv() => Signal::Upgrade,
         }
     }
 }

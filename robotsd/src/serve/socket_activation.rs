@@ -1,10 +1,12 @@
-//! Sockets that a supervisor passed to the process (`sd_listen_fds(3)`).
+//! Sockets that were open before the process: of a supervisor (`sd_listen_fds(3)`), or of the process whose place it takes.
 //!
 //! They stay open while one process ends and the next starts, so that a restart refuses no connection: new ones
 //! wait.
 
 use std::net::{SocketAddr, TcpListener};
 
+#[cfg(target_os = "linux")]
+use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::InheritedSocket;
 use crate::config;
 
@@ -26,10 +28,40 @@ struct PassedSocket {
     place: String,
     /// None for a Unix socket.
     address: Option<SocketAddr>,
+    /// What it was for in the process before.
+    #[cfg(target_os = "linux")]
+    before: Option<SocketPlace>,
     socket: InheritedSocket,
 }
 
 impl InheritedSockets {
+    /// Those of the process whose place this one takes.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_predecessor(passed: HandedSockets) -> Result<Self, String> {
+        let mut sockets = Vec::new();
+        for (before, socket) in passed {
+            let (socket, place, address) = match &before {
+                SocketPlace::Listener(_) | SocketPlace::Admin(_) => {
+                    let socket = TcpListener::from(socket);
+                    let local =
+                        socket.local_addr().map_err(|error| format!("a socket of the process before: {error}"))?;
+                    (InheritedSocket::Tcp(socket), local.to_string(), Some(local))
+                }
+                SocketPlace::AdminSocket { path, is_made } => {
+                    let place = path.display().to_string();
+                    let socket = if *is_made {
+                        InheritedSocket::OwnUnix(socket.into())
+                    } else {
+                        InheritedSocket::Unix(socket.into())
+                    };
+                    (socket, place, None)
+                }
+            };
+            sockets.push(PassedSocket { name: None, place, address, before: Some(before), socket });
+        }
+        Ok(Self { sockets })
+    }
+
     /// Takes the sockets passed to this process. It must be called before any thread starts: it changes the environment, so
     /// that no child believes that the sockets are meant for it.
     #[cfg(unix)]
@@ -60,7 +92,7 @@ impl InheritedSockets {
                     let local = socket.local_addr().map_err(cannot)?;
                     (local.to_string(), Some(local))
                 }
-                InheritedSocket::Unix(socket) => {
+                InheritedSocket::Unix(socket) | InheritedSocket::OwnUnix(socket) => {
                     let local = socket.local_addr().map_err(cannot)?;
                     (
                         local.as_pathname().map_or_else(|| "a Unix socket".into(), |path| path.display().to_string()),
@@ -68,7 +100,14 @@ impl InheritedSockets {
                     )
                 }
             };
-            sockets.push(PassedSocket { name, place, address, socket });
+            sockets.push(PassedSocket {
+                name,
+                place,
+                address,
+                #[cfg(target_os = "linux")]
+                before: None,
+                socket,
+            });
         }
         Ok(Self { sockets })
     }
@@ -78,8 +117,9 @@ impl InheritedSockets {
         Ok(Self::default())
     }
 
+    /// Whether a supervisor passed none.
     pub(super) fn is_empty(&self) -> bool {
-        self.sockets.is_empty()
+        self.sockets.iter().all(PassedSocket::is_of_predecessor)
     }
 
     /// Whether there is a socket for a listener.
@@ -96,7 +136,7 @@ impl InheritedSockets {
             .filter_map(|socket| match socket.socket {
                 InheritedSocket::Tcp(socket) => Some(socket),
                 #[cfg(unix)]
-                InheritedSocket::Unix(_) => None,
+                InheritedSocket::Unix(_) | InheritedSocket::OwnUnix(_) => None,
             })
             .collect()
     }
@@ -105,7 +145,30 @@ impl InheritedSockets {
         let (name, address) = (listener.name.clone(), listener.address);
         let is_named = move |socket: &PassedSocket| socket.address.is_some() && name.is_some() && socket.name == name;
         let by_name = self.sockets.iter().any(&is_named);
-        move |socket| if by_name { is_named(socket) } else { socket.address == Some(address) }
+        move |socket| {
+            #[cfg(target_os = "linux")]
+            if let Some(before) = &socket.before {
+                return *before == SocketPlace::Listener(address);
+            }
+            if by_name { is_named(socket) } else { socket.address == Some(address) }
+        }
+    }
+
+    /// The sockets of a process before for further addresses of the admin interface.
+    pub(super) fn for_admin_listeners(&mut self, settings: &config::AdminSettings) -> Vec<(SocketAddr, TcpListener)> {
+        let mut found = Vec::new();
+        #[cfg(target_os = "linux")]
+        for listener in &settings.listeners {
+            let is_meant = |socket: &mut PassedSocket| socket.before == Some(SocketPlace::Admin(listener.address));
+            for passed in self.sockets.extract_if(.., is_meant) {
+                if let InheritedSocket::Tcp(socket) = passed.socket {
+                    found.push((listener.address, socket));
+                }
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = settings;
+        found
     }
 
     /// The sockets for the admin interface: those called `admin`, and the one at the path it is configured for.
@@ -114,6 +177,14 @@ impl InheritedSockets {
         {
             let path = settings.socket.as_ref().map(|path| path.display().to_string());
             let meant = |socket: &PassedSocket| {
+                #[cfg(target_os = "linux")]
+                if let Some(before) = &socket.before {
+                    return match before {
+                        SocketPlace::AdminSocket { path, .. } => settings.socket.as_ref() == Some(path),
+                        SocketPlace::Admin(address) => settings.address == Some(*address),
+                        SocketPlace::Listener(_) => false,
+                    };
+                }
                 socket.name.as_deref() == Some(ADMIN)
                     || socket.address.is_none() && path.as_ref() == Some(&socket.place)
                     || socket.address.is_some() && socket.address == settings.address
@@ -127,15 +198,25 @@ impl InheritedSockets {
         }
     }
 
-    /// A socket that nothing was done with would take connections and answer none of them.
+    /// A socket that nothing was done with would take connections and answer none of them. One of a process before closes with that.
     pub(super) fn finish(self) -> Result<(), String> {
-        let Some(socket) = self.sockets.first() else { return Ok(()) };
+        let Some(socket) = self.sockets.iter().find(|socket| !socket.is_of_predecessor()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
         Err(format!(
             "{}: the supervisor passed a socket for this{called} and no [[listener]] has this address or name, nor has \
              [admin]: write one, or take it out of the .socket unit",
             socket.place
         ))
+    }
+}
+
+impl PassedSocket {
+    /// Whether it is of the process whose place this one takes.
+    fn is_of_predecessor(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.before.is_some();
+        #[cfg(not(target_os = "linux"))]
+        return false;
     }
 }
 
@@ -166,6 +247,8 @@ mod tests {
                 name: name.map(str::to_owned),
                 place: address.to_string(),
                 address: Some(address),
+                #[cfg(target_os = "linux")]
+                before: None,
                 socket: InheritedSocket::Tcp(socket),
             });
         }

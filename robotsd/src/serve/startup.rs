@@ -16,9 +16,10 @@ use super::reconfigure::{ActiveConfig, PendingChange, log_warnings};
 use super::signals::{Signal, Signals};
 use super::socket_activation::InheritedSockets;
 use super::supervisor::Supervisor;
+use super::upgrade::Predecessor;
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
-use crate::admin::{ConfigRequests, ConfigState, ServerState, Serving};
+use crate::admin::{ConfigRequests, ConfigState, ServerState, Serving, UpgradeRequests};
 use crate::config::Config;
 use crate::date;
 use crate::edge::{Edge, EdgeLimits};
@@ -35,6 +36,7 @@ pub(super) async fn serve(
     strict: bool,
     config: &Arc<Config>,
     mut inherited: InheritedSockets,
+    predecessor: Option<&Arc<Predecessor>>,
     log: &Log,
     access: Option<&AccessLog>,
 ) -> Result<(), String> {
@@ -49,17 +51,34 @@ pub(super) async fn serve(
     }
     log_warnings(config, log);
     let (requests, requested) = ConfigRequests::new();
+    let (upgrades, upgrades_requested) = UpgradeRequests::new();
     let state = Arc::new(ServerState::new(
         requests,
+        upgrades,
         ConfigState::new(path.to_owned()),
         log.clone(),
         access.map(AccessLog::lost),
     ));
+    if let Some(predecessor) = predecessor {
+        ListenerPlan::rehearse(config, &inherited)?;
+        let asking = Arc::clone(predecessor);
+        let taken = tokio::task::spawn_blocking(move || asking.take());
+        tokio::select! {
+            taken = taken => if !taken.unwrap_or(false) {
+                let message = format!("process {}, whose place this one takes, has ended before", predecessor.id());
+                log.say_at(LogLevel::Warn, LogEvent::Upgrade, message);
+            },
+            () = stop_signal(&mut signals) => {
+                log.say(LogEvent::Stopped, "a signal came before anything was served");
+                return Err("a signal ended it".to_owned());
+            }
+        }
+    }
     // Held for its drop, which closes what is open.
     let mut background = JoinSet::new();
     let mut admin = AdminPlaces::default();
     if let Some(settings) = &config.admin {
-        match admin.open(settings, inherited.for_admin(settings), &state, log) {
+        match admin.open(settings, &mut inherited, &state, log) {
             Ok(()) => {}
             // The default socket, which the config does not name: sites are served without it.
             Err(error) if settings.is_usual => {
@@ -121,6 +140,11 @@ pub(super) async fn serve(
     let summary = serving.summary();
     state.is_serving(serving);
     supervisor.ready(&summary);
+    if let Some(predecessor) = predecessor {
+        predecessor.serves(&summary);
+        #[cfg(unix)]
+        admin.own();
+    }
 
     let board = BoardKeeper::new(config, &sites, log);
     if let Some(keeper) = &board {
@@ -143,6 +167,7 @@ pub(super) async fn serve(
         log: log.clone(),
         change: PendingChange::default(),
     };
+    let requested = (requested, upgrades_requested);
     ControlLoop::new(active, workers, signals, requested, supervisor, access, background).with_board(board).run().await
 }
 

@@ -30,6 +30,12 @@ impl Supervisor {
         }
     }
 
+    /// Another process is the service from now on.
+    pub(super) fn succeeded_by(&self, process: u32, status: &str) {
+        use sd_notify::NotifyState::{MainPid, Ready, Status};
+        self.notify(&[MainPid(process), Ready, Status(status)]);
+    }
+
     pub(super) fn stopping(&self, status: &str) {
         self.notify(&[sd_notify::NotifyState::Stopping, sd_notify::NotifyState::Status(status)]);
     }
@@ -60,6 +66,8 @@ impl Supervisor {
     pub(super) fn ready(&self, _: &str) {}
 
     pub(super) fn reloading(&self) {}
+
+    pub(super) fn succeeded_by(&self, _: u32, _: &str) {}
 
     pub(super) fn stopping(&self, _: &str) {}
 

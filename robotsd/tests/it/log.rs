@@ -180,6 +180,8 @@ fn every_event_is_written_as_documented() {
     certify(folder.path(), &["a.test"]);
     replace_file(&at("robotsd.toml"), "mode = 1\n");
     seen("config-rejected");
+    running.signal("USR2");
+    running.wait_for_event("upgrade", |line| line["level"] == "error");
     let other = config(origin.address).replace("mode = \"refuse\"\n", "mode = \"tag\"\n");
     replace_file(&at("robotsd.toml"), other + "[limits]\ndrain = \"1s\"\n");
     for event in ["config-changed", "config"] {

@@ -89,6 +89,8 @@ mod tls;
 mod traces;
 mod transcripts;
 mod trusted;
+#[cfg(target_os = "linux")]
+mod upgrade;
 mod upstreams;
 
 /// Where the full case sets are, if they are there.

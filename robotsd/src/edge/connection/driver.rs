@@ -91,11 +91,14 @@ where
     let mut stop = pin!(async {
         // The sender outlives the connection; if it were gone, leaving would be right too.
         let _ = stop.wait_for(|stop| *stop).await;
-        if state.is_silent() {
-            // Boxed, so that connections that never see a shutdown have no room for it.
-            let mut greeting = Box::pin(sleep(limits.greeting));
-            poll_fn(|cx| if state.is_silent() { greeting.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
+        if settings.has_successor() && !state.is_http2() {
+            // HTTP/1.1 has no message that takes no more requests but an answer.
+            state.leave();
         }
+        // Boxed, so that connections that never see a shutdown have no room for it.
+        let mut farewell = Box::pin(sleep(settings.farewell(false)));
+        let waits = || state.is_silent() || state.is_leaving() && !state.is_http2();
+        poll_fn(|cx| if waits() { farewell.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
     });
     let mut is_leaving = false;
     // How long a client has that has been sent a GOAWAY.

@@ -46,6 +46,8 @@ pub(crate) struct ConnectionState {
     flood: AtomicU16,
     /// Octets have come since this was last looked at, on the paths without the fast one.
     heard: AtomicBool,
+    /// The next response on HTTP/1.1 is its last.
+    leaving: AtomicBool,
     /// Those of its worker.
     counts: Arc<ResponseCounts>,
     /// Wakes the connection's task, from any thread.
@@ -91,6 +93,7 @@ impl ConnectionState {
             ended: AtomicBool::new(false),
             flood: AtomicU16::new(NO_FLOOD),
             heard: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             counts: Arc::default(),
             task: OnceLock::new(),
             tunnel: Mutex::new(None),
@@ -287,6 +290,15 @@ impl ConnectionState {
     /// The type of frame that the client floods the connection with.
     pub(crate) fn flood(&self) -> Option<u8> {
         u8::try_from(self.flood.load(Ordering::Relaxed)).ok()
+    }
+
+    /// The connection is to close behind its next response, which says so.
+    pub(crate) fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
     }
 
     /// Leaves a tunnel for the driver to run once the connection has switched.

@@ -83,7 +83,7 @@ where
     let mut client =
         Box::new(FastClient::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(service.connection())));
     let mut wait = pin!(RequestWait::new(limits.first_byte));
-    let mut stop_signal = StopSignal::new(stop.clone(), limits.greeting);
+    let mut stop_signal = StopSignal::new(stop.clone(), settings);
     // Where requests are answered: as large as a response can become, and kept while requests come.
     let mut response = None;
     loop {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::client::FastClient;
 
@@ -68,7 +69,7 @@ impl RequestWait {
     pub(crate) async fn next<D>(
         mut self: Pin<&mut Self>,
         client: &mut FastClient,
-        stop: &mut StopSignal,
+        stop: &mut StopSignal<'_>,
         connection: &ConnectionState,
         response: &mut Option<D>,
     ) -> Next {
@@ -124,38 +125,38 @@ impl RequestWait {
 
 /// The signal to stop, which is registered for once a connection: under load the next request is there before that has to
 /// happen again.
-pub(crate) struct StopSignal {
+pub(crate) struct StopSignal<'s> {
     stop: watch::Receiver<bool>,
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
-    /// How long a first request is waited for after the signal.
-    greeting: Duration,
-    greeted: Option<Pin<Box<Sleep>>>,
+    settings: &'s ConnectionSettings,
+    /// How long another request is waited for after the signal.
+    farewell: Option<Pin<Box<Sleep>>>,
 }
 
-impl StopSignal {
-    pub(crate) fn new(stop: watch::Receiver<bool>, greeting: Duration) -> Self {
+impl<'s> StopSignal<'s> {
+    pub(crate) fn new(stop: watch::Receiver<bool>, settings: &'s ConnectionSettings) -> Self {
         let mut listening = stop.clone();
         let signal = Box::pin(async move {
             // A sender that is gone means the same.
             let _ = listening.wait_for(|stop| *stop).await;
         });
-        Self { stop, signal, is_registered: false, greeting, greeted: None }
+        Self { stop, signal, is_registered: false, settings, farewell: None }
     }
 
     /// Ready when a connection without a request in progress is to end.
     fn poll(&mut self, cx: &mut Context<'_>, has_served: bool) -> Poll<()> {
-        if self.greeted.is_none() {
+        if self.farewell.is_none() {
             if self.is_registered && !self.stop.has_changed().unwrap_or(true) {
                 return Poll::Pending;
             }
             self.is_registered = true;
             ready!(self.signal.as_mut().poll(cx));
         }
-        if has_served {
+        let patience = self.settings.farewell(has_served);
+        if patience.is_zero() {
             return Poll::Ready(());
         }
-        let greeting = self.greeting;
-        self.greeted.get_or_insert_with(|| Box::pin(tokio::time::sleep(greeting))).as_mut().poll(cx)
+        self.farewell.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience))).as_mut().poll(cx)
     }
 }

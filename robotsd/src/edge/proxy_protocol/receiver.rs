@@ -4,11 +4,11 @@
 //! to know of any that came before. A header in part is a head in part. Until it is whole the connection keeps its slot like any other
 //! that has sent nothing or not all, and no permit for a handshake.
 
+use std::future::Future;
 use std::io;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
@@ -16,11 +16,12 @@ use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::limits::EdgeLimits;
 use crate::edge::proxy_protocol::header::{self, AnnouncedClient, HeaderProgress, MOST_VERSION_1};
 
-/// Reads the header; none where the connection ended before its first octet, or gave its slot to another.
+/// Reads the header; none where the connection ended before its first octet, gave its slot to another, or has sent nothing when
+/// `stop` completes.
 pub(crate) async fn receive(
     socket: &mut TcpStream,
     limits: &EdgeLimits,
-    stop: &mut watch::Receiver<bool>,
+    stop: impl Future<Output = ()>,
     connection: &ConnectionState,
 ) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
     let received = tokio::select! {
@@ -35,7 +36,7 @@ pub(crate) async fn receive(
 async fn within_limits(
     socket: &mut TcpStream,
     limits: &EdgeLimits,
-    stop: &mut watch::Receiver<bool>,
+    stop: impl Future<Output = ()>,
     connection: &ConnectionState,
 ) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
     let late = || (ConnectionErrorKind::Slow, "no PROXY header in time".into());
@@ -43,11 +44,7 @@ async fn within_limits(
     let begun = tokio::select! {
         biased;
         begun = socket.peek(&mut first) => begun,
-        // What connected before a shutdown may have sent its header already.
-        () = async {
-            let _ = stop.wait_for(|stop| *stop).await;
-            sleep(limits.greeting).await;
-        } => return Ok(None),
+        () = stop => return Ok(None),
         () = sleep(limits.first_byte) => return Err(late()),
     };
     // Health checks connect and leave, some of them with a reset.

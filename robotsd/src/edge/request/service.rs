@@ -285,6 +285,10 @@ where
         };
         response.headers_mut().insert(X_REQUEST_ID, this.id.to_value());
         let mut exchange = this.exchange.take();
+        let is_last = |exchange: &Exchange| exchange.connection().is_leaving() && !exchange.connection().is_http2();
+        if exchange.as_ref().is_some_and(is_last) && !response.status().is_informational() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         if let (Some(transfer), Some(exchange)) = (response.extensions().get::<Transfer>(), &mut exchange) {
             match this.stream {
                 Some(consumer) => consumer.hold(transfer.clone(), Arc::clone(exchange.connection())),

@@ -64,3 +64,68 @@ async fn shutdown_serves_connections_of_the_backlog() {
     let (answer, ()) = tokio::join!(waiting.message(), soon(serving));
     assert_eq!(answer.status(), 200);
 }
+
+/// An edge whose place another process takes, which is not told to stop yet.
+async fn succeeded(
+    limits: EdgeLimits,
+) -> (SocketAddr, crate::edge::Edge, oneshot::Sender<()>, JoinHandle<()>, Arc<Mutex<Vec<ConnectionErrorKind>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let kinds = Arc::<Mutex<Vec<_>>>::default();
+    let reported = Arc::clone(&kinds);
+    let edge = crate::edge::Edge::new(limits, move |error| reported.lock().unwrap().push(error.kind), None);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = edge.clone();
+    let served = tokio::spawn(async move {
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        serving.serve(listener, ListenerSettings::default(), service_fn(mirror), stopped).await;
+    });
+    (address, edge, stop, served, kinds)
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+#[tokio::test]
+async fn where_another_process_accepts_connections_close_behind_an_answer_that_says_so() {
+    let (address, edge, stop, served, kinds) = succeeded(brief(|limits| limits.drain = HOUR)).await;
+    let mut clients = Vec::new();
+    // On the fast path, with hyper, and on which nothing has come.
+    for first in [GET, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", ""] {
+        let mut client = Raw::connect(address).await;
+        if !first.is_empty() {
+            assert_eq!(client.ask(first).await.field("connection"), None);
+        }
+        clients.push(client);
+    }
+    soon(async {
+        while edge.traffic().open < clients.len() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    edge.set_successor();
+    stop.send(()).unwrap();
+    soon(async { while TcpStream::connect(address).await.is_ok() {} }).await;
+    for mut client in clients {
+        let answer = client.ask(GET).await;
+        assert_eq!((answer.status(), answer.field("connection")), (200, Some("close")));
+        assert_eq!(client.rest().await, "");
+    }
+    soon(served).await.unwrap();
+    assert!(kinds.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn where_another_process_accepts_idle_connections_close_in_the_end() {
+    let (address, edge, stop, served, kinds) = succeeded(brief(|limits| limits.drain = 4 * MOMENT)).await;
+    let mut kept = Raw::connect(address).await;
+    assert_eq!(kept.ask(GET).await.status(), 200);
+    edge.set_successor();
+    stop.send(()).unwrap();
+    assert_eq!(kept.rest().await, "");
+    soon(served).await.unwrap();
+    // Nothing was cut off.
+    assert!(kinds.lock().unwrap().is_empty());
+}

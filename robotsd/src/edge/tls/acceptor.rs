@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{AcquireError, Semaphore, SemaphorePermit, watch};
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::StartHandshake;
 use tokio_rustls::rustls::server::{Accepted, Acceptor};
@@ -46,11 +46,11 @@ impl TlsAcceptor {
 
     /// Secures a connection; none where it ended before its first octet, or gave its slot to another.
     ///
-    /// `full` is called when all handshakes that may be under way are; the connection then waits for one to end.
+    /// A connection that has sent nothing when `stop` completes is closed. `full` is called when all handshakes that may be under way are; the connection then waits for one to end.
     pub(crate) async fn secure(
         &self,
         socket: TcpStream,
-        stop: &mut watch::Receiver<bool>,
+        stop: impl Future<Output = ()>,
         connection: &Arc<ConnectionState>,
         full: impl FnOnce(),
     ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, ConnectionFailure> {
@@ -71,10 +71,11 @@ impl TlsAcceptor {
     async fn shake_hands(
         &self,
         mut socket: TcpStream,
-        stop: &mut watch::Receiver<bool>,
+        stop: impl Future<Output = ()>,
         connection: &Arc<ConnectionState>,
         full: impl FnOnce(),
     ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, ConnectionFailure> {
+        let mut stop = pin!(stop);
         let mut hello = Vec::new();
         let mut begin = Some(async || {
             let place = self.place(full).await.map_err(|error| (ConnectionErrorKind::Handshake, error.into()))?;
@@ -88,7 +89,7 @@ impl TlsAcceptor {
             let read = tokio::select! {
                 biased;
                 read = poll_fn(|cx| poll_append(&mut socket, &mut hello, room, cx)) => read,
-                _ = stop.wait_for(|stop| *stop), if hello.is_empty() => return Ok(None),
+                () = &mut stop, if hello.is_empty() => return Ok(None),
             };
             match read {
                 // Health checks connect and leave.

@@ -18,7 +18,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ED2
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -355,7 +355,6 @@ async fn a_close_notify_that_no_client_reads_is_no_failure() {
     let authority = Authority::new();
     let tls = TlsAcceptor::new(live(&[&authority.write("a", &["a.test"])]), 1, Duration::from_secs(20));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (stop, mut stopped) = watch::channel(false);
     let connecting = async {
         let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let connector = TlsConnector::from(authority.client(&[]));
@@ -364,7 +363,7 @@ async fn a_close_notify_that_no_client_reads_is_no_failure() {
     let accepting = async {
         let (socket, _) = listener.accept().await.unwrap();
         let activity = Arc::new(ConnectionState::new(&EdgeLimits::default()));
-        tls.secure(socket, &mut stopped, &activity, || {}).await.unwrap().unwrap()
+        tls.secure(socket, std::future::pending(), &activity, || {}).await.unwrap().unwrap()
     };
     let (client, (stream, _)) = soon(async { tokio::join!(connecting, accepting) }).await;
     // Without the usual ceremony: the next octet from here is answered with a reset.
@@ -373,5 +372,4 @@ async fn a_close_notify_that_no_client_reads_is_no_failure() {
     let mut transport = Socket::Tls(Box::new(stream.into()));
     let _ = soon(transport.read(&mut [0])).await;
     soon(transport.shutdown()).await.unwrap();
-    drop(stop);
 }

@@ -1,0 +1,141 @@
+//! What the two processes of an upgrade say to each other: one packet of JSON each, with a socket where it names one.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use serde::{Deserialize, Serialize};
+
+/// The largest packet: reasons are cut to fit.
+const MOST: usize = 16 * 1024;
+
+/// What is said. Fields are added and never change their meaning: the two may be of different versions.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "say", rename_all = "kebab-case")]
+pub(super) enum UpgradeMessage {
+    /// From the process before: a listening socket, which comes with it.
+    Socket { place: SocketPlace },
+    /// From it: those were all.
+    Start,
+    /// From the new process: its config can be used, and it is about to open what only one process may have open.
+    Prepared,
+    /// From the process before: it has given up what only one may have.
+    Take,
+    /// From the new process: it serves.
+    Serves { summary: String },
+    /// From the new process: it cannot serve.
+    Failed { why: String },
+}
+
+/// What a socket listens for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::serve) enum SocketPlace {
+    /// A listener, by the address in the config.
+    Listener(std::net::SocketAddr),
+    /// An address of the admin interface, as the config has it.
+    Admin(std::net::SocketAddr),
+    /// The socket of the admin interface; `is_made` where the file was made by this process and not by a supervisor.
+    AdminSocket { path: std::path::PathBuf, is_made: bool },
+}
+
+/// Sockets that one process hands to the other.
+pub(in crate::serve) type HandedSockets = Vec<(SocketPlace, OwnedFd)>;
+
+/// One end of the connection between the two.
+#[derive(Debug)]
+pub(super) struct UpgradeChannel(OwnedFd);
+
+impl UpgradeChannel {
+    /// Both ends; the second is for the new process.
+    pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        Ok((Self(ours), theirs))
+    }
+
+    /// The end that a process was started with.
+    pub(super) fn of(end: OwnedFd) -> Self {
+        Self(end)
+    }
+
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    pub(super) fn send(&self, message: &UpgradeMessage, socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let octets = serde_json::to_vec(message)?;
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut room);
+        let sockets = socket.map(|socket| [socket]);
+        if let Some(sockets) = &sockets {
+            control.push(SendAncillaryMessage::ScmRights(sockets));
+        }
+        sendmsg(self.0.as_fd(), &[IoSlice::new(&octets)], &mut control, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// Waits for a message; none once the other process has ended. Blocks.
+    pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
+        let mut octets = vec![0; MOST];
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut room);
+        let received = loop {
+            match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, RecvFlags::CMSG_CLOEXEC) {
+                Err(rustix::io::Errno::INTR) => {}
+                received => break received?,
+            }
+        };
+        let mut socket = None;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(sockets) = message {
+                socket = sockets.last();
+            }
+        }
+        if received.bytes == 0 {
+            return Ok(None);
+        }
+        Ok(Some((serde_json::from_slice(&octets[..received.bytes])?, socket)))
+    }
+}
+
+impl UpgradeMessage {
+    /// Why the new process cannot serve, cut to what fits.
+    pub(super) fn failed(why: &str) -> Self {
+        let mut end = why.len().min(MOST / 8);
+        while !why.is_char_boundary(end) {
+            end -= 1;
+        }
+        Self::Failed { why: why[..end].to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn messages_arrive_one_by_one_with_their_sockets() {
+        let (ours, theirs) = UpgradeChannel::pair().unwrap();
+        let theirs = UpgradeChannel::of(theirs);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = SocketPlace::Listener(([127, 0, 0, 1], 0).into());
+        ours.send(&UpgradeMessage::Socket { place: place.clone() }, Some(listener.as_fd())).unwrap();
+        ours.send(&UpgradeMessage::Start, None).unwrap();
+        let (message, socket) = theirs.receive().unwrap().unwrap();
+        assert_eq!(message, UpgradeMessage::Socket { place });
+        let passed = TcpListener::from(socket.unwrap());
+        assert_eq!(passed.local_addr().unwrap(), listener.local_addr().unwrap());
+        assert!(matches!(theirs.receive().unwrap().unwrap(), (UpgradeMessage::Start, None)));
+        theirs.send(&UpgradeMessage::failed(&"\"é".repeat(MOST)), None).unwrap();
+        assert!(matches!(ours.receive().unwrap().unwrap(), (UpgradeMessage::Failed { .. }, None)));
+        drop(theirs);
+        assert!(ours.receive().unwrap().is_none());
+        assert!(ours.send(&UpgradeMessage::Take, None).is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! The new process, as the one before sees it.
+
+use std::os::fd::AsFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::channel::{HandedSockets, UpgradeChannel, UpgradeMessage};
+use super::{SuccessorEvent, UPGRADE};
+
+/// How long a process that has closed its end may take to end.
+const END: Duration = Duration::from_millis(500);
+
+/// A process that is to take the place of this one. Dropping it ends it, unless it serves.
+#[derive(Debug)]
+pub(in crate::serve) struct Successor {
+    child: Child,
+    channel: UpgradeChannel,
+    said: mpsc::UnboundedReceiver<UpgradeMessage>,
+    /// How long it has for its next word, and until when.
+    patience: Duration,
+    deadline: Instant,
+    /// What went wrong, while the process is being ended.
+    failure: Option<String>,
+    serves: bool,
+}
+
+impl Successor {
+    /// Starts the program again, with the path and the arguments that this process was started with, and hands it the sockets.
+    pub(in crate::serve) fn start(sockets: HandedSockets, patience: Duration) -> Result<Self, String> {
+        if std::process::id() == 1 {
+            return Err("this is the first process of its container, which ends with it: replace the container, or run robotsd below an \
+                        init in it"
+                .to_owned());
+        }
+        let mut arguments = std::env::args_os();
+        let program = arguments.next().ok_or("the process was started without a name")?;
+        let cannot = |error| format!("{}: cannot be started: {error}", program.display());
+        let (channel, theirs) = UpgradeChannel::pair().map_err(cannot)?;
+        let mut command = Command::new(&program);
+        command.args(arguments).env(UPGRADE, std::process::id().to_string()).stdin(Stdio::from(theirs));
+        // They name descriptors and the process that a supervisor started.
+        for variable in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"] {
+            command.env_remove(variable);
+        }
+        let child = command.spawn().map_err(cannot)?;
+        // It has a copy of their end, which would keep the connection open.
+        drop(command);
+        let (say, said) = mpsc::unbounded_channel();
+        let thread = channel.try_clone().and_then(|channel| {
+            // On a thread: a program that reads nothing must not hold up this one.
+            let converse = move || converse(&channel, sockets, &say);
+            std::thread::Builder::new().name("upgrade".into()).spawn(converse)
+        });
+        let deadline = Instant::now() + patience;
+        let successor = Self { child, channel, said, patience, deadline, failure: None, serves: false };
+        thread.map_err(cannot)?;
+        Ok(successor)
+    }
+
+    /// The number of the process.
+    pub(in crate::serve) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What only one process may have is free for it.
+    pub(in crate::serve) fn take(&mut self) {
+        self.deadline = Instant::now() + self.patience;
+        // One that has ended is noticed by what it says no more.
+        let _ = self.channel.send(&UpgradeMessage::Take, None);
+    }
+
+    /// Ends it, if it has not ended by itself.
+    pub(in crate::serve) fn stop(&mut self) {
+        let _ = self.child.kill();
+        // It cannot ignore that, so this does not wait for long.
+        let _ = self.child.wait();
+    }
+
+    /// Waits for what comes of it. It may be dropped and called again.
+    pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
+        while self.failure.is_none() {
+            let why = match timeout_at(self.deadline, self.said.recv()).await {
+                Ok(Some(UpgradeMessage::Prepared)) => return SuccessorEvent::Prepared,
+                Ok(Some(UpgradeMessage::Serves { summary })) => {
+                    self.serves = true;
+                    return SuccessorEvent::Serves(summary);
+                }
+                Ok(Some(UpgradeMessage::Failed { why })) => why,
+                Ok(Some(_)) => continue,
+                Ok(None) => "it ended before it served: its standard error says why".to_owned(),
+                Err(_) => {
+                    let _ = self.child.kill();
+                    format!("it did not serve within {} s and was ended", self.patience.as_secs_f64())
+                }
+            };
+            self.failure = Some(why);
+        }
+        let status = self.end().await;
+        let why = self.failure.clone().unwrap_or_default();
+        SuccessorEvent::Failed(match status {
+            Some(status) if !status.success() => format!("{why} ({status})"),
+            _ => why,
+        })
+    }
+
+    /// Ends the process, unless it does so by itself in a moment.
+    async fn end(&mut self) -> Option<ExitStatus> {
+        let end = Instant::now() + END;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < end => sleep(Duration::from_millis(5)).await,
+                Ok(Some(status)) => return Some(status),
+                _ => break,
+            }
+        }
+        let _ = self.child.kill();
+        self.child.wait().ok()
+    }
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        if !self.serves {
+            self.stop();
+        }
+    }
+}
+
+/// Hands the sockets over, and passes on what the new process says until it has ended.
+fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
+    for (place, socket) in sockets {
+        if channel.send(&UpgradeMessage::Socket { place }, Some(socket.as_fd())).is_err() {
+            return;
+        }
+    }
+    if channel.send(&UpgradeMessage::Start, None).is_err() {
+        return;
+    }
+    // A packet that cannot be read is of a program that is not this one.
+    while let Ok(Some((message, _))) = channel.receive() {
+        if say.send(message).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! An upgrade in place: clients that go on throughout, what both processes know, and upgrades that fail.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::process::{Answer, GPTBOT, PATIENCE, Running, StopAtEnd, folder, robotsd, run, wait_for};
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
+
+/// Octets of the page that is read slowly.
+const LARGE: usize = 32 << 20;
+
+/// robotsd by a path of its own, and whatever takes its place.
+struct Upgraded {
+    running: Running,
+    folder: TempDir,
+}
+
+impl Upgraded {
+    fn start(more: &str) -> Self {
+        let config = format!(
+            "state_dir = \"state\"\nworkers = 2\nmode = \"refuse\"\n[admin]\nsocket = \"admin.sock\"\n\
+             [[listener]]\naddress = \"127.0.0.1:0\"\n\
+             [[site]]\nname = \"shop\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n{more}\n"
+        );
+        let folder = folder(&[
+            ("robotsd.toml", &config),
+            ("robots.txt", ROBOTS),
+            ("pages/a.html", "a page"),
+            ("pages/private/x", "x"),
+        ]);
+        fs::write(folder.path().join("pages/large"), vec![b'x'; LARGE]).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_robotsd"), folder.path().join("robotsd")).unwrap();
+        let mut command = Command::new(folder.path().join("robotsd"));
+        command.args(["serve", "--config"]).arg(folder.path().join("robotsd.toml"));
+        Self { running: Running::spawn(&mut command), folder }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, words: &[&str]) -> Output {
+        run(robotsd().args(words).arg("--config").arg(self.path("robotsd.toml")))
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let output = self.command(&[words, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{words:?}: {output:?}"))
+    }
+
+    /// The process that answers at the admin interface.
+    fn process(&self) -> u32 {
+        u32::try_from(self.json(&["status"])["pid"].as_u64().unwrap()).unwrap()
+    }
+
+    /// Upgrades; what the command says.
+    fn upgrade(&self) -> (Option<i32>, String) {
+        let output = self.command(&["upgrade"]);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// What stands at the path of the program from now on.
+    fn replace_program(&self, with: &str) {
+        let aside = self.path("new");
+        fs::write(&aside, with).unwrap();
+        fs::set_permissions(&aside, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(aside, self.path("robotsd")).unwrap();
+    }
+
+    fn restore_program(&self) {
+        let aside = self.path("link");
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_robotsd"), &aside).unwrap();
+        fs::rename(aside, self.path("robotsd")).unwrap();
+    }
+
+    fn get(&self, path: &str) -> u16 {
+        self.running.get(path, GPTBOT).status
+    }
+
+    /// The processes that were started for upgrades.
+    fn started(&self) -> Vec<u32> {
+        let number = |line: &Value| {
+            let message = line["message"].as_str()?;
+            message.strip_prefix("process ")?.split_once(" is started")?.0.parse().ok()
+        };
+        self.running.all("upgrade").iter().filter_map(number).collect()
+    }
+}
+
+impl Drop for Upgraded {
+    fn drop(&mut self) {
+        for process in self.started() {
+            kill("KILL", process);
+        }
+    }
+}
+
+fn kill(signal: &str, process: u32) {
+    let _ = Command::new("kill").arg(format!("-{signal}")).arg(process.to_string()).output();
+}
+
+/// Whether a process is there, and no more than its remains.
+fn is_alive(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+}
+
+/// Requests on one connection after another, each used until an answer says that it is the last.
+fn keep_asking(address: SocketAddr, stop: &AtomicBool, asked: &AtomicUsize, lasts: &AtomicUsize) {
+    while !stop.load(Ordering::Relaxed) {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut reader = BufReader::new(stream);
+        while !stop.load(Ordering::Relaxed) {
+            reader.get_mut().write_all(b"GET /a.html HTTP/1.1\r\nHost: a\r\n\r\n").expect("an open connection");
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                assert_ne!(reader.read_line(&mut head).expect("an answer"), 0, "closed without an answer");
+            }
+            let answer = Answer::parse(head.as_bytes());
+            let mut body = vec![0; answer.field("content-length").unwrap().parse().unwrap()];
+            reader.read_exact(&mut body).expect("a body");
+            assert_eq!((answer.status, &*body), (200, &b"a page"[..]));
+            asked.fetch_add(1, Ordering::Relaxed);
+            if answer.field("connection") == Some("close") {
+                lasts.fetch_add(1, Ordering::Relaxed);
+                break;
+            }
+            // Idle for a moment, as clients are.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// A request on a connection of its own, again and again.
+fn keep_connecting(address: SocketAddr, stop: &AtomicBool, asked: &AtomicUsize) {
+    while !stop.load(Ordering::Relaxed) {
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(b"GET /a.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("an open connection");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("a page"), "{answer:?}");
+        asked.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Streams on one HTTP/2 connection after another, each used until the server says GOAWAY.
+async fn keep_streaming(address: SocketAddr, stop: &AtomicBool, asked: &AtomicUsize, lasts: &AtomicUsize) {
+    while !stop.load(Ordering::Relaxed) {
+        let socket = TokioIo::new(tokio::net::TcpStream::connect(address).await.expect("a connection"));
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), socket).await.unwrap();
+        tokio::spawn(connection);
+        while !stop.load(Ordering::Relaxed) {
+            if sender.ready().await.is_err() {
+                lasts.fetch_add(1, Ordering::Relaxed);
+                break;
+            }
+            let request = http::Request::get("http://a/a.html").body(Empty::new()).unwrap();
+            let response = match sender.send_request(request).await {
+                Ok(response) => response,
+                // Taken back by the client itself, which has read the GOAWAY meanwhile.
+                Err(error) if error.is_canceled() => continue,
+                Err(error) => panic!("{error:?}"),
+            };
+            assert_eq!(response.status(), 200);
+            assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "a page");
+            asked.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Reads a large page a little at a time, until it may read the rest.
+fn download_slowly(address: SocketAddr, rest: &AtomicBool) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    let (mut octets, mut some) = (0, vec![0; 16 * 1024]);
+    loop {
+        match stream.read(&mut some).expect("not cut off") {
+            0 => break,
+            read => octets += read,
+        }
+        if !rest.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    assert!(octets > LARGE, "{octets} of {LARGE}");
+}
+
+#[test]
+fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
+    let upgraded = Upgraded::start("[limits]\ndrain = \"60s\"");
+    let address = upgraded.running.address;
+    let (stop, rest) = (AtomicBool::new(false), AtomicBool::new(false));
+    let [connecting, asking, streaming, lasts, goaways] = [const { AtomicUsize::new(0) }; 5];
+    std::thread::scope(|scope| {
+        let stops = (StopAtEnd(&stop), StopAtEnd(&rest));
+        let downloading = scope.spawn(|| download_slowly(address, &rest));
+        let mut clients = Vec::new();
+        for _ in 0..2 {
+            clients.push(scope.spawn(|| keep_connecting(address, &stop, &connecting)));
+            clients.push(scope.spawn(|| keep_asking(address, &stop, &asking, &lasts)));
+        }
+        clients.push(scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(keep_streaming(address, &stop, &streaming, &goaways));
+        }));
+        let all = [&connecting, &asking, &streaming];
+        let more = || {
+            let before = all.map(|count| count.load(Ordering::Relaxed));
+            wait_for("requests of every kind", || {
+                all.iter().zip(before).all(|(count, before)| count.load(Ordering::Relaxed) >= before + 20).then_some(())
+            });
+        };
+        more();
+        let mut processes = vec![upgraded.process()];
+        for _ in 0..3 {
+            let (code, said) = upgraded.upgrade();
+            assert_eq!(code, Some(0), "{said}");
+            let process = upgraded.process();
+            assert!(
+                said.starts_with(&format!("done: process {process} has taken the place of this one: serving 1 site")),
+                "{said}"
+            );
+            assert!(!processes.contains(&process), "{process} of {processes:?}");
+            processes.push(process);
+            more();
+        }
+        // Connections that were kept have been told, and the first process is there for the download alone.
+        assert!(lasts.load(Ordering::Relaxed) >= 3 && goaways.load(Ordering::Relaxed) >= 1);
+        assert!(is_alive(processes[0]), "the download was cut off");
+        rest.store(true, Ordering::Relaxed);
+        downloading.join().unwrap();
+        stop.store(true, Ordering::Relaxed);
+        clients.into_iter().for_each(|client| client.join().unwrap());
+        for process in &processes[..3] {
+            wait_for("the end of a process before", || (!is_alive(*process)).then_some(()));
+        }
+        drop(stops);
+    });
+    assert_eq!(upgraded.get("/private/x"), 403);
+    assert!(upgraded.path("admin.sock").exists());
+    assert_eq!(
+        upgraded.running.count("trouble", |line| line["reason"] != "broken"),
+        0,
+        "{:?}",
+        upgraded.running.all("trouble")
+    );
+    // The last one ends as any process does.
+    let last = upgraded.process();
+    kill("TERM", last);
+    wait_for("the end of the last process", || (!is_alive(last)).then_some(()));
+    assert!(!upgraded.path("admin.sock").exists());
+}
+
+/// How often a crawler was counted on the board where it may not go.
+fn disallowed(upgraded: &Upgraded) -> u64 {
+    let board = upgraded.json(&["board"]);
+    board["sites"][0]["crawlers"][0]["disallowed"].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn the_switch_the_history_and_the_board_are_those_of_before() {
+    let upgraded = Upgraded::start("");
+    for _ in 0..7 {
+        assert_eq!(upgraded.get("/private/x"), 403);
+    }
+    fs::write(upgraded.path("robots.txt"), format!("{ROBOTS}Disallow: /more/\n")).unwrap();
+    upgraded.command(&["reload"]);
+    assert!(upgraded.command(&["enforce", "off"]).status.success());
+    let causes = |upgraded: &Upgraded| -> Vec<String> {
+        let history = upgraded.json(&["history", "shop"]);
+        let entries = history["entries"].as_array().unwrap().iter();
+        entries
+            .map(|entry| format!("{} {}", entry["cause"].as_str().unwrap(), entry["outcome"].as_str().unwrap()))
+            .collect()
+    };
+    // What each process does at its start aside.
+    let but_starts = |upgraded: &Upgraded| {
+        causes(upgraded).into_iter().filter(|cause| !cause.starts_with("start ")).collect::<Vec<_>>()
+    };
+    let before = but_starts(&upgraded);
+    assert!(before.iter().any(|cause| cause.starts_with("switch ")), "{before:?}");
+    assert_eq!(upgraded.get("/private/x"), 200);
+    for _ in 0..2 {
+        let (code, said) = upgraded.upgrade();
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(upgraded.get("/private/x"), 200, "enforcement is off");
+        assert_eq!(but_starts(&upgraded), before);
+    }
+    assert!(upgraded.command(&["enforce", "on"]).status.success());
+    assert_eq!(upgraded.get("/private/x"), 403);
+    // 7 were refused, 3 passed with the switch off, one was refused again: each is there once.
+    let board = upgraded.json(&["board"]);
+    wait_for("every request on the board", || (disallowed(&upgraded) >= 8).then_some(()));
+    assert!(disallowed(&upgraded) <= 11, "{board}");
+    assert_eq!(upgraded.json(&["status"])["troubles"], serde_json::json!([]));
+}
+
+/// What a failed upgrade says, in the command, the log and the status; the process before goes on.
+fn fails(upgraded: &Upgraded, want: &str) {
+    let before = upgraded.process();
+    let (code, said) = upgraded.upgrade();
+    assert!(code == Some(1) && said.starts_with("failed: ") && said.contains(want), "{code:?} {said}");
+    assert!(said.contains("this process goes on"), "{said}");
+    assert_eq!(upgraded.process(), before);
+    let status = upgraded.json(&["status"]);
+    assert_eq!(status["upgrade"]["state"], "failed", "{status}");
+    assert!(status["upgrade"]["message"].as_str().unwrap().contains(want), "{status}");
+    upgraded.running.wait_for_event("upgrade", |line| {
+        line["level"] == "error" && line["message"].as_str().is_some_and(|message| message.contains(want))
+    });
+    assert_eq!(upgraded.get("/private/x"), 403);
+    assert_eq!(upgraded.running.get("/a.html", GPTBOT).status, 200);
+    for process in upgraded.started() {
+        wait_for("the end of a process that failed", || (!is_alive(process)).then_some(()));
+    }
+}
+
+#[test]
+fn an_upgrade_that_fails_changes_nothing_and_says_why() {
+    let upgraded = Upgraded::start("");
+    let config = fs::read_to_string(upgraded.path("robotsd.toml")).unwrap();
+    fs::write(upgraded.path("robotsd.toml"), config.replace("mode = \"refuse\"", "mode = \"refused\"")).unwrap();
+    upgraded.running.wait_for_event("config-rejected", |_| true);
+    // The commands read the config too: the interface is named.
+    let socket = upgraded.path("admin.sock");
+    let output = run(robotsd().args(["upgrade", "--admin"]).arg(&socket));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.code() == Some(1) && said.contains("robotsd.toml:3:8: \"refused\" is not a value of mode"),
+        "{said}"
+    );
+    fs::write(upgraded.path("robotsd.toml"), config).unwrap();
+    for (program, want) in [
+        ("#!/bin/sh\nexit 3\n", "it ended before it served: its standard error says why (exit status: 3)"),
+        ("#!/bin/sh\nkill -SEGV $$\n", "it ended before it served: its standard error says why (signal: 11"),
+        ("no program\n", "cannot be started: "),
+    ] {
+        upgraded.replace_program(program);
+        fails(&upgraded, want);
+    }
+    fs::remove_file(upgraded.path("robotsd")).unwrap();
+    fails(&upgraded, "robotsd: cannot be started: No such file or directory");
+    upgraded.restore_program();
+    let (code, said) = upgraded.upgrade();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn a_new_process_that_says_nothing_is_ended() {
+    let upgraded = Upgraded::start("[limits]\nupgrade = \"1s\"");
+    upgraded.replace_program("#!/bin/sh\nexec sleep 60\n");
+    fails(&upgraded, "it did not serve within 1 s and was ended (signal: 9 (SIGKILL))");
+}
+
+#[test]
+fn what_was_given_up_is_taken_back_where_the_new_process_cannot_serve_after_all() {
+    let upgraded = Upgraded::start("");
+    // An address of the admin interface that a running process can do without, and one that starts cannot.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = fs::read_to_string(upgraded.path("robotsd.toml")).unwrap();
+    let address = taken.local_addr().unwrap();
+    let further = format!("{config}[[admin.listener]]\naddress = \"{address}\"\n");
+    super::process::replace_file(&upgraded.path("robotsd.toml"), further);
+    upgraded.running.wait_for_event("config", |line| line["message"].to_string().contains("cannot listen here"));
+    fails(&upgraded, "cannot listen here for [admin]");
+    super::process::replace_file(&upgraded.path("robotsd.toml"), config);
+    upgraded.command(&["reload"]);
+    // It writes the state directory again.
+    assert!(upgraded.command(&["enforce", "off"]).status.success());
+    assert_eq!(fs::read_to_string(upgraded.path("state/enforcement")).unwrap().trim(), "off");
+    assert!(upgraded.command(&["enforce", "on"]).status.success());
+    let (code, said) = upgraded.upgrade();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(upgraded.get("/private/x"), 403);
+}
+
+#[test]
+fn one_upgrade_at_a_time() {
+    let upgraded = Upgraded::start("");
+    upgraded.replace_program("#!/bin/sh\nexec sleep 60\n");
+    upgraded.running.signal("USR2");
+    let first = wait_for("the first", || upgraded.started().first().copied());
+    let (code, said) = upgraded.upgrade();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&format!("an upgrade is under way already, to process {first}")), "{said}");
+    assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
+    // The new process is killed, and the next upgrade is not held up.
+    kill("KILL", first);
+    upgraded.running.wait_for_event("upgrade", |line| {
+        line["message"].as_str().is_some_and(|message| message.contains("(signal: 9"))
+    });
+    upgraded.restore_program();
+    let (code, said) = upgraded.upgrade();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn whichever_process_is_left_serves() {
+    let mut upgraded = Upgraded::start("");
+    upgraded.running.signal("USR2");
+    let process = wait_for("the new process", || upgraded.started().first().copied());
+    // It has the sockets before it starts its first thread.
+    wait_for("its sockets", || {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?.count();
+        (threads > 1).then_some(())
+    });
+    upgraded.running.kill();
+    let address = upgraded.running.address;
+    wait_for("the new process to serve", || {
+        let mut stream = TcpStream::connect(address).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(b"GET /a.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        answer.ends_with("a page").then_some(())
+    });
+    wait_for("its admin interface", || upgraded.path("admin.sock").exists().then_some(()));
+    assert_eq!(upgraded.process(), process);
+    // It can be upgraded in turn.
+    let (code, said) = upgraded.upgrade();
+    assert_eq!(code, Some(0), "{said}");
+    assert_ne!(upgraded.process(), process);
+}
+
+#[test]
+fn a_supervisor_learns_of_the_new_process() {
+    let folder = folder(&[]);
+    let path = folder.path().join("notify");
+    let supervisor = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    supervisor.set_read_timeout(Some(PATIENCE)).unwrap();
+    let upgraded = {
+        // The environment of the test is not that of others.
+        let config = "[admin]\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                      [[site]]\nname = \"shop\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n";
+        let folder =
+            super::process::folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS), ("pages/a.html", "a page")]);
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_robotsd"), folder.path().join("robotsd")).unwrap();
+        let mut command = Command::new(folder.path().join("robotsd"));
+        command.args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")).env("NOTIFY_SOCKET", &path);
+        Upgraded { running: Running::spawn(&mut command), folder }
+    };
+    let hears = || {
+        let mut message = [0; 1024];
+        let length = supervisor.recv(&mut message).unwrap();
+        String::from_utf8(message[..length].to_vec()).unwrap()
+    };
+    let ready = hears();
+    assert!(ready.starts_with("READY=1\n"), "{ready}");
+    let (code, said) = upgraded.upgrade();
+    assert_eq!(code, Some(0), "{said}");
+    let process = upgraded.process();
+    // Of the new process itself, which a supervisor that listens to the main process alone does not hear.
+    assert_eq!(hears(), ready);
+    assert_eq!(hears(), format!("MAINPID={process}\n{ready}"));
+}
