@@ -89,6 +89,19 @@ fn a_header_in_part_is_waited_for() {
 }
 
 #[test]
+fn a_header_with_any_octet_changed_is_read_in_one_way_or_refused() {
+    for (header, _) in headers() {
+        for at in 0..header.len() {
+            for octet in [0, b'\r', b'\n', b' ', b'0', b':', header[at] ^ 1, header[at] ^ 0x80, 0xff] {
+                let mut changed = header.clone();
+                changed[at] = octet;
+                crate::edge::fuzzing::proxy_header(&changed);
+            }
+        }
+    }
+}
+
+#[test]
 fn octets_that_are_no_header_are_refused_at_once() {
     let too_long = [&b"PROXY UNKNOWN "[..], &[b'x'; 93]].concat();
     assert_eq!((too_long.len(), parse(&too_long)), (107, Err(HeaderError::TooLong)));
