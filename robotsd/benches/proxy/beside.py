@@ -76,6 +76,7 @@ def nginx_asking(folder, origin_port, robotsd_port):
     http = replaced(
         http,
         ("127.0.0.1:9180 max", f"127.0.0.1:{robotsd_port} max"),
+        ("127.0.0.1:9181", f"127.0.0.1:{free_port()}"),
         ("keepalive 32;", "keepalive 128; keepalive_requests 1000000000;"),
     )
     (folder / "asking-http.conf").write_text(http)

@@ -149,6 +149,25 @@ fn what_a_browser_loads_for_a_page_can_be_left_out() {
     }
 }
 
+/// Requests do not wait one after the other for a robotsd that hangs, and ask it again once it is back.
+#[test]
+fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
+    let Some(stage) = stage(|text| text) else { return };
+    refused(&stage, "files.test", "/drafts/", "");
+    stage.robotsd.freeze();
+    for _ in 0..2 {
+        assert_eq!(get(&stage, "files.test", "/drafts/", GPTBOT, "").status, 404);
+    }
+    // Were each of them to wait for its quarter of a second, these would take a minute.
+    wait_for("many answers in a second", || {
+        let start = std::time::Instant::now();
+        (0..200).for_each(|_| assert_eq!(get(&stage, "files.test", "/drafts/", GPTBOT, "").status, 404));
+        (start.elapsed() < std::time::Duration::from_secs(10)).then_some(())
+    });
+    stage.robotsd.signal("CONT");
+    refused(&stage, "files.test", "/drafts/", "");
+}
+
 /// Two of them in one location would be at odds, and nginx says so before it starts.
 #[test]
 fn a_location_that_has_its_own_login_is_no_place_for_ours() {
