@@ -209,6 +209,10 @@ const ASSETS: [&str; 22] = [
 /// The ending of the path decides, up to the query. A path that servers may read in several ways is none.
 #[must_use]
 pub fn is_asset(target: &[u8]) -> bool {
+    // Most pages have no ending, and no query with a dot.
+    if memchr::memchr(b'.', target).is_none() {
+        return false;
+    }
     let path = &target[..memchr::memchr2(b'?', b'#', target).unwrap_or(target.len())];
     let Some((name, ending)) = memchr::memrchr(b'.', path).map(|at| path.split_at(at)) else { return false };
     let is_plain = |path: &[u8]| !path.contains(&b'%') && !path.contains(&b';') && !path.contains(&b'\\');
