@@ -128,7 +128,8 @@ impl<'a> ControlLoop<'a> {
                 }
                 () = others_changed.notified() => {
                     let changed = self.active.watches.changed();
-                    if is_serving && watched_files::are_of_config(&changed, &self.active.config) {
+                    let is_of_config = watched_files::are_of_config(&changed, &self.active.config);
+                    if is_of_config && !self.upgrade.puts_reload_off() && is_serving {
                         self.active.request(None, &self.workers);
                     }
                     self.background.spawn(Arc::clone(&self.active.sites).follow(changed));

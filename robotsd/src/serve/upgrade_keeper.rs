@@ -57,9 +57,9 @@ enum UpgradeStage {
     /// What only one process may have is being given up.
     HandingOver(JoinHandle<Result<ChangesHeld, String>>),
     /// The new process opens everything.
-    Opening(#[expect(dead_code, reason = "kept until others may change something")] ChangesHeld),
-    /// It has failed, for this reason, and what was given up is being taken back.
-    TakingBack(String, JoinHandle<Result<(), String>>),
+    Opening(ChangesHeld),
+    /// It has failed, for this reason, and what was given up is being taken back. Nobody changes anything until then.
+    TakingBack(String, JoinHandle<Result<(), String>>, #[expect(dead_code, reason = "as above")] Option<ChangesHeld>),
 }
 
 /// What comes next.
@@ -78,7 +78,7 @@ impl UpgradeUnderWay {
             UpgradeStage::HandingOver(handing) => {
                 UpgradeStep::HandedOver(handing.await.unwrap_or_else(|error| Err(panicked(error))))
             }
-            UpgradeStage::TakingBack(why, taking) => {
+            UpgradeStage::TakingBack(why, taking, _) => {
                 let taken = taking.await.unwrap_or_else(|error| Err(panicked(error)));
                 UpgradeStep::TakenBack(std::mem::take(why), taken)
             }
@@ -173,7 +173,11 @@ impl UpgradeKeeper {
             }
             UpgradeStep::Successor(SuccessorEvent::Failed(why)) | UpgradeStep::HandedOver(Err(why)) => {
                 upgrade.successor.stop();
-                upgrade.stage = UpgradeStage::TakingBack(why, take_back(active));
+                let held = match std::mem::replace(&mut upgrade.stage, UpgradeStage::Preparing) {
+                    UpgradeStage::Opening(held) => Some(held),
+                    _ => None,
+                };
+                upgrade.stage = UpgradeStage::TakingBack(why, take_back(active), held);
             }
             UpgradeStep::TakenBack(why, taken) => {
                 active.admin.resume(&active.state, &active.log);
