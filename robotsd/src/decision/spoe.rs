@@ -11,16 +11,18 @@
 //! |---|---|
 //! | `action` | `pass`, `tag` or `refuse` |
 //! | `verdict` | `Robots-Verdict` of a tagged request |
-//! | `status`, `body` | of the refusal |
-//! | `content_type` and others | a field of the refusal |
+//! | `status` | of the refusal |
 //! | `agent`, `reason`, `group`, `rule`, `line` | of the verdict, where one is tagged or refused: as in the log |
+//!
+//! The refusal itself is no variable: HAProxy writes one into a body with line breaks and octets beyond ASCII escaped, so it fetches the
+//! refusal from `/-/refusal/haproxy`.
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap, HeaderName,
-    HeaderValue, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY, X_CONTENT_TYPE_OPTIONS,
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
 };
-use http::{Request, Response, StatusCode, Uri, Version};
+use http::{Request, Response, Uri, Version};
 use tower_robots::layer::{ROBOTS_VERDICT, Record};
 
 use super::preset_fields::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP};
@@ -28,21 +30,6 @@ use crate::edge::{Arguments, SpopMessages, Value, VariableList, X_REQUEST_ID, sp
 
 /// How messages are read, and what is answered.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
-
-/// The fields of a refusal that a client gets, and their variables.
-const FIELDS: [(HeaderName, &str); 8] = [
-    (CONTENT_TYPE, "content_type"),
-    (CONTENT_LANGUAGE, "content_language"),
-    (CACHE_CONTROL, "cache_control"),
-    (VARY, "vary"),
-    (X_CONTENT_TYPE_OPTIONS, "x_content_type_options"),
-    (RETRY_AFTER, "retry_after"),
-    (HeaderName::from_static("ratelimit"), "ratelimit"),
-    (HeaderName::from_static("ratelimit-policy"), "ratelimit_policy"),
-];
-
-/// The statuses that a site may refuse with. HAProxy has a line for each, so what is none of them is 403.
-const STATUSES: [u16; 6] = [402, 403, 404, 410, 429, 451];
 
 /// More than a listener for decisions takes, so that such a question is refused and not cut.
 const MOST_FIELDS: usize = 1024;
@@ -121,7 +108,9 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
             None => variables.text("action", b"pass"),
         }
     } else {
-        refusal(response, variables);
+        // A refusal; or a question that cannot be taken, which must not be a way round the rules.
+        variables.text("action", b"refuse");
+        variables.number("status", response.status().as_u16().into());
     }
     if let Some(record) = response.extensions().get::<Record>() {
         variables.text("agent", record.agent().as_bytes());
@@ -135,29 +124,6 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
             variables.number("line", line);
         }
     }
-}
-
-/// A refusal; or a question that cannot be taken, which must not be a way round the rules.
-fn refusal(response: &Response<Bytes>, variables: &mut VariableList) {
-    let status = Some(response.status().as_u16()).filter(|status| STATUSES.contains(status));
-    let status = status.unwrap_or(StatusCode::FORBIDDEN.as_u16());
-    variables.text("action", b"refuse");
-    variables.number("status", status.into());
-    for (name, variable) in &FIELDS[1..] {
-        if let Some(value) = response.headers().get(name) {
-            variables.text(variable, value.as_bytes());
-        }
-    }
-    let content_type = response.headers().get(CONTENT_TYPE).map_or(&b"text/plain"[..], HeaderValue::as_bytes);
-    // A page that has no room in a frame gives way to a line.
-    let short = format!("{status}\n");
-    let (content_type, body) = if variables.has_room("content_type", &[content_type, response.body()].concat()) {
-        (content_type, &response.body()[..])
-    } else {
-        (&b"text/plain"[..], short.as_bytes())
-    };
-    variables.text(FIELDS[0].1, content_type);
-    variables.text("body", body);
 }
 
 #[cfg(test)]
@@ -217,22 +183,21 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_has_no_room_gives_way_to_a_line() {
-        let response = |octets: usize, status: u16| {
-            let builder = Response::builder().status(status).header(CONTENT_TYPE, "text/html").header(RETRY_AFTER, "9");
-            builder.body(Bytes::from(vec![b'p'; octets])).unwrap()
-        };
-        let told = |response: &Response<Bytes>| {
+    fn whatever_is_no_approval_is_a_refusal() {
+        let told = |status: u16, verdict: Option<&str>| {
+            let mut response = Response::builder().status(status);
+            if let Some(verdict) = verdict {
+                response = response.header(ROBOTS_VERDICT, verdict);
+            }
             let mut list = VariableList::of_frame(1024);
-            variables(response, &mut list);
-            list
+            variables(&response.body(Bytes::new()).unwrap(), &mut list);
+            ["pass", "tag", "refuse", "status", "disallow"]
+                .map(|word| memchr::memmem::find(list.actions(), word.as_bytes()).is_some())
         };
-        let has = |list: &VariableList, text: &[u8]| memchr::memmem::find(list.actions(), text).is_some();
-        let whole = told(&response(500, 429));
-        assert!(has(&whole, b"ppp") && has(&whole, b"text/html") && has(&whole, b"retry_after"), "{whole:?}");
-        let short = told(&response(2000, 451));
-        assert!(!has(&short, b"ppp") && has(&short, b"text/plain") && has(&short, b"451\n"), "{short:?}");
-        // What HAProxy has no line for is a refusal as well.
-        assert!(has(&told(&response(0, 431)), b"refuse") && !has(&told(&response(0, 200)), b"refuse"));
+        assert_eq!(told(200, None), [true, false, false, false, false]);
+        assert_eq!(told(200, Some("disallow")), [false, true, false, false, true]);
+        for status in [403, 429, 431, 451, 502] {
+            assert_eq!(told(status, None), [false, false, true, true, false], "{status}");
+        }
     }
 }

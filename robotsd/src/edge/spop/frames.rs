@@ -182,7 +182,7 @@ impl VariableList {
     }
 
     /// Whether a variable with so long a name and value has room.
-    pub(crate) fn has_room(&self, name: &str, value: &[u8]) -> bool {
+    fn has_room(&self, name: &str, value: &[u8]) -> bool {
         self.actions.len() + AROUND + name.len() + value.len() <= self.most
     }
 

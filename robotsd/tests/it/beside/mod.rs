@@ -70,26 +70,29 @@ fn a_status_of_the_site_for_refusals_is_passed_on() {
 }
 
 #[test]
-fn the_request_id_of_a_refusal_by_nginx_is_in_the_log() {
-    let server = SERVERS.iter().find(|server| server.name == "nginx").expect("nginx is among them");
-    let program = match server.find() {
-        Ok(program) => program,
-        Err(why) => {
-            assert!(std::env::var_os("CI").is_none(), "{why}");
-            return println!("skipped: {why}");
-        }
-    };
-    let stage = Stage::set(server, &program);
-    // A client does not choose it.
-    let chosen = "chosen-by-a-client";
-    let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", chosen.as_bytes())];
-    let refusal = super::process::wait_for("a refusal by robotsd", || {
-        Some(stage.ask("GET", b"/drafts/x", &fields, "")).filter(|answer| answer.body.contains("Request "))
-    });
-    let id = refusal.field("x-request-id").expect("an id").to_owned();
-    assert!(id.len() == 32 && refusal.body.contains(&id), "{refusal:?}");
-    stage.robotsd.wait_for_event("refused", |line| line["request_id"] == id.as_str());
-    assert!(!stage.robotsd.has_event("refused", |line| line["request_id"] == chosen));
+fn the_request_id_of_a_refusal_that_is_fetched_is_in_the_log() {
+    for name in ["nginx", "HAProxy, SPOE"] {
+        let server = SERVERS.iter().find(|server| server.name == name).expect("it is among them");
+        let program = match server.find() {
+            Ok(program) => program,
+            Err(why) => {
+                assert!(std::env::var_os("CI").is_none(), "{why}");
+                println!("skipped: {why}");
+                continue;
+            }
+        };
+        let stage = Stage::set(server, &program);
+        // A client does not choose it.
+        let chosen = "chosen-by-a-client";
+        let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", chosen.as_bytes())];
+        let refusal = super::process::wait_for("a refusal by robotsd", || {
+            Some(stage.ask("GET", b"/drafts/x", &fields, "")).filter(|answer| answer.body.contains("Request "))
+        });
+        let id = refusal.field("x-request-id").expect("an id").to_owned();
+        assert!(id.len() >= 32 && refusal.body.contains(&id), "{name}: {refusal:?}");
+        stage.robotsd.wait_for_event("refused", |line| line["request_id"] == id.as_str());
+        assert!(!stage.robotsd.has_event("refused", |line| line["request_id"] == chosen));
+    }
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn back(stage: &mut Stage) -> String {
 
 /// What came of a request, as its client sees it and the site did.
 fn of(answer: &Answer) -> String {
-    let quotes = answer.body.contains("Disallow: ") && answer.body.contains("(line ");
+    let quotes = answer.body.lines().any(|line| line.trim().starts_with("Disallow: ") && line.contains("(line "));
     let lower = answer.body.to_lowercase();
     match answer.status {
         200 if answer.field("served-by").is_some() && answer.body == OWN_ROBOTS_TXT => "the site's own".into(),
