@@ -155,6 +155,7 @@ mod tests {
         for (preset, want, address) in [
             (Preset::Nginx, asked("PUT", b"/original-uri\xFF", Some("host.test")), first),
             (Preset::Haproxy, asked("PUT", b"/original-uri\xFF", Some("host.test")), first),
+            (Preset::Varnish, asked("PUT", b"/original-uri\xFF", Some("host.test")), first),
             (Preset::IngressNginx, asked("PUT", b"https://url.test:8443/original-url?q", Some("url.test:8443")), first),
             (Preset::Caddy, asked("POST", b"/forwarded-uri", Some("forwarded.test")), second),
             (Preset::Traefik, asked("POST", b"/forwarded-uri", Some("forwarded.test")), second),

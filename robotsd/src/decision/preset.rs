@@ -9,12 +9,13 @@ pub(super) enum Preset {
     Traefik,
     Envoy,
     IngressNginx,
+    Varnish,
 }
 
 impl Preset {
     /// Every preset.
-    pub(super) const ALL: [Self; 6] =
-        [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy];
+    pub(super) const ALL: [Self; 7] =
+        [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
 
     pub(super) const fn as_str(self) -> &'static str {
         match self {
@@ -24,6 +25,7 @@ impl Preset {
             Self::Traefik => "traefik",
             Self::Envoy => "envoy",
             Self::IngressNginx => "ingress-nginx",
+            Self::Varnish => "varnish",
         }
     }
 

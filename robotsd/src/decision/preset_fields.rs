@@ -44,7 +44,7 @@ pub(super) const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 impl PresetFields {
     pub(super) const fn of(preset: Preset) -> Self {
         match preset {
-            Preset::Nginx | Preset::Haproxy => Self {
+            Preset::Nginx | Preset::Haproxy | Preset::Varnish => Self {
                 target: TargetField::Field(X_ORIGINAL_URI),
                 method: Some(X_ORIGINAL_METHOD),
                 host: Some(HOST),

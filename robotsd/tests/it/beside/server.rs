@@ -94,6 +94,27 @@ pub(super) const SERVERS: &[Server] = &[
         check: &["--mode", "validate", "-c", "envoy.yaml", "-l", "warn"],
     },
     Server {
+        name: "Varnish",
+        place: Place::Path("varnishd"),
+        version: "-V",
+        files: &["config/beside/varnish.vcl"],
+        // The address of clients is no part of its file, and a folder is one of the system's unless it is named whole.
+        arguments: &[
+            "-F",
+            "-j",
+            "none",
+            "-n",
+            "FOLDER/work",
+            "-s",
+            "malloc,16m",
+            "-a",
+            "127.0.0.1:8080",
+            "-f",
+            "FOLDER/varnish.vcl",
+        ],
+        check: &["-C", "-j", "none", "-n", "FOLDER/checked", "-f", "FOLDER/varnish.vcl"],
+    },
+    Server {
         name: "ingress-nginx",
         place: Place::Path("nginx"),
         version: "-v",
@@ -169,6 +190,8 @@ impl Stage {
                     .replace("\"127.0.0.1\", 9180", &format!("\"127.0.0.1\", {}", robotsd.address.port()))
                     .replace(":9180", &format!(":{}", robotsd.address.port()))
                     .replace("port_value: 9180", &format!("port_value: {}", robotsd.address.port()))
+                    .replace(".port = \"9180\"", &format!(".port = \"{}\"", robotsd.address.port()))
+                    .replace(".port = \"3000\"", &format!(".port = \"{}\"", site.port()))
                     .replace(":3000", &format!(":{}", site.port()))
                     .replace("port_value: 3000", &format!("port_value: {}", site.port()));
                 let beside = name.strip_prefix("config/beside/").map(Path::new);
@@ -176,11 +199,14 @@ impl Stage {
                 std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
                 std::fs::write(copy, text).unwrap();
             }
-            let checked = run(Command::new(program).args(server.check).current_dir(folder.path()));
+            let whole = folder.path().display().to_string();
+            let argument = |text: &&str| text.replace(":8080", &format!(":{front}")).replace("FOLDER", &whole);
+            let check = server.check.iter().map(argument);
+            let checked = run(Command::new(program).args(check).current_dir(folder.path()));
             assert!(checked.status.success(), "{}: {}", server.name, String::from_utf8_lossy(&checked.stderr));
             let log = std::fs::File::create(folder.path().join("log")).unwrap();
             let mut process = Command::new(program);
-            process.args(server.arguments).current_dir(folder.path()).env("HOME", folder.path());
+            process.args(server.arguments.iter().map(argument)).current_dir(folder.path()).env("HOME", folder.path());
             process.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
             let mut process = Daemon::spawn(&mut process);
             let address = ([127, 0, 0, 1], front).into();
