@@ -1,6 +1,5 @@
 //! Findings as Markdown, for the comment on a change.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use tower_robots::check::{Finding, Severity, lint};
@@ -9,7 +8,7 @@ use super::checked::Checked;
 use super::printable::printable;
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    let name = markdown_text(&printable(checked.name.as_bytes()));
+    let name = code(&printable(checked.name.as_bytes()));
     let counts = Severity::ALL.map(|severity| (severity, checked.report.count(severity)));
     let found: Vec<String> = counts
         .iter()
@@ -17,9 +16,9 @@ pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()
         .map(|(severity, count)| format!("{count} {severity}{}", if *count == 1 { "" } else { "s" }))
         .collect();
     if found.is_empty() {
-        return writeln!(out, "**{name}**: nothing found\n");
+        return writeln!(out, "{name}: nothing found\n");
     }
-    writeln!(out, "**{name}**: {}\n", found.join(", "))?;
+    writeln!(out, "{name}: {}\n", found.join(", "))?;
     writeln!(out, "| line | | finding |\n| --- | --- | --- |")?;
     for finding in checked.report {
         row(out, finding)?;
@@ -31,26 +30,19 @@ pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()
 }
 
 fn row(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
-    let code = finding.code();
-    let code = lint(code).map_or_else(|| code.to_owned(), |lint| format!("[{code}]({})", lint.url()));
-    let help = finding.help().map_or_else(String::new, |help| format!("<br>help: {}", markdown_text(help)));
-    let message = markdown_text(finding.message());
-    writeln!(out, "| {} | {} {code} | {message}{help} |", finding.line(), finding.severity())
+    let name = finding.code();
+    let link = lint(name).map_or_else(|| name.to_owned(), |lint| format!("[{name}]({})", lint.url()));
+    let help = finding.help().map_or_else(String::new, |help| format!("<br>help: {}", code(help)));
+    let message = code(finding.message());
+    writeln!(out, "| {} | {} {link} | {message}{help} |", finding.line(), finding.severity())
 }
 
-/// A text that nothing in Markdown reads as more than text: no markup, no column of a table, no name of a person.
-fn markdown_text(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '@' | '#' | '<' | '>' | '&' | '|' | ':' => {
-                let _ = write!(escaped, "&#{};", u32::from(char));
-            }
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '~' | '!' => escaped.extend(['\\', char]),
-            _ => escaped.push(char),
-        }
-    }
-    escaped
+/// A text as code, in a cell of a table: nothing in it is markup, the name of a person, or a link, and it can be copied.
+fn code(text: &str) -> String {
+    let longest = text.split(|char| char != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{fence}{space}{}{space}{fence}", text.replace('|', "\\|"))
 }
 
 #[cfg(test)]
@@ -72,22 +64,24 @@ mod tests {
     fn a_finding_is_a_row_with_a_link() {
         let text = written("robots.txt", b"User-agent: *\nDisallow: private/\n");
         let row = text.lines().nth(4).expect("a row");
-        assert!(text.starts_with("**robots.txt**: 1 error\n\n| line | | finding |\n"), "{text}");
+        assert!(text.starts_with("`robots.txt`: 1 error\n\n| line | | finding |\n"), "{text}");
         let want = "| 2 | error [path-without-slash](https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash) \
-                    | \"private/\" begins with neither \"/\" nor \"\\*\"&#58; it matches no path<br>help: write \"/private/\" |";
+                    | `\"private/\" begins with neither \"/\" nor \"*\": it matches no path`<br>help: `write \"/private/\"` |";
         assert_eq!(row, want);
-        assert_eq!(written("robots.txt", b"User-agent: *\nDisallow: /private/\n"), "**robots.txt**: nothing found\n\n");
+        assert_eq!(written("robots.txt", b"User-agent: *\nDisallow: /private/\n"), "`robots.txt`: nothing found\n\n");
     }
 
     #[test]
-    fn a_file_writes_no_markup() {
-        let text = written("a|b`c.txt", b"User-agent: *\nDisallow: @team <img src=x> | [a](b) `c` https://x.test\n");
-        for markup in ["@team", "<img", "[a]", "`c`", "://x"] {
-            assert!(!text.contains(markup), "{text}");
+    fn what_a_file_holds_is_code() {
+        assert_eq!(code("a @team | b"), "`a @team \\| b`");
+        assert_eq!(code("a``b`c"), "```a``b`c```");
+        assert_eq!(code("`a"), "`` `a ``");
+        let text = written("a|b`c.txt", b"User-agent: *\nDisallow: @team <img src=x> | [a](b) ``c` https://x.test\n");
+        for row in text.lines().filter(|line| line.starts_with("| 2 |")) {
+            assert_eq!(row.replace("\\|", "").matches('|').count(), 4, "{row}");
+            // Outside of code there is nothing of the file.
+            let outside: String = row.split("```").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect();
+            assert!(!outside.contains('@') && !outside.contains("<img"), "{row}");
         }
-        assert!(
-            text.lines().filter(|line| line.starts_with("| 2 |")).all(|row| row.matches('|').count() == 4),
-            "{text}"
-        );
     }
 }

@@ -49,7 +49,8 @@ impl SarifLog {
 
     fn notify(&mut self, level: &str, text: &str, uri: &str) {
         let location = json!({ "physicalLocation": { "artifactLocation": { "uri": uri } } });
-        self.notifications.push(json!({ "level": level, "message": { "text": text }, "locations": [location] }));
+        self.notifications
+            .push(json!({ "level": level, "message": { "text": message(text) }, "locations": [location] }));
     }
 
     /// Writes the document.
@@ -112,19 +113,33 @@ fn result<'f>(
         None => finding.message().to_owned(),
     };
     let line = lines.get(finding.line().saturating_sub(1)).map_or(&b""[..], Line::bytes).trim_ascii().to_vec();
-    let hash = &VersionHash::of(&[finding.code().as_bytes(), b"\n", &line].concat()).to_string()[..16];
+    let hash = VersionHash::of(&[finding.code().as_bytes(), b"\n", &line].concat()).to_string();
+    let hash = hash.trim_start_matches("sha256:").get(..16).unwrap_or_default();
     let times = seen.entry((finding.code(), line)).and_modify(|times| *times += 1).or_insert(1);
     json!({
         "ruleId": finding.code(),
         "ruleIndex": lints().iter().position(|lint| lint.code() == finding.code()),
         "level": level(finding.severity()),
-        "message": { "text": text },
+        "message": { "text": message(&text) },
         "locations": [{ "physicalLocation": {
             "artifactLocation": { "uri": uri },
             "region": region(robots, lines, finding.span()),
         } }],
         "partialFingerprints": { "primaryLocationLineHash": format!("{hash}:{times}") },
     })
+}
+
+/// A text in which neither links nor placeholders are read (SARIF 2.1.0, sections 3.11.5 and 3.11.6).
+fn message(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '{' | '}' => escaped.extend([char, char]),
+            '\\' | '[' | ']' => escaped.extend(['\\', char]),
+            _ => escaped.push(char),
+        }
+    }
+    escaped
 }
 
 /// Where octets stand, in lines and characters from 1; the end is the place behind the last one.
@@ -223,6 +238,15 @@ mod tests {
         let behind = prints(b"# New\nUser-agent: *\nDisallow: /b\nDisallow: a\nDisallow: a\n");
         assert_eq!(alone, behind);
         assert_ne!(alone[0], alone[1]);
+    }
+
+    #[test]
+    fn a_file_writes_no_link_into_a_message() {
+        let document = document("robots.txt", b"User-agent: *\nDisallow: [x](https://x.test){0}\n");
+        let results = document["runs"][0]["results"].as_array().expect("results").clone();
+        let texts = || results.iter().filter_map(|result| result["message"]["text"].as_str());
+        assert!(texts().any(|text| text.contains("\\[x\\](https://x.test){{0}}")), "{results:?}");
+        assert!(!texts().any(|text| text.replace("\\[", "").contains('[')), "{results:?}");
     }
 
     #[test]

@@ -281,6 +281,7 @@ fn a_check_that_only_reports_ends_with_0_unless_a_file_is_missing() {
         (&["--exit-zero", "bad.txt"][..], 0),
         (&["--exit-zero", "bad.txt", "missing.txt"], 2),
         (&["--format", "sarif", "bad.txt"], 0),
+        (&["--format", "sarif", "--deny", "errors", "bad.txt"], 1),
         (&["--format", "sarif", "bad.txt", "missing.txt"], 2),
         (&["--format", "markdown", "bad.txt"], 1),
         (&["--exit-zero", "--deny", "notes", "bad.txt"], 2),

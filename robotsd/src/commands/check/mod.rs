@@ -78,8 +78,10 @@ pub(crate) struct CheckArgs {
     verbose: bool,
 
     /// The lowest severity that fails the check
-    #[arg(long, value_enum, default_value_t = Deny::Errors)]
-    deny: Deny,
+    ///
+    /// Without it errors do; with --format sarif nothing does, because what reads it decides.
+    #[arg(long, value_enum)]
+    deny: Option<Deny>,
 
     /// End with 0 whatever is found; a file that cannot be read still ends with 2
     #[arg(long, conflicts_with = "deny")]
@@ -240,7 +242,8 @@ fn known_lint(code: &str) -> Result<&'static Lint, String> {
 
 impl CheckArgs {
     fn detail(&self, files: usize) -> Detail {
-        let notes = if self.notes || matches!(self.deny, Deny::Notes) { ShownNotes::Each } else { ShownNotes::Counted };
+        let notes =
+            if self.notes || matches!(self.deny, Some(Deny::Notes)) { ShownNotes::Each } else { ShownNotes::Counted };
         match self.format.form() {
             None => Detail::Sarif,
             Some(FindingFormat::Text(_)) if !self.verbose && files > 1 => Detail::Lines(notes),
@@ -251,7 +254,12 @@ impl CheckArgs {
 
     /// The lowest severity that fails the check; none where nothing does.
     fn threshold(&self) -> Option<Severity> {
-        (!self.exit_zero && !matches!(self.format, CheckFormat::Sarif)).then(|| self.deny.threshold())
+        match (self.deny, self.format) {
+            _ if self.exit_zero => None,
+            (Some(deny), _) => Some(deny.threshold()),
+            (None, CheckFormat::Sarif) => None,
+            (None, _) => Some(Deny::Errors.threshold()),
+        }
     }
 }
 

@@ -91,6 +91,22 @@ fn what_a_server_has_for_all_its_locations_does_not_reach_a_question() {
 }
 
 #[test]
+fn a_rewrite_and_an_error_page_of_the_server_are_no_yes() {
+    let Some(stage) = stage(|text| text) else { return };
+    let host = "rewritten.test";
+    refused(&stage, host, "/drafts/x", "");
+    let answer = get(&stage, host, "/drafts/x", FIREFOX, "");
+    assert!(answer.status == 200 && answer.body.starts_with("GET /index.php?q=drafts/x HTTP/"), "{answer:?}");
+    let file = get(&stage, host, "/robots.txt", GPTBOT, "");
+    assert!(file.status == 200 && file.body.contains(super::scene::ROBOTS), "{file:?}");
+    // A question that robotsd does not take: it has more fields than the shipped limits allow.
+    for host in [host, "site.test", "files.test"] {
+        let answer = get(&stage, host, "/drafts/x", GPTBOT, &"a: b\r\n".repeat(1100));
+        assert_eq!((answer.status, answer.body.contains("GET /")), (403, false), "{host}: {answer:?}");
+    }
+}
+
+#[test]
 fn what_is_cached_is_asked_about_and_no_refusal_is_cached() {
     let Some(stage) = stage(|text| text) else { return };
     let cached = |agent: &str| {
