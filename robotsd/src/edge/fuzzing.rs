@@ -12,7 +12,7 @@ use crate::edge::proxy_protocol::header::{self, HeaderProgress};
 use crate::edge::request::host;
 use crate::edge::request::incoming_forwarded::{self, X_FORWARDED_FOR};
 use crate::edge::request::trusted::{Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
-use crate::edge::spop::frames::{self, Frame, LARGEST};
+use crate::edge::spop::frames::{self, HaproxyFrame, LARGEST};
 use crate::edge::spop::{Arguments, VariableList};
 use crate::edge::tls::validity::Validity;
 
@@ -106,13 +106,13 @@ pub(crate) fn spop_frames(octets: &[u8], mut message: impl FnMut(Arguments<'_>, 
     let mut largest = LARGEST;
     while let Ok(Some(frame)) = frames::take(&mut left, largest) {
         match frame {
-            Frame::Hello(payload) => {
+            HaproxyFrame::Hello(payload) => {
                 if let Ok(agreement) = frames::agree(&payload) {
                     largest = agreement.largest;
                     assert!((256..=LARGEST).contains(&largest), "a bound that is none");
                 }
             }
-            Frame::Notify { stream, frame, payload } => {
+            HaproxyFrame::Notify { stream, frame, payload } => {
                 let mut variables = VariableList::of_frame(largest);
                 let mut rest = &payload[..];
                 while let Some((arguments, after)) = Arguments::of_message(rest) {
@@ -124,7 +124,7 @@ pub(crate) fn spop_frames(octets: &[u8], mut message: impl FnMut(Arguments<'_>, 
                 frames::push_ack(&mut answer, stream, frame, &variables);
                 assert!(answer.len() <= 4 + largest, "an answer that is too big");
             }
-            Frame::Disconnect | Frame::Unknown => {}
+            HaproxyFrame::Disconnect | HaproxyFrame::Unknown => {}
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use tower::Service;
 
 use super::SpopMessages;
-use super::frames::{self, Agreement, Frame, LARGEST, SpopError, VariableList};
+use super::frames::{self, Agreement, HaproxyFrame, LARGEST, SpopError, VariableList};
 use super::values::Arguments;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
@@ -26,7 +26,7 @@ use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::service::{RequestService, ResponseWriter};
 
 /// What ended a wait for octets.
-enum Event {
+enum WaitEnd {
     Octets(Bytes),
     Closed,
     Broken(io::Error),
@@ -100,33 +100,33 @@ where
             // What has arrived by now is answered, whatever else is due.
             if let Poll::Ready(read) = client.poll_receive(cx) {
                 return Poll::Ready(match read {
-                    Ok(Some(octets)) => Event::Octets(octets),
-                    Ok(None) => Event::Closed,
-                    Err(error) => Event::Broken(error),
+                    Ok(Some(octets)) => WaitEnd::Octets(octets),
+                    Ok(None) => WaitEnd::Closed,
+                    Err(error) => WaitEnd::Broken(error),
                 });
             }
             if stopped.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Event::Stop);
+                return Poll::Ready(WaitEnd::Stop);
             }
             if state.is_reclaimed() {
-                return Poll::Ready(Event::Reclaimed);
+                return Poll::Ready(WaitEnd::Reclaimed);
             }
-            timer.as_mut().poll(cx).map(|()| Event::Overdue)
+            timer.as_mut().poll(cx).map(|()| WaitEnd::Overdue)
         })
         .await;
         let (why, ended) = match event {
-            Event::Octets(read) => {
+            WaitEnd::Octets(read) => {
                 octets.extend_from_slice(&read);
                 continue;
             }
-            Event::Closed => return Ok(()),
-            Event::Broken(error) if is_partial => return Err(broken(error)),
+            WaitEnd::Closed => return Ok(()),
+            WaitEnd::Broken(error) if is_partial => return Err(broken(error)),
             // A proxy that resets an idle connection has only left.
-            Event::Broken(_) => return Ok(()),
-            Event::Overdue if is_partial => {
+            WaitEnd::Broken(_) => return Ok(()),
+            WaitEnd::Overdue if is_partial => {
                 (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "no whole frame of SPOP in time".into())))
             }
-            Event::Overdue | Event::Stop | Event::Reclaimed => (SpopError::NORMAL, Ok(())),
+            WaitEnd::Overdue | WaitEnd::Stop | WaitEnd::Reclaimed => (SpopError::NORMAL, Ok(())),
         };
         frames::push_disconnect(client.out(), why);
         let _ = client.send(Bytes::new()).await;
@@ -161,7 +161,7 @@ where
             let largest = self.agreement.map_or(LARGEST, |agreement| agreement.largest);
             let Some(frame) = frames::take(octets, largest)? else { return Ok(AfterFrame::Wait) };
             match (frame, self.agreement) {
-                (Frame::Hello(payload), None) => {
+                (HaproxyFrame::Hello(payload), None) => {
                     let agreement = frames::agree(&payload)?;
                     frames::push_hello(out, agreement);
                     if agreement.is_health_check {
@@ -169,15 +169,15 @@ where
                     }
                     self.agreement = Some(agreement);
                 }
-                (Frame::Notify { stream, frame, payload }, Some(agreement)) => {
+                (HaproxyFrame::Notify { stream, frame, payload }, Some(agreement)) => {
                     let variables = self.decide(&payload, agreement.largest).await?;
                     frames::push_ack(out, stream, frame, &variables);
                 }
-                (Frame::Disconnect, _) => {
+                (HaproxyFrame::Disconnect, _) => {
                     frames::push_disconnect(out, SpopError::NORMAL);
                     return Ok(AfterFrame::End);
                 }
-                (Frame::Unknown, Some(_)) => {}
+                (HaproxyFrame::Unknown, Some(_)) => {}
                 _ => return Err(SpopError::INVALID),
             }
         }

@@ -22,7 +22,7 @@ const FIN: u32 = 1;
 
 /// A frame of HAProxy's.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub(crate) enum HaproxyFrame {
     Hello(Bytes),
     Disconnect,
     Notify {
@@ -69,7 +69,7 @@ impl SpopError {
 }
 
 /// Takes the next frame out of octets that were read; none while it is not all there.
-pub(crate) fn take(octets: &mut BytesMut, largest: usize) -> Result<Option<Frame>, SpopError> {
+pub(crate) fn take(octets: &mut BytesMut, largest: usize) -> Result<Option<HaproxyFrame>, SpopError> {
     let Some(length) = octets.first_chunk::<LENGTH>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
     if length > largest {
@@ -82,7 +82,7 @@ pub(crate) fn take(octets: &mut BytesMut, largest: usize) -> Result<Option<Frame
     read(octets.split_to(length).freeze()).map(Some)
 }
 
-fn read(frame: Bytes) -> Result<Frame, SpopError> {
+fn read(frame: Bytes) -> Result<HaproxyFrame, SpopError> {
     let parsed = || {
         let (kind, rest) = frame.split_first()?;
         let (flags, rest) = rest.split_first_chunk::<4>()?;
@@ -94,10 +94,10 @@ fn read(frame: Bytes) -> Result<Frame, SpopError> {
     match kind {
         0 => Err(SpopError::FRAGMENT),
         1..=3 if flags & FIN == 0 => Err(SpopError::FRAGMENT),
-        1 => Ok(Frame::Hello(payload)),
-        2 => Ok(Frame::Disconnect),
-        3 => Ok(Frame::Notify { stream, frame, payload }),
-        _ => Ok(Frame::Unknown),
+        1 => Ok(HaproxyFrame::Hello(payload)),
+        2 => Ok(HaproxyFrame::Disconnect),
+        3 => Ok(HaproxyFrame::Notify { stream, frame, payload }),
+        _ => Ok(HaproxyFrame::Unknown),
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tower::service_fn;
 
-use super::frames::{self, Frame, LARGEST, SpopError};
+use super::frames::{self, HaproxyFrame, LARGEST, SpopError};
 use super::values::{push_integer, push_number, push_string, push_text, split_integer};
 use super::*;
 use crate::edge::request::request_body::RequestBody;
@@ -104,7 +104,7 @@ fn a_frame_is_taken_once_it_is_all_there() {
     }
     let mut octets = bytes::BytesMut::from(&[&whole[..], &whole[..3]].concat()[..]);
     let taken = frames::take(&mut octets, LARGEST).unwrap();
-    assert_eq!(taken, Some(Frame::Notify { stream: 300, frame: 7, payload: Bytes::from_static(b"payload") }));
+    assert_eq!(taken, Some(HaproxyFrame::Notify { stream: 300, frame: 7, payload: Bytes::from_static(b"payload") }));
     assert_eq!(octets.len(), 3);
     let error = |octets: &[u8]| frames::take(&mut bytes::BytesMut::from(octets), 256).unwrap_err();
     assert_eq!(error(&257u32.to_be_bytes()), SpopError::TOO_BIG);
