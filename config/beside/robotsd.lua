@@ -7,12 +7,12 @@ local address, port = "127.0.0.1", 9180
 local patience = 0.25 -- seconds
 
 -- The fields that robotsd reads. Every line of a repeated field goes along.
-local question_fields = { "host", "accept", "cookie", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site",
-  "signature", "signature-agent", "signature-input", "user-agent" }
+local question_fields = { "host", "accept", "content-type", "cookie", "referer", "sec-fetch-dest", "sec-fetch-mode",
+  "sec-fetch-site", "signature", "signature-agent", "signature-input", "user-agent" }
 
 -- The fields of the answer that a client gets.
 local answer_fields = { "content-type", "content-language", "cache-control", "vary", "x-content-type-options", "retry-after",
-  "ratelimit", "ratelimit-policy" }
+  "ratelimit", "ratelimit-policy", "grpc-status", "grpc-message", "grpc-retry-pushback-ms" }
 
 -- The statuses that a site may refuse with, besides 403.
 local reasons = {

@@ -1,7 +1,7 @@
 //! What the fuzz targets call: the parsers of octets that others choose, each with the properties it holds.
 
 pub use crate::commands::replay::fuzzing::log_line;
-pub use crate::decision::fuzzing::spop_frames;
+pub use crate::decision::fuzzing::{check_request, spop_frames};
 pub use crate::edge::fuzzing::{certificate, forwarded_fields, hops, proxy_header, request_head};
 pub use crate::upstream::fuzzing::response_head;
 
@@ -23,6 +23,7 @@ mod tests {
     #[test]
     fn the_stored_corpus_holds_every_property() {
         corpus("certificate", certificate);
+        corpus("check_request", check_request);
         corpus("forwarded_fields", forwarded_fields);
         corpus("hops", hops);
         corpus("log_line", log_line);

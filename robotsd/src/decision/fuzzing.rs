@@ -1,8 +1,9 @@
-//! The entry for fuzzing: what HAProxy sends, read as questions.
+//! Entries for fuzzing: what HAProxy and Envoy send, read as questions.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 
+pub use super::ext_authz::fuzzing::check_request;
 use super::preset_fields::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_REAL_IP};
 use super::spoe::MESSAGES;
 use crate::edge;

@@ -6,6 +6,7 @@
 //! | `/-/refusal/{preset}` | the refusal once more, for a proxy that cannot relay the answer to its question |
 //! | `/robots.txt` | the file of the site that `Host` names |
 //! | `/-/health` | 200, for the health checks of proxies |
+//! | `/envoy.service.auth.v3.Authorization/Check`, in gRPC | as the first, in a message ([`ext_authz`]) |
 //!
 //! HAProxy may ask on the same listener in messages of SPOP, which are the questions of its preset by other means ([`spoe`]).
 //!
@@ -14,6 +15,7 @@
 //! are the layer's, so a refusal is the same here and there.
 
 mod crawler_counts;
+mod ext_authz;
 mod original_request;
 mod outcome_counts;
 mod preset;
@@ -26,18 +28,18 @@ mod spoe;
 pub(crate) mod fuzzing;
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, HeaderValue, USER_AGENT};
+use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Method, Request, Response};
-use http_body_util::Full;
+use http::{Method, Request, Response, StatusCode};
 use tower::Service;
-use tower_robots::layer::{Original, Outcome, ROBOTS_VERDICT, RobotsLayer};
+use tower_robots::layer::{Answer, CrawlerRequest, Original, Outcome, ROBOTS_VERDICT, RobotsLayer};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::HostMap;
 
@@ -47,11 +49,13 @@ pub(crate) use self::question_error::QuestionErrors;
 pub(crate) use self::request_outcome::RequestOutcome;
 pub(crate) use self::spoe::MESSAGES;
 
+use self::ext_authz::{CallError, CheckQuestion, CheckResponse, IncomingMessage, ServiceRequest};
+use self::original_request::OriginalRequest;
 use self::preset::Preset;
 use self::question_error::QuestionError;
-use self::response::DecisionFuture;
+use self::response::{DecisionBody, DecisionFuture};
 use crate::config::OnError;
-use crate::edge::{AccessFields, Callers, EdgeLimits, Peer, RequestBody, ResponseCounts};
+use crate::edge::{AccessFields, Callers, EdgeLimits, Peer, RequestBody, ResponseCounts, X_REQUEST_ID};
 
 /// Answers on one listener of one worker. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -67,6 +71,14 @@ struct DecisionState {
 /// A response, and where it is counted: with its site where one was found.
 struct Answered {
     response: Response<Bytes>,
+    counted: Option<(Arc<OutcomeCounts>, CountedRequest)>,
+}
+
+/// What was decided about a request, before it is put as its proxy reads it.
+struct Decided {
+    outcome: Outcome,
+    /// Who sends it, where that is a crawler, and its site.
+    crawler: Option<(CrawlerRequest, Arc<str>)>,
     counted: Option<(Arc<OutcomeCounts>, CountedRequest)>,
 }
 
@@ -88,7 +100,7 @@ pub(crate) struct DecisionSite {
     pub(crate) name: Arc<str>,
     /// Those of the worker.
     pub(crate) counts: Arc<OutcomeCounts>,
-    /// Writes to the log, and counts what is disallowed.
+    /// Writes to the log, counts what is disallowed, and says which crawler it decided about.
     pub(crate) layer: RobotsLayer,
     /// Logs and counts nothing: for the second question about a request that is already in the log.
     pub(crate) quiet: RobotsLayer,
@@ -115,7 +127,7 @@ impl Decisions {
 }
 
 impl Service<Request<RequestBody>> for Decisions {
-    type Response = Response<Full<Bytes>>;
+    type Response = Response<DecisionBody>;
     type Error = Infallible;
     type Future = DecisionFuture;
 
@@ -124,6 +136,9 @@ impl Service<Request<RequestBody>> for Decisions {
     }
 
     fn call(&mut self, mut request: Request<RequestBody>) -> DecisionFuture {
+        if let Some(asked) = ServiceRequest::of(&request) {
+            return self.call_of_service(asked, request);
+        }
         let Answered { mut response, counted } = self.0.answer(&mut request);
         match counted {
             Some((site, counted)) => site.answered(&counted, response.status()),
@@ -137,7 +152,71 @@ impl Service<Request<RequestBody>> for Decisions {
     }
 }
 
+impl Decisions {
+    /// Answers what is sent to the service of gRPC: a question once its message has come.
+    fn call_of_service(&self, asked: ServiceRequest, request: Request<RequestBody>) -> DecisionFuture {
+        let (head, body) = request.into_parts();
+        let state = Arc::clone(&self.0);
+        match asked {
+            ServiceRequest::Check => {
+                let message = IncomingMessage::new(&head.headers, body);
+                DecisionFuture::asked(message, move |message| {
+                    let answer = message.and_then(CheckQuestion::read).map(|question| state.check(head, &question));
+                    answer.map(|answer| ext_authz::framed(&answer)).map_err(|error| state.fail(error))
+                })
+            }
+            ServiceRequest::Unknown => DecisionFuture::failed(state.fail(CallError::UnknownMethod)),
+            ServiceRequest::NoCall => {
+                state.counts.siteless((&head.method).into(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+                DecisionFuture::new(response::no_call(), body)
+            }
+        }
+    }
+}
+
 impl DecisionState {
+    /// Decides about the request that a message asks about. The field of the question that is not about the request is its id, which
+    /// a trusted proxy may have chosen.
+    fn check(&self, mut head: Parts, question: &CheckQuestion) -> CheckResponse {
+        let (asked, fields) = match question.original().and_then(|asked| Ok((asked, question.fields()?))) {
+            Ok(read) => read,
+            Err(error) => {
+                self.counts.siteless((&head.method).into(), StatusCode::OK);
+                let given_up = self.give_up(error);
+                let is_passed = given_up.status().is_success();
+                return if is_passed { ext_authz::allowed(None, None) } else { ext_authz::denied(given_up, None) };
+            }
+        };
+        let id = head.headers.remove(X_REQUEST_ID);
+        head.headers = fields;
+        if let Some(id) = id {
+            head.headers.insert(X_REQUEST_ID, id);
+        }
+        let mut request = Request::from_parts(head, ());
+        set_client(&mut request, question.address());
+        let decided = self.decide_about(Preset::EnvoyGrpc, &request, &asked, QuestionKind::Decision);
+        match &decided.counted {
+            // What is counted is the response to the proxy.
+            Some((site, counted)) => site.answered(counted, StatusCode::OK),
+            None => self.counts.siteless(request.method().into(), StatusCode::OK),
+        }
+        let metadata = decided.crawler.map(|(crawler, site)| ext_authz::metadata(&site, &crawler));
+        match decided.outcome {
+            Outcome::Tag(record) => ext_authz::allowed(Some(record.to_field()), metadata),
+            Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
+            _ => ext_authz::allowed(None, metadata),
+        }
+    }
+
+    /// Counts a call that gets no answer, and logs it where its caller is to be mended.
+    fn fail(&self, error: CallError) -> CallError {
+        self.counts.siteless((&Method::POST).into(), StatusCode::OK);
+        if error.is_fault() {
+            self.errors.report_failed_call();
+        }
+        error
+    }
+
     fn answer<B>(&self, request: &mut Request<B>) -> Answered {
         let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
         if let Some(name) = target.strip_prefix(AUTH) {
@@ -187,20 +266,39 @@ impl DecisionState {
         question: &mut Request<B>,
         kind: QuestionKind,
     ) -> Result<Answered, QuestionError> {
-        // The peer is the proxy, not the client. A client whose address is not known is not exempt.
-        let asking = question.extensions_mut().remove::<Peer>();
-        if let Some(address) = preset.address(question.headers()) {
-            let listener = asking.and_then(|peer| peer.listener);
-            question.extensions_mut().insert(Peer::at(SocketAddr::new(address, 0), listener));
-        }
+        set_client(question, preset.address(question.headers()));
         let question = &*question;
         let target = question.uri().path_and_query().map_or("/", PathAndQuery::as_str);
         let asked = preset.read(question.method(), &target[below..], question.headers())?;
-        if !question.headers().contains_key(USER_AGENT) {
+        let decided = self.decide_about(preset, question, &asked, kind);
+        let response = match decided.outcome {
+            Outcome::Tag(record) => {
+                let mut response = response::pass();
+                response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
+                response.extensions_mut().insert(*record);
+                response
+            }
+            Outcome::Respond(refusal) => *refusal,
+            // Outcome::Pass, and what a later version of the library may add: only a refusal stops a request.
+            _ => response::pass(),
+        };
+        Ok(Answered { response, counted: decided.counted })
+    }
+
+    /// Decides about a request whose fields and extensions are those of `question`. Every preset comes here.
+    fn decide_about<B>(
+        &self,
+        preset: Preset,
+        question: &Request<B>,
+        asked: &OriginalRequest<'_>,
+        kind: QuestionKind,
+    ) -> Decided {
+        let has_agent = question.headers().contains_key(USER_AGENT);
+        if !has_agent {
             self.errors.no_agent(preset);
         }
         let sites = self.sites.load();
-        let Some(site) = site(&sites, asked.host) else { return Ok(response::pass().into()) };
+        let Some(site) = site(&sites, asked.host) else { return Outcome::Pass.into() };
         if let Some(fields) = question.extensions().get::<AccessFields>() {
             fields.add("site", &*site.name);
         }
@@ -212,25 +310,17 @@ impl DecisionState {
             }
             QuestionKind::Refusal => (&site.quiet, None),
         };
-        let outcome = layer.decide(&original).into_outcome();
+        let answer = layer.decide(&original);
         if let Some(counted) = &mut counted {
             site.counts.decided(counted, MayWait::No);
-            if !question.headers().contains_key(USER_AGENT) {
+            if !has_agent {
                 site.counts.without_agent();
             }
         }
-        let response = match outcome {
-            Outcome::Tag(record) => {
-                let mut response = response::pass();
-                response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
-                response.extensions_mut().insert(*record);
-                response
-            }
-            Outcome::Respond(response) => response::refusal(*response),
-            // Outcome::Pass, and what a later version of the library may add: only a refusal stops a request.
-            _ => response::pass(),
-        };
-        Ok(Answered { response, counted: counted.map(|counted| (Arc::clone(&site.counts), counted)) })
+        Decided {
+            counted: counted.map(|counted| (Arc::clone(&site.counts), counted)),
+            ..Decided::new(answer, &site.name)
+        }
     }
 
     fn give_up(&self, error: QuestionError) -> Response<Bytes> {
@@ -242,9 +332,39 @@ impl DecisionState {
     }
 }
 
+impl Decided {
+    fn new(answer: Answer, site: &Arc<str>) -> Self {
+        let crawler = answer.extensions().get::<CrawlerRequest>().cloned();
+        let mut outcome = answer.into_outcome();
+        let crawler = match &mut outcome {
+            Outcome::Respond(response) => {
+                response::as_refusal(response);
+                response.extensions_mut().remove()
+            }
+            _ => crawler,
+        };
+        Self { crawler: crawler.map(|crawler| (crawler, Arc::clone(site))), ..outcome.into() }
+    }
+}
+
+impl From<Outcome> for Decided {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, crawler: None, counted: None }
+    }
+}
+
 impl From<Response<Bytes>> for Answered {
     fn from(response: Response<Bytes>) -> Self {
         Self { response, counted: None }
+    }
+}
+
+/// The peer of a question is the proxy, not the client. A client whose address is not known is not exempt.
+fn set_client<B>(question: &mut Request<B>, address: Option<IpAddr>) {
+    let asking = question.extensions_mut().remove::<Peer>();
+    if let Some(address) = address {
+        let listener = asking.and_then(|peer| peer.listener);
+        question.extensions_mut().insert(Peer::at(SocketAddr::new(address, 0), listener));
     }
 }
 

@@ -10,11 +10,16 @@ pub(super) enum Preset {
     Envoy,
     IngressNginx,
     Varnish,
+    /// It asks in messages and not at a path of the preset.
+    EnvoyGrpc,
 }
 
 impl Preset {
-    /// Every preset.
-    pub(super) const ALL: [Self; 7] =
+    /// How many there are.
+    pub(super) const COUNT: usize = Self::IN_PATHS.len() + 1;
+
+    /// Those that stand in the path of a question.
+    pub(super) const IN_PATHS: [Self; 7] =
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
 
     pub(super) const fn as_str(self) -> &'static str {
@@ -26,6 +31,7 @@ impl Preset {
             Self::Envoy => "envoy",
             Self::IngressNginx => "ingress-nginx",
             Self::Varnish => "varnish",
+            Self::EnvoyGrpc => "envoy-grpc",
         }
     }
 
@@ -37,7 +43,7 @@ impl Preset {
 
     /// The preset that a text begins with, and where what follows its name begins: nothing, a path or a query.
     pub(super) fn named(text: &str) -> Option<(Self, usize)> {
-        Self::ALL.into_iter().find_map(|preset| {
+        Self::IN_PATHS.into_iter().find_map(|preset| {
             let below = text.strip_prefix(preset.as_str())?;
             let at = text.len() - below.len();
             matches!(below.as_bytes().first(), None | Some(b'/' | b'?')).then_some((preset, at))
@@ -54,10 +60,10 @@ mod tests {
         assert_eq!(Preset::named("nginx"), Some((Preset::Nginx, 5)));
         assert_eq!(Preset::named("caddy?a=b"), Some((Preset::Caddy, 5)));
         assert_eq!(Preset::named("envoy//x"), Some((Preset::Envoy, 5)));
-        for preset in Preset::ALL {
+        for preset in Preset::IN_PATHS {
             assert_eq!(Preset::named(preset.as_str()).map(|(named, _)| named), Some(preset));
         }
-        for name in ["", "nginx2", "apache/nginx", "Nginx", "envoy*"] {
+        for name in ["", "nginx2", "apache/nginx", "Nginx", "envoy*", "envoy-grpc"] {
             assert_eq!(Preset::named(name), None, "{name}");
         }
     }

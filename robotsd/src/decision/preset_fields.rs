@@ -3,7 +3,7 @@
 //! A preset reads its own fields only: nginx passes a client's own `X-Forwarded-Uri` through, so its preset ignores that
 //! field.
 
-use http::header::{HOST, HeaderName};
+use http::header::{HOST, HeaderName, HeaderValue};
 
 use super::preset::Preset;
 
@@ -62,7 +62,8 @@ impl PresetFields {
                 host: Some(X_FORWARDED_HOST),
                 address: AddressField::Last(X_FORWARDED_FOR),
             },
-            Preset::Envoy => Self {
+            // The latter is not asked: its messages have fields of their own.
+            Preset::Envoy | Preset::EnvoyGrpc => Self {
                 target: TargetField::Below,
                 method: None,
                 host: Some(HOST),
@@ -84,4 +85,13 @@ pub(super) fn label(name: &HeaderName) -> &'static str {
         (X_ORIGINAL_URL, "X-Original-URL"),
     ];
     LABELS.iter().find(|(known, _)| known == name).map_or("a field", |(_, label)| label)
+}
+
+/// A value that a message of a proxy holds, as it is, but for octets that no field may hold: left out, the field would say less.
+pub(super) fn value_of(octets: &[u8]) -> HeaderValue {
+    HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
+        let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };
+        let octets: Vec<u8> = octets.iter().map(replaced).collect();
+        HeaderValue::from_bytes(&octets).unwrap_or_else(|_| HeaderValue::from_static("?"))
+    })
 }

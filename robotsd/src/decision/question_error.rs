@@ -51,7 +51,7 @@ impl QuestionError {
                 format!("{}: {place} holds nothing that can be judged", preset.as_str())
             }
             (QuestionFault::UnknownPreset, _) | (_, None) => {
-                let known = Preset::ALL.map(Preset::as_str).join(", ");
+                let known = Preset::IN_PATHS.map(Preset::as_str).join(", ");
                 format!("{place} names no preset: write /-/auth/ and one of {known}")
             }
         }
@@ -77,9 +77,9 @@ pub(crate) struct QuestionErrors {
     log: Log,
     on_error: OnError,
     start: Instant,
-    counts: [[ErrorCount; QuestionFault::COUNT]; Preset::ALL.len() + 1],
+    counts: [[ErrorCount; QuestionFault::COUNT]; Preset::COUNT + 1],
     /// Questions without a `User-Agent`, by preset.
-    without_agent: [AtomicU64; Preset::ALL.len()],
+    without_agent: [AtomicU64; Preset::COUNT],
 }
 
 #[derive(Debug, Default)]
@@ -101,7 +101,23 @@ impl QuestionErrors {
 
     /// Counts an error, and writes its line if none of its kind was written this second.
     pub(super) fn report(&self, error: QuestionError) {
-        let preset = error.preset.map_or(Preset::ALL.len(), |preset| preset as usize);
+        self.report_as(
+            error,
+            match self.on_error {
+                OnError::Pass => "passed unjudged",
+                OnError::Refuse => "refused",
+            },
+        );
+    }
+
+    /// The same of a call that its proxy gets a status for: what becomes of the request is for the proxy to say.
+    pub(super) fn report_failed_call(&self) {
+        let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
+        self.report_as(error, "answered with a status of gRPC, and passed where the proxy lets failures pass");
+    }
+
+    fn report_as(&self, error: QuestionError, done: &str) {
+        let preset = error.preset.map_or(Preset::COUNT, |preset| preset as usize);
         let count = &self.counts[preset][error.fault as usize];
         let total = count.total.fetch_add(1, Ordering::Relaxed) + 1;
         let second = self.start.elapsed().as_secs() + 1;
@@ -112,10 +128,6 @@ impl QuestionErrors {
         {
             return;
         }
-        let done = match self.on_error {
-            OnError::Pass => "passed unjudged",
-            OnError::Refuse => "refused",
-        };
         self.log.write(&LogEntry {
             reason: Some(error.fault.as_str()),
             message: Some(format!("{}: {done} ({total} so far)", error.message())),

@@ -25,7 +25,7 @@ use http::header::{
 use http::{Request, Response, Uri, Version};
 use tower_robots::layer::{ROBOTS_VERDICT, Record};
 
-use super::preset_fields::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP};
+use super::preset_fields::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{Arguments, SpopMessages, Value, VariableList, X_REQUEST_ID, split_string};
 
 /// How messages are read, and what is answered.
@@ -87,15 +87,6 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) {
 /// Whether a field is about the body or the connection, which a question does not have.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
-}
-
-/// A value as it is, but for octets that no field may hold: left out, the field would say less.
-fn value_of(octets: &[u8]) -> HeaderValue {
-    HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
-        let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };
-        let octets: Vec<u8> = octets.iter().map(replaced).collect();
-        HeaderValue::from_bytes(&octets).unwrap_or_else(|_| HeaderValue::from_static("?"))
-    })
 }
 
 fn variables(response: &Response<Bytes>, variables: &mut VariableList) {

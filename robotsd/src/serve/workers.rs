@@ -227,7 +227,7 @@ fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> HostMap<DecisionS
         let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
         let decides = DecisionSite {
             name: site.name.clone(),
-            layer: site.layer(&counts),
+            layer: site.layer(&counts).with_crawler_extension(),
             quiet: site.quiet_layer().of_refused_requests(),
             counts,
         };

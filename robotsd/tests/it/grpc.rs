@@ -114,7 +114,7 @@ fn grpcio_gets_through_robotsd_what_it_gets_without() {
 
 /// Messages as they are.
 #[derive(Clone, Copy, Default)]
-struct Octets;
+pub(super) struct Octets;
 
 impl Codec for Octets {
     type Encode = Bytes;

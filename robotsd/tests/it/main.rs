@@ -45,6 +45,7 @@ mod evaluator;
 mod expect;
 mod explain;
 mod explain_identity;
+mod ext_authz;
 #[cfg(unix)]
 mod fleet;
 #[cfg(target_os = "linux")]

@@ -96,6 +96,28 @@ fn the_request_id_of_a_refusal_that_is_fetched_is_in_the_log() {
 }
 
 #[test]
+fn envoy_gives_its_request_id_to_a_question_over_grpc() {
+    let server = SERVERS.iter().find(|server| server.name == "Envoy, gRPC").expect("it is among them");
+    let program = match server.find() {
+        Ok(program) => program,
+        Err(why) => {
+            assert!(std::env::var_os("CI").is_none(), "{why}");
+            return println!("skipped: {why}");
+        }
+    };
+    let stage = Stage::set(server, &program);
+    let chosen = "chosen-by-a-client";
+    let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", chosen.as_bytes())];
+    let id = super::process::wait_for("a refusal by robotsd", || {
+        let refusal = stage.ask("GET", b"/drafts/x", &fields, "").body;
+        refusal.lines().find_map(|line| line.strip_prefix("Request id: ")).map(str::to_owned)
+    });
+    assert_eq!(id.len(), 36, "Envoy's are UUIDs: {id}");
+    stage.robotsd.wait_for_event("refused", |line| line["request_id"] == id.as_str());
+    assert!(!stage.robotsd.has_event("refused", |line| line["request_id"] == chosen));
+}
+
+#[test]
 fn the_config_for_standing_beside_others_observes_first_and_passes_its_check() {
     let config = std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
     let config = config.replace("/var/lib/robotsd", "state").replace("127.0.0.1:9180", "127.0.0.1:0");

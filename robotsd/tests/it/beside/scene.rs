@@ -68,6 +68,13 @@ pub(super) const SCENES: &[Scene] = &[
     },
     Scene { name: "`POST`, where a named crawler may not", play: |stage| post(stage, b"/drafts/x", GPTBOT) },
     Scene { name: "`POST`, where `*` may not fetch", play: |stage| post(stage, b"/private/x", CRAWLER) },
+    Scene {
+        name: "a call of gRPC, where it may not",
+        play: |stage| {
+            let fields = [("User-Agent", GPTBOT.as_bytes()), ("Content-Type", b"application/grpc")];
+            of(&stage.ask("POST", b"/drafts/x", &fields, "message"))
+        },
+    },
     Scene { name: "no `User-Agent`", play: |stage| ask(stage, b"/drafts/x", &[]) },
     Scene {
         name: "from an exempt address",
@@ -209,6 +216,12 @@ fn back(stage: &mut Stage) -> String {
 fn of(answer: &Answer) -> String {
     let quotes = answer.body.lines().any(|line| line.trim().starts_with("Disallow: ") && line.contains("(line "));
     let lower = answer.body.to_lowercase();
+    if answer.field("grpc-status") == Some("7") && answer.field("content-type") == Some("application/grpc") {
+        let quotes =
+            answer.field("grpc-message").is_some_and(|message| message.contains(" Disallow: /drafts/ (line 2)"));
+        return if quotes && answer.body.is_empty() { "PERMISSION_DENIED, rule quoted" } else { "PERMISSION_DENIED" }
+            .into();
+    }
     match answer.status {
         200 if answer.field("served-by").is_some() && answer.body == OWN_ROBOTS_TXT => "the site's own".into(),
         200 if answer.field("served-by").is_some()

@@ -94,6 +94,14 @@ pub(super) const SERVERS: &[Server] = &[
         check: &["--mode", "validate", "-c", "envoy.yaml", "-l", "warn"],
     },
     Server {
+        name: "Envoy, gRPC",
+        place: Place::Beside("envoy/_bin/envoy"),
+        version: "--version",
+        files: &["config/beside/envoy-grpc.yaml"],
+        arguments: &["-c", "envoy-grpc.yaml", "--concurrency", "1", "--disable-hot-restart", "-l", "warn"],
+        check: &["--mode", "validate", "-c", "envoy-grpc.yaml", "-l", "warn"],
+    },
+    Server {
         name: "Varnish",
         place: Place::Path("varnishd"),
         version: "-V",

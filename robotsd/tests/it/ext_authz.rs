@@ -1,0 +1,362 @@
+//! Questions of Envoy over gRPC, asked with tonic and with octets. The messages are written and read by hand, by the numbers in
+//! Envoy's files.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tempfile::TempDir;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use super::grpc::Octets;
+use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder};
+
+const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
+
+fn start(listener: &str, more: &str) -> (TempDir, Running) {
+    let config = format!(
+        "mode = \"refuse\"\n[[listener]]\nname = \"ask\"\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n{listener}\n\
+         [log]\naccess = \"json\"\naddress = \"keep\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+         [[site]]\nname = \"shop\"\nhosts = [\"site.test\"]\nrobots.text = '''\nUser-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /drafts/\n'''\n{more}"
+    );
+    let folder = folder(&[("robotsd.toml", &config)]);
+    let running = Running::start(folder.path());
+    (folder, running)
+}
+
+fn varint(mut number: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    while number > 127 {
+        out.push(number as u8 | 128);
+        number >>= 7;
+    }
+    out.push(number as u8);
+    out
+}
+
+/// A field with octets.
+fn octets(number: usize, content: &[u8]) -> Vec<u8> {
+    [varint(number << 3 | 2), varint(content.len()), content.to_vec()].concat()
+}
+
+/// Every value at this path of field numbers, numbers as their digits.
+fn at(message: &[u8], path: &[usize]) -> Vec<Vec<u8>> {
+    let Some((wanted, rest)) = path.split_first() else { return vec![message.to_vec()] };
+    let (mut found, mut left) = (Vec::new(), message);
+    let varint = |left: &mut &[u8]| {
+        let mut number = 0;
+        for shift in (0..).step_by(7) {
+            let (octet, more) = left.split_first().expect("an octet");
+            *left = more;
+            number |= usize::from(octet & 127) << shift;
+            if octet & 128 == 0 {
+                return number;
+            }
+        }
+        unreachable!()
+    };
+    while !left.is_empty() {
+        let key = varint(&mut left);
+        let value = match key & 7 {
+            0 => varint(&mut left).to_string().into_bytes(),
+            1 => {
+                let (value, more) = left.split_at(8);
+                left = more;
+                f64::from_le_bytes(value.try_into().unwrap()).to_string().into_bytes()
+            }
+            2 => {
+                let (value, more) = {
+                    let length = varint(&mut left);
+                    left.split_at(length)
+                };
+                left = more;
+                value.to_vec()
+            }
+            kind => panic!("a field of kind {kind}"),
+        };
+        if key >> 3 == *wanted {
+            found.extend(at(&value, rest));
+        }
+    }
+    found
+}
+
+fn text(message: &[u8], path: &[usize]) -> Vec<String> {
+    at(message, path).into_iter().map(|value| String::from_utf8(value).unwrap()).collect()
+}
+
+/// A request that Envoy asks about.
+#[derive(Clone)]
+struct Asked<'a> {
+    method: &'a str,
+    path: &'a [u8],
+    host: &'a str,
+    address: &'a str,
+    /// In the map of text.
+    fields: Vec<(&'a str, &'a [u8])>,
+    /// In the list of octets.
+    raw_fields: Vec<(&'a str, &'a [u8])>,
+}
+
+impl<'a> Asked<'a> {
+    fn by(path: &'a [u8], agent: &'a str) -> Self {
+        let fields = vec![(":path", path), ("user-agent", agent.as_bytes())];
+        Self { method: "GET", path, host: "site.test", address: "192.0.2.1", fields, raw_fields: Vec::new() }
+    }
+
+    fn message(&self) -> Vec<u8> {
+        let address = octets(1, &octets(1, &[octets(2, self.address.as_bytes()), vec![24, 80]].concat()));
+        let entry = |at, (name, value): &(&str, &[u8])| [octets(1, name.as_bytes()), octets(at, value)].concat();
+        let fields: Vec<u8> = self.fields.iter().flat_map(|field| octets(3, &entry(2, field))).collect();
+        let raw: Vec<u8> = self.raw_fields.iter().flat_map(|field| octets(1, &entry(3, field))).collect();
+        let raw = if raw.is_empty() { raw } else { octets(13, &raw) };
+        let line = [octets(1, b"4711"), octets(2, self.method.as_bytes()), fields, octets(4, self.path)].concat();
+        let http = [line, octets(5, self.host.as_bytes()), octets(6, b"https"), raw].concat();
+        let request = [octets(1, &[8, 1]), octets(2, &http)].concat();
+        octets(1, &[octets(1, &address), octets(4, &request), octets(10, b"unknown")].concat())
+    }
+}
+
+async fn channel(address: SocketAddr) -> Channel {
+    Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
+}
+
+async fn call(channel: &Channel, path: &'static str, message: Vec<u8>) -> Result<Vec<u8>, Status> {
+    let mut client = tonic::client::Grpc::new(channel.clone());
+    client.ready().await.unwrap();
+    let mut request = tonic::Request::new(Bytes::from(message));
+    request.metadata_mut().insert("x-request-id", "chosen-by-envoy".parse().unwrap());
+    let answer = client.unary(request, PathAndQuery::from_static(path), Octets).await;
+    answer.map(|answer| answer.into_inner().to_vec())
+}
+
+async fn ask(channel: &Channel, asked: &Asked<'_>) -> Vec<u8> {
+    call(channel, CHECK, asked.message()).await.unwrap()
+}
+
+/// `allowed`, or the status of the refusal.
+fn outcome(answer: &[u8]) -> String {
+    let denied = text(answer, &[2, 1, 1]);
+    let code = text(answer, &[1, 1]);
+    match (&code[..], &denied[..], at(answer, &[3]).len()) {
+        ([], [], 1) => "allowed".to_owned(),
+        ([seven], [status], 0) if seven == "7" => status.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The fields that an answer sets: those of the request that goes on, or those of the refusal.
+fn set(answer: &[u8], kind: usize) -> Vec<(String, String)> {
+    let options = at(answer, &[kind, 2]);
+    options
+        .iter()
+        .map(|option| {
+            assert_eq!(text(option, &[3]), ["2"], "set in place of what is there");
+            (text(option, &[1, 1]).concat(), text(option, &[1, 2]).concat())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_question_is_answered_as_every_other() {
+    let (_folder, running) = start("trusted_proxies = [\"127.0.0.0/8\"]", "[exempt]\ncidrs = [\"198.51.100.0/24\"]\n");
+    let channel = channel(running.address).await;
+
+    let answer = ask(&channel, &Asked::by(b"/drafts/x", FIREFOX)).await;
+    assert_eq!(outcome(&answer), "allowed");
+    assert_eq!(text(&answer, &[3, 5]), ["robots_verdict", "robots-verdict"], "what a client made up");
+    assert_eq!((set(&answer, 3), at(&answer, &[4, 1])), (Vec::new(), Vec::new()));
+
+    let answer = ask(&channel, &Asked::by(b"/drafts/x?q=1", GPTBOT)).await;
+    assert_eq!(outcome(&answer), "403");
+    let body = text(&answer, &[2, 3]).concat();
+    assert!(body.contains("Disallow: /drafts/        (line 3)"), "{body}");
+    assert!(body.contains("Request id: chosen-by-envoy\n"), "{body}");
+    let fields = set(&answer, 2);
+    for (name, value) in [
+        ("content-type", "text/plain; charset=utf-8"),
+        ("cache-control", "no-store"),
+        ("vary", "User-Agent, Accept"),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        assert!(fields.contains(&(name.to_owned(), value.to_owned())), "{fields:?}");
+    }
+    let metadata = at(&answer, &[4, 1]);
+    let metadata: Vec<_> = metadata
+        .iter()
+        .map(|entry| (text(entry, &[1]).concat(), [text(entry, &[2, 2]), text(entry, &[2, 3])].concat().concat()))
+        .collect();
+    for (name, value) in [
+        ("site", "shop"),
+        ("agent", "GPTBot"),
+        ("category", "ai-training"),
+        ("identity", "claimed"),
+        ("decision", "disallow"),
+        ("action", "refused"),
+        ("reason", "disallowed"),
+        ("rule", "/drafts/"),
+        ("line", "3"),
+    ] {
+        assert!(metadata.contains(&(name.to_owned(), value.to_owned())), "{name}: {metadata:?}");
+    }
+    let line = running.wait_for_event("refused", |_| true);
+    assert_eq!((&line["path"], &line["address"]), (&"/drafts/x?q=…".into(), &"192.0.2.1".into()), "{line}");
+    assert_eq!(line["request_id"], "chosen-by-envoy");
+    let line = running.wait_for_event("request", |line| line["action"] == "refused");
+    assert_eq!((&line["path"], &line["status"], &line["site"]), (&CHECK.into(), &200.into(), &"shop".into()));
+
+    let answer = ask(&channel, &Asked::by(b"/drafts/x", GOOGLEBOT)).await;
+    assert_eq!(outcome(&answer), "allowed");
+    let tag = "disallow;agent=\"Googlebot\";rule=\"/drafts/\";line=3;reason=search-engine";
+    assert_eq!(set(&answer, 3), [("robots-verdict".to_owned(), tag.to_owned())]);
+    assert_eq!(text(&answer, &[3, 5]), ["robots_verdict"], "what is set is not removed");
+
+    // Allowed crawlers are named as well.
+    let answer = ask(&channel, &Asked::by(b"/", GPTBOT)).await;
+    let entries = text(&answer, &[4, 1, 2, 3]);
+    assert!(entries.contains(&"allowed".to_owned()) && entries.contains(&"GPTBot".to_owned()), "{entries:?}");
+
+    let exempt = Asked { address: "198.51.100.7", ..Asked::by(b"/drafts/x", GPTBOT) };
+    assert_eq!(outcome(&ask(&channel, &exempt).await), "allowed");
+    let elsewhere = Asked { host: "other.test", ..Asked::by(b"/drafts/x", GPTBOT) };
+    assert_eq!(outcome(&ask(&channel, &elsewhere).await), "allowed");
+
+    let metrics = super::admin::local(running.admin(), "GET /metrics").body;
+    for series in [
+        "robotsd_decisions_total{site=\"shop\",outcome=\"refused\"} 1\n",
+        "robotsd_decisions_total{site=\"shop\",outcome=\"tagged\"} 1\n",
+        "robotsd_http_requests_total{listener=\"ask\",site=\"shop\",code=\"200\",method=\"POST\"} 5\n",
+        "robotsd_http_requests_total{listener=\"ask\",site=\"\",code=\"200\",method=\"POST\"} 1\n",
+    ] {
+        assert!(metrics.contains(series), "{series}{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn octets_count_as_they_came_and_spellings_do_not() {
+    let (_folder, running) = start("", "");
+    let channel = channel(running.address).await;
+    for path in
+        [&b"/%64rafts/x"[..], b"/a/../drafts/x", b"/a/..%2fdrafts/x", b"/drafts/\xFF", b"http://site.test/drafts/x"]
+    {
+        assert_eq!(outcome(&ask(&channel, &Asked::by(path, GPTBOT)).await), "403", "{}", path.escape_ascii());
+    }
+    let agent = [GPTBOT.as_bytes(), b" \xFF"].concat();
+    for fields in [
+        vec![("user-agent", &agent[..])],
+        vec![("user-agent", FIREFOX.as_bytes()), ("User-Agent", GPTBOT.as_bytes())],
+        vec![("user-agent", &[b"\x01", GPTBOT.as_bytes()].concat()[..])],
+    ] {
+        let mut asked = Asked::by(b"/drafts/x", FIREFOX);
+        asked.raw_fields = fields.clone();
+        assert_eq!(outcome(&ask(&channel, &asked).await), "403", "as octets: {fields:?}");
+        let asked = Asked { fields, ..Asked::by(b"/drafts/x", FIREFOX) };
+        assert_eq!(outcome(&ask(&channel, &asked).await), "403", "as text");
+    }
+    // A call of gRPC is refused in gRPC: Envoy keeps these fields and makes the status of HTTP 200.
+    let mut asked = Asked { method: "POST", ..Asked::by(b"/drafts/x", GPTBOT) };
+    asked.fields.push(("content-type", b"application/grpc"));
+    let answer = ask(&channel, &asked).await;
+    assert_eq!((outcome(&answer), text(&answer, &[2, 3]).concat()), ("403".to_owned(), String::new()));
+    let fields = set(&answer, 2);
+    assert!(fields.contains(&("grpc-status".to_owned(), "7".to_owned())), "{fields:?}");
+    assert!(fields.iter().any(|(name, value)| name == "grpc-message" && value.contains("(line 3)")), "{fields:?}");
+}
+
+#[tokio::test]
+async fn what_asks_about_nothing_is_passed_or_refused_as_configured() {
+    for (listener, want) in [("", "allowed"), ("on_error = \"refuse\"", "403")] {
+        let (_folder, running) = start(listener, "");
+        let channel = channel(running.address).await;
+        let whole = Asked::by(b"/drafts/x", GPTBOT);
+        for (asked, reason, place) in [
+            (Asked { path: b"", ..whole.clone() }, "missing", "path"),
+            (Asked { method: "", ..whole.clone() }, "missing", "method"),
+            (Asked { path: b"drafts/x", ..whole.clone() }, "unreadable", "path"),
+            (Asked { method: "GE T", ..whole.clone() }, "unreadable", "method"),
+        ] {
+            assert_eq!(outcome(&ask(&channel, &asked).await), want, "{place} {reason}");
+        }
+        assert_eq!(outcome(&call(&channel, CHECK, Vec::new()).await.unwrap()), want);
+        for reason in ["missing", "unreadable"] {
+            let line = running.wait_for_event("undecided", |line| line["reason"] == reason);
+            assert!(line["message"].as_str().unwrap().starts_with("envoy-grpc: attributes.request.http."), "{line}");
+        }
+        let mut nobody = whole.clone();
+        nobody.fields.clear();
+        assert_eq!(outcome(&ask(&channel, &nobody).await), "allowed");
+        assert_eq!(running.wait_for_event("no-user-agent", |_| true)["reason"], "envoy-grpc");
+    }
+}
+
+/// Sends a call as it is, and returns status, `grpc-status` and the octets of the answer.
+async fn send(address: SocketAddr, path: &str, content: &[u8]) -> (u16, Option<String>, usize) {
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+    let (mut client, connection) = handshake.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::post(format!("http://{address}{path}")).header("content-type", "application/grpc");
+    let response =
+        client.send_request(request.body(Full::new(Bytes::copy_from_slice(content))).unwrap()).await.unwrap();
+    let status = response.status().as_u16();
+    let said = |fields: &http::HeaderMap| fields.get("grpc-status").map(|status| status.to_str().unwrap().to_owned());
+    let in_head = said(response.headers());
+    let body = response.into_body().collect().await.unwrap();
+    let in_trailers = body.trailers().and_then(said);
+    assert!(in_head.is_none() || in_trailers.is_none());
+    (status, in_head.or(in_trailers), body.to_bytes().len())
+}
+
+fn framed(flag: u8, message: &[u8]) -> Vec<u8> {
+    [&[flag][..], &u32::try_from(message.len()).unwrap().to_be_bytes(), message].concat()
+}
+
+#[tokio::test]
+async fn what_is_no_question_gets_a_status() {
+    let (_folder, running) = start("on_error = \"refuse\"", "");
+    let address = running.address;
+    let message = Asked::by(b"/drafts/x", GPTBOT).message();
+    let good = framed(0, &message);
+    assert_eq!(send(address, CHECK, &good).await.1.as_deref(), Some("0"));
+    let code = |code: u16| (200, Some(code.to_string()), 0);
+    for (content, want) in [
+        (Vec::new(), 3),
+        (good[..good.len() - 1].to_vec(), 3),
+        ([&good[..], b"\0"].concat(), 3),
+        (good.repeat(2), 3),
+        (framed(0, b"\x0A\xFF"), 3),
+        (framed(2, &message), 3),
+        (framed(1, &message), 12),
+        (framed(0, &vec![0; 2 << 20]), 8),
+    ] {
+        assert_eq!(send(address, CHECK, &content).await, code(want), "{} octets", content.len());
+    }
+    for path in ["/envoy.service.auth.v3.Authorization/Other", "/envoy.service.auth.v3.Authorization/"] {
+        assert_eq!(send(address, path, &good).await, code(12), "{path}");
+    }
+    let channel = channel(address).await;
+    let status = call(&channel, "/envoy.service.auth.v3.Authorization/None", message).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unimplemented, "{status:?}");
+    assert_eq!(running.request("POST", CHECK, &[("Content-Type", "application/grpc")]).status, 415);
+    let line = running.wait_for_event("undecided", |_| true);
+    assert!(line["message"].as_str().unwrap().contains("envoy-grpc: the message holds nothing"), "{line}");
+}
+
+#[tokio::test]
+async fn a_question_that_does_not_come_is_given_up() {
+    let (_folder, running) = start("", "");
+    let stream = tokio::net::TcpStream::connect(running.address).await.unwrap();
+    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+    let (mut client, connection) = handshake.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::post(format!("http://{}{CHECK}", running.address));
+    let request = request.header("content-type", "application/grpc").header("grpc-timeout", "100m");
+    let body = StreamBody::new(tokio_stream::pending::<Result<http_body::Frame<Bytes>, std::io::Error>>());
+    let response = tokio::time::timeout(Duration::from_secs(5), client.send_request(request.body(body).unwrap())).await;
+    let response = response.expect("within the time it waits").unwrap();
+    assert_eq!((response.status().as_u16(), &response.headers()["grpc-status"]), (200, &"4".parse().unwrap()));
+}
