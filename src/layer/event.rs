@@ -64,6 +64,12 @@ impl<'a, R> Event<'a, R> {
         self.request.headers()
     }
 
+    /// Whether the request is a [call of gRPC](Original::is_grpc_call), which has no use for a page.
+    #[must_use]
+    pub fn is_grpc_call(&self) -> bool {
+        self.request.is_grpc_call()
+    }
+
     /// The request's extensions.
     #[must_use]
     pub const fn extensions(&self) -> &'a Extensions {

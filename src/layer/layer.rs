@@ -300,7 +300,7 @@ impl RobotsLayer {
     /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457). One that
     /// comes too soon is answered with 429 all the same ([`Event::limited`]).
     ///
-    /// It is asked about a call of gRPC as well, where [`is_grpc`](super::is_grpc) says that the request is one; what it returns is
+    /// It is asked about a call of gRPC as well, where [`Event::is_grpc_call`] says that the request is one; what it returns is
     /// sent as it is. A page is nothing to such a client: [`Event::refusal`] and [`Event::refusal_with_status`] know what is.
     ///
     /// Whatever the function returns, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to `HEAD`

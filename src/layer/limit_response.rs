@@ -9,7 +9,7 @@ use http::{Response, StatusCode};
 use serde_json::json;
 
 use super::event::Event;
-use super::grpc::{GrpcCode, is_grpc};
+use super::grpc::GrpcCode;
 use super::refusal::{grpc_response, push_printable};
 
 /// Of draft-ietf-httpapi-ratelimit-headers-11.
@@ -28,14 +28,15 @@ impl Event<'_> {
     /// name, else with text. The time to wait is rounded up to seconds, and has up to a tenth more for some, so that clients
     /// which were refused together do not come back together.
     ///
-    /// A [call of gRPC](is_grpc) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no body.
+    /// A [call of gRPC](Self::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
+    /// body.
     #[must_use]
     pub fn limited(&self) -> Response<Bytes> {
         let record = self.record();
         let wait = record.wait();
         let least = whole_seconds(wait).max(1);
         let retry_after = whole_seconds(record.retry_after()).max(least);
-        let mut response = if is_grpc(self.headers()) {
+        let mut response = if self.is_grpc_call() {
             self.limited_call()
         } else {
             let (kind, body) = if self.wants_json() {

@@ -12,7 +12,7 @@
 //!    extensions and a `Robots-Verdict` field; anything else goes on as it came. Search engines that people use are
 //!    tagged where others are refused, unless an override says otherwise.
 //!
-//! A refused call of gRPC ([`is_grpc`]) is answered with a status of gRPC, `PERMISSION_DENIED`, in fields alone: its clients read
+//! A refused call of gRPC ([`Original::is_grpc_call`]) is answered with a status of gRPC, `PERMISSION_DENIED`, in fields alone: its clients read
 //! neither 403 nor a page. gRPC-Web is answered as every other request, because its clients do read 403.
 //!
 //! Where the policy limits ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that comes sooner

@@ -1,8 +1,9 @@
 //! A request as its client sent it, before proxies and routers rewrote it.
 
 use http::header::HOST;
-use http::{Extensions, HeaderMap, Method, Request, Uri};
+use http::{Extensions, HeaderMap, Method, Request, Uri, Version};
 
+use super::grpc::is_grpc;
 use crate::rules::Authority;
 use crate::source::Scheme;
 
@@ -13,6 +14,8 @@ use crate::source::Scheme;
 #[derive(Clone, Copy, Debug)]
 pub struct Original<'a> {
     method: &'a Method,
+    /// Of HTTP, where it is the client's own.
+    version: Option<Version>,
     uri: &'a Uri,
     target: TargetIs<'a>,
     host: HostIs<'a>,
@@ -40,6 +43,7 @@ impl<'a> Original<'a> {
     pub fn of<B>(request: &'a Request<B>) -> Self {
         Self {
             method: request.method(),
+            version: Some(request.version()),
             uri: request.uri(),
             target: TargetIs::InRequest,
             host: HostIs::InRequest,
@@ -55,10 +59,11 @@ impl<'a> Original<'a> {
     }
 
     /// With the target the client sent: path and query, or a whole URL. It comes before
-    /// [`RobotsLayer::target_from`](super::RobotsLayer::target_from).
+    /// [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The version of HTTP is the one of who names the target, so that of
+    /// the client is not known any more.
     #[must_use]
     pub const fn with_target(self, target: &'a [u8]) -> Self {
-        Self { target: TargetIs::Given(target), ..self }
+        Self { target: TargetIs::Given(target), version: None, ..self }
     }
 
     /// With the host the client meant, as octets, and the port where it named one; `None` where it named no host.
@@ -93,6 +98,19 @@ impl<'a> Original<'a> {
     #[must_use]
     pub const fn headers(&self) -> &'a HeaderMap {
         self.headers
+    }
+
+    /// Whether it is a call of gRPC: a `POST` over HTTP/2 or later whose fields [say so](is_grpc). Where the version is not known, after
+    /// [`with_target`](Self::with_target), the rest suffices.
+    ///
+    /// The field alone proves nothing: a call is refused with status 200 and without a body, which a client or a cache that
+    /// does not speak gRPC would take for a page.
+    #[must_use]
+    pub fn is_grpc_call(&self) -> bool {
+        // The method first: of most requests it is another.
+        *self.method == Method::POST
+            && self.version.is_none_or(|version| version >= Version::HTTP_2)
+            && is_grpc(self.headers)
     }
 
     /// The request's extensions.

@@ -11,7 +11,7 @@ use http::{Method, Response, StatusCode};
 use serde_json::json;
 
 use super::event::Event;
-use super::grpc::{GrpcCode, grpc_status, is_grpc};
+use super::grpc::{GrpcCode, grpc_status};
 use crate::agent::{Identity, IdentityMethod};
 use crate::policy::Reason;
 use crate::rules::{Access, PathForm};
@@ -39,7 +39,7 @@ impl<'a> Event<'a> {
     /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text. Of a
     /// request that came too soon it is [`limited`](Self::limited).
     ///
-    /// A [call of gRPC](is_grpc) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
+    /// A [call of gRPC](Self::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
     #[must_use]
     pub fn refusal(&self) -> Response<Bytes> {
         if self.record().reason() == Reason::Limited {
@@ -52,7 +52,7 @@ impl<'a> Event<'a> {
     /// `PERMISSION_DENIED` all the same: gRPC has no status for these.
     #[must_use]
     pub fn refusal_with_status(&self, status: StatusCode) -> Response<Bytes> {
-        if is_grpc(self.headers()) {
+        if self.is_grpc_call() {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
         }
         let (kind, body) = if self.wants_json() {

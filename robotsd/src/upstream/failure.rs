@@ -4,8 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Request, Response, Version};
-use tower_robots::layer::{grpc_status, is_grpc};
+use http::{HeaderValue, Request, Response};
+use tower_robots::layer::{Original, grpc_status};
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
@@ -28,9 +28,7 @@ pub(super) enum RequestProtocol {
 
 impl RequestProtocol {
     pub(super) fn of<B>(request: &Request<B>) -> Self {
-        // The version first: it costs nothing, and gRPC has no other.
-        let is_call = request.version() == Version::HTTP_2 && is_grpc(request.headers());
-        if is_call { Self::Grpc } else { Self::Http }
+        if Original::of(request).is_grpc_call() { Self::Grpc } else { Self::Http }
     }
 }
 

@@ -305,3 +305,15 @@ async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
     assert_eq!(status.unwrap_err().code(), Code::PermissionDenied);
     drop(say);
 }
+
+#[test]
+fn what_only_has_the_type_of_a_call_is_refused_as_a_page_is() {
+    let folder = folder(&[("robotsd.toml", REFUSING)]);
+    let proxy = Running::start(folder.path());
+    for method in ["GET", "POST"] {
+        let fields = [("User-Agent", "GPTBot/1.2"), ("Content-Type", "application/grpc")];
+        let answer = proxy.request(method, "/test.Calls/Echo", &fields);
+        assert_eq!((answer.status, answer.field("grpc-status")), (451, None), "{method}");
+        assert!(answer.body.contains("Disallow: /test.Calls/"), "{method}: {}", answer.body);
+    }
+}

@@ -142,7 +142,12 @@ async fn a_limited_call_of_grpc_learns_when_to_try_again() {
     let (layer, _, clock) = limited(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse));
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     clock.add(Duration::from_millis(3500));
+    let mut plain = from(GPTBOT, [192, 0, 2, 1]);
+    add(&mut plain, "content-type", "application/grpc");
+    let response = ask(layer.clone(), plain).await;
+    assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::TOO_MANY_REQUESTS, None));
     let mut request = from(GPTBOT, [192, 0, 2, 1]);
+    (*request.method_mut(), *request.version_mut()) = (Method::POST, http::Version::HTTP_2);
     add(&mut request, "content-type", "application/grpc");
     let response = ask(layer, request).await;
     assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::OK, Some("8")));

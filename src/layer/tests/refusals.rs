@@ -138,6 +138,7 @@ async fn the_default_refusal_may_have_another_status() {
 fn call(target: &str, agent: &str) -> Request<Body> {
     let mut request = get(target, agent);
     *request.method_mut() = Method::POST;
+    *request.version_mut() = http::Version::HTTP_2;
     add(&mut request, "content-type", "application/grpc+proto");
     request
 }
@@ -167,6 +168,36 @@ async fn a_refused_call_of_grpc_gets_a_status_that_quotes_the_rule() {
         let response = ask(RobotsLayer::new(live(Mode::Refuse)), call(target, agent)).await;
         assert_eq!(field(&response, "grpc-status"), None, "{target} {agent}");
         assert_eq!(text(response).await, "app");
+    }
+}
+
+#[tokio::test]
+async fn the_content_type_alone_makes_no_call() {
+    use http::Version;
+    let layer = RobotsLayer::new(live(Mode::Refuse));
+    for (method, version) in [
+        (Method::GET, Version::HTTP_11),
+        (Method::POST, Version::HTTP_11),
+        (Method::POST, Version::HTTP_10),
+        (Method::GET, Version::HTTP_2),
+        (Method::PUT, Version::HTTP_2),
+    ] {
+        let mut request = call("/drafts/x", GPTBOT);
+        (*request.method_mut(), *request.version_mut()) = (method, version);
+        let what = format!("{} {version:?}", request.method());
+        let response = ask(layer.clone(), request).await;
+        assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::FORBIDDEN, None), "{what}");
+        assert!(text(response).await.contains("Disallow: /drafts/"), "{what}");
+    }
+    // The version of a question is not the one of the request that it is about; its method is.
+    let mut question = call("/auth", GPTBOT);
+    *question.version_mut() = Version::HTTP_11;
+    let original = Original::of(&question).with_target(b"/drafts/x");
+    for (method, status) in [(Method::POST, Some("7")), (Method::GET, None)] {
+        let Outcome::Respond(response) = layer.decide(&original.with_method(&method)).into_outcome() else {
+            panic!("{method} passes")
+        };
+        assert_eq!(field(&response, "grpc-status"), status, "{method}");
     }
 }
 
