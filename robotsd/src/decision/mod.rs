@@ -319,7 +319,7 @@ impl DecisionState {
         }
         Decided {
             counted: counted.map(|counted| (Arc::clone(&site.counts), counted)),
-            ..Decided::new(answer, &site.name)
+            ..Decided::new(preset, answer, &site.name)
         }
     }
 
@@ -333,8 +333,9 @@ impl DecisionState {
 }
 
 impl Decided {
-    fn new(answer: Answer, site: &Arc<str>) -> Self {
-        let crawler = answer.extensions().get::<CrawlerRequest>().cloned();
+    fn new(preset: Preset, answer: Answer, site: &Arc<str>) -> Self {
+        // No other preset has a place for it.
+        let crawler = answer.extensions().get::<CrawlerRequest>().filter(|_| preset == Preset::EnvoyGrpc).cloned();
         let mut outcome = answer.into_outcome();
         let crawler = match &mut outcome {
             Outcome::Respond(response) => {
