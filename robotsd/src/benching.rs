@@ -15,14 +15,14 @@ use crate::decision::{MayWait, OutcomeCounts};
 /// Sends requests through layers of one site: one that counts, one that does not.
 #[derive(Debug)]
 pub struct CountingBench {
-    quiet: Robots<Backend>,
-    counting: Robots<Backend>,
+    quiet: Robots<IdleService>,
+    counting: Robots<IdleService>,
     counts: Arc<OutcomeCounts>,
 }
 
 /// A service behind the layers, which does nothing.
 #[derive(Clone, Debug)]
-struct Backend;
+struct IdleService;
 
 impl CountingBench {
     /// For a layer without observers.
@@ -35,7 +35,7 @@ impl CountingBench {
             .count_agent_lookups(Arc::clone(counts.agent_lookups()))
             .observe(move |event| disallowed.disallowed(event))
             .observe_crawlers(move |event| crawlers.crawler(event));
-        Self { quiet: layer.layer(Backend), counting: counting.layer(Backend), counts }
+        Self { quiet: layer.layer(IdleService), counting: counting.layer(IdleService), counts }
     }
 
     /// A request that is not counted.
@@ -60,7 +60,7 @@ impl CountingBench {
     }
 }
 
-impl Service<Request<()>> for Backend {
+impl Service<Request<()>> for IdleService {
     type Response = Response<String>;
     type Error = Infallible;
     type Future = Ready<Result<Self::Response, Infallible>>;

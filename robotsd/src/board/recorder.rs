@@ -261,7 +261,7 @@ impl KnownVersions {
     fn judge(&self, event: &Event<'_, CrawlerRequest>, case: &mut Case) {
         let agents = std::slice::from_ref(event.record().agent());
         let (mut disallowed_by, mut allowed_by) =
-            (Names::over(&mut case.disallowed_by), Names::over(&mut case.allowed_by));
+            (RewrittenNames::over(&mut case.disallowed_by), RewrittenNames::over(&mut case.allowed_by));
         let live = event.record().hash();
         let is_live = |version: &&KnownVersion| version.content.hash() == live;
         let versions = || self.versions.iter().filter(|_| self.policy.is_some());
@@ -290,12 +290,12 @@ impl KnownVersions {
 }
 
 /// A list of names that is written anew, in the memory of the one before.
-struct Names<'a> {
+struct RewrittenNames<'a> {
     list: &'a mut Vec<String>,
     len: usize,
 }
 
-impl<'a> Names<'a> {
+impl<'a> RewrittenNames<'a> {
     const fn over(list: &'a mut Vec<String>) -> Self {
         Self { list, len: 0 }
     }
@@ -309,7 +309,7 @@ impl<'a> Names<'a> {
     }
 }
 
-impl Drop for Names<'_> {
+impl Drop for RewrittenNames<'_> {
     fn drop(&mut self) {
         self.list.truncate(self.len);
     }
