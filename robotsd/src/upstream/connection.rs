@@ -199,8 +199,9 @@ impl UpstreamConnection {
             });
         }
         let mut answer = pin!(sender.try_send_request(request));
-        let mut timer = pin!(sleep_until(Instant::now() + limits.response_header));
         let progress = &self.progress;
+        // Since the request was sent, also where the fast path has waited before.
+        let mut timer = pin!(sleep_until(progress.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
             // The answer comes out of the connection just polled, so its own wake-up would only be a second one.

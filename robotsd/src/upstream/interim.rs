@@ -1,6 +1,7 @@
 //! The interim responses (1xx) of a server to one request.
 //!
-//! A proxy forwards them (RFC 9110, section 15.2), and no final response may ever follow: so few are passed on, and they move no deadline.
+//! A proxy forwards them (RFC 9110, section 15.2), and no final response may ever follow: so few are passed on, and they move no
+//! deadline.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,6 +11,9 @@ use crate::edge::InterimResponses;
 
 /// So many responses are passed on: servers send one or two, or one in a while for as long as they work.
 const RESPONSES: usize = 32;
+
+/// So many are taken at all.
+const MOST_RESPONSES: usize = 1000;
 
 /// Passes the interim responses to one request on, as far as its client can be sent some.
 #[derive(Debug)]
@@ -30,12 +34,13 @@ impl InterimRelay {
         self.client.is_some()
     }
 
-    /// Takes the next one.
+    /// Takes the next one, which is dropped where enough have been passed on.
     pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> Result<(), TooManyInterim> {
-        if self.received.fetch_add(1, Ordering::Relaxed) >= RESPONSES {
+        let before = self.received.fetch_add(1, Ordering::Relaxed);
+        if before >= MOST_RESPONSES {
             return Err(TooManyInterim);
         }
-        if let Some(client) = &self.client {
+        if let Some(client) = self.client.as_ref().filter(|_| before < RESPONSES) {
             client.send(status, fields);
         }
         Ok(())

@@ -113,13 +113,54 @@ async fn an_early_hint_comes_early() {
 #[tokio::test]
 async fn of_many_interim_responses_the_first_are_passed_on() {
     let origin = Origin::saying(format!("{}{OK}", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100))).await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
-    client.send(GET).await;
-    let mut statuses = Vec::new();
-    while statuses.last() != Some(&200) {
-        statuses.push(client.message().await.status());
+    let origin_http2 = Http2Origin::start(|_, mut respond| async move {
+        for _ in 0..100 {
+            respond.send_informational(Response::builder().status(103).body(()).unwrap()).unwrap();
+        }
+        answer(respond, "ok");
+    })
+    .await;
+    for upstream in [origin.upstream(), origin_http2.upstream()] {
+        let mut client = Raw::connect(proxy(upstream).await).await;
+        client.send(GET).await;
+        let mut statuses = Vec::new();
+        while !matches!(statuses.last(), Some(200..)) {
+            statuses.push(client.message().await.status());
+        }
+        assert_eq!((statuses.len(), statuses.last()), (33, Some(&200)));
     }
-    assert_eq!(statuses.len(), 33);
+}
+
+/// It comes late, and another request whose deadline is half as long again gets its answer after this one.
+#[tokio::test]
+async fn an_interim_response_does_not_put_the_deadline_off() {
+    let deadline = 4 * MOMENT;
+    let hinting = Origin::start(move |_, mut peer| async move {
+        peer.message().await;
+        tokio::time::sleep(deadline * 3 / 4).await;
+        peer.send("HTTP/1.1 102 Processing\r\n\r\n").await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let silent = Origin::start(|_, mut peer| async move {
+        peer.message().await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let with = |origin: &Origin, time| origin.upstream_with(|limits| limits.response_header = time);
+    let mut client = Raw::connect(proxy(with(&hinting, deadline)).await).await;
+    let mut later = Raw::connect(proxy(with(&silent, deadline * 3 / 2)).await).await;
+    client.send(GET).await;
+    later.send(GET).await;
+    let answered = async {
+        assert_eq!(client.message().await.status(), 102);
+        assert_eq!(client.message().await.status(), 504);
+    };
+    tokio::select! {
+        biased;
+        () = answered => {}
+        last = later.message() => panic!("{} was waited for too long", last.head),
+    }
 }
 
 #[tokio::test]
