@@ -36,6 +36,10 @@ const PER_FRAME: u32 = 4;
 /// One for so many octets of DATA that are sent: two WINDOW_UPDATE for each kibibyte.
 const OCTETS: u32 = 512;
 
+/// A request that is given up before any content was sent for it: more than it has brought, or as much where a head was sent. A browser
+/// that leaves a page gives up a hundred at once.
+const RESET_COST: u32 = 2 * PER_FRAME;
+
 /// A SETTINGS frame is answered, and may change the window of every stream.
 const SETTINGS_COST: u32 = 10;
 
@@ -58,6 +62,11 @@ impl FrameBudget {
             _ => return self.spend(1, now),
         }
         true
+    }
+
+    /// Accounts for a RST_STREAM that gives up a request without content so far. Returns as [`received`](Self::received).
+    pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
+        self.spend(RESET_COST, now)
     }
 
     /// Accounts for a frame to the client.
@@ -142,8 +151,26 @@ mod tests {
             // Requests with a priority and a window of their own that are given up.
             [HEADERS, 2, 8, 3].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
+        for _ in 0..100_000 {
+            // gRPC calls that are given up after the head of their response.
+            takes(&mut budget, HEADERS);
+            budget.sent(frame(HEADERS, 40));
+            assert!(budget.given_up(|| start));
+        }
         // What can be saved is bounded.
         (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
         assert_eq!(passing(&mut budget, frame(8, 4), start), MOST);
+    }
+
+    #[test]
+    fn requests_cost_more_than_they_bring_when_they_are_given_up_at_once() {
+        let start = Instant::now();
+        let mut budget = FrameBudget::new(start);
+        let given_up = (0..MOST).take_while(|_| {
+            assert!(budget.received(frame(HEADERS, 20), || start));
+            budget.given_up(|| start)
+        });
+        let given_up = given_up.count() as u32;
+        assert!((200..BASE).contains(&given_up), "{given_up}");
     }
 }

@@ -30,12 +30,19 @@ pub(crate) struct Http2Session {
 #[derive(Debug, Default)]
 struct OpenStreams {
     /// In order.
-    streams: Vec<u32>,
+    streams: Vec<OpenStream>,
     /// Changes when the first of them has moved by a whole piece, or ended. Single octets do not count, as in
     /// [`stream_timeout`](super::stream_timeout).
     turn: u32,
     /// Octets of that piece that have been sent.
     moved: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenStream {
+    number: u32,
+    /// Content has been sent.
+    has_content: bool,
 }
 
 /// The client has sent more frames than its requests explain, the last one of this type.
@@ -66,7 +73,7 @@ impl Http2Session {
         let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
                 *last = stream;
-                open.streams.push(stream);
+                open.streams.push(OpenStream { number: stream, has_content: false });
             }
         };
         received.pass(octets, |frame| {
@@ -74,15 +81,17 @@ impl Http2Session {
             if !*in_fields {
                 *begun = begun.wrapping_add(1);
             }
+            let mut is_given_up = false;
             match frame.kind {
                 frames::HEADERS | frames::CONTINUATION => {
                     *in_fields = frame.flags & frames::END_HEADERS == 0;
                     *coming = Some(frame.stream).filter(|_| !*in_fields);
                 }
-                frames::RST_STREAM => open.close(frame.stream),
+                frames::RST_STREAM => is_given_up = open.close(frame.stream).is_some_and(|stream| !stream.has_content),
                 _ => {}
             }
-            if !budget.received(frame, Instant::now) {
+            let passes = if is_given_up { budget.given_up(Instant::now) } else { budget.received(frame, Instant::now) };
+            if !passes {
                 flood.get_or_insert(frame.kind);
             }
         });
@@ -128,7 +137,9 @@ impl Http2Session {
 
 impl OpenStreams {
     fn sent(&mut self, stream: u32, octets: usize) {
-        if self.streams.first() == Some(&stream) {
+        let Some(at) = self.position(stream) else { return };
+        self.streams[at].has_content = true;
+        if at == 0 {
             self.moved += octets;
             if self.moved >= PIECE {
                 self.turn();
@@ -136,13 +147,18 @@ impl OpenStreams {
         }
     }
 
-    fn close(&mut self, stream: u32) {
-        if let Ok(at) = self.streams.binary_search(&stream) {
-            self.streams.remove(at);
-            if at == 0 {
-                self.turn();
-            }
+    /// The stream as it was, if it was open.
+    fn close(&mut self, stream: u32) -> Option<OpenStream> {
+        let at = self.position(stream)?;
+        let closed = self.streams.remove(at);
+        if at == 0 {
+            self.turn();
         }
+        Some(closed)
+    }
+
+    fn position(&self, stream: u32) -> Option<usize> {
+        self.streams.binary_search_by_key(&stream, |open| open.number).ok()
     }
 
     fn turn(&mut self) {
