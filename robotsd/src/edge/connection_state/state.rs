@@ -31,8 +31,6 @@ pub(crate) struct ConnectionState {
     /// Requests in progress. While there are any, the phase does not count.
     in_progress: AtomicUsize,
     http2: AtomicBool,
-    /// The preface of HTTP/2 has been read; `http2` is set by the first request.
-    preface: AtomicBool,
     /// The microsecond in which the frame or field section began that has come in part; [`NEVER`] between frames.
     partial: AtomicU64,
     /// The same of the first one in its phase, so that beginning anew wins no time.
@@ -84,7 +82,6 @@ impl ConnectionState {
             phase: AtomicU64::new(SILENT),
             in_progress: AtomicUsize::new(0),
             http2: AtomicBool::new(false),
-            preface: AtomicBool::new(false),
             partial: AtomicU64::new(NEVER),
             first_partial: AtomicU64::new(NEVER),
             reclaim: ReclaimMark::new(),
@@ -193,7 +190,7 @@ impl ConnectionState {
 
     /// The client has sent the preface of HTTP/2.
     pub(crate) fn preface_read(&self) {
-        self.preface.store(true, Ordering::Relaxed);
+        self.http2.store(true, Ordering::Relaxed);
     }
 
     /// Whether a frame of HTTP/2, or a field section of several, has come in part. Called when that changes.
@@ -222,7 +219,7 @@ impl ConnectionState {
         if is_partial {
             since = since.max(self.first_partial.load(Ordering::Relaxed));
         }
-        let is_slow = is_partial || state & 3 == HEAD && !self.preface.load(Ordering::Relaxed);
+        let is_slow = is_partial || state & 3 == HEAD && !self.is_http2();
         let idleness = if is_slow { Idleness::Slow } else { Idleness::Idle };
         Some((idleness, self.at(since.max(self.reclaim.declined()))))
     }
