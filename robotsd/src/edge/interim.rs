@@ -4,7 +4,7 @@
 //! carries [`InterimResponses`] where its client can be sent some; what is sent there waits in an [`InterimQueue`] until the
 //! client's writer takes it, in the same poll of the same task. The service's response then waits until it has been written.
 //!
-//! Not sent: 100, which the edge answers itself, and 101, which ends the exchange. A client of HTTP/1.0 knows no 1xx.
+//! Not relayed: 100, which the edge sends itself once it wants the body, and 101, which ends the exchange. A client of HTTP/1.0 knows no 1xx.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::edge::request::fields;
 pub(crate) const WAITING: usize = 32;
 
 /// And their octets.
-const WAITING_OCTETS: usize = 64 * 1024;
+pub(crate) const WAITING_OCTETS: usize = 64 * 1024;
 
 /// An extension of requests whose client can be sent interim responses.
 #[derive(Clone)]
@@ -49,6 +49,13 @@ impl InterimResponses {
         fields::remove_hop_by_hop(head.headers_mut());
         // RFC 9110, section 8.6.
         head.headers_mut().remove(CONTENT_LENGTH);
+        self.0.interim().push(head);
+    }
+
+    /// Tells the client to go on with its request, where no HTTP library does.
+    pub(crate) fn send_continue(&self) {
+        let mut head = Response::new(());
+        *head.status_mut() = StatusCode::CONTINUE;
         self.0.interim().push(head);
     }
 }
@@ -141,7 +148,7 @@ impl InterimQueue {
 }
 
 /// The octets of the fields of a head.
-fn size(head: &Response<()>) -> usize {
+pub(crate) fn size(head: &Response<()>) -> usize {
     head.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + b": \r\n".len()).sum()
 }
 

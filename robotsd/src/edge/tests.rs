@@ -4,6 +4,7 @@ mod deadlines;
 mod flood;
 mod http2;
 mod http2_downgrade;
+mod http2_stalls;
 mod interim;
 mod recycling;
 mod requests;

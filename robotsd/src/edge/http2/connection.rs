@@ -74,13 +74,23 @@ impl<S> Http2Connection<S> {
     }
 }
 
+/// The most that RFC 9113, section 6.9.1, allows.
+const MOST_WINDOW: u32 = i32::MAX as u32;
+
+/// What the HTTP library charges at most for an octet that waits to be read: 256 for a frame, less its length, where frames have
+/// at least sixteen octets.
+const CHARGE_PER_OCTET: usize = 16;
+
+/// The connection's window has room for all of its streams, so that uploads which their upstreams do not take hold up no others.
+/// Small frames cost more memory than their octets, so for that they may take as much again; a stream full of them always fits.
 fn builder(limits: &EdgeLimits) -> Builder {
+    let connection_window = limits.streams.saturating_mul(limits.window_bytes).min(MOST_WINDOW);
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(limits.streams)
         .initial_window_size(limits.window_bytes)
-        // Four streams' worth: one upload that its upstream does not take must not stop the others.
-        .initial_connection_window_size(limits.window_bytes.saturating_mul(4))
+        .initial_connection_window_size(connection_window)
+        .data_frame_budget((connection_window as usize).max(limits.window_bytes as usize * CHARGE_PER_OCTET))
         .max_send_buffer_size(limits.window_bytes as usize)
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
         .max_local_error_reset_streams(Some(RESETS));
@@ -98,8 +108,9 @@ where
         let idle = self.settings.limits.body_idle;
         let is_head = *request.method() == Method::HEAD;
         let (head, coming) = request.into_parts();
-        let body = RequestBody::of_stream(RequestStream::new(coming, &head.headers), idle);
         let consumer = StreamConsumer::default();
+        let coming = RequestStream::new(coming, &head.headers, consumer.interim_responses());
+        let body = RequestBody::of_stream(coming, idle);
         let writer = ResponseWriter::Stream(consumer.clone());
         let answering = self.service.answer(Request::from_parts(head, body), writer);
         let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());

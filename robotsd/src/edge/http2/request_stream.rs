@@ -5,8 +5,10 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
-use http::header::{CONTENT_LENGTH, HeaderMap};
+use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
 use http_body::{Body, Frame, SizeHint};
+
+use crate::edge::interim::InterimResponses;
 
 #[derive(Debug)]
 pub(crate) struct RequestStream {
@@ -14,13 +16,16 @@ pub(crate) struct RequestStream {
     /// Octets still to come, where the head says so. The HTTP library holds the client to it.
     left: Option<u64>,
     has_data: bool,
+    /// A client that waits to be told to go on (RFC 9110, section 10.1.1).
+    expectant: Option<InterimResponses>,
 }
 
 impl RequestStream {
-    pub(crate) fn new(stream: RecvStream, fields: &HeaderMap) -> Self {
+    pub(crate) fn new(stream: RecvStream, fields: &HeaderMap, client: InterimResponses) -> Self {
         let said = fields.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let left = if stream.is_end_stream() { Some(0) } else { said };
-        Self { stream, left, has_data: true }
+        let expects = fields.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        Self { stream, left, has_data: true, expectant: expects.then_some(client) }
     }
 }
 
@@ -31,7 +36,14 @@ impl Body for RequestStream {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         let this = self.get_mut();
         while this.has_data {
-            match ready!(this.stream.poll_data(cx)) {
+            let polled = this.stream.poll_data(cx);
+            // Not to one that has not waited.
+            if let Some(client) = this.expectant.take()
+                && polled.is_pending()
+            {
+                client.send_continue();
+            }
+            match ready!(polled) {
                 Some(Ok(data)) => {
                     // It is passed on, so there is room for as much again. An error would be the stream's, and comes next.
                     let _ = this.stream.flow_control().release_capacity(data.len());

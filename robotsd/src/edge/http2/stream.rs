@@ -44,8 +44,8 @@ pub(crate) async fn serve<A, B, E>(
     // Trailers may follow a body without octets.
     let is_whole = matches!(framing, Framing::Absent { .. }) || left == Some(0) && body.is_end_stream();
     match respond.send_response(Response::from_parts(head, ()), is_whole) {
-        Ok(stream) if !is_whole => send_body(body, stream, left).await,
-        Ok(_) => {}
+        Ok(stream) if !is_whole => send_body(body, stream, left, &consumer).await,
+        Ok(_) => consumer.note_end(),
         Err(_) => respond.send_reset(Reason::INTERNAL_ERROR),
     }
 }
@@ -56,7 +56,7 @@ where
     A: Future<Output = Result<R, E>>,
 {
     let mut answering = pin!(answering);
-    let mut sent = 0;
+    let (mut sent, mut octets) = (0, 0);
     poll_fn(|cx| {
         let answered = answering.as_mut().poll(cx);
         if respond.poll_reset(cx).is_ready() {
@@ -66,8 +66,9 @@ where
         if queue.is_waiting() {
             while let Some(head) = queue.take() {
                 sent += 1;
+                octets += interim::size(&head);
                 // The HTTP library keeps what the client does not take, so there is a bound for all of them together.
-                if sent <= interim::WAITING {
+                if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
                     // An error is that of the stream or the connection, and comes back with the response.
                     let _ = respond.send_informational(head);
                 }
@@ -96,7 +97,7 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
 
 /// Sends a body, of which so many octets have to come where that is known: a stream that ends otherwise is reset, because it would
 /// look complete.
-async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>)
+async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -121,11 +122,15 @@ where
             BodyStep::Reset => return,
             BodyStep::Data(data) => data,
             BodyStep::Trailers(fields) if left.unwrap_or(0) == 0 => {
-                let _ = stream.send_trailers(fields);
+                if stream.send_trailers(fields).is_ok() {
+                    consumer.note_end();
+                }
                 return;
             }
             BodyStep::End if left.unwrap_or(0) == 0 => {
-                let _ = stream.send_data(Bytes::new(), true);
+                if stream.send_data(Bytes::new(), true).is_ok() {
+                    consumer.note_end();
+                }
                 return;
             }
             BodyStep::End | BodyStep::Trailers(_) | BodyStep::Failed => {
@@ -142,11 +147,16 @@ where
         if data.is_empty() && !is_last {
             continue;
         }
-        if !data.is_empty() && !has_room(&mut stream).await {
+        if !data.is_empty() && !has_room(&mut stream, consumer).await {
             return;
         }
-        if stream.send_data(data, is_last).is_err() || is_last {
+        let octets = data.len();
+        if stream.send_data(data, is_last).is_err() {
             return;
+        }
+        consumer.note_sent(octets);
+        if is_last {
+            return consumer.note_end();
         }
     }
 }
@@ -161,10 +171,11 @@ enum BodyStep {
 }
 
 /// Waits until the client takes more. Only asked for once there is something to send: what a stream has been granted, no other
-/// stream of the connection can use.
-async fn has_room(stream: &mut SendStream<Bytes>) -> bool {
+/// stream of the connection can use. The wait counts as one for the client, whatever the body notes.
+async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
+    consumer.handed_out();
     stream.reserve_capacity(1);
-    poll_fn(|cx| {
+    let has_room = poll_fn(|cx| {
         while stream.capacity() == 0 {
             match ready!(stream.poll_capacity(cx)) {
                 Some(Ok(_)) => {}
@@ -173,5 +184,7 @@ async fn has_room(stream: &mut SendStream<Bytes>) -> bool {
         }
         Poll::Ready(true)
     })
-    .await
+    .await;
+    consumer.polled();
+    has_room
 }

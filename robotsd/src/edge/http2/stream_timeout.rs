@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -28,6 +28,10 @@ pub(crate) struct StreamConsumer(Arc<StreamDelivery>);
 struct StreamDelivery {
     /// Odd from when a frame is handed out until the next one is polled for; never twice the same value for two frames.
     turn: AtomicUsize,
+    /// Octets of the body that the stream has taken.
+    sent: AtomicU64,
+    /// It has taken the end, too.
+    is_ended: AtomicBool,
     /// The upstream connection that the response holds, and the connection it is a stream of.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
     interim: InterimQueue,
@@ -56,6 +60,26 @@ impl StreamConsumer {
 
     pub(crate) fn handed_out(&self) {
         self.0.turn.store(self.turn() | 1, Ordering::Relaxed);
+    }
+
+    /// The stream has taken so many octets of the body.
+    pub(crate) fn note_sent(&self, octets: usize) {
+        self.0.sent.fetch_add(octets as u64, Ordering::Relaxed);
+    }
+
+    /// Octets of the body that the stream has taken.
+    pub(crate) fn sent(&self) -> u64 {
+        self.0.sent.load(Ordering::Relaxed)
+    }
+
+    /// The stream has taken the end of the response.
+    pub(crate) fn note_end(&self) {
+        self.0.is_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the stream has taken the whole response.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.0.is_ended.load(Ordering::Relaxed)
     }
 
     /// The response holds a connection to an upstream.

@@ -145,9 +145,9 @@ impl PendingRecord {
         self.length = octets;
     }
 
-    pub(crate) fn sent(&mut self, octets: usize) {
+    pub(crate) fn sent(&mut self, octets: u64) {
         if let Some(record) = &mut self.record {
-            record.sent += octets as u64;
+            record.sent += octets;
             record.is_whole |= self.length == Some(record.sent);
         }
     }

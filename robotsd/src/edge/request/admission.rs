@@ -75,7 +75,7 @@ fn check_codings(headers: &HeaderMap) -> Result<(), RequestRefusal> {
     Ok(())
 }
 
-/// The expectation is met here: hyper sends the 100 as soon as the body is polled.
+/// The expectation is met here: the 100 is sent as soon as the body is polled, by hyper or by the stream of HTTP/2.
 fn check_expectation(head: &mut Parts) -> Result<(), RequestRefusal> {
     if head.version == Version::HTTP_10 {
         head.headers.remove(EXPECT);

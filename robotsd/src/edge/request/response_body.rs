@@ -141,13 +141,13 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         }
     }
 
-    /// Counts the octets that were handed out, where an access record is kept.
+    /// Counts the octets that were handed out, where an access record is kept and no stream counts them.
     fn account(self: Pin<&mut Self>, octets: Option<usize>) {
         let is_whole = octets.is_none() || self.is_end_stream();
-        let Some(record) = self.project().exchange.as_mut().and_then(|exchange| exchange.record.as_mut()) else {
+        let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
             return;
         };
-        record.sent(octets.unwrap_or(0));
+        record.sent(octets.unwrap_or(0) as u64);
         if is_whole {
             record.whole();
         }

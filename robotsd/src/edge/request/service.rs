@@ -273,9 +273,13 @@ where
                 };
                 // The fast path writes them itself.
                 if !*this.is_fast
-                    && let Some(exchange) = &*this.exchange
+                    && let Some(exchange) = &mut *this.exchange
                     && exchange.connection().interim().poll_written(cx).is_pending()
                 {
+                    // What stands still is the client, for which an upstream connection may have to be given up.
+                    if let Some(transfer) = response.extensions().get::<Transfer>() {
+                        exchange.hold(transfer.clone());
+                    }
                     *this.early = Some(Box::new(response));
                     return Poll::Pending;
                 }
@@ -285,6 +289,9 @@ where
         };
         response.headers_mut().insert(X_REQUEST_ID, this.id.to_value());
         let mut exchange = this.exchange.take();
+        if let (Some(exchange), Some(stream)) = (&mut exchange, &*this.stream) {
+            exchange.sent_on(stream.clone());
+        }
         let is_last = |exchange: &Exchange| exchange.connection().is_leaving() && !exchange.connection().is_http2();
         if exchange.as_ref().is_some_and(is_last) && !response.status().is_informational() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

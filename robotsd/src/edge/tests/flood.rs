@@ -12,7 +12,7 @@ pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const ACK: u8 = 1;
 const PRIORITY: u8 = 2;
 const PING: u8 = 6;
-const WINDOW_UPDATE: u8 = 8;
+pub(super) const WINDOW_UPDATE: u8 = 8;
 
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = u32::try_from(payload.len()).unwrap().to_be_bytes();

@@ -106,6 +106,48 @@ async fn of_many_interim_responses_the_first_are_sent() {
     assert_eq!((sent, soon(response).await.unwrap().status().as_u16()), (32, 200));
 }
 
+#[tokio::test]
+async fn large_interim_responses_are_bounded_by_their_octets() {
+    let service = service_fn(|request: Request<RequestBody>| async move {
+        let link = format!("</{}>", "x".repeat(15 * 1024)).parse().unwrap();
+        let fields = HeaderMap::from_iter([(http::header::LINK, link)]);
+        for _ in 0..32 {
+            request.extensions().get::<InterimResponses>().unwrap().send(StatusCode::EARLY_HINTS, &fields);
+            tokio::task::yield_now().await;
+        }
+        Ok(Response::new(Empty::<Bytes>::new()))
+    });
+    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let mut client = Streams::connect(&edge).await;
+    let (mut response, _) = client.begin(get("http://h.test/"), true).await;
+    let mut sent = 0;
+    while soon(poll_fn(|cx| response.poll_informational(cx))).await.is_some() {
+        sent += 1;
+    }
+    assert_eq!((sent, soon(response).await.unwrap().status().as_u16()), (4, 200));
+}
+
+#[tokio::test]
+async fn rfc_9110_10_1_1_a_client_that_waits_is_told_to_go_on_once_the_body_is_wanted() {
+    let service = service_fn(|request: Request<RequestBody>| async move {
+        let body = match request.uri().path() {
+            "/unread" => Bytes::new(),
+            _ => request.into_body().collect().await.unwrap().to_bytes(),
+        };
+        Ok(Response::new(Full::new(body)))
+    });
+    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let mut client = Streams::connect(&edge).await;
+    let post = |path: &str| get(&format!("http://h.test{path}")).method("POST").header("expect", "100-Continue");
+    let (mut response, mut body) = client.begin(post("/"), false).await;
+    assert_eq!(interim(&mut response).await.0, 100);
+    body.send_data(Bytes::from_static(b"ok"), true).unwrap();
+    assert_eq!(octets(soon(response).await.unwrap().into_body()).await.unwrap(), b"ok");
+    let (mut response, _body) = client.begin(post("/unread"), false).await;
+    assert!(soon(poll_fn(|cx| response.poll_informational(cx))).await.is_none());
+    assert_eq!(soon(response).await.unwrap().status(), 200);
+}
+
 /// Answers as the path says: status, length that is said, body.
 async fn framed(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let mut parts = request.uri().path().split('/').skip(1);

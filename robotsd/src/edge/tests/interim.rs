@@ -157,6 +157,44 @@ async fn hint_without_end(
     }
 }
 
+/// An upstream connection that others wait for.
+#[derive(Default)]
+struct Wanted(Notify);
+
+impl StallObserver for Wanted {
+    fn poll_stalled(&self, _: &mut Context<'_>) -> Poll<()> {
+        self.0.notify_one();
+        Poll::Ready(())
+    }
+
+    fn resumed(&self) {}
+}
+
+/// The response waits for the client to take what comes before it.
+#[tokio::test]
+async fn a_response_behind_interim_ones_can_be_given_up() {
+    let wanted = Arc::new(Wanted::default());
+    let transfer = Transfer::new(&wanted);
+    let service = service_fn(move |request: Request<RequestBody>| {
+        let transfer = transfer.clone();
+        async move {
+            let link = format!("</{}>", "x".repeat(60 * 1024));
+            // More than the buffers of the system take.
+            for _ in 0..512 {
+                hint(&request, 103, &link);
+                tokio::task::yield_now().await;
+            }
+            let mut response = Response::new(Empty::<Bytes>::new());
+            response.extensions_mut().insert(transfer);
+            Ok(response)
+        }
+    });
+    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let mut client = edge.client().await;
+    client.send("GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n\r\n").await;
+    soon(wanted.0.notified()).await;
+}
+
 struct NotifyOnDrop(Arc<Notify>);
 
 impl Drop for NotifyOnDrop {
