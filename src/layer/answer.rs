@@ -1,7 +1,7 @@
 //! The answer of the layer to a request, and how it is carried out.
 
 use bytes::Bytes;
-use http::{Extensions, Request, Response, StatusCode};
+use http::{Extensions, Request, Response};
 
 use super::record::Record;
 use super::tag;
@@ -80,10 +80,10 @@ impl Answer {
 }
 
 impl Outcome {
-    /// The status of the response of a request that goes no further.
-    pub(super) fn status(&self) -> Option<StatusCode> {
+    /// The response to a request that goes no further.
+    pub(super) fn response(&self) -> Option<&Response<Bytes>> {
         match self {
-            Self::Respond(response) => Some(response.status()),
+            Self::Respond(response) => Some(response),
             Self::Pass | Self::Tag(_) => None,
         }
     }

@@ -9,8 +9,9 @@ use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::USER_AGENT;
-use http::{Extensions, HeaderValue, StatusCode};
+use http::{Extensions, HeaderValue, Response};
 
 use super::answer::{Answer, Outcome};
 #[cfg(feature = "axum08")]
@@ -110,7 +111,7 @@ impl Enforcer {
         if robots_txt == RobotsTxtRequests::Serve && robots_txt::is_target(request.target()) {
             let Some(mut response) = robots_txt::serve(&snapshot, &request) else { return Outcome::Pass.into() };
             if let Some(content) = snapshot.content().filter(|_| is_enforced && self.follows_crawlers()) {
-                let (decision, status) = (Decision::unjudged(Reason::Exempt), response.status());
+                let decision = Decision::unjudged(Reason::Exempt);
                 // A fault here must not cost anyone the file.
                 let mut crawler = None;
                 guarded(live, || {
@@ -118,7 +119,7 @@ impl Enforcer {
                         let sender = self.sender(live, &request, agents);
                         let agents = sender.agents(agents);
                         crawler = CrawlerRequest::new(content, snapshot.policy(), agents, sender.identity, &decision);
-                        Self::follow(live, request, &self.observers, crawler.as_ref(), Some(status));
+                        Self::follow(live, request, &self.observers, crawler.as_ref(), Some(&response));
                     });
                 });
                 if let Some(crawler) = crawler.filter(|_| self.crawler_extension == CrawlerExtension::Insert) {
@@ -190,11 +191,11 @@ impl Enforcer {
 
         let mut extensions = Extensions::new();
         if self.follows_crawlers() && may_be_of_crawler(agents, &decision) {
-            let status = outcome.status();
+            let response = outcome.response();
             let mut crawler = None;
             guarded(live, || {
                 crawler = CrawlerRequest::new(content, snapshot.policy(), agents, identity, &decision);
-                Self::follow(live, request, observers, crawler.as_ref(), status);
+                Self::follow(live, request, observers, crawler.as_ref(), response);
             });
             if let Some(crawler) = crawler.filter(|_| self.crawler_extension == CrawlerExtension::Insert) {
                 match &mut outcome {
@@ -206,7 +207,7 @@ impl Enforcer {
         #[cfg(feature = "axum08")]
         match self.framework {
             Framework::Any => count_if_stripped(live, &request, &decision),
-            Framework::Axum08 if outcome.status().is_none() => {
+            Framework::Axum08 if outcome.response().is_none() => {
                 if let Some(mark) = self.mark(live, &request, agents, &decision) {
                     extensions.insert(mark);
                 }
@@ -248,12 +249,12 @@ impl Enforcer {
         request: Original<'_>,
         observers: &Observers,
         crawler: Option<&CrawlerRequest>,
-        status: Option<StatusCode>,
+        response: Option<&Response<Bytes>>,
     ) {
         let Some(crawler) = crawler else { return };
         let mut event = Event::new(crawler, request);
-        if let Some(status) = status {
-            event.set_status(status);
+        if let Some(response) = response {
+            event.set_response(response);
         }
         observers.notify_of_crawler(live, &event);
     }

@@ -25,10 +25,6 @@ impl<'a, R> Event<'a, R> {
         Self { record, request, status: None, grpc_status: None }
     }
 
-    pub(super) const fn set_status(&mut self, status: StatusCode) {
-        self.status = Some(status);
-    }
-
     pub(super) fn set_response<B>(&mut self, response: &Response<B>) {
         self.status = Some(response.status());
         self.grpc_status = grpc::said_status(response.headers());

@@ -239,10 +239,20 @@ async fn the_message_of_a_call_is_escaped_and_bounded() {
 async fn observers_learn_the_status_of_a_call() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
-    let layer = RobotsLayer::new(live(Mode::Refuse)).observe(move |event| {
-        noted.lock().expect("not poisoned").push((event.status().map(|status| status.as_u16()), event.grpc_status()));
-    });
+    let of_crawlers = Arc::new(Mutex::new(Vec::new()));
+    let noted_of_crawlers = Arc::clone(&of_crawlers);
+    let layer = RobotsLayer::new(live(Mode::Refuse))
+        .observe(move |event| {
+            let status = event.status().map(|status| status.as_u16());
+            noted.lock().expect("not poisoned").push((status, event.grpc_status()));
+        })
+        .observe_crawlers(move |event| {
+            let status = event.status().map(|status| status.as_u16());
+            noted_of_crawlers.lock().expect("not poisoned").push((status, event.grpc_status()));
+        });
     ask(layer.clone(), call("/drafts/x", GPTBOT)).await;
     ask(layer, get("/drafts/x", GPTBOT)).await;
-    assert_eq!(*seen.lock().expect("not poisoned"), [(Some(200), Some(7)), (Some(403), None)]);
+    let told = [(Some(200), Some(7)), (Some(403), None)];
+    assert_eq!(*seen.lock().expect("not poisoned"), told);
+    assert_eq!(*of_crawlers.lock().expect("not poisoned"), told);
 }
