@@ -11,8 +11,6 @@ use bytes::{Buf, Bytes};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use tower_robots::layer::Record;
-use tower_robots::policy::Reason;
 
 use super::ext_authz::{CallError, IncomingMessage};
 use super::preset::Preset;
@@ -28,12 +26,12 @@ pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
 }
 
-/// Makes a refusal the answer to a question. That of a call of gRPC has status 200, which would let the call go on; clients of gRPC take
-/// the status of gRPC in its fields, whatever that of HTTP is.
+/// Makes a refusal the answer to a question. That of a call of gRPC has status 200, which would let the call go on. It becomes 403, also
+/// where the call came too soon: some clients of gRPC go by the status of HTTP where it is not 200 and not by `grpc-status`, and to them
+/// 403 is PERMISSION_DENIED, but 429 UNAVAILABLE, which they try again.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
-        let is_limited = response.extensions().get::<Record>().is_some_and(|record| record.reason() == Reason::Limited);
-        *response.status_mut() = if is_limited { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::FORBIDDEN };
+        *response.status_mut() = StatusCode::FORBIDDEN;
     }
 }
 

@@ -158,6 +158,28 @@ fn a_call_of_grpc_is_refused_in_fields_and_never_with_200() {
 }
 
 #[test]
+fn a_call_that_comes_too_soon_gets_a_status_that_no_client_tries_again() {
+    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
+                  [[site]]\nname = \"calls\"\nrate.mode = \"refuse\"\nrate.burst = 1\n\
+                  robots.text = \"User-agent: CCBot\\nCrawl-delay: 30\"\n";
+    let folder = folder(&[("robotsd.toml", config)]);
+    let running = Running::start(folder.path());
+    let ask = |method: &str, kind: &str| {
+        let asked = [("X-Forwarded-Uri", "/x"), ("X-Forwarded-Method", method), ("User-Agent", "CCBot/2.0")];
+        running.request("POST", "/-/auth/traefik", &[&asked[..], &[("Content-Type", kind)]].concat())
+    };
+    assert_eq!(ask("POST", "application/grpc").status, 200);
+    let answer = ask("POST", "application/grpc");
+    // To clients that do not read `grpc-status` where the status is not 200, 429 is UNAVAILABLE.
+    assert_eq!((answer.status, answer.field("grpc-status"), &*answer.body), (403, Some("8"), ""));
+    assert!(answer.field("retry-after").is_some() && answer.field("grpc-retry-pushback-ms").is_some(), "{answer:?}");
+    for (method, kind) in [("GET", "application/grpc"), ("POST", "application/json")] {
+        let answer = ask(method, kind);
+        assert_eq!((answer.status, answer.field("grpc-status")), (429, None), "{method} {kind}");
+    }
+}
+
+#[test]
 fn the_refusal_can_be_asked_for_again_and_is_never_an_approval() {
     let (_folder, running) = start("", "");
     let ask = |uri: &str, accept: &str| {
