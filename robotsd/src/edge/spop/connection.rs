@@ -71,8 +71,16 @@ where
         let _ = stop.wait_for(|stop| *stop).await;
     });
     let mut timer = pin!(sleep_until(Instant::now()));
+    // Since when a frame, or the first one, is not all there.
+    let mut partial_since = Some(Instant::now());
+    let mut was_told_to_stop = false;
     loop {
+        let waiting = octets.len();
         let after = session.answer(&mut octets, client.out()).await;
+        if octets.len() < waiting {
+            // What is left is of another frame.
+            partial_since = None;
+        }
         if let Err(error) = after {
             frames::push_disconnect(client.out(), error);
         }
@@ -95,8 +103,17 @@ where
             // An idle connection keeps no buffer.
             octets = BytesMut::new();
         }
-        timer.as_mut().reset(Instant::now() + if is_partial { limits.header_read } else { limits.keep_alive });
+        let now = Instant::now();
+        partial_since = is_partial.then(|| partial_since.unwrap_or(now));
+        // However its octets drip in, a frame has to be whole in time.
+        timer.as_mut().reset(partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read));
+        // A connection on which there is always a question would never end otherwise.
+        let is_last = was_told_to_stop && !is_partial;
+        was_told_to_stop = *client.stop.borrow();
         let event = poll_fn(|cx| {
+            if is_last {
+                return Poll::Ready(Event::Stop);
+            }
             // What has arrived by now is answered, whatever else is due.
             if let Poll::Ready(read) = client.poll_receive(cx) {
                 return Poll::Ready(match read {

@@ -1,11 +1,13 @@
 //! SPOP octet by octet, as HAProxy sends it.
 
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::Full;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tower::service_fn;
 
 use super::frames::{self, HaproxyFrame, LARGEST, SpopError};
@@ -128,6 +130,11 @@ fn what_has_no_room_in_a_frame_is_left_out() {
 
 /// An edge whose service tells what it was asked, and the end of its shutdown.
 async fn edge(limits: EdgeLimits) -> (TcpStream, oneshot::Sender<()>) {
+    edge_that_waits(limits, Arc::new(Semaphore::new(Semaphore::MAX_PERMITS))).await
+}
+
+/// One that answers as many questions as there are permits.
+async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (TcpStream, oneshot::Sender<()>) {
     let messages = SpopMessages {
         request: |arguments| {
             let target = arguments.octets(b"target").unwrap_or(b"/none");
@@ -135,8 +142,12 @@ async fn edge(limits: EdgeLimits) -> (TcpStream, oneshot::Sender<()>) {
         },
         variables: |response, variables| variables.text("body", response.body()),
     };
-    let service = service_fn(|request: Request<RequestBody>| async move {
-        Ok::<_, Infallible>(Response::new(Full::from(format!("asked {}", request.uri()))))
+    let service = service_fn(move |request: Request<RequestBody>| {
+        let permits = Arc::clone(&permits);
+        async move {
+            permits.acquire().await.unwrap().forget();
+            Ok::<_, Infallible>(Response::new(Full::from(format!("asked {}", request.uri()))))
+        }
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -225,7 +236,7 @@ async fn health_checks_silence_and_shutdown_end_a_connection() {
     assert_eq!(next(&mut socket).await.0, 101);
     assert!(ended(&mut socket).await);
 
-    let moment = std::time::Duration::from_millis(150);
+    let moment = Duration::from_millis(150);
     let limits = EdgeLimits { header_read: moment, keep_alive: moment, ..EdgeLimits::default() };
     let (mut socket, _stop) = edge(limits.clone()).await;
     send(&mut socket, &[0, 0, 0, 40, 1]).await;
@@ -240,6 +251,47 @@ async fn health_checks_silence_and_shutdown_end_a_connection() {
     assert_eq!(next(&mut socket).await.0, 101);
     stop.send(()).unwrap();
     assert!(has(&next(&mut socket).await.1, "normal") && ended(&mut socket).await);
+}
+
+#[tokio::test]
+async fn a_frame_that_drips_in_has_to_be_whole_in_time() {
+    let limits = EdgeLimits { header_read: Duration::from_millis(200), ..EdgeLimits::default() };
+    let (mut socket, _stop) = edge(limits).await;
+    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    assert_eq!(next(&mut socket).await.0, 101);
+    send(&mut socket, &1000u32.to_be_bytes()).await;
+    for _ in 0..900 {
+        send(&mut socket, &[NOTIFY]).await;
+        if tokio::time::timeout(Duration::from_millis(20), socket.peek(&mut [0])).await.is_ok() {
+            assert!(has(&next(&mut socket).await.1, "timeout"));
+            return;
+        }
+    }
+    panic!("a frame takes as long as its client likes");
+}
+
+#[tokio::test]
+async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
+    let permits = Arc::new(Semaphore::new(0));
+    let (mut socket, stop) = edge_that_waits(EdgeLimits::default(), Arc::clone(&permits)).await;
+    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    assert_eq!(next(&mut socket).await.0, 101);
+    let question = frame(NOTIFY, 1, 300, 1, &message(b"/x"));
+    send(&mut socket, &question).await;
+    stop.send(()).unwrap();
+    for _ in 0..1000 {
+        // While a question waits for its answer the next one comes; once the edge has left, there is nobody to ask.
+        let _ = soon(tokio::io::AsyncWriteExt::write_all(&mut socket, &question)).await;
+        tokio::task::yield_now().await;
+        permits.add_permits(1);
+        let (kind, items) = next(&mut socket).await;
+        if kind == 102 {
+            assert!(has(&items, "normal"), "{items:?}");
+            return;
+        }
+        assert_eq!(kind, 103);
+    }
+    panic!("the connection goes on");
 }
 
 /// On a listener that does not speak SPOP, and after a request of HTTP, such octets are no request.
