@@ -112,7 +112,7 @@ where
         was_told_to_stop = *client.stop.borrow();
         let event = poll_fn(|cx| {
             if is_last {
-                return Poll::Ready(Event::Stop);
+                return Poll::Ready(WaitEnd::Stop);
             }
             // What has arrived by now is answered, whatever else is due.
             if let Poll::Ready(read) = client.poll_receive(cx) {
