@@ -49,7 +49,9 @@ sub vcl_recv {
         # robotsd would take it over from a trusted proxy, and a client could choose it.
         unset req.http.X-Request-ID;
 
-        if (req.http.Transfer-Encoding || std.integer(req.http.Content-Length, 0) > 16384) {
+        # On HTTP/2 a body of unknown length shows by nothing but the method.
+        if (req.http.Transfer-Encoding || std.integer(req.http.Content-Length, 0) > 16384 ||
+            (req.proto ~ "HTTP/2" && !req.http.Content-Length && req.method !~ "^(GET|HEAD|OPTIONS|DELETE|TRACE)$")) {
             # Neither has a body, so this would be a way round the rules.
             if (req.method == "GET" || req.method == "HEAD") {
                 return (synth(413));

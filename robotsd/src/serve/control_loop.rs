@@ -43,6 +43,8 @@ pub(super) struct ControlLoop<'a> {
     board: Option<BoardKeeper>,
     /// Tasks that end with the process.
     background: JoinSet<()>,
+    /// Whether a signal to stop has come.
+    is_stopped: bool,
 }
 
 impl<'a> ControlLoop<'a> {
@@ -74,6 +76,7 @@ impl<'a> ControlLoop<'a> {
             heartbeat,
             board: None,
             background,
+            is_stopped: false,
         }
     }
 
@@ -103,22 +106,28 @@ impl<'a> ControlLoop<'a> {
                 signal = self.signals.next() => match signal {
                     Signal::Reload => self.reload(),
                     Signal::Upgrade => self.upgrade.begin(&self.active, None),
-                    Signal::Stop if self.active.state.phase() == Phase::Draining => {
+                    Signal::Stop if self.is_stopped => {
                         self.active.log.say(LogEvent::Stopped, "a second signal: requests under way are cut off");
                         return Ok(());
                     }
                     Signal::Stop => {
-                        self.upgrade.abandon(&mut self.active);
-                        self.drain();
+                        self.is_stopped = true;
+                        // After an upgrade it is draining already.
+                        if self.active.state.phase() != Phase::Draining {
+                            self.upgrade.abandon(&mut self.active);
+                            self.drain();
+                        }
                     }
                 },
                 // While draining no config is read: dropping the waiter ends its request.
                 Some(waiter) = self.upgrades_requested.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
-                Some(waiter) = self.requested.recv() => if is_serving {
+                Some(waiter) = self.requested.recv() => if !self.upgrade.puts_reload_off() && is_serving {
                     self.active.request(Some(waiter), &self.workers);
                 },
-                () = config_changed.notified(), if is_serving => self.active.request(None, &self.workers),
+                () = config_changed.notified() => if !self.upgrade.puts_reload_off() && is_serving {
+                    self.active.request(None, &self.workers);
+                },
                 step = self.active.changed(), if is_serving => {
                     self.active.step(step, &mut self.workers);
                     self.upgrade.resume(&self.active);
@@ -156,14 +165,15 @@ impl<'a> ControlLoop<'a> {
 
     /// Reads everything again, on other threads.
     fn reload(&mut self) {
+        // Its file may have been moved away.
+        if let Some(access) = self.access {
+            access.reopen();
+        }
         if self.upgrade.puts_reload_off() {
             return;
         }
         self.active.log.say(LogEvent::Reload, "requested by a signal");
         self.active.certificates.reload();
-        if let Some(access) = self.access {
-            access.reopen();
-        }
         self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
     }
 

@@ -32,8 +32,9 @@ impl Supervisor {
 
     /// Another process is the service from now on.
     pub(super) fn succeeded_by(&self, process: u32, status: &str) {
-        use sd_notify::NotifyState::{MainPid, Ready, Status};
-        self.notify(&[MainPid(process), Ready, Status(status)]);
+        use sd_notify::NotifyState::{MainPid, Ready, Status, Watchdog};
+        // With a sign of life: what the new process sent until now was not from the main one.
+        self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 
     pub(super) fn stopping(&self, status: &str) {

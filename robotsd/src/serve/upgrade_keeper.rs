@@ -46,7 +46,7 @@ struct UpgradeUnderWay {
     successor: Successor,
     stage: UpgradeStage,
     waiter: Option<UpgradeWaiter>,
-    /// What is to be read again if it fails: the new process reads everything anyway.
+    /// Something was to be read again meanwhile: by this process if it fails, else by the new one, which may have read it before.
     is_reload_due: bool,
 }
 
@@ -105,7 +105,7 @@ impl UpgradeKeeper {
         self.has_successor
     }
 
-    /// Whether what is to be read again has to wait: it is read if the upgrade fails, and by the new process anyway.
+    /// Whether what is to be read again has to wait, until it is known which process reads it.
     pub(super) fn puts_reload_off(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;
@@ -212,7 +212,10 @@ impl UpgradeKeeper {
 
 /// The new process serves: this one says farewell.
 fn succeed(upgrade: UpgradeUnderWay, summary: String, active: &mut ActiveConfig) -> AfterStep {
-    let UpgradeUnderWay { successor, waiter, stage, .. } = upgrade;
+    let UpgradeUnderWay { successor, waiter, stage, is_reload_due } = upgrade;
+    if is_reload_due {
+        successor.reload();
+    }
     let process = successor.id();
     let message = format!("process {process} has taken the place of this one: {summary}");
     active.log.say(LogEvent::Upgrade, message.clone());

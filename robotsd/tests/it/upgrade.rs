@@ -467,5 +467,5 @@ fn a_supervisor_learns_of_the_new_process() {
     let process = upgraded.process();
     // Of the new process itself, which a supervisor that listens to the main process alone does not hear.
     assert_eq!(hears(), ready);
-    assert_eq!(hears(), format!("MAINPID={process}\n{ready}"));
+    assert_eq!(hears(), format!("MAINPID={process}\n{ready}WATCHDOG=1\n"));
 }

@@ -223,6 +223,10 @@ impl StateDir {
     /// If another process has the folder open; it waits two seconds for one that is just ending. Nothing is written then.
     pub fn take_back(&self) -> Result<(), StateDirInUse> {
         let StateRoot { folder, writer, sites, .. } = &*self.root;
+        // What was not handed over is as it was, its troubles too.
+        if folder.lock.writing().is_some() {
+            return Ok(());
+        }
         let unlocked = folder.lock.take_back(&folder.disk, &folder.path)?;
         folder.set_trouble(|troubles| &mut troubles.lock, unlocked, "the state directory is locked");
         writer.call(folder.clone());

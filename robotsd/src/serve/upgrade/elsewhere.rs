@@ -15,6 +15,10 @@ impl NoSuccessor {
         match *self {}
     }
 
+    pub(in crate::serve) fn reload(&self) {
+        match *self {}
+    }
+
     pub(in crate::serve) fn stop(&mut self) {
         match *self {}
     }

@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -31,9 +32,9 @@ impl Successor {
     /// Starts the program again, with the path and the arguments that this process was started with, and hands it the sockets.
     pub(in crate::serve) fn start(sockets: HandedSockets, patience: Duration) -> Result<Self, String> {
         if std::process::id() == 1 {
-            return Err("this is the first process of its container, which ends with it: replace the container, or run robotsd below an \
-                        init in it"
-                .to_owned());
+            return Err(
+                "this is the first process of its container, which ends with it: replace the container".to_owned()
+            );
         }
         let mut arguments = std::env::args_os();
         let program = arguments.next().ok_or("the process was started without a name")?;
@@ -70,6 +71,14 @@ impl Successor {
         self.deadline = Instant::now() + self.patience;
         // One that has ended is noticed by what it says no more.
         let _ = self.channel.send(&UpgradeMessage::Take, None);
+    }
+
+    /// Has it read everything again, now that it serves.
+    pub(in crate::serve) fn reload(&self) {
+        if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
+            // One that has ended reads nothing.
+            let _ = kill_process(process, Signal::HUP);
+        }
     }
 
     /// Ends it, if it has not ended by itself.
