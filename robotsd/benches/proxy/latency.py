@@ -37,11 +37,7 @@ def newest_generator():
 def measure(generator, port, rate, seconds):
     headers = [word for word in fields(BROWSER) if word != "-H"]
     command = ["taskset", "-c", OTHER_CORE, generator, f"127.0.0.1:{port}", "/1k", str(rate), str(seconds), *headers]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    # One that failed has no time, and would count as a fast one.
-    if told["wrong"] * 10_000 > told["requests"]:
-        sys.exit(f"{told['wrong']} of {told['requests']} answers at {rate} a second were not 200")
-    return told
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 @contextmanager
@@ -126,9 +122,11 @@ def run(options, rates, asked, robots, plain, asking):
                 own = statistics.median(round[share] for round in told)
                 added = statistics.median(round[share] - before[share] for round, before in zip(told, alone))
                 row.append(f"{own / 1000:.2f}" if name == "nginx alone" else f"{own / 1000:.2f} ({added / 1000:+.2f})")
-            rows.append(row)
+            # They count with their time, but what fails may fail fast.
+            failed = sum(round["wrong"] for round in told) / sum(round["requests"] for round in told)
+            rows.append([*row, f"{failed:.2%}" if failed else ""])
     print(f"ms from when a request is due, and the difference to nginx alone: medians of {options.rounds} rounds of {options.seconds} s")
-    print_table(["a second", "robotsd", "p50", "p99", "p99.9"], rows)
+    print_table(["a second", "robotsd", "p50", "p99", "p99.9", "not 200"], rows)
 
 
 if __name__ == "__main__":
