@@ -136,13 +136,14 @@ pub(super) fn canonical(host: &str) -> Option<String> {
     is_host.then(|| ascii.into_owned())
 }
 
+/// The ASCII form of a name of another script.
 #[cfg(feature = "idn")]
-fn to_ascii(host: &str) -> Option<Cow<'_, str>> {
+pub(super) fn to_ascii(host: &str) -> Option<Cow<'_, str>> {
     idna::domain_to_ascii_cow(host.as_bytes(), idna::AsciiDenyList::EMPTY).ok()
 }
 
 #[cfg(not(feature = "idn"))]
-fn to_ascii(_: &str) -> Option<Cow<'_, str>> {
+pub(super) fn to_ascii(_: &str) -> Option<Cow<'_, str>> {
     None
 }
 

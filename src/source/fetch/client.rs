@@ -1,5 +1,6 @@
 //! Requests for a robots.txt: redirects, conditions, and the responses that do not count.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +10,7 @@ use http::header::{
 };
 use http::{HeaderValue, Request, Response};
 use http_body_util::Empty;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -16,6 +18,7 @@ use super::error::{FetchError, FetchErrorKind};
 use super::outcome::{FetchOutcome, Validators};
 use super::peer::Peer;
 use super::redirect;
+use super::request::{FetchAnswer, FetchExchange, FetchRequest};
 use super::resolver::Resolver;
 use super::url::{FetchUrl, UrlScheme};
 use super::wire::{self, Approach, Excess, Stream};
@@ -106,6 +109,32 @@ impl Client {
             Some(Err(error)) => FetchOutcome::Failed(FetchError::with_cause(FetchErrorKind::Stopped, error)),
             None => FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped)),
         }
+    }
+
+    /// Makes one request; a redirect is an answer like any other.
+    pub(super) async fn exchange(&self, request: &FetchRequest) -> FetchExchange {
+        let mut address = None;
+        let late = || FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total));
+        let answer = match timeout(self.total, self.answer(request, &mut address)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(late()),
+        };
+        FetchExchange { address, answer }
+    }
+
+    /// Notes the address as soon as there is a connection, so that it is known whatever comes of that.
+    async fn answer(&self, request: &FetchRequest, at: &mut Option<SocketAddr>) -> Result<FetchAnswer, FetchError> {
+        let approach = match request.led_from {
+            Some(address) => Approach::Redirected(self.network.class(address)),
+            None => Approach::Configured,
+        };
+        let (socket, _) = wire::dial(&request.url, &self.network, approach, self.connect).await?;
+        *at = socket.peer_addr().ok();
+        let stream = self.secured(socket, &request.url, None).await?;
+        let head = request.head(&self.user_agent)?;
+        // An octet more than is kept shows that there is more.
+        let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
+        Ok(FetchAnswer::new(response, request.most))
     }
 
     async fn follow(
@@ -215,16 +244,25 @@ impl Client {
         approach: Approach,
     ) -> Result<(Box<dyn Stream>, AddressClass), FetchError> {
         let (socket, class) = wire::dial(server, &self.network, approach, self.connect).await?;
+        Ok((self.secured(socket, server, name).await?, class))
+    }
+
+    /// A connection to a server, in TLS where its URL says so.
+    async fn secured(
+        &self,
+        socket: TcpStream,
+        server: &FetchUrl,
+        name: Option<&str>,
+    ) -> Result<Box<dyn Stream>, FetchError> {
         #[cfg(not(feature = "tls"))]
         let _ = name;
-        let stream: Box<dyn Stream> = match server.scheme() {
-            UrlScheme::Http => Box::new(socket),
+        match server.scheme() {
+            UrlScheme::Http => Ok(Box::new(socket)),
             #[cfg(feature = "tls")]
-            UrlScheme::Https => self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await?,
+            UrlScheme::Https => self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await,
             #[cfg(not(feature = "tls"))]
-            UrlScheme::Https => return Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off")),
-        };
-        Ok((stream, class))
+            UrlScheme::Https => Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off")),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, oneshot};
 use super::client::{Client, FetchMode, FetchTarget};
 use super::error::{FetchError, FetchErrorKind};
 use super::outcome::{FetchOutcome, Validators};
+use super::request::{FetchExchange, FetchRequest};
 use super::resolver::Resolver;
 use super::url::FetchUrl;
 
@@ -52,6 +53,10 @@ pub struct FetcherBuilder {
 /// A fetch under way.
 #[must_use = "the fetch goes on without it, but only this has the answer"]
 pub struct Fetching(oneshot::Receiver<FetchOutcome>);
+
+/// A single request under way.
+#[must_use = "the request goes on without it, but only this has the answer"]
+pub struct Exchanging(oneshot::Receiver<FetchExchange>);
 
 impl Fetcher {
     /// One with the defaults.
@@ -94,6 +99,20 @@ impl Fetcher {
         Fetching(receiver)
     }
 
+    /// Makes one request and follows nothing: for programs that show how a server answers. What an answer means to a
+    /// crawler is said by [`Fetcher::fetch`].
+    ///
+    /// The future needs no runtime of its own.
+    pub fn exchange(&self, request: FetchRequest) -> Exchanging {
+        let (sender, receiver) = oneshot::channel();
+        let (client, permits) = (self.inner.client.clone(), self.inner.permits.clone());
+        self.inner.handle.spawn(async move {
+            let Ok(_permit) = permits.acquire().await else { return };
+            let _ = sender.send(client.exchange(&request).await);
+        });
+        Exchanging(receiver)
+    }
+
     pub(in crate::source) fn handle(&self) -> &Handle {
         &self.inner.handle
     }
@@ -123,6 +142,14 @@ impl FetcherBuilder {
     /// How long a whole fetch may take, redirects included. Default: 30 seconds.
     pub fn fetch_within(mut self, time: Duration) -> Self {
         self.client.total = time;
+        self
+    }
+
+    /// Connects to another host and port than those of a URL, where `place` has them for a host and a port: to see how a
+    /// server answers before its name leads there. The certificate still has to be valid for the URL's host, and redirects
+    /// may lead to such a place whatever its address is.
+    pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
+        self.client.network.connect_to(place);
         self
     }
 
@@ -203,6 +230,15 @@ impl Future for Fetching {
     }
 }
 
+impl Future for Exchanging {
+    type Output = FetchExchange;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<FetchExchange> {
+        let stopped = |_| FetchExchange { address: None, answer: Err(FetchError::new(FetchErrorKind::Stopped)) };
+        Pin::new(&mut self.0).poll(context).map(|exchange| exchange.unwrap_or_else(stopped))
+    }
+}
+
 impl fmt::Debug for Fetcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetcher").field("client", &self.inner.client).finish_non_exhaustive()
@@ -212,5 +248,11 @@ impl fmt::Debug for Fetcher {
 impl fmt::Debug for Fetching {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetching").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Exchanging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchanging").finish_non_exhaustive()
     }
 }

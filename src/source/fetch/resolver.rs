@@ -1,16 +1,23 @@
 //! The addresses of a name, and their class.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use crate::identity::AddressClass;
 
 /// The system's resolver; a test can replace it, because it has only the loopback.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resolver {
+    elsewhere: Option<Elsewhere>,
     #[cfg(test)]
-    pub(super) played: Option<std::sync::Arc<Played>>,
+    pub(super) played: Option<Arc<Played>>,
 }
+
+/// Places to connect to instead of the host and port of a URL, as its user says.
+#[derive(Clone)]
+struct Elsewhere(Arc<dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync>);
 
 /// The addresses of a host, with a port.
 #[cfg(test)]
@@ -24,6 +31,15 @@ pub(super) struct Played {
 }
 
 impl Resolver {
+    pub(super) fn connect_to(&mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) {
+        self.elsewhere = Some(Elsewhere(Arc::new(place)));
+    }
+
+    /// Where to connect for a host and a port, if its user says so.
+    pub(super) fn place_of(&self, host: &str, port: u16) -> Option<(String, u16)> {
+        self.elsewhere.as_ref().and_then(|Elsewhere(place)| place(host, port))
+    }
+
     pub(super) async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         #[cfg(test)]
         if let Some(played) = &self.played {
@@ -41,9 +57,15 @@ impl Resolver {
     }
 }
 
+impl fmt::Debug for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Elsewhere").finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
-impl std::fmt::Debug for Played {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Played {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Played").finish_non_exhaustive()
     }
 }

@@ -3,6 +3,7 @@
 //! By hand, because the `url` crate repairs what an operator mistyped and accepts more than can be fetched here, and would
 //! be a dependency for three operations: parsing, joining a `Location`, and showing a URL without its secrets.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -11,10 +12,12 @@ use std::str::FromStr;
 use http::uri::PathAndQuery;
 
 use crate::rules::{Authority, Port};
+use crate::source::origin::to_ascii;
 
 /// An `http` or `https` URL that can be fetched.
 ///
-/// Shown without its query, which may hold a secret: `https://bucket.example/robots.txt?…`.
+/// Shown without its query, which may hold a secret: `https://bucket.example/robots.txt?…`. With the feature `idn` the host may
+/// be a name of any script, which stands for its ASCII form (`xn--…`).
 ///
 /// ```
 /// use tower_robots::source::fetch::FetchUrl;
@@ -82,30 +85,48 @@ impl FetchUrl {
         self.scheme
     }
 
-    /// The host without brackets.
-    pub(super) fn host(&self) -> &str {
+    /// Whether it is requested over TLS.
+    #[must_use]
+    pub const fn is_https(&self) -> bool {
+        matches!(self.scheme, UrlScheme::Https)
+    }
+
+    /// The host, in lower case and without the brackets of an IPv6 address.
+    #[must_use]
+    pub fn host(&self) -> &str {
         self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
     }
 
-    pub(super) const fn port(&self) -> u16 {
+    /// The port, written or not.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
         self.port
     }
 
-    pub(super) const fn target(&self) -> &PathAndQuery {
+    /// The path and the query, as a request has them.
+    #[must_use]
+    pub const fn target(&self) -> &PathAndQuery {
         &self.target
     }
 
-    /// As a `Host` field has it: the port only where it is not the scheme's own.
-    pub(super) fn authority(&self) -> String {
+    /// Host and port as a `Host` field has them: the port only where it is not the scheme's own.
+    #[must_use]
+    pub fn authority(&self) -> String {
         if self.port == self.scheme.port() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
-    pub(super) fn with_target(&self, target: PathAndQuery) -> Self {
+    /// The same host with another path and query.
+    #[must_use]
+    pub fn with_target(&self, target: PathAndQuery) -> Self {
         Self { target, ..self.clone() }
     }
 
     /// Where a `Location` leads from here (RFC 9110, section 10.2.2; RFC 3986, section 5.2).
-    pub(super) fn join(&self, location: &[u8]) -> Result<Self, UrlError> {
+    ///
+    /// # Errors
+    ///
+    /// If it is no URL that can be fetched.
+    pub fn join(&self, location: &[u8]) -> Result<Self, UrlError> {
         let location = escaped(location);
         let reference = location.split('#').next().unwrap_or_default();
         if has_scheme(reference) {
@@ -164,10 +185,12 @@ impl FromStr for FetchUrl {
             Port::Number(_) | Port::Malformed => return Err(error(UrlFault::Port)),
         };
         let host = std::str::from_utf8(authority.host()).unwrap_or_default();
-        if !host.is_ascii() {
-            return Err(error(UrlFault::NonAsciiHost));
-        }
-        if !is_host(host) {
+        let host = match host.is_ascii() {
+            true => Cow::Borrowed(host),
+            false if cfg!(feature = "idn") => to_ascii(host).ok_or_else(|| error(UrlFault::Host))?,
+            false => return Err(error(UrlFault::NonAsciiHost)),
+        };
+        if !is_host(&host) {
             return Err(error(UrlFault::Host));
         }
         let end = memchr::memchr(b'#', target).unwrap_or(target.len());
@@ -325,7 +348,6 @@ mod tests {
         assert_eq!(fault("http:///robots.txt"), UrlFault::Host);
         assert_eq!(fault("http://a b/"), UrlFault::Host);
         assert_eq!(fault("http://[::g]/"), UrlFault::Host);
-        assert_eq!(fault("http://müller.example/"), UrlFault::NonAsciiHost);
         assert_eq!(fault("http://example.com:0/"), UrlFault::Port);
         assert_eq!(fault("http://example.com:99999/"), UrlFault::Port);
         assert_eq!(fault("http://example.com:+80/"), UrlFault::Port);
@@ -336,6 +358,16 @@ mod tests {
         );
         let secret = "http://user:secret@example.com/?key=k".parse::<FetchUrl>().expect_err("userinfo").to_string();
         assert!(!secret.contains("secret") && !secret.contains("key"), "{secret}");
+    }
+
+    #[test]
+    fn a_host_of_another_script_is_its_ascii_form() {
+        let named = "http://Müller.example/r".parse::<FetchUrl>().map(|url| url.to_string());
+        if cfg!(feature = "idn") {
+            assert_eq!(named.as_deref(), Ok("http://xn--mller-kva.example/r"));
+        } else {
+            assert_eq!(named.expect_err("no idn").fault, UrlFault::NonAsciiHost);
+        }
     }
 
     #[cfg(not(feature = "tls"))]

@@ -100,7 +100,12 @@ async fn dial_any(
     within: Duration,
 ) -> Result<(TcpStream, AddressClass), FetchError> {
     let unknown = |error| FetchError::with_cause(FetchErrorKind::Name, error);
-    let resolved = network.resolve(url.host(), url.port()).await.map_err(unknown)?;
+    let (resolved, approach) = match network.place_of(url.host(), url.port()) {
+        // The user named it, so its address may be of any class.
+        Some((host, port)) => (network.resolve(&host, port).await, Approach::Configured),
+        None => (network.resolve(url.host(), url.port()).await, approach),
+    };
+    let resolved = resolved.map_err(unknown)?;
     let addresses: Vec<(SocketAddr, AddressClass)> = resolved
         .iter()
         .map(|address| (*address, network.class(address.ip())))

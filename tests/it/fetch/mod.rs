@@ -2,6 +2,7 @@
 
 mod answers;
 mod anything;
+mod exchange;
 #[cfg(feature = "tls")]
 mod https;
 #[cfg(feature = "layer")]

@@ -1,0 +1,77 @@
+//! Single requests: what a server sends, as it sends it.
+
+use http::header::{ACCEPT_ENCODING, LOCATION, USER_AGENT};
+use http::{HeaderValue, StatusCode};
+use tower_robots::source::fetch::{FetchErrorKind, FetchExchange, FetchRequest, Fetcher};
+
+use super::server::{Server, nowhere, response, robots};
+
+fn exchange(fetcher: &Fetcher, request: FetchRequest) -> FetchExchange {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(fetcher.exchange(request))
+}
+
+fn get(url: &str) -> FetchRequest {
+    FetchRequest::new(url.parse().unwrap())
+}
+
+#[test]
+fn a_redirect_is_an_answer_and_is_not_followed() {
+    let server = Server::saying(response("301 Moved", "Location: http://192.0.2.1/x\r\n", "gone"));
+    let exchanged = exchange(&Fetcher::new().unwrap(), get(&server.url("/robots.txt")));
+    let answer = exchanged.answer.unwrap();
+    assert_eq!((exchanged.address, answer.status()), (Some(server.address), StatusCode::MOVED_PERMANENTLY));
+    assert_eq!((answer.headers()[LOCATION].as_bytes(), answer.body()), (&b"http://192.0.2.1/x"[..], &b""[..]));
+}
+
+#[test]
+fn the_fields_of_a_request_are_its_users() {
+    let server = Server::saying(robots("# packed or not"));
+    let fetcher = Fetcher::new().unwrap();
+    let request = get(&server.url("/robots.txt")).field(USER_AGENT, HeaderValue::from_static("another/1"));
+    assert_eq!(exchange(&fetcher, request).answer.unwrap().body(), b"# packed or not");
+    let head = server.last_head().to_ascii_lowercase();
+    assert!(head.contains("user-agent: another/1\r\n") && !head.contains("accept-encoding"), "{head}");
+    let request = get(&server.url("/robots.txt")).field(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    exchange(&fetcher, request).answer.unwrap();
+    let head = server.last_head().to_ascii_lowercase();
+    assert!(head.contains("user-agent: robotsd/") && head.contains("accept-encoding: gzip\r\n"), "{head}");
+}
+
+#[test]
+fn a_body_is_read_as_far_as_is_wanted() {
+    let server = Server::saying(robots("0123456789"));
+    let fetcher = Fetcher::new().unwrap();
+    for (most, body, is_cut) in [(4, "0123", true), (9, "012345678", true), (10, "0123456789", false)] {
+        let answer = exchange(&fetcher, get(&server.url("/")).at_most(most)).answer.unwrap();
+        assert_eq!((answer.body(), answer.is_cut()), (body.as_bytes(), is_cut), "{most}");
+    }
+}
+
+#[test]
+fn the_address_says_whether_there_was_a_connection() {
+    let fetcher = Fetcher::new().unwrap();
+    let broken = Server::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n# be");
+    let exchanged = exchange(&fetcher, get(&broken.url("/robots.txt")));
+    assert_eq!(exchanged.answer.unwrap_err().kind(), FetchErrorKind::Broken);
+    assert_eq!(exchanged.address, Some(broken.address));
+    let exchanged = exchange(&fetcher, get(&format!("http://{}/robots.txt", nowhere())));
+    assert_eq!((exchanged.answer.unwrap_err().kind(), exchanged.address), (FetchErrorKind::Connect, None));
+}
+
+#[test]
+fn another_place_may_stand_for_a_host() {
+    let server = Server::saying(robots("# the new server"));
+    let port = server.address.port();
+    let fetcher = Fetcher::builder()
+        .connect_to(move |host, at| (host == "www.example.com" && at == 80).then(|| ("127.0.0.1".to_owned(), port)))
+        .start()
+        .unwrap();
+    // A public server may lead to a place that the user named, though it is on the loopback.
+    let request = get("http://www.example.com/robots.txt").led_from([192, 0, 2, 1].into());
+    let exchanged = exchange(&fetcher, request);
+    assert_eq!(exchanged.answer.unwrap().body(), b"# the new server");
+    assert!(server.last_head().to_ascii_lowercase().contains("host: www.example.com\r\n"), "{}", server.last_head());
+    let led = get(&server.url("/robots.txt")).led_from([8, 8, 8, 8].into());
+    assert_eq!(exchange(&fetcher, led).answer.unwrap_err().kind(), FetchErrorKind::RedirectAddress);
+}
