@@ -36,6 +36,7 @@ mod quoted_list;
 mod refusal;
 mod render;
 mod report;
+mod retrieval;
 mod serve;
 mod sites;
 mod socket;

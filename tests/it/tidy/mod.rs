@@ -41,6 +41,8 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("socket", &[]),
     ("target_url", &[]),
     ("input", &["render"]),
+    // Below `sites`, so that what is served may be fetched by the same client.
+    ("retrieval", &[]),
     ("metrics", &["counter"]),
     ("edge", &["counter", "date", "metrics", "socket"]),
     ("upstream", &["counter", "socket", "edge"]),
@@ -86,6 +88,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "report",
             "html",
             "input",
+            "retrieval",
             "target_url",
             "unknown_name",
             "expectations",

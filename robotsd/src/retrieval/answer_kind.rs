@@ -1,0 +1,215 @@
+//! What an answer to a request for a robots.txt means to crawlers.
+
+use std::fmt;
+
+use http::StatusCode;
+use tower_robots::source::fetch::FetchErrorKind;
+
+use super::retrieval_chain::{ChainEnd, RetrievalChain};
+
+/// The answers that crawlers tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerKind {
+    /// 2xx, with a body.
+    Success(StatusCode),
+    RedirectLoop,
+    TooManyRedirects,
+    /// A redirect without a `Location` that can be followed.
+    LeadsNowhere,
+    /// 304 although the request has no condition.
+    NotModified,
+    /// Another 3xx, which is no redirect to one place.
+    NoRedirect(StatusCode),
+    /// 404 and 410.
+    Missing(StatusCode),
+    /// 401 and 403.
+    Restricted(StatusCode),
+    /// 429.
+    TooManyRequests,
+    /// Another 4xx.
+    ClientError(StatusCode),
+    /// 5xx.
+    ServerError(StatusCode),
+    /// A status that ends no exchange.
+    NoStatus(StatusCode),
+    /// There was a connection, and no answer that can be read.
+    Failed(FetchErrorKind),
+    /// There was no connection.
+    Unreachable(FetchErrorKind),
+}
+
+/// What a crawler may do after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CrawlerAccess {
+    /// What the rules say.
+    Rules,
+    Everything,
+    Nothing,
+}
+
+impl AnswerKind {
+    pub(crate) fn of(chain: &RetrievalChain) -> Self {
+        let status = match (&chain.last().answer, chain.end()) {
+            (_, ChainEnd::Loop(_)) => return Self::RedirectLoop,
+            (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
+            (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
+            (Err(error), ChainEnd::Reached) => {
+                let is_connected = chain.last().address.is_some();
+                return if is_connected { Self::Failed(error.kind()) } else { Self::Unreachable(error.kind()) };
+            }
+            (Ok(answer), ChainEnd::Reached) => answer.status(),
+        };
+        Self::of_status(status)
+    }
+
+    /// Of an answer that is no redirect which is followed.
+    fn of_status(status: StatusCode) -> Self {
+        match status.as_u16() {
+            200..=299 => Self::Success(status),
+            304 => Self::NotModified,
+            300..=399 => Self::NoRedirect(status),
+            404 | 410 => Self::Missing(status),
+            401 | 403 => Self::Restricted(status),
+            429 => Self::TooManyRequests,
+            400..=499 => Self::ClientError(status),
+            500..=599 => Self::ServerError(status),
+            _ => Self::NoStatus(status),
+        }
+    }
+
+    /// What RFC 9309 has a crawler do that has no copy of the file from before; that 429 is read as a server error, which
+    /// the RFC does not say, is current practice.
+    pub(crate) const fn access(self) -> CrawlerAccess {
+        match self {
+            Self::Success(_) => CrawlerAccess::Rules,
+            Self::RedirectLoop
+            | Self::TooManyRedirects
+            | Self::LeadsNowhere
+            | Self::NoRedirect(_)
+            | Self::Missing(_)
+            | Self::Restricted(_)
+            | Self::ClientError(_) => CrawlerAccess::Everything,
+            Self::NotModified
+            | Self::TooManyRequests
+            | Self::ServerError(_)
+            | Self::NoStatus(_)
+            | Self::Failed(_)
+            | Self::Unreachable(_) => CrawlerAccess::Nothing,
+        }
+    }
+
+    /// The section of RFC 9309 that says so.
+    pub(crate) const fn section(self) -> &'static str {
+        match self {
+            Self::Success(_) => "2.3.1.1",
+            Self::RedirectLoop | Self::TooManyRedirects | Self::LeadsNowhere | Self::NoRedirect(_) => "2.3.1.2",
+            Self::Missing(_) | Self::Restricted(_) | Self::ClientError(_) => "2.3.1.3",
+            Self::NotModified
+            | Self::TooManyRequests
+            | Self::ServerError(_)
+            | Self::NoStatus(_)
+            | Self::Failed(_)
+            | Self::Unreachable(_) => "2.3.1.4",
+        }
+    }
+
+    /// How crawlers differ that go by other pages or by older ones.
+    pub(crate) const fn other_readings(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Restricted(_) => {
+                "the Internet draft of 1996, and robots written after it such as Python's urllib.robotparser, take the whole \
+                 site as disallowed"
+            }
+            Self::TooManyRequests => {
+                "RFC 9309 counts every 4xx as no rules at all; Google, and this program, read 429 as a server error"
+            }
+            Self::ServerError(_) | Self::Failed(_) | Self::Unreachable(_) | Self::NotModified | Self::NoStatus(_) => {
+                "crawlers that have a copy may go on by it; after 30 days without an answer many take everything as allowed"
+            }
+            Self::RedirectLoop | Self::TooManyRedirects => "some crawlers follow more than five redirects",
+            Self::Success(StatusCode::OK)
+            | Self::LeadsNowhere
+            | Self::NoRedirect(_)
+            | Self::Missing(_)
+            | Self::ClientError(_) => return None,
+            Self::Success(_) => "crawlers that take only 200 for an answer find no rules",
+        })
+    }
+}
+
+/// The answer in a few words, as in `503 Service Unavailable`.
+impl fmt::Display for AnswerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Success(status)
+            | Self::NoRedirect(status)
+            | Self::Missing(status)
+            | Self::Restricted(status)
+            | Self::ClientError(status)
+            | Self::ServerError(status)
+            | Self::NoStatus(status) => match status.canonical_reason() {
+                Some(_) => write!(f, "{status}"),
+                None => write!(f, "{}", status.as_u16()),
+            },
+            Self::RedirectLoop => f.write_str("redirects in a loop"),
+            Self::TooManyRedirects => f.write_str("more than five redirects"),
+            Self::LeadsNowhere => f.write_str("a redirect that leads nowhere"),
+            Self::NotModified => f.write_str("304 Not Modified to a request without a condition"),
+            Self::TooManyRequests => f.write_str("429 Too Many Requests"),
+            Self::Failed(FetchErrorKind::Timeout) => f.write_str("no whole answer in time"),
+            Self::Failed(FetchErrorKind::Tls) => f.write_str("no TLS session"),
+            Self::Failed(FetchErrorKind::BadResponse) => f.write_str("an answer that is no HTTP"),
+            Self::Failed(_) => f.write_str("no whole answer"),
+            Self::Unreachable(FetchErrorKind::Name) => f.write_str("no address"),
+            Self::Unreachable(_) => f.write_str("no connection"),
+        }
+    }
+}
+
+/// As it ends the sentence "crawlers …".
+impl fmt::Display for CrawlerAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rules => "go by the rules of the file",
+            Self::Everything => "take everything as allowed",
+            Self::Nothing => "take the whole site as disallowed",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use http::HeaderMap;
+    use tower_robots::source::fetch::{CrawlerCache, CrawlerReading, FetchError, FetchOutcome};
+
+    use super::*;
+
+    /// What a crawler of the library may do that begins with this.
+    fn in_library(outcome: FetchOutcome) -> CrawlerAccess {
+        let now = SystemTime::UNIX_EPOCH;
+        let mut cache = CrawlerCache::new();
+        cache.record(outcome, now);
+        match cache.reading(now) {
+            CrawlerReading::Rules(_) => CrawlerAccess::Rules,
+            CrawlerReading::AllowAll => CrawlerAccess::Everything,
+            _ => CrawlerAccess::Nothing,
+        }
+    }
+
+    #[test]
+    fn every_status_is_read_as_the_library_reads_it() {
+        for status in (100..=999).filter_map(|status| StatusCode::from_u16(status).ok()) {
+            let outcome = FetchOutcome::of(status, &HeaderMap::new(), *b"", SystemTime::UNIX_EPOCH);
+            assert_eq!(AnswerKind::of_status(status).access(), in_library(outcome), "{status}");
+        }
+        for kind in [AnswerKind::RedirectLoop, AnswerKind::TooManyRedirects, AnswerKind::LeadsNowhere] {
+            assert_eq!(kind.access(), in_library(FetchOutcome::Redirected), "{kind}");
+        }
+        for kind in [FetchErrorKind::Name, FetchErrorKind::Tls, FetchErrorKind::Timeout, FetchErrorKind::Broken] {
+            let read = in_library(FetchOutcome::Failed(FetchError::new(kind)));
+            assert_eq!((AnswerKind::Failed(kind).access(), AnswerKind::Unreachable(kind).access()), (read, read));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Content codings of a body, undone with a bound on what comes out.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use brotli_decompressor::Decompressor;
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+
+/// What requests accept, as the crawlers of search engines do.
+pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
+
+/// Codings of one body; no server has a use for more.
+const MOST_CODINGS: usize = 3;
+
+/// Octets that brotli reads at once.
+const BUFFER: usize = 8 << 10;
+
+/// A body without its codings.
+#[derive(Debug)]
+pub(crate) struct DecodedBody {
+    pub(crate) octets: Vec<u8>,
+    /// Whether there is more than was to be decoded.
+    pub(crate) is_cut: bool,
+}
+
+/// Why a body cannot be decoded.
+#[derive(Debug)]
+pub(crate) enum CodingError {
+    /// It has a coding that no request accepted.
+    Unknown(String),
+    /// It is not what its coding says.
+    Damaged(String, io::Error),
+    TooMany(usize),
+}
+
+/// The codings of a body in the order in which they were applied, in lower case; `identity` is none.
+pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
+    let fields = headers.get_all(CONTENT_ENCODING).into_iter();
+    let words = fields.flat_map(|field| field.as_bytes().split(|octet| *octet == b','));
+    let words = words.map(|word| String::from_utf8_lossy(word.trim_ascii()).to_ascii_lowercase());
+    words.filter(|word| !word.is_empty() && word != "identity").collect()
+}
+
+/// Undoes codings up to a number of octets. Of a body whose end was not read, what can be decoded is.
+pub(crate) fn decode(
+    codings: &[String],
+    body: &[u8],
+    is_body_cut: bool,
+    most: usize,
+) -> Result<DecodedBody, CodingError> {
+    if codings.len() > MOST_CODINGS {
+        return Err(CodingError::TooMany(codings.len()));
+    }
+    let mut decoded = DecodedBody { octets: body.to_vec(), is_cut: is_body_cut };
+    for coding in codings.iter().rev() {
+        let DecodedBody { octets, is_cut } = decoded;
+        decoded = undo(coding, &octets, is_cut, most)?;
+    }
+    Ok(decoded)
+}
+
+fn undo(coding: &str, body: &[u8], is_body_cut: bool, most: usize) -> Result<DecodedBody, CodingError> {
+    let read = |decoder: &mut dyn Read| {
+        let mut octets = Vec::new();
+        let failed = decoder.take(most as u64 + 1).read_to_end(&mut octets).err();
+        (octets, failed)
+    };
+    let (mut octets, failed) = match coding {
+        // What follows a member and is no other is dropped by every reader.
+        "gzip" | "x-gzip" => read(&mut MultiGzDecoder::new(body)),
+        // It is the zlib format (RFC 9110, section 8.4.1.2), and servers send it without its frame as well.
+        "deflate" => match read(&mut ZlibDecoder::new(body)) {
+            (octets, Some(_)) if octets.is_empty() => read(&mut DeflateDecoder::new(body)),
+            decoded => decoded,
+        },
+        "br" => read(&mut Decompressor::new(body, BUFFER)),
+        _ => return Err(CodingError::Unknown(coding.chars().take(64).collect())),
+    };
+    let is_cut = octets.len() > most;
+    octets.truncate(most);
+    match failed {
+        Some(error) if !is_body_cut && !is_cut => Err(CodingError::Damaged(coding.to_owned(), error)),
+        _ => Ok(DecodedBody { octets, is_cut: is_cut || is_body_cut }),
+    }
+}
+
+impl fmt::Display for CodingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(coding) => write!(f, "it is encoded as {coding:?}, which the request does not accept"),
+            Self::Damaged(coding, error) => write!(f, "it says that it is {coding}, and cannot be decoded: {error}"),
+            Self::TooMany(count) => write!(f, "it is encoded {count} times"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+    use super::*;
+
+    fn gzip(octets: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(octets).expect("a vector takes all");
+        encoder.finish().expect("a vector takes all")
+    }
+
+    fn decoded(codings: &[&str], body: &[u8], most: usize) -> Result<(Vec<u8>, bool), String> {
+        let codings: Vec<_> = codings.iter().map(ToString::to_string).collect();
+        let decoded = decode(&codings, body, false, most).map_err(|error| error.to_string())?;
+        Ok((decoded.octets, decoded.is_cut))
+    }
+
+    #[test]
+    fn each_accepted_coding_is_undone() {
+        let text = b"User-agent: *\nDisallow: /x\n";
+        let mut raw = DeflateEncoder::new(Vec::new(), Compression::best());
+        raw.write_all(text).expect("a vector takes all");
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
+        zlib.write_all(text).expect("a vector takes all");
+        // One stored meta-block for a window of 16 bits, and the empty last one (RFC 7932, sections 9.1 and 9.2).
+        let head = ((text.len() as u32 - 1) << 4 | 1 << 20).to_le_bytes();
+        let brotli = [&head[..3], text, &[0x03]].concat();
+        let whole = Ok((text.to_vec(), false));
+        assert_eq!(decoded(&[], text, 100), whole);
+        assert_eq!(decoded(&["gzip"], &gzip(text), 100), whole);
+        assert_eq!(decoded(&["deflate"], &zlib.finish().expect("a vector"), 100), whole);
+        assert_eq!(decoded(&["deflate"], &raw.finish().expect("a vector"), 100), whole);
+        assert_eq!(decoded(&["br"], &brotli, 100), whole);
+        assert_eq!(decoded(&["gzip", "x-gzip"], &gzip(&gzip(text)), 1000), whole);
+    }
+
+    #[test]
+    fn what_comes_out_is_bounded() {
+        let bomb = gzip(&gzip(&vec![0; 64 << 20]));
+        let (octets, is_cut) = decoded(&["gzip", "gzip"], &bomb, 1 << 20).expect("decoded as far as is wanted");
+        assert_eq!((octets.len(), is_cut), (1 << 20, true));
+        assert_eq!(decoded(&["gzip"; 4], &bomb, 100), Err("it is encoded 4 times".to_owned()));
+    }
+
+    #[test]
+    fn damage_and_other_codings_are_errors() {
+        let error = decoded(&["gzip"], b"User-agent: *\n", 100).expect_err("no gzip");
+        assert!(error.starts_with("it says that it is gzip, and cannot be decoded: "), "{error}");
+        let error = decoded(&["gzip"], &gzip(b"User-agent: *\n")[..20], 100).expect_err("half of it");
+        assert!(error.starts_with("it says that it is gzip"), "{error}");
+        let error = decoded(&["zstd"], b"x", 100).expect_err("not accepted");
+        assert_eq!(error, "it is encoded as \"zstd\", which the request does not accept");
+        for coding in ["gzip", "br"] {
+            assert!(decoded(&[coding], b"", 100).is_err(), "{coding}");
+        }
+    }
+
+    #[test]
+    fn fields_are_lists_and_identity_is_no_coding() {
+        let mut headers = HeaderMap::new();
+        for value in ["Identity", "GZIP , br", ""] {
+            headers.append(CONTENT_ENCODING, value.parse().expect("a value"));
+        }
+        assert_eq!(codings(&headers), ["gzip", "br"]);
+    }
+}

@@ -1,0 +1,49 @@
+//! Words of a command line that are URLs of a robots.txt.
+
+use tower_robots::source::fetch::{FetchUrl, UrlError};
+
+/// The schemes of words that are no files. Those that cannot be fetched are refused as such.
+const SCHEMES: [&str; 5] = ["http://", "https://", "ftp://", "ftps://", "sftp://"];
+
+/// Whether a word is a URL, and not the path of a file.
+pub(crate) fn is_url(word: &str) -> bool {
+    SCHEMES.iter().any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+}
+
+/// The robots.txt that a URL names: that of its host, where it has no path.
+pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, UrlError> {
+    let url: FetchUrl = word.parse()?;
+    if url.target().as_str() != "/" {
+        return Ok(url);
+    }
+    let scheme = if url.is_https() { "https" } else { "http" };
+    format!("{scheme}://{}/robots.txt", url.authority()).parse()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_stands_for_its_robots_txt() {
+        for (word, want) in [
+            ("https://example.com", "https://example.com/robots.txt"),
+            ("HTTPS://Example.com:443/", "https://example.com/robots.txt"),
+            ("http://[::1]:8080", "http://[::1]:8080/robots.txt"),
+            ("https://müller.example", "https://xn--mller-kva.example/robots.txt"),
+            ("https://example.com/staging/robots.txt", "https://example.com/staging/robots.txt"),
+        ] {
+            assert!(is_url(word), "{word}");
+            assert_eq!(robots_url(word).expect(word).to_string(), want);
+        }
+    }
+
+    #[test]
+    fn other_words_are_files() {
+        for word in ["robots.txt", "http", "http:/x", "./https://x", "-", "C:\\robots.txt"] {
+            assert!(!is_url(word), "{word}");
+        }
+        let error = robots_url("ftp://example.com/robots.txt").expect_err("ftp").to_string();
+        assert!(is_url("ftp://example.com/") && error.contains("ftp is not spoken here"), "{error}");
+    }
+}
