@@ -11,7 +11,7 @@ use serde::Serialize;
 use tower_robots::agent::{Category, Crawler, IdentityOutcome, NamedAs, Obeys, Registry};
 use tower_robots::rules::Reading;
 
-use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
+use super::arguments::site::{SelectedSite, SiteArgs};
 use super::claim::{self, CheckedClaim, Names};
 use super::output::agent_summary::AgentSummary;
 use super::output::checked_share::CheckedShare;
@@ -139,10 +139,10 @@ fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
             return Ok(ExitCode::from(NEGATIVE));
         }
     } else {
-        let settings = args.select()?.settings;
+        let site = args.select()?;
         let evaluator = match &args.robots {
-            Some(path) => RobotsFile::read(path)?.evaluator(Reading::Standard, &settings)?,
-            None => Evaluator::new(Vec::new(), Reading::Standard, &settings),
+            Some(path) => site.named(path)?.evaluator(Reading::Standard, &site.settings)?,
+            None => Evaluator::new(Vec::new(), Reading::Standard, &site.settings),
         };
         identify(&mut out, &evaluator, &args.identify, args.format)?;
     }

@@ -17,6 +17,7 @@ use super::output::unmet::{EvaluatedExpectations, Spelling};
 use crate::exit::{self, FAILED};
 use crate::expectations::ExpectationsFile;
 use crate::input::stdin_once;
+use crate::retrieval::is_url;
 
 /// Test a robots.txt against a file of expectations
 #[derive(Args, Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct TestArgs {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The robots.txt, in place of the one the file names, or else of the site's; - for standard input
+    /// The robots.txt, in place of the one the file names, or else of the site's: a file, a URL, or - for standard input
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
@@ -69,7 +70,10 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
             return Ok(ExitCode::from(FAILED));
         }
     };
-    let beside = |robots: &PathBuf| path.parent().unwrap_or(Path::new("")).join(robots);
+    let beside = |robots: &PathBuf| match robots.to_str() {
+        Some(url) if is_url(url) => robots.clone(),
+        _ => path.parent().unwrap_or(Path::new("")).join(robots),
+    };
     let robots = args.robots.clone().or_else(|| file.robots.as_ref().map(beside));
     if robots.is_none() && !args.site.has_config() {
         let message = format!("{}: no robots.txt: write robots = \"…\", or give --robots or --config", path.display());

@@ -4,6 +4,9 @@
 #[doc = include_str!("operating.md")]
 pub mod operating {}
 
+#[doc = include_str!("answers.md")]
+pub mod answers {}
+
 #[doc = include_str!("rate.md")]
 pub mod rate {}
 

@@ -4,16 +4,13 @@ use std::io::{self, Write};
 
 use tower_robots::check::{Severity, lint};
 
+use super::answer_finding::AnswerFinding;
 use super::{Checked, printable};
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     let file = property(&printable(checked.name.as_bytes()));
     for finding in checked.report {
-        let command = match finding.severity() {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "notice",
-        };
+        let command = command(finding.severity());
         let (line, column, code) = (finding.line(), finding.column(), finding.code());
         write!(out, "::{command} file={file},line={line},col={column},title={code}::{}", data(finding.message()))?;
         if let Some(help) = finding.help() {
@@ -27,6 +24,26 @@ pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()
     match checked.report.omitted() {
         0 => Ok(()),
         omitted => writeln!(out, "::notice file={file}::{omitted} more findings of these kinds are not shown"),
+    }
+}
+
+/// An answer is beside no line, so the message names it.
+pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
+    findings.iter().try_for_each(|finding| {
+        let (command, code) = (command(finding.severity()), finding.lint().code);
+        write!(out, "::{command} title={code}::{}: {}", data(finding.url()), data(finding.message()))?;
+        if let Some(help) = finding.help_text() {
+            write!(out, "%0Ahelp: {}", data(help))?;
+        }
+        writeln!(out, "%0Asee {}", data(&finding.lint().url()))
+    })
+}
+
+const fn command(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "notice",
     }
 }
 

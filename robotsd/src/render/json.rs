@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tower_robots::check::{Finding, Lint, lint};
+use tower_robots::check::{Finding, Lint, Severity, lint};
 
+use super::answer_finding::AnswerFinding;
 use super::checked::Checked;
 
 #[derive(Serialize)]
@@ -15,6 +16,18 @@ struct FindingRecord<'a> {
     /// Where the lint is explained.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+}
+
+/// A finding about an answer, which has a URL in place of a file and no line.
+#[derive(Serialize)]
+struct AnswerRecord<'a> {
+    file: &'a str,
+    code: &'static str,
+    severity: Severity,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+    url: String,
 }
 
 /// Where a report holds only the first findings, the last line of the file says how many more there are.
@@ -32,6 +45,15 @@ pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()
         0 => Ok(()),
         omitted => line(out, &Omitted { file: checked.name, omitted }),
     }
+}
+
+pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
+    findings.iter().try_for_each(|finding| {
+        let lint = finding.lint();
+        let (code, url) = (lint.code, lint.url());
+        let (severity, message, help) = (finding.severity(), finding.message(), finding.help_text());
+        line(out, &AnswerRecord { file: finding.url(), code, severity, message, help, url })
+    })
 }
 
 fn line(out: &mut impl Write, record: &impl Serialize) -> io::Result<()> {

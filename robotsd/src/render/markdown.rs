@@ -4,21 +4,17 @@ use std::io::{self, Write};
 
 use tower_robots::check::{Finding, Severity, lint};
 
+use super::answer_finding::AnswerFinding;
 use super::checked::Checked;
 use super::printable::printable;
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     let name = code(&printable(checked.name.as_bytes()));
     let counts = Severity::ALL.map(|severity| (severity, checked.report.count(severity)));
-    let found: Vec<String> = counts
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(severity, count)| format!("{count} {severity}{}", if *count == 1 { "" } else { "s" }))
-        .collect();
-    if found.is_empty() {
+    if checked.report.is_clean() {
         return writeln!(out, "{name}: nothing found\n");
     }
-    writeln!(out, "{name}: {}\n", found.join(", "))?;
+    writeln!(out, "{name}: {}\n", found(counts))?;
     writeln!(out, "| line | | finding |\n| --- | --- | --- |")?;
     for finding in checked.report {
         row(out, finding)?;
@@ -27,6 +23,31 @@ pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()
         0 => writeln!(out),
         omitted => writeln!(out, "\n{omitted} more findings of these kinds are not shown\n"),
     }
+}
+
+/// A table of the findings about an answer; nothing where there are none.
+pub(super) fn write_answer(out: &mut impl Write, name: &str, findings: &[AnswerFinding]) -> io::Result<()> {
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let count = |severity| findings.iter().filter(|finding| finding.severity() == severity).count();
+    let counts = Severity::ALL.map(|severity| (severity, count(severity)));
+    writeln!(out, "{} answers: {}\n", code(&printable(name.as_bytes())), found(counts))?;
+    writeln!(out, "| URL | | finding |\n| --- | --- | --- |")?;
+    for finding in findings {
+        let help = finding.help_text().map_or_else(String::new, |help| format!("<br>help: {}", code(help)));
+        let (severity, lint) = (finding.severity(), finding.lint());
+        let (url, message) = (code(finding.url()), code(finding.message()));
+        writeln!(out, "| {url} | {severity} [{}]({}) | {message}{help} |", lint.code, lint.url())?;
+    }
+    writeln!(out)
+}
+
+/// As in `1 error, 2 notes`.
+fn found(counts: [(Severity, usize); 3]) -> String {
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    let words = counts.map(|(severity, count)| format!("{count} {severity}{}", if count == 1 { "" } else { "s" }));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn row(out: &mut impl Write, finding: &Finding) -> io::Result<()> {

@@ -3,6 +3,7 @@
 //! Nothing of a robots.txt or of a path reaches the output raw: control characters would be commands to a terminal
 //! and to the log of a CI run.
 
+mod answer_finding;
 mod checked;
 mod concise;
 mod diagnostic;
@@ -19,6 +20,7 @@ use std::io::{self, Write};
 
 use tower_robots::check::Finding;
 
+pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint};
 pub(crate) use self::checked::Checked;
 pub(crate) use self::concise::finding_line;
 pub(crate) use self::diagnostic::{Diagnostic, complain_at};
@@ -55,5 +57,21 @@ pub(crate) fn findings(out: &mut impl Write, form: FindingFormat, checked: Check
         FindingFormat::Markdown => markdown::write(out, checked),
         FindingFormat::Json => json::write(out, checked),
         FindingFormat::Github => github::write(out, checked),
+    }
+}
+
+/// Writes the findings about the answers of a URL's host.
+pub(crate) fn answer_findings(
+    out: &mut impl Write,
+    form: FindingFormat,
+    name: &str,
+    findings: &[AnswerFinding],
+) -> io::Result<()> {
+    match form {
+        FindingFormat::Text(colour) => text::write_answer(out, colour, findings),
+        FindingFormat::Concise => concise::write_answer(out, findings),
+        FindingFormat::Markdown => markdown::write_answer(out, name, findings),
+        FindingFormat::Json => json::write_answer(out, findings),
+        FindingFormat::Github => github::write_answer(out, findings),
     }
 }

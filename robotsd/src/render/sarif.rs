@@ -11,7 +11,9 @@ use tower_robots::check::{Finding, Lint, Severity, lints};
 use tower_robots::live::VersionHash;
 use tower_robots::rules::{Line, RobotsTxt};
 
+use super::answer_finding::{AnswerFinding, AnswerLint};
 use super::checked::Checked;
+use super::printable::printable;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -23,6 +25,8 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 pub(crate) struct SarifLog {
     results: Vec<Value>,
     notifications: Vec<Value>,
+    /// Those of answers, which follow those of files in the list of rules.
+    answer_lints: Vec<&'static AnswerLint>,
     has_failed: bool,
 }
 
@@ -38,6 +42,30 @@ impl SarifLog {
         let omitted = checked.report.omitted();
         if omitted > 0 {
             self.notify("note", &format!("{omitted} more findings of these kinds are not shown"), &uri);
+        }
+    }
+
+    /// Adds what was found about the answer of a URL.
+    pub(crate) fn add_answer(&mut self, findings: &[AnswerFinding]) {
+        for finding in findings {
+            let lint = finding.lint();
+            let known = self.answer_lints.iter().position(|known| known.code == lint.code);
+            let index = known.unwrap_or_else(|| {
+                self.answer_lints.push(lint);
+                self.answer_lints.len() - 1
+            });
+            let text = match finding.help_text() {
+                Some(help) => format!("{}\nhelp: {help}", finding.message()),
+                None => finding.message().to_owned(),
+            };
+            self.results.push(json!({
+                "ruleId": lint.code,
+                "ruleIndex": lints().len() + index,
+                "level": level(finding.severity()),
+                "message": { "text": message(&text) },
+                "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri_of_url(finding.url()) } } }],
+                "partialFingerprints": { "primaryLocationLineHash": fingerprint(lint.code, finding.url().as_bytes(), 1) },
+            }));
         }
     }
 
@@ -59,11 +87,16 @@ impl SarifLog {
         if !self.notifications.is_empty() {
             invocation["toolExecutionNotifications"] = json!(self.notifications);
         }
+        let answers = self
+            .answer_lints
+            .iter()
+            .map(|lint| described_rule(lint.code, lint.severity, lint.summary, lint.why, &lint.url()));
+        let rules: Vec<_> = lints().iter().map(rule).chain(answers).collect();
         let driver = json!({
             "name": "robotsd",
             "semanticVersion": env!("CARGO_PKG_VERSION"),
             "informationUri": "https://docs.rs/tower-robots",
-            "rules": lints().iter().map(rule).collect::<Vec<_>>(),
+            "rules": rules,
         });
         let run = json!({
             "tool": { "driver": driver },
@@ -77,19 +110,23 @@ impl SarifLog {
 }
 
 fn rule(lint: &Lint) -> Value {
-    let severity = match lint.severity() {
+    described_rule(lint.code(), lint.severity(), lint.summary(), lint.why(), &lint.url())
+}
+
+fn described_rule(code: &str, severity: Severity, summary: &str, why: &str, url: &str) -> Value {
+    let problem = match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
         Severity::Note => "recommendation",
     };
     json!({
-        "id": lint.code(),
-        "shortDescription": { "text": lint.summary() },
-        "fullDescription": { "text": lint.why() },
-        "helpUri": lint.url(),
-        "help": { "text": lint.why(), "markdown": format!("{}\n\n[{}]({})", lint.why(), lint.code(), lint.url()) },
-        "defaultConfiguration": { "level": level(lint.severity()) },
-        "properties": { "tags": ["robots.txt"], "precision": "high", "problem.severity": severity },
+        "id": code,
+        "shortDescription": { "text": summary },
+        "fullDescription": { "text": why },
+        "helpUri": url,
+        "help": { "text": why, "markdown": format!("{why}\n\n[{code}]({url})") },
+        "defaultConfiguration": { "level": level(severity) },
+        "properties": { "tags": ["robots.txt"], "precision": "high", "problem.severity": problem },
     })
 }
 
@@ -113,9 +150,7 @@ fn result<'f>(
         None => finding.message().to_owned(),
     };
     let line = lines.get(finding.line().saturating_sub(1)).map_or(&b""[..], Line::bytes).trim_ascii().to_vec();
-    let hash = VersionHash::of(&[finding.code().as_bytes(), b"\n", &line].concat()).to_string();
-    let hash = hash.trim_start_matches("sha256:").get(..16).unwrap_or_default();
-    let times = seen.entry((finding.code(), line)).and_modify(|times| *times += 1).or_insert(1);
+    let times = seen.entry((finding.code(), line.clone())).and_modify(|times| *times += 1).or_insert(1);
     json!({
         "ruleId": finding.code(),
         "ruleIndex": lints().iter().position(|lint| lint.code() == finding.code()),
@@ -125,8 +160,20 @@ fn result<'f>(
             "artifactLocation": { "uri": uri },
             "region": region(robots, lines, finding.span()),
         } }],
-        "partialFingerprints": { "primaryLocationLineHash": format!("{hash}:{times}") },
+        "partialFingerprints": { "primaryLocationLineHash": fingerprint(finding.code(), &line, *times) },
     })
+}
+
+/// Without the query, in whose place another sign stands.
+fn uri_of_url(url: &str) -> String {
+    printable(url.split('?').next().unwrap_or(url).as_bytes())
+}
+
+/// What stays the same of a finding while lines come and go before it.
+fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
+    let hash = VersionHash::of(&[code.as_bytes(), b"\n", line].concat()).to_string();
+    let hash = hash.trim_start_matches("sha256:").get(..16).unwrap_or_default();
+    format!("{hash}:{times}")
 }
 
 /// A text in which neither links nor placeholders are read (SARIF 2.1.0, sections 3.11.5 and 3.11.6).
@@ -157,6 +204,9 @@ fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
 
 /// A file as a URI: relative to the working directory where it is below that.
 fn uri(name: &str) -> String {
+    if ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme)) {
+        return uri_of_url(name);
+    }
     let path = Path::new(name);
     let here = std::env::current_dir().unwrap_or_default();
     let path = path.strip_prefix(&here).unwrap_or(path);

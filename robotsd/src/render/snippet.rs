@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::ops::Range;
 
 use annotate_snippets::renderer::DEFAULT_LINE_NUM_STYLE;
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Message, Renderer, Snippet};
 use tower_robots::check::Severity;
 
 use super::printable::printable_with_span;
@@ -49,32 +49,42 @@ impl Colour {
 
 impl LineSnippet<'_> {
     pub(super) fn render(&self, colour: Colour) -> String {
-        let renderer = match colour {
-            Colour::Plain => Renderer::plain(),
-            Colour::Styled => Renderer::styled(),
-        };
-        let level = match self.severity {
-            Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
-            Severity::Note => Level::NOTE,
-        };
         let (line, column) = self.place;
-        let title = level.primary_title(self.message);
+        let title = level(self.severity).primary_title(self.message);
         let title = match self.code {
             Some(code) => title.id(code),
             None => title,
         };
-        let help = self.help.map(|help| Level::HELP.message(help));
+        let help = self.help.map(help);
         let excerpt = Excerpt::of(self.line, &self.span);
         let snippet =
             Snippet::source(excerpt.text).line_start(line).annotation(AnnotationKind::Primary.span(excerpt.span));
         let group = Group::with_title(title).element(snippet).elements(help);
-        let text = renderer.render(&[group]);
+        let text = renderer(colour).render(&[group]);
         // The renderer would count the column in what is shown, which may be a part of the line and has escapes in it.
         let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));
         let (arrow, indent) = (place_arrow(colour), line.to_string().len());
         format!("{title}\n{:indent$}{arrow} {}:{line}:{column}\n{snippet}", "", self.name)
     }
+}
+
+pub(super) fn renderer(colour: Colour) -> Renderer {
+    match colour {
+        Colour::Plain => Renderer::plain(),
+        Colour::Styled => Renderer::styled(),
+    }
+}
+
+pub(super) fn level(severity: Severity) -> Level<'static> {
+    match severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
+    }
+}
+
+pub(super) fn help(text: &str) -> Message<'_> {
+    Level::HELP.message(text)
 }
 
 fn place_arrow(colour: Colour) -> String {

@@ -2,12 +2,14 @@
 
 use std::io::{self, Write};
 
+use annotate_snippets::{Group, Origin};
 use tower_robots::check::Finding;
 use tower_robots::rules::Line;
 
+use super::answer_finding::AnswerFinding;
 use super::checked::Checked;
 use super::printable::printable;
-use super::snippet::{Colour, LineSnippet};
+use super::snippet::{Colour, LineSnippet, help, level, renderer};
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
     let name = printable(checked.name.as_bytes());
@@ -36,6 +38,17 @@ pub(super) fn write_one(
         Some(line) => writeln!(out, "{}", render(colour, &name, &line, finding)),
         None => Ok(()),
     }
+}
+
+/// Writes findings about an answer, with a blank line behind each.
+pub(super) fn write_answer(out: &mut impl Write, colour: Colour, findings: &[AnswerFinding]) -> io::Result<()> {
+    for finding in findings {
+        let title = level(finding.severity()).primary_title(finding.message()).id(finding.lint().code);
+        let group =
+            Group::with_title(title).element(Origin::path(finding.url())).elements(finding.help_text().map(help));
+        writeln!(out, "{}\n", renderer(colour).render(&[group]))?;
+    }
+    Ok(())
 }
 
 fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding) -> String {

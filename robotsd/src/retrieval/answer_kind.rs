@@ -54,8 +54,9 @@ impl AnswerKind {
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
-                let is_connected = chain.last().address.is_some();
-                return if is_connected { Self::Failed(error.kind()) } else { Self::Unreachable(error.kind()) };
+                // Where a server leads is its own doing, so it is no trouble of the way to it.
+                let was_reached = chain.redirects() > 0 || chain.last().address.is_some();
+                return if was_reached { Self::Failed(error.kind()) } else { Self::Unreachable(error.kind()) };
             }
             (Ok(answer), ChainEnd::Reached) => answer.status(),
         };
@@ -159,6 +160,10 @@ impl fmt::Display for AnswerKind {
             Self::Failed(FetchErrorKind::Timeout) => f.write_str("no whole answer in time"),
             Self::Failed(FetchErrorKind::Tls) => f.write_str("no TLS session"),
             Self::Failed(FetchErrorKind::BadResponse) => f.write_str("an answer that is no HTTP"),
+            Self::Failed(FetchErrorKind::Name | FetchErrorKind::Connect) => {
+                f.write_str("a redirect to where no server answers")
+            }
+            Self::Failed(FetchErrorKind::RedirectAddress) => f.write_str("a redirect to a private address"),
             Self::Failed(_) => f.write_str("no whole answer"),
             Self::Unreachable(FetchErrorKind::Name) => f.write_str("no address"),
             Self::Unreachable(_) => f.write_str("no connection"),

@@ -17,9 +17,9 @@ mod retriever;
 mod robots_url;
 
 pub(crate) use self::answer_kind::{AnswerKind, CrawlerAccess};
-pub(crate) use self::coding::{ACCEPTED_CODINGS, CodingError, DecodedBody, codings, decode};
+pub(crate) use self::coding::{DecodedBody, codings, decode};
 pub(crate) use self::connect_to::ConnectTo;
 pub(crate) use self::document::DocumentError;
-pub(crate) use self::retrieval_chain::{ChainEnd, Hop, RetrievalChain};
+pub(crate) use self::retrieval_chain::{ChainEnd, RetrievalChain};
 pub(crate) use self::retriever::{RequestedCodings, RetrievalRequest, RetrievalSettings, Retriever};
-pub(crate) use self::robots_url::{is_url, robots_url};
+pub(crate) use self::robots_url::{is_url, robots_url, site_hint};

@@ -20,6 +20,16 @@ pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, UrlError> {
     format!("{scheme}://{}/robots.txt", url.authority()).parse()
 }
 
+/// What to write for a word that is no file and looks like the name of a site.
+pub(crate) fn site_hint(word: &str) -> Option<String> {
+    let host = word.strip_suffix("/robots.txt").unwrap_or(word);
+    let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));
+    let is_label = |label: &str| !label.is_empty() && label.chars().all(|char| char.is_alphanumeric() || char == '-');
+    let is_name = name.contains('.') && name.split('.').all(is_label) && !name.ends_with(".txt");
+    let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok());
+    (is_name && is_port).then(|| format!("if the site is meant, write https://{host}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +52,13 @@ mod tests {
     fn other_words_are_files() {
         for word in ["robots.txt", "http", "http:/x", "./https://x", "-", "C:\\robots.txt"] {
             assert!(!is_url(word), "{word}");
+        }
+        for (word, host) in [("example.com", "example.com"), ("müller.example:8443/robots.txt", "müller.example:8443")]
+        {
+            assert_eq!(site_hint(word), Some(format!("if the site is meant, write https://{host}")));
+        }
+        for word in ["robots.txt", "a/b.c", "..", "example", "", "example.com/x", "a.b:c"] {
+            assert_eq!(site_hint(word), None, "{word}");
         }
         let error = robots_url("ftp://example.com/robots.txt").expect_err("ftp").to_string();
         assert!(is_url("ftp://example.com/") && error.contains("ftp is not spoken here"), "{error}");

@@ -24,6 +24,7 @@ mod prometheus;
 
 mod admin;
 mod agents;
+mod answers;
 #[cfg(unix)]
 mod beside;
 #[cfg(unix)]

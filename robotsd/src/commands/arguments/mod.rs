@@ -1,4 +1,5 @@
 //! Arguments that several commands take.
 
+mod retrieval;
 pub(super) mod running;
 pub(super) mod site;

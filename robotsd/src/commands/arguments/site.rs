@@ -1,7 +1,7 @@
 //! The site whose settings a command uses: `--config FILE` and `--site NAME`.
 //!
-//! Without them a command uses the built-in registry and the default policy. A robots.txt on the command line takes the place
-//! of the site's; the settings stay those of the site.
+//! Without them a command uses the built-in registry and the default policy. A robots.txt on the command line, a file or a URL,
+//! takes the place of the site's; the settings stay those of the site.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,10 +11,12 @@ use std::slice;
 
 use tower_robots::agent::{Network, Registry};
 use tower_robots::check::Unreadable;
+use tower_robots::live::MAX_FILE;
 use tower_robots::rules::Reading;
 use tower_robots::source::evidence::{ListCopy, SavedLists};
 use tower_robots::source::{Directory, HostMap, Scheme};
 
+use super::retrieval::RetrievalArgs;
 use crate::commands::output::unread_lines;
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
@@ -22,7 +24,11 @@ use crate::exit::complain;
 use crate::input;
 use crate::quoted_list::QuotedList;
 use crate::render::{finding_line, printable};
+use crate::retrieval::{DocumentError, RetrievalRequest, RetrievalSettings, Retriever, is_url, robots_url, site_hint};
 use crate::sites;
+
+/// Octets of a robots.txt that is retrieved, as of one that is read.
+const MOST_OCTETS: usize = MAX_FILE as usize;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct SiteArgs {
@@ -37,6 +43,9 @@ pub(in crate::commands) struct SiteArgs {
     /// only site]
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
+
+    #[command(flatten)]
+    retrieval: RetrievalArgs,
 }
 
 /// The settings, and the site they belong to, if any.
@@ -44,6 +53,7 @@ pub(in crate::commands) struct SiteArgs {
 pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) settings: EvaluatorSettings,
     pub(in crate::commands) evidence: EvidencePlaces,
+    retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
 }
 
@@ -94,17 +104,19 @@ impl SiteArgs {
     }
 
     pub(in crate::commands) fn select(&self) -> io::Result<SelectedSite> {
+        let retrieval = self.retrieval.settings();
         let Some(path) = self.config_path() else {
             return Ok(SelectedSite {
                 settings: EvaluatorSettings::default(),
                 evidence: EvidencePlaces::default(),
+                retrieval,
                 configured: None,
             });
         };
         let config = Config::load(&path).map_err(io::Error::other)?;
         let configured = find(&config, &path, self.site.as_deref()).map_err(io::Error::other)?;
         let settings = EvaluatorSettings::of_site(&config, &configured.site).map_err(io::Error::other)?;
-        Ok(SelectedSite { settings, evidence: EvidencePlaces::of(&config), configured: Some(configured) })
+        Ok(SelectedSite { settings, evidence: EvidencePlaces::of(&config), retrieval, configured: Some(configured) })
     }
 
     /// The registry alone, which is the same for every site of a config.
@@ -169,10 +181,23 @@ impl SelectedSite {
         hosts.is_empty() || map.get_for(scheme, host).is_some()
     }
 
+    /// The robots.txt that a word of the command line names: a file, a URL, or `-` for standard input.
+    pub(in crate::commands) fn named(&self, name: &Path) -> io::Result<RobotsFile> {
+        match name.to_str().filter(|word| is_url(word)) {
+            Some(url) => RobotsFile::retrieve(url, &self.retriever()?),
+            None => RobotsFile::read(name),
+        }
+    }
+
+    /// A client for what the command line names.
+    pub(in crate::commands) fn retriever(&self) -> io::Result<Retriever> {
+        Retriever::new(&self.retrieval)
+    }
+
     /// The robots.txt that the command line names, or that of the site.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
-            (Some(path), _) => RobotsFile::read(path),
+            (Some(name), _) => self.named(name),
             (None, Some(configured)) => configured.robots(),
             (None, None) => Err(io::Error::other(
                 "there is no robots.txt: name one with --robots FILE, or a site with --config FILE",
@@ -194,9 +219,36 @@ impl SelectedSite {
 }
 
 impl RobotsFile {
+    /// Retrieves what crawlers read; an answer that is no file has no rules to judge by, and its meaning is the message.
+    fn retrieve(url: &str, retriever: &Retriever) -> io::Result<Self> {
+        let chain = retriever.retrieve(&RetrievalRequest::new(robots_url(url).map_err(io::Error::other)?));
+        let unusable = |error: DocumentError| {
+            let meaning = match &error {
+                DocumentError::Answer(kind, _) => Some(*kind),
+                DocumentError::Coding(_) => None,
+            };
+            let meaning = meaning.map_or_else(String::new, |kind| {
+                format!("; crawlers {} (RFC 9309, section {})", kind.access(), kind.section())
+            });
+            io::Error::other(format!("{}: {}{meaning}", chain.url(), printable(error.to_string().as_bytes())))
+        };
+        let document = chain.document(MOST_OCTETS).map_err(unusable)?;
+        if document.is_cut {
+            return Err(io::Error::other(format!("{}: larger than 8 MiB, so it cannot be a robots.txt", chain.url())));
+        }
+        Ok(Self { name: chain.url().to_string(), bytes: document.octets })
+    }
+
     /// Reads a file; `-` is standard input.
-    pub(in crate::commands) fn read(path: &Path) -> io::Result<Self> {
-        Ok(Self { name: path.display().to_string(), bytes: input::read(path)? })
+    fn read(path: &Path) -> io::Result<Self> {
+        let named = |error: io::Error| {
+            let hint = path.to_str().and_then(site_hint).filter(|_| error.kind() == io::ErrorKind::NotFound);
+            hint.map_or_else(
+                || io::Error::other(error.to_string()),
+                |hint| io::Error::other(format!("{error}: {hint}")),
+            )
+        };
+        Ok(Self { name: path.display().to_string(), bytes: input::read(path).map_err(named)? })
     }
 
     /// Compiles the file with the settings of a site, as [`of_any`](Self::of_any) does. A page, or an error message in its
@@ -249,7 +301,7 @@ impl ConfiguredSite {
             }
             RobotsSource::Directory { path, fallback } => self.robots_of_host(path, fallback),
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => Err(io::Error::other(format!(
-                "the robots.txt of the site {name:?} is fetched, which a command does not do: name a copy of it"
+                "the robots.txt of the site {name:?} is fetched while it is served: name a copy of it, or its URL"
             ))),
         }
     }

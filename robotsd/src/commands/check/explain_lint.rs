@@ -5,7 +5,10 @@ use std::process::ExitCode;
 
 use tower_robots::check::{Example, Lint, lint, lints};
 
+use super::known_lint::codes;
+use super::live::{answer_lint, answer_lints};
 use crate::exit::fail;
+use crate::render::AnswerLint;
 use crate::suggestion::did_you_mean;
 
 /// Columns that text is wrapped to.
@@ -16,10 +19,11 @@ pub(super) fn run(code: Option<&str>) -> ExitCode {
     let mut out = BufWriter::new(io::stdout().lock());
     let written = match code {
         None => list(&mut out),
-        Some(code) => match lint(code) {
-            Some(lint) => explain(&mut out, lint),
-            None => {
-                let hint = did_you_mean(code, lints().iter().map(Lint::code));
+        Some(code) => match (lint(code), answer_lint(code)) {
+            (Some(lint), _) => explain(&mut out, lint),
+            (None, Some(lint)) => explain_answer(&mut out, lint),
+            (None, None) => {
+                let hint = did_you_mean(code, codes());
                 let hint = hint.as_deref().unwrap_or("`robotsd check --explain` lists them");
                 return fail(&format_args!("no lint has the code {code:?}: {hint}"));
             }
@@ -32,9 +36,11 @@ pub(super) fn run(code: Option<&str>) -> ExitCode {
 }
 
 fn list(out: &mut impl Write) -> io::Result<()> {
-    let width = lints().iter().map(|lint| lint.code().len()).max().unwrap_or(0);
-    for lint in lints() {
-        writeln!(out, "{:width$}  {:7}  {}", lint.code(), lint.severity().as_str(), lint.summary())?;
+    let width = codes().map(str::len).max().unwrap_or(0);
+    let of_files = lints().iter().map(|lint| (lint.code(), lint.severity(), lint.summary()));
+    let of_answers = answer_lints().iter().map(|lint| (lint.code, lint.severity, lint.summary));
+    for (code, severity, summary) in of_files.chain(of_answers) {
+        writeln!(out, "{code:width$}  {:7}  {summary}", severity.as_str())?;
     }
     Ok(())
 }
@@ -45,6 +51,13 @@ fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
     example(out, "Found:", lint.bad_example())?;
     example(out, "Not found:", lint.good_example())?;
     writeln!(out, "\nOff for a line with the comment \"# robots-check: allow({})\".", lint.code())
+}
+
+/// A lint of what servers answer, which no file is an example of.
+fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
+    writeln!(out, "{}: {} ({})\n", lint.code, lint.summary, lint.severity)?;
+    wrap(out, lint.why)?;
+    writeln!(out, "\nFound only where a URL is checked. Off with --ignore {}; see {}", lint.code, lint.url())
 }
 
 fn example(out: &mut impl Write, title: &str, example: &Example) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! `robotsd check`: findings in robots.txt files, before they are published.
+//! `robotsd check`: findings in robots.txt files, before they are published, and where they are served ([`live`]).
 //!
 //! For people, findings are grouped by code, errors first, and notes are counted; of several files each group is one
 //! line, and a table sums them up. All other formats hold every finding, whatever is shown for people.
@@ -9,6 +9,8 @@
 mod explain_lint;
 mod files;
 mod finding_groups;
+mod known_lint;
+mod live;
 mod summary;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -16,18 +18,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use tower_robots::check::{Lint, Severity, lint, lints};
+use tower_robots::check::{Severity, lints};
 use tower_robots::rules::Reading;
 
 use self::files::expand;
 use self::finding_groups::{FindingGroups, ShownNotes};
+use self::known_lint::KnownCode;
+use self::live::{FetchedSitemaps, LiveCheck};
 use self::summary::CheckSummary;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain, fail};
 use crate::input::InputSource;
 use crate::render::{self, Checked, Colour, FindingFormat, SarifLog, printable};
-use crate::suggestion::did_you_mean;
+use crate::retrieval::{is_url, site_hint};
 
 /// Findings of one lint that `--verbose` shows: every one of any file that a person wrote.
 const MOST_SHOWN: usize = 100_000;
@@ -39,10 +43,11 @@ const WITHOUT_SITE: &str =
 /// Check robots.txt files before they are published
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// Files, directories, or - for standard input
+    /// Files, directories, URLs such as https://example.com, or - for standard input
     ///
-    /// A directory stands for every robots.txt below it; where there is none, for the .txt files in it. With --config,
-    /// the default is the robots.txt of the site.
+    /// A directory stands for every robots.txt below it; where there is none, for the .txt files in it. A URL is fetched as
+    /// crawlers do, with and without TLS and www., and its answers are checked too. With --config, the default is the
+    /// robots.txt of the site.
     #[arg(required_unless_present_any = ["explain", "config"], value_name = "FILE")]
     paths: Vec<PathBuf>,
 
@@ -58,16 +63,20 @@ pub(crate) struct CheckArgs {
     format: CheckFormat,
 
     /// Look for these lints and no others; may be repeated
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = known_lint)]
-    select: Vec<&'static Lint>,
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = KnownCode::parse)]
+    select: Vec<KnownCode>,
 
     /// Turn this lint off; may be repeated
-    #[arg(long, visible_alias = "allow", value_name = "CODE", value_delimiter = ',', value_parser = known_lint)]
-    ignore: Vec<&'static Lint>,
+    #[arg(long, visible_alias = "allow", value_name = "CODE", value_delimiter = ',', value_parser = KnownCode::parse)]
+    ignore: Vec<KnownCode>,
 
     /// The name that findings in standard input have
     #[arg(long, value_name = "PATH")]
     stdin_filename: Option<PathBuf>,
+
+    /// Fetch the sitemaps too that the robots.txt of a URL names
+    #[arg(long)]
+    sitemap: bool,
 
     /// Show notes too, which are only counted otherwise
     #[arg(long)]
@@ -135,8 +144,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         Ok(site) => site,
         Err(error) => return fail(&error),
     };
-    let is_selected = |lint: &&Lint| args.select.is_empty() || args.select.iter().any(|one| one.code() == lint.code());
-    for lint in args.ignore.iter().copied().chain(lints().iter().filter(|lint| !is_selected(lint))) {
+    for lint in lints().iter().filter(|lint| !args.looks_for(lint.code())) {
         site.settings.checks = site.settings.checks.allow(lint);
     }
     if args.verbose {
@@ -156,8 +164,22 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 
 fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &mut CheckSummary) -> io::Result<()> {
     let settings = &site.settings;
-    let sources: Vec<_> = args.paths.iter().flat_map(|path| expand(path)).collect();
-    let mut output = CheckOutput { detail: args.detail(sources.len()), settings, summary, sarif: SarifLog::default() };
+    let (urls, paths): (Vec<_>, Vec<_>) = args.paths.iter().partition(|path| path.to_str().is_some_and(is_url));
+    let sources: Vec<_> = paths.iter().flat_map(|path| expand(path)).collect();
+    let detail = args.detail(sources.len() + urls.len());
+    let mut output = CheckOutput { detail, settings, summary, sarif: SarifLog::default() };
+    if !urls.is_empty() {
+        let sitemaps = if args.sitemap { FetchedSitemaps::Named } else { FetchedSitemaps::None };
+        match site.retriever() {
+            Ok(retriever) => {
+                let live = LiveCheck { retriever, settings, sitemaps };
+                for url in urls {
+                    output.site(out, &live, &url.to_string_lossy(), |code| args.looks_for(code))?;
+                }
+            }
+            Err(error) => output.unread(&urls[0].to_string_lossy(), &error),
+        }
+    }
     if args.paths.is_empty() {
         match site.robots(None) {
             Ok(RobotsFile { name, bytes }) => output.one(out, &name, bytes)?,
@@ -177,7 +199,10 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             Ok((name, bytes)) => output.one(out, &name, bytes)?,
             Err((path, error)) => {
                 let name = path.to_string_lossy();
-                output.unread(&name, &format_args!("{}: {error}", printable(path.as_os_str().as_encoded_bytes())));
+                let hint = site_hint(&name).filter(|_| error.kind() == io::ErrorKind::NotFound);
+                let hint = hint.map_or_else(String::new, |hint| format!(": {hint}"));
+                output
+                    .unread(&name, &format_args!("{}: {error}{hint}", printable(path.as_os_str().as_encoded_bytes())));
             }
         }
     }
@@ -207,6 +232,15 @@ impl CheckOutput<'_> {
         let checked = Checked { name, robots: evaluator.robots(), report: &report };
         let groups = FindingGroups::of(&report);
         self.summary.add(name, &report, &groups);
+        self.write_findings(out, checked, &groups)
+    }
+
+    fn write_findings(
+        &mut self,
+        out: &mut impl Write,
+        checked: Checked<'_>,
+        groups: &FindingGroups<'_>,
+    ) -> io::Result<()> {
         match self.detail {
             Detail::All(form) => render::findings(out, form, checked),
             Detail::Sarif => {
@@ -214,7 +248,7 @@ impl CheckOutput<'_> {
                 Ok(())
             }
             Detail::Snippets(colour, notes) => groups.write_snippets(out, colour, checked, notes),
-            Detail::Lines(notes) => groups.write_lines(out, name, notes),
+            Detail::Lines(notes) => groups.write_lines(out, checked.name, notes),
         }
     }
 
@@ -233,14 +267,13 @@ fn exit_code(summary: &CheckSummary, threshold: Option<Severity>) -> ExitCode {
     }
 }
 
-fn known_lint(code: &str) -> Result<&'static Lint, String> {
-    lint(code).ok_or_else(|| match did_you_mean(code, lints().iter().map(Lint::code)) {
-        Some(hint) => format!("no lint has this code: {hint}"),
-        None => "no lint has this code: `robotsd check --explain` lists them".to_owned(),
-    })
-}
-
 impl CheckArgs {
+    /// Whether findings with this code are wanted.
+    fn looks_for(&self, code: &str) -> bool {
+        let names = |codes: &[KnownCode]| codes.iter().any(|one| one.as_str() == code);
+        (self.select.is_empty() || names(&self.select)) && !names(&self.ignore)
+    }
+
     fn detail(&self, files: usize) -> Detail {
         let notes =
             if self.notes || matches!(self.deny, Some(Deny::Notes)) { ShownNotes::Each } else { ShownNotes::Counted };

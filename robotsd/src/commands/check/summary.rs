@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use tower_robots::check::{Report, Severity};
 
 use super::finding_groups::{FindingGroups, ShownNotes};
-use crate::render::printable;
+use crate::render::{AnswerFinding, printable};
 
 /// Files that the table lists.
 const LISTED: usize = 100;
@@ -41,6 +41,21 @@ impl CheckSummary {
         if found != [0; 3] {
             let name = printable(name.as_bytes());
             self.rows.push(FileSummary { name, found, most_frequent: groups.most_frequent() });
+        }
+    }
+
+    /// Adds what was found about the answers of a URL. `is_counted` says whether it counts elsewhere: as a file that is
+    /// checked, or as one that could not be read.
+    pub(super) fn add_answers(&mut self, name: &str, findings: &[AnswerFinding], is_counted: bool) {
+        self.files += usize::from(!is_counted);
+        let count = |severity| findings.iter().filter(|finding| finding.severity() == severity).count();
+        let found = Severity::ALL.map(count);
+        for (all, count) in self.found.iter_mut().zip(found) {
+            *all += count;
+        }
+        if let Some(first) = findings.first() {
+            let name = format!("{} answers", printable(name.as_bytes()));
+            self.rows.push(FileSummary { name, found, most_frequent: Some((first.lint().code, 1)) });
         }
     }
 

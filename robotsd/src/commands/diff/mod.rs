@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use tower_robots::check::Guard;
 use tower_robots::rules::Reading;
 
-use super::arguments::site::{RobotsFile, SiteArgs};
+use super::arguments::site::SiteArgs;
 use super::output::unread_lines;
 use crate::exit::{self, complain};
 use crate::input::stdin_once;
@@ -25,8 +25,8 @@ use crate::unknown_name::UnknownName;
 #[derive(Args, Debug)]
 #[command(override_usage = "robotsd diff [OPTIONS] <OLD> <NEW>\n       robotsd diff [OPTIONS] --config <FILE> <NEW>")]
 pub(crate) struct DiffArgs {
-    /// The robots.txt as it is, and as it is to be; - for standard input. With --config, OLD is that of the site where
-    /// one file is named
+    /// The robots.txt as it is, and as it is to be: files, URLs such as https://example.com, or - for standard input. With
+    /// --config, OLD is that of the site where one file is named
     #[arg(value_names = ["OLD", "NEW"], num_args = 1..=2, required = true)]
     files: Vec<PathBuf>,
 
@@ -85,7 +85,7 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
         [new] if site.is_configured() => (None, new),
         _ => return Err(io::Error::other("name two files, OLD and NEW, or --config FILE and NEW")),
     };
-    let (old, new) = (site.robots(old.map(PathBuf::as_path))?, RobotsFile::read(new)?);
+    let (old, new) = (site.robots(old.map(PathBuf::as_path))?, site.named(new)?);
     let new_name = new.name.clone();
     let names = text::DiffNames::new(&old.name, &new.name);
     // A page that was published by mistake is compared with what takes its place.

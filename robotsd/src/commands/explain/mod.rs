@@ -44,7 +44,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, conflicts_with_all = ["format", "batch"])]
     json: bool,
 
-    /// The robots.txt, in place of that of the site
+    /// The robots.txt, in place of that of the site: a file, or a URL such as https://example.com
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 

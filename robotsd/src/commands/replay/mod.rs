@@ -79,14 +79,14 @@ pub(crate) struct ReplayArgs {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
 
-    /// The robots.txt, in place of that of the site
+    /// The robots.txt, in place of that of the site: a file or a URL
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
     #[command(flatten)]
     site: SiteArgs,
 
-    /// A second robots.txt: show what changes from the first to this
+    /// A second robots.txt, a file or a URL: show what changes from the first to this
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 
@@ -158,7 +158,7 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     stdin_once(args.logs.iter().chain(&args.robots).chain(&args.against).chain(&args.expect))?;
     let site = args.site.select()?;
     let robots = site.robots(args.robots.as_deref())?;
-    let against = args.against.as_deref().map(RobotsFile::read).transpose()?;
+    let against = args.against.as_deref().map(|name| site.named(name)).transpose()?;
     let names = args.names(&robots, against.as_ref());
     let mut plan = args.plan(&site, robots, against)?;
     if args.rdns {

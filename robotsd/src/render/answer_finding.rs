@@ -1,0 +1,83 @@
+//! Findings about what a server answers, which have a URL in place of a file and a line.
+
+use std::fmt;
+
+use tower_robots::check::Severity;
+
+use super::printable::printable;
+
+/// What answers are checked for, as data.
+#[derive(Debug)]
+pub(crate) struct AnswerLint {
+    /// Permanent, in kebab-case.
+    pub(crate) code: &'static str,
+    /// That of most of its findings.
+    pub(crate) severity: Severity,
+    /// Its finding, in a few words.
+    pub(crate) summary: &'static str,
+    /// Why that matters, in one paragraph.
+    pub(crate) why: &'static str,
+}
+
+/// Something that was found about the answer of a URL.
+#[derive(Clone, Debug)]
+pub(crate) struct AnswerFinding {
+    lint: &'static AnswerLint,
+    severity: Severity,
+    url: String,
+    message: String,
+    help: Option<String>,
+}
+
+impl AnswerLint {
+    /// Its row of the table of all of them, in the documentation of the newest version.
+    pub(crate) fn url(&self) -> String {
+        format!("https://docs.rs/robotsd/latest/robotsd/docs/answers/#{}", self.code)
+    }
+}
+
+impl AnswerFinding {
+    /// A finding of the lint's severity. The message may hold what a server sent.
+    pub(crate) fn new(lint: &'static AnswerLint, url: &dyn fmt::Display, message: &str) -> Self {
+        let message = printable(message.as_bytes());
+        Self { lint, severity: lint.severity, url: printable(url.to_string().as_bytes()), message, help: None }
+    }
+
+    pub(crate) fn severity_is(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    /// What would be right.
+    pub(crate) fn help(self, help: &str) -> Self {
+        Self { help: Some(printable(help.as_bytes())), ..self }
+    }
+
+    pub(crate) const fn lint(&self) -> &'static AnswerLint {
+        self.lint
+    }
+
+    pub(crate) const fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// The URL that was requested first.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(super) fn help_text(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+}
+
+/// On one line, as `URL: severity: message [code]`.
+impl fmt::Display for AnswerFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lint, severity, url, message, .. } = self;
+        write!(f, "{url}: {severity}: {message} [{}]", lint.code)
+    }
+}

@@ -1,0 +1,127 @@
+//! `robotsd check https://example.com`, and URLs in place of files, against servers that answer in every way.
+
+mod cases;
+mod names;
+mod sitemaps;
+mod specification;
+mod table;
+mod tls;
+mod urls;
+mod zoo;
+
+use std::process::{Command, Output};
+use std::thread;
+
+use serde_json::Value;
+
+use self::cases::{CASES, Case};
+use self::table::{Row, Table};
+use self::zoo::Zoo;
+use super::process::{robotsd, run};
+
+/// Where the server of a case is: a port that has no other names to look at.
+const URL: &str = "http://example.com:8080";
+
+/// Long enough for a busy machine, and too short for a server that is silent.
+const TIMEOUT: &str = "--timeout=3s";
+
+/// What a check says in JSON.
+struct Checked {
+    output: Output,
+    /// The findings, with their codes.
+    findings: Vec<Value>,
+    /// What was answered; none where the word names no robots.txt.
+    answers: Option<Value>,
+}
+
+impl Checked {
+    fn of(command: &mut Command) -> Self {
+        let output = run(command.args(["--format", "json", TIMEOUT]));
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let (findings, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.get("code").is_some());
+        let answers = others.into_iter().find(|line| line.get("answers").is_some());
+        Self { output, findings, answers }
+    }
+
+    fn exit(&self) -> i32 {
+        self.output.status.code().unwrap()
+    }
+
+    fn stderr(&self) -> String {
+        String::from_utf8(self.output.stderr.clone()).unwrap()
+    }
+
+    /// Each code once, in the order of the output.
+    fn codes(&self) -> Vec<&str> {
+        let mut codes: Vec<&str> = self.findings.iter().map(|finding| finding["code"].as_str().unwrap()).collect();
+        codes.dedup();
+        codes
+    }
+
+    /// The answer of the URL that was named.
+    fn answer(&self) -> &Value {
+        &self.answers.as_ref().unwrap_or_else(|| panic!("no answers: {}", self.stderr()))["answers"][0]
+    }
+
+    fn crawlers(&self) -> &str {
+        self.answer()["crawlers"].as_str().unwrap()
+    }
+}
+
+/// A check of URLs, whose hosts and ports are those of servers on loopback, by these rules.
+fn check(urls: &[&str], rules: &[String]) -> Command {
+    let mut command = robotsd();
+    command.arg("check").args(urls);
+    for rule in rules {
+        command.args(["--connect-to", rule]);
+    }
+    command
+}
+
+/// A place where no server answers.
+fn down(host: &str, port: u16) -> String {
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    format!("{host}:{port}:127.0.0.1:{}", address.port())
+}
+
+fn checked(case: &Case) -> Checked {
+    let zoo = Zoo::start(case.reply);
+    Checked::of(&mut check(&[URL], &[zoo.rule("", 8080), down("", 8081)]))
+}
+
+#[test]
+fn every_answer_is_read_as_the_table_says() {
+    let rows: Vec<Row> = thread::scope(|scope| {
+        let running: Vec<_> = CASES.iter().map(|case| scope.spawn(move || (case, checked(case)))).collect();
+        let rows = running.into_iter().map(|case| case.join().unwrap());
+        let row = |(case, checked): (&Case, Checked)| {
+            let says = case.says;
+            assert_eq!(checked.codes(), case.codes, "{says}: {:?} {}", checked.findings.first(), checked.stderr());
+            assert_eq!((checked.crawlers(), checked.exit()), (case.crawlers, case.exit), "{says}");
+            Row::of(says, &checked)
+        };
+        rows.map(row).collect()
+    });
+    let unreachable = Checked::of(&mut check(&[URL], &[down("", 8080)]));
+    assert_eq!((unreachable.crawlers(), unreachable.exit()), (cases::DISALLOW_ALL, 2));
+    // No resolver is asked for a name with an empty label.
+    let unknown = Checked::of(&mut check(&["http://no..name:8080"], &[]));
+    assert_eq!((unknown.crawlers(), unknown.exit()), (cases::DISALLOW_ALL, 2));
+    let others = [Row::of("no server at the address", &unreachable), Row::of("no such name", &unknown)];
+    Table::of_the_chapter().check(rows.into_iter().chain(tls::rows()).chain(others));
+}
+
+#[test]
+fn every_redirect_is_followed_as_the_others() {
+    for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"] {
+        let zoo = Zoo::start(move |asked| match asked.target.as_str() {
+            "/robots.txt" => zoo::Reply::Octets(zoo::redirect(status, "rules?v=1")),
+            "/rules?v=1" => zoo::Reply::Octets(zoo::response("200 OK", &["Content-Type: text/plain"], cases::RULES)),
+            other => panic!("{other}"),
+        });
+        let checked = Checked::of(&mut check(&[URL], &[zoo.rule("", 8080)]));
+        assert_eq!((checked.codes(), checked.exit()), (vec![], 0), "{status}: {}", checked.stderr());
+        assert_eq!(checked.answer()["redirects"][0]["to"], "http://example.com:8080/rules?…");
+    }
+}

@@ -1,0 +1,124 @@
+//! The tables of the specification pages, row by row.
+
+use serde_json::Value;
+
+use super::cases::{ALLOW_ALL, DISALLOW_ALL, GO_BY_RULES, RULES};
+use super::zoo::{Reply, Zoo, redirect, response};
+use super::{Checked, URL, check, down};
+
+fn rows(table: &str) -> Vec<Value> {
+    let spec: Value = serde_json::from_str(include_str!("../../../../tests/cases/spec.json")).unwrap();
+    spec[table].as_array().unwrap().clone()
+}
+
+/// What crawlers are said to do at a server of this kind.
+fn crawlers(reply: impl Fn(&super::zoo::Asked) -> Reply + Send + Sync + 'static) -> String {
+    let zoo = Zoo::start(reply);
+    Checked::of(&mut check(&[URL], &[zoo.rule("", 8080)])).crawlers().to_owned()
+}
+
+fn of_status(status: u16) -> String {
+    crawlers(move |_| Reply::Octets(response(&format!("{status} X"), &["Content-Type: text/plain"], RULES)))
+}
+
+/// Redirects, and then the rules.
+fn of_redirects(redirects: usize) -> String {
+    crawlers(move |asked| {
+        let at: usize = asked.target.trim_matches(|char: char| !char.is_ascii_digit()).parse().unwrap_or(0);
+        match at == redirects {
+            true => Reply::Octets(response("200 OK", &[], RULES)),
+            false => Reply::Octets(redirect("302 Found", &format!("/{}", at + 1))),
+        }
+    })
+}
+
+#[test]
+fn the_specification_of_answers_row_by_row() {
+    let rows = rows("fetch_result");
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        match row["status"].as_str().unwrap() {
+            "2xx" => all([200, 201, 203, 226], GO_BY_RULES),
+            "3xx" => {
+                for (redirects, want) in [(1, GO_BY_RULES), (5, GO_BY_RULES), (6, ALLOW_ALL), (20, ALLOW_ALL)] {
+                    assert_eq!(of_redirects(redirects), want, "{redirects} redirects");
+                }
+            }
+            "4xx" => {
+                all([400, 401, 402, 403, 404, 406, 410, 418, 451, 499], ALLOW_ALL);
+                all([429], DISALLOW_ALL);
+            }
+            "5xx" => all([500, 501, 502, 503, 504, 522, 599], DISALLOW_ALL),
+            "network or DNS failure, timeout, bad response, reset, chunking error" => {
+                assert_eq!(Checked::of(&mut check(&[URL], &[down("", 8080)])).crawlers(), DISALLOW_ALL);
+                assert_eq!(Checked::of(&mut check(&["http://no..name:8080"], &[])).crawlers(), DISALLOW_ALL);
+                assert_eq!(crawlers(|_| Reply::Silence(Vec::new())), DISALLOW_ALL);
+                assert_eq!(crawlers(|_| Reply::Reset(Vec::new())), DISALLOW_ALL);
+                for octets in ["-ERR\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"] {
+                    assert_eq!(crawlers(|_| Reply::Octets(octets.into())), DISALLOW_ALL, "{octets}");
+                }
+            }
+            "cache" => {
+                for (age, want) in [("86400", ""), ("172800", "answer-cached-long")] {
+                    let zoo = Zoo::start(move |_| {
+                        let fields = ["Content-Type: text/plain", &format!("Cache-Control: max-age={age}")];
+                        Reply::Octets(response("200 OK", &fields, RULES))
+                    });
+                    assert_eq!(Checked::of(&mut check(&[URL], &[zoo.rule("", 8080)])).codes().join(" "), want, "{age}");
+                }
+            }
+            other => panic!("what is {other:?}?"),
+        }
+    }
+}
+
+/// What crawlers are said to do at servers with each of these statuses.
+fn all<const N: usize>(statuses: [u16; N], want: &str) {
+    for status in statuses {
+        assert_eq!(of_status(status), want, "{status}");
+    }
+}
+
+/// The file of each URL is fetched where that URL is, and where it is valid for another URL, nowhere else.
+#[test]
+fn the_specification_of_origins_row_by_row() {
+    for row in rows("origin_scope") {
+        let url = row["robots_url"].as_str().unwrap();
+        let zoo = Zoo::start(|_| Reply::Octets(response("200 OK", &["Content-Type: text/plain"], RULES)));
+        let (host, port) = host_and_port(url);
+        let rules = [zoo.rule(&host, port), down("", 80), down("", 443), down("", 81), down("", 8181)];
+        let checked = Checked::of(&mut check(&[url], &rules));
+        if url.contains("/folder/") {
+            assert!(checked.stderr().contains("at the top of a host and nowhere else"), "{url}: {}", checked.stderr());
+            assert_eq!(checked.exit(), 2);
+            continue;
+        }
+        if url.starts_with("ftp") {
+            assert!(checked.stderr().contains("ftp is not spoken here"), "{url}: {}", checked.stderr());
+            assert_eq!(checked.exit(), 2);
+            continue;
+        }
+        assert_eq!(checked.crawlers(), GO_BY_RULES, "{url}: {}", checked.stderr());
+        for other in row["not_valid_for"].as_array().unwrap().iter().map(|other| other.as_str().unwrap()) {
+            let other_url = other.split('/').take(3).collect::<Vec<_>>().join("/");
+            let elsewhere = Checked::of(&mut check(&[&other_url], &rules));
+            assert_eq!(
+                (elsewhere.crawlers(), elsewhere.exit()),
+                (DISALLOW_ALL, 2),
+                "{url} {other}: {}",
+                elsewhere.stderr()
+            );
+        }
+        for same in row["valid_for"].as_array().unwrap().iter().map(|same| same.as_str().unwrap()) {
+            let same_url = same.split('/').take(3).collect::<Vec<_>>().join("/");
+            assert_eq!(Checked::of(&mut check(&[&same_url], &rules)).crawlers(), GO_BY_RULES, "{url} {same}");
+        }
+    }
+}
+
+/// Of a URL without user information, whose host is no IPv6 address.
+fn host_and_port(url: &str) -> (String, u16) {
+    let authority = url.split('/').nth(2).unwrap();
+    let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
+    (host.to_owned(), port.parse().unwrap())
+}

@@ -1,0 +1,81 @@
+//! The table of the chapter, which is what the checks of the cases say.
+
+use std::path::PathBuf;
+
+use super::super::process::project;
+use super::Checked;
+
+const HEAD: &str = "| the server answers | crawlers | found | exit |\n|---|---|---|---|\n";
+
+/// The table as it stands in the chapter.
+pub(super) struct Table {
+    path: PathBuf,
+    chapter: String,
+}
+
+/// What a check of one server says.
+pub(super) struct Row(String);
+
+impl Row {
+    pub(super) fn of(says: &str, checked: &Checked) -> Self {
+        let answer = checked.answer();
+        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        let crawlers = match text("crawlers").as_str() {
+            "rules" => "go by the rules",
+            "allow-all" => "take everything as allowed",
+            _ => "take the whole site as disallowed",
+        };
+        let others = Some(text("other_readings")).filter(|others| !others.is_empty());
+        let others = others.map_or_else(String::new, |others| format!("; {others}"));
+        let finding = |finding: &serde_json::Value| {
+            let [code, severity, message] = ["code", "severity", "message"].map(|name| finding[name].as_str().unwrap());
+            // What follows is in the column beside.
+            let message = message.split(": crawlers ").next().unwrap_or(message);
+            format!("{severity} `{code}`: {}", plain(message))
+        };
+        let mut found: Vec<String> = checked.findings.iter().map(finding).collect();
+        found.dedup_by_key(|text| text.split('`').nth(1).unwrap_or_default().to_owned());
+        if checked.exit() == 2 {
+            found.push(plain(
+                checked.stderr().split("; crawlers ").next().unwrap_or_default().trim_start_matches("robotsd: "),
+            ));
+        }
+        let found = if found.is_empty() { "nothing".to_owned() } else { found.join("<br>") };
+        let crawlers = format!("{crawlers} ({}){}", text("section"), plain(&others));
+        Self(format!("| {says} | {crawlers} | {found} | {} |\n", checked.exit()))
+    }
+}
+
+/// Without the ports of this run, and nothing that Markdown reads.
+fn plain(message: &str) -> String {
+    let mut text = String::new();
+    let mut rest = message.replace(":8080", "").replace('|', "\\|").replace('<', "&lt;").replace("\\u", "\\\\u");
+    while let Some(at) = rest.find("127.0.0.1:") {
+        text.push_str(&rest[..at]);
+        text.push_str("192.0.2.7:80");
+        rest = rest[at + "127.0.0.1:".len()..].trim_start_matches(|char: char| char.is_ascii_digit()).to_owned();
+    }
+    text + &rest
+}
+
+impl Table {
+    pub(super) fn of_the_chapter() -> Self {
+        let path = project("robotsd/src/docs/answers.md");
+        let chapter = std::fs::read_to_string(&path).expect("the chapter is there");
+        Self { path, chapter }
+    }
+
+    /// Compares the rows with the table; `UPDATE_DOCS=1` writes it instead.
+    pub(super) fn check(&self, rows: impl IntoIterator<Item = Row>) {
+        let Self { path, chapter } = self;
+        let start = chapter.find(HEAD).expect("the chapter holds the table") + HEAD.len();
+        let end = start + chapter[start..].find("\n\n").map_or(chapter.len() - start, |end| end + 1);
+        let rows: String = rows.into_iter().map(|row| row.0).collect();
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            let end = if chapter[start..].starts_with('|') { end } else { start };
+            std::fs::write(path, format!("{}{rows}{}", &chapter[..start], &chapter[end..])).unwrap();
+            return;
+        }
+        assert_eq!(&chapter[start..end], rows, "run this test with UPDATE_DOCS=1");
+    }
+}
