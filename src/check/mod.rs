@@ -48,8 +48,8 @@ mod unreadable;
 #[cfg(feature = "live")]
 pub(crate) use self::crawlers::meant as crawler_meant;
 pub use self::diff::{
-    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, Effect, Guard, MAX_CHANGES_PER_EFFECT,
-    Subject, Upheaval, diff, upheavals,
+    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, Effect, Guard, LostPage,
+    MAX_CHANGES_PER_EFFECT, Page, PageLoss, Subject, Upheaval, diff, page_losses, upheavals,
 };
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
 pub use self::finding::{Finding, Severity};

@@ -13,6 +13,7 @@ mod change;
 mod compare;
 mod delay;
 mod guard;
+mod pages;
 mod subject;
 mod summary;
 mod upheaval;
@@ -22,6 +23,7 @@ pub use self::change::{Breadth, Change, Decider};
 pub use self::compare::{Diff, DiffOptions, Effect, MAX_CHANGES_PER_EFFECT, diff};
 pub use self::delay::{Delay, DelayChange};
 pub use self::guard::{Breach, Guard};
+pub use self::pages::{LostPage, Page, PageLoss, page_losses};
 pub use self::subject::Subject;
 pub use self::upheaval::{Upheaval, upheavals};
 
