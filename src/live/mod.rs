@@ -40,7 +40,7 @@ mod version_hash;
 pub use self::agent_lookups::AgentLookups;
 pub use self::compile_cache::CompileCache;
 pub use self::enforcement::Enforcement;
-pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending};
+pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending, WatchedPages};
 pub use self::handle::LiveRobots;
 pub use self::kill_switch::KillSwitch;
 pub use self::publisher::{AcceptError, RollbackError};

@@ -29,6 +29,7 @@ mod fetch;
 mod full_disk;
 #[cfg(feature = "watch")]
 mod gate;
+mod gate_pages;
 mod google_suite;
 #[cfg(feature = "signatures")]
 mod identity;

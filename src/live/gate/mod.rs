@@ -4,21 +4,27 @@
 //! 2. It is compared with the version that was accepted last: the gate refuses one that shuts out everyone, crawlers
 //!    without a group of their own or a search engine that was in, that has no group left, or that opens much at once
 //!    (see [`Upheaval`](crate::check::Upheaval)). Without an accepted version it refuses only a total shut-out.
-//! 3. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks a guard, or has
+//! 3. The gate refuses a version that takes too many of the pages that matter from a search engine ([`lost_pages`]).
+//! 4. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks a guard, or has
 //!    findings of a severity that is set.
-//! 4. A refused version waits with its reasons, and the version before stays live. It is accepted by its hash only, so an
+//! 5. A refused version waits with its reasons, and the version before stays live. It is accepted by its hash only, so an
 //!    operator never accepts a version unseen.
+//!
+//! A baseline stands in the place of the version that was accepted last: what version control holds, for example.
 //!
 //! Bytes that are no robots.txt (empty, HTML, binary, another text) are rejected before the gate, whatever its settings.
 
+mod lost_pages;
 mod objection;
 mod pending;
+mod watched_pages;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 pub use self::objection::{Objection, ObjectionKind};
 pub use self::pending::Pending;
+pub use self::watched_pages::WatchedPages;
 
 use super::version_hash::VersionHash;
 use crate::agent::Registry;
@@ -49,6 +55,8 @@ pub struct Gate {
     expectations: Option<Expectations>,
     guards: Vec<Guard>,
     accepted: HashSet<VersionHash>,
+    pages: Vec<WatchedPages>,
+    baseline: Option<Baseline>,
 }
 
 /// Builds a [`Gate`].
@@ -62,6 +70,13 @@ pub struct GateBuilder {
 enum Compare {
     Effects,
     Nothing,
+}
+
+/// A version that counts as the one accepted last.
+#[derive(Clone, Debug)]
+struct Baseline {
+    hash: VersionHash,
+    robots: RobotsTxt,
 }
 
 #[derive(Clone, Debug)]
@@ -86,11 +101,13 @@ impl Gate {
             expectations: None,
             guards: Vec::new(),
             accepted: HashSet::new(),
+            pages: Vec::new(),
+            baseline: None,
         }
     }
 
-    /// The objections to a version, compared with the one that was `accepted` last; none where it may go live.
-    /// `report` is the report of its check.
+    /// The objections to a version, compared with the baseline or else with the one that was `accepted` last; none where it
+    /// may go live. `report` is the report of its check.
     #[must_use]
     pub fn examine(
         &self,
@@ -111,12 +128,17 @@ impl Gate {
         accepted: Option<&RobotsTxt>,
         registry: &Arc<Registry>,
     ) -> Vec<Objection> {
-        if self.accepted.contains(&hash) {
+        if self.accepted.contains(&hash) || self.baseline.as_ref().is_some_and(|baseline| baseline.hash == hash) {
             return Vec::new();
         }
+        let accepted = self.baseline.as_ref().map(|baseline| &baseline.robots).or(accepted);
         let mut objections = Vec::new();
         if self.compares == Compare::Effects {
             objections.extend(upheavals(accepted, robots, registry).iter().map(Objection::upheaval));
+        }
+        if let Some(accepted) = accepted {
+            let lists = self.pages.iter().flat_map(WatchedPages::lists);
+            objections.extend(lists.flat_map(|list| lost_pages::objections(&list, accepted, robots, registry)));
         }
         let must_allow = self.must_allow.iter().fold(Expectations::new(registry.clone()), |expectations, must| {
             expectations.expect(Access::Allow, must.agents.iter().cloned(), must.paths.iter().cloned())
@@ -144,7 +166,8 @@ impl Gate {
 impl Gate {
     /// Whether the version that was accepted last matters.
     pub(super) fn compares(&self) -> bool {
-        self.compares == Compare::Effects || !self.guards.is_empty()
+        let has_reason = self.compares == Compare::Effects || !self.guards.is_empty() || !self.pages.is_empty();
+        has_reason && self.baseline.is_none()
     }
 }
 
@@ -191,6 +214,25 @@ impl GateBuilder {
     /// Lets these versions pass, whatever they do. Default: none.
     pub fn accept(mut self, hashes: impl IntoIterator<Item = VersionHash>) -> Self {
         self.gate.accepted.extend(hashes);
+        self
+    }
+
+    /// Refuses a version that newly disallows to a search engine with an index
+    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) more than 1 % or more than 100 of the pages in a
+    /// list, and at least two of them, or the front page. What the version before disallowed too does not count. May be
+    /// called again. Default: no pages.
+    ///
+    /// One page alone would be more than 1 % of a list of less than a hundred. It may be lost, because a rule that meets one page
+    /// was written for that page; an accident meets a folder or every query.
+    pub fn pages(mut self, pages: &WatchedPages) -> Self {
+        self.gate.pages.push(pages.clone());
+        self
+    }
+
+    /// Compares versions with this one, such as what version control holds, in place of the one that was accepted last. The
+    /// very bytes of it pass. Default: none.
+    pub fn baseline(mut self, robots: RobotsTxt) -> Self {
+        self.gate.baseline = Some(Baseline { hash: VersionHash::of(robots.bytes()), robots });
         self
     }
 

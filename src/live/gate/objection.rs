@@ -43,6 +43,8 @@ kinds! {
     ShutOut = "shut-out",
     /// It opens much of what was closed.
     Opening = "opening",
+    /// It disallows pages that matter to search engines.
+    Pages = "pages",
     /// It disallows what it must allow.
     MustAllow = "must-allow",
     /// It does not meet an expectation.
