@@ -1,8 +1,9 @@
 //! TLS towards a server whose certificate has to be trusted.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
@@ -10,8 +11,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
 use super::error::{FetchError, FetchErrorKind};
 use super::wire::Stream;
@@ -53,7 +54,10 @@ impl Tls {
         host: &str,
         within: Duration,
     ) -> Result<Box<dyn Stream>, FetchError> {
-        let failed = |error| FetchError::with_cause(FetchErrorKind::Tls, error);
+        let failed = |error: io::Error| match fault(&error) {
+            Some(fault) => FetchError::with_cause(FetchErrorKind::Tls, fault),
+            None => FetchError::with_cause(FetchErrorKind::Tls, error),
+        };
         let connector = self.connector.get_or_try_init(|| self.connector()).await?;
         let name = ServerName::try_from(host.trim_end_matches('.').to_owned());
         let name = name.map_err(|error| FetchError::with_cause(FetchErrorKind::Tls, error))?;
@@ -69,6 +73,25 @@ impl Tls {
         let built = tokio::task::spawn_blocking(move || connector(added, system)).await;
         built.map_err(|error| FetchError::with_cause(FetchErrorKind::Stopped, error))?
     }
+}
+
+/// What operators meet most, as they would say it.
+fn fault(error: &io::Error) -> Option<String> {
+    let date = |time: UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
+    Some(match error.get_ref()?.downcast_ref()? {
+        rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. }) => {
+            format!("the certificate is not valid after {}", date(*not_after))
+        }
+        rustls::Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. }) => {
+            format!("the certificate is not valid before {}", date(*not_before))
+        }
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "the certificate is signed by no authority that is trusted here, or an intermediate certificate is missing"
+                .to_owned()
+        }
+        rustls::Error::InvalidMessage(_) => "the server does not speak TLS at this port".to_owned(),
+        _ => return None,
+    })
 }
 
 fn connector(added: Vec<CertificateDer<'static>>, system: System) -> Result<TlsConnector, FetchError> {

@@ -7,6 +7,9 @@ use super::Checked;
 
 const HEAD: &str = "| the server answers | crawlers | found | exit |\n|---|---|---|---|\n";
 
+/// What follows table and notes.
+const NEXT: &str = "\n## Every finding";
+
 /// The table as it stands in the chapter.
 pub(super) struct Table {
     path: PathBuf,
@@ -14,7 +17,14 @@ pub(super) struct Table {
 }
 
 /// What a check of one server says.
-pub(super) struct Row(String);
+pub(super) struct Row {
+    says: String,
+    crawlers: String,
+    /// How crawlers differ; a note below the table, because many rows share it.
+    others: String,
+    found: String,
+    exit: i32,
+}
 
 impl Row {
     pub(super) fn of(says: &str, checked: &Checked) -> Self {
@@ -25,8 +35,6 @@ impl Row {
             "allow-all" => "take everything as allowed",
             _ => "take the whole site as disallowed",
         };
-        let others = Some(text("other_readings")).filter(|others| !others.is_empty());
-        let others = others.map_or_else(String::new, |others| format!("; {others}"));
         let finding = |finding: &serde_json::Value| {
             let [code, severity, message] = ["code", "severity", "message"].map(|name| finding[name].as_str().unwrap());
             // What follows is in the column beside.
@@ -41,14 +49,35 @@ impl Row {
             ));
         }
         let found = if found.is_empty() { "nothing".to_owned() } else { found.join("<br>") };
-        let crawlers = format!("{crawlers} ({}){}", text("section"), plain(&others));
-        Self(format!("| {says} | {crawlers} | {found} | {} |\n", checked.exit()))
+        let crawlers = format!("{crawlers} ({})", text("section"));
+        let (others, exit) = (plain(&text("other_readings")), checked.exit());
+        Self { says: says.to_owned(), crawlers, others, found, exit }
     }
+}
+
+/// The rows, and the notes below them.
+fn written(rows: impl IntoIterator<Item = Row>) -> String {
+    let (mut text, mut notes) = (String::new(), Vec::new());
+    for Row { says, crawlers, others, found, exit } in rows {
+        if !others.is_empty() && !notes.contains(&others) {
+            notes.push(others.clone());
+        }
+        let note =
+            notes.iter().position(|note| *note == others).map_or_else(String::new, |at| format!(", note {}", at + 1));
+        text += &format!("| {says} | {crawlers}{note} | {found} | {exit} |\n");
+    }
+    text.push('\n');
+    for (at, note) in notes.iter().enumerate() {
+        text += &format!("{}. {note}\n", at + 1);
+    }
+    text
 }
 
 /// Without the ports of this run, and nothing that Markdown reads.
 fn plain(message: &str) -> String {
     let mut text = String::new();
+    // Resolvers say it in words of their own.
+    let message = message.split(": failed to lookup").next().unwrap_or(message);
     let mut rest = message.replace(":8080", "").replace('|', "\\|").replace('<', "&lt;").replace("\\u", "\\\\u");
     while let Some(at) = rest.find("127.0.0.1:") {
         text.push_str(&rest[..at]);
@@ -69,10 +98,9 @@ impl Table {
     pub(super) fn check(&self, rows: impl IntoIterator<Item = Row>) {
         let Self { path, chapter } = self;
         let start = chapter.find(HEAD).expect("the chapter holds the table") + HEAD.len();
-        let end = start + chapter[start..].find("\n\n").map_or(chapter.len() - start, |end| end + 1);
-        let rows: String = rows.into_iter().map(|row| row.0).collect();
+        let end = start + chapter[start..].find(NEXT).expect("a chapter on findings follows");
+        let rows = written(rows);
         if std::env::var_os("UPDATE_DOCS").is_some() {
-            let end = if chapter[start..].starts_with('|') { end } else { start };
             std::fs::write(path, format!("{}{rows}{}", &chapter[..start], &chapter[end..])).unwrap();
             return;
         }
