@@ -28,6 +28,7 @@ mod edge;
 mod evaluator;
 mod exit;
 mod expectations;
+mod gate_pages;
 mod html;
 mod input;
 mod log;

@@ -13,6 +13,7 @@ use tower_robots::live::VersionHash;
 
 use super::day_rows::{DayRows, SiteLine};
 use super::moment::{DAY, HOUR, Second, day_of};
+use super::requested_paths::RequestedPaths;
 use super::row::{Row, RowKey, Standing};
 use super::watch::{self, Lost, Watch};
 
@@ -36,7 +37,13 @@ pub(super) enum Damage {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line {
-    Site(SiteLine),
+    Site {
+        #[serde(flatten)]
+        site: SiteLine,
+        /// Beside the site, where older releases overlook it.
+        #[serde(default, skip_serializing_if = "RequestedPaths::is_empty")]
+        requested: RequestedPaths,
+    },
     Watch(Watch),
     Lost(Lost),
     Hour {
@@ -75,7 +82,12 @@ pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
         at += line.len();
         let parsed = if line.len() > LONGEST_LINE { None } else { serde_json::from_slice(line).ok() };
         match parsed {
-            Some(Line::Site(site)) => rows.site = Some(site),
+            Some(Line::Site { site, requested }) if requested.is_sound() => {
+                rows.site = Some(site);
+                if !requested.is_empty() {
+                    rows.requested.entry(day).or_default().merge(&requested);
+                }
+            }
             Some(Line::Watch(watch)) if watch.from <= watch.to && day_of(watch.to) == day && rows.is_room() => {
                 watch::merge(&mut rows.watches, &[watch]);
             }
@@ -162,7 +174,9 @@ pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
         octets.push(b'\n');
         io::Result::Ok(())
     };
-    rows.site.iter().try_for_each(|site| line(&Line::Site(site.clone())))?;
+    // A file has one day.
+    let requested = rows.requested.values().next().cloned().unwrap_or_default();
+    rows.site.iter().try_for_each(|site| line(&Line::Site { site: site.clone(), requested: requested.clone() }))?;
     rows.watches.iter().try_for_each(|watch| line(&Line::Watch(watch.clone())))?;
     rows.lost.iter().try_for_each(|lost| line(&Line::Lost(lost.clone())))?;
     for (key, row) in &rows.days {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::moment::{DAY, Second, day_of};
+use super::requested_paths::RequestedPaths;
 use super::row::{Row, RowKey};
 use super::watch::{self, Lost, Watch};
 
@@ -24,6 +25,8 @@ pub(crate) struct DayRows {
     pub(crate) rows: BTreeMap<RowKey, Row>,
     /// Days of crawlers, whose hours are given up; one that still came for such a day stands in `rows`.
     pub(crate) days: BTreeMap<RowKey, Row>,
+    /// What verified search engines requested, by day.
+    pub(crate) requested: BTreeMap<Second, RequestedPaths>,
 }
 
 /// The first line of a file.
@@ -74,6 +77,9 @@ impl DayRows {
             for (key, row) in others {
                 own.entry(key.clone()).or_default().merge(row);
             }
+        }
+        for (day, requested) in &other.requested {
+            self.requested.entry(*day).or_default().merge(requested);
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the [`history`], a
 //! [`day_file`] for each day. [`row`] is what all of them add up, and [`day_rows`] are those of a site. [`judgement`] says what
-//! requests say about a crawler, with the times that [`watch`] does not cover; [`summary`] makes the [`report`] of it. Nothing here
+//! requests say about a crawler, with the times that [`watch`] does not cover; [`summary`] makes the [`report`] of it. The [`requested_paths`] are for
+//! the gate. Nothing here
 //! decides about a request, and none waits for it.
 
 mod moment;
@@ -20,6 +21,7 @@ mod history;
 mod never_hit;
 mod recorder;
 mod report;
+mod requested_paths;
 mod summary;
 mod traffic;
 

@@ -7,13 +7,14 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use http::{HeaderName, Method, StatusCode};
-use tower_robots::agent::{Agent, Identity};
+use tower_robots::agent::{Agent, Crawler, Identity};
 use tower_robots::layer::{CrawlerRequest, Event};
 use tower_robots::live::{Content, LiveRobots, VersionHash};
 use tower_robots::policy::{Facts, Policy};
 use tower_robots::rules::{Access, PathForm, PathForms, RequestPath};
 
 use super::moment::{DAY, HOUR, Second, hour_of, seconds};
+use super::requested_paths::RequestedPaths;
 use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Standing};
 use crate::decision::RequestOutcome;
 
@@ -79,6 +80,8 @@ pub(crate) struct Recorder {
 pub(crate) struct Counted {
     pub(super) rows: HashMap<RowKey, Row>,
     pub(super) unknown: usize,
+    /// What verified search engines requested, and may.
+    pub(super) requested: RequestedPaths,
     /// Requests that found no room.
     pub(super) lost: u64,
     pub(super) scratch: RowScratch,
@@ -186,7 +189,11 @@ impl Recorder {
         }
         let done = done(record);
         if record.access() != Some(Access::Disallow) {
-            self.counted().count(record, now, |row, _| {
+            let mut counted = self.counted();
+            if is_of_index(record) {
+                counted.requested.count(event.target());
+            }
+            counted.count(record, now, |row, _| {
                 row.allowed += 1;
                 row.done.merge(done);
             });
@@ -343,6 +350,11 @@ fn read_version(event: &Event<'_, CrawlerRequest>) -> Option<Option<String>> {
         None => Some(None),
         Some(_) => None,
     }
+}
+
+/// Whether it is surely of a search engine with an index.
+fn is_of_index(record: &CrawlerRequest) -> bool {
+    standing(record) == Standing::Verified && record.agent().registered().is_some_and(Crawler::is_index_engine)
 }
 
 fn standing(record: &CrawlerRequest) -> Standing {

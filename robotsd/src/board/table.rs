@@ -17,6 +17,7 @@ use super::history::{Added, History, Retention, mark_folded, unfolded};
 use super::moment::{DAY, HOUR, MINUTE, Second, day_of};
 use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
 use super::report::SiteTraffic;
+use super::requested_paths::RequestedPaths;
 use super::row::RowKey;
 use super::traffic::{TrafficTotals, TrafficWindow};
 use super::watch::{Sight, Watch, Watches};
@@ -24,6 +25,9 @@ use crate::config::BoardConfig;
 
 /// Rows that are held until they are written.
 pub(crate) const MOST_LIVE: usize = 65_536;
+
+/// For how long requests count for the gate.
+const WEEK: Second = 7 * DAY;
 
 /// Requests that read the history at once: each keeps a thread while a file system hangs.
 const MOST_READERS: usize = 4;
@@ -60,6 +64,7 @@ struct Table {
 #[derive(Debug, Default)]
 struct SiteTable {
     rows: BTreeMap<RowKey, super::row::Row>,
+    requested: BTreeMap<Second, RequestedPaths>,
     unregistered: UnregisteredNames,
     watches: Watches,
     traffic: TrafficWindow,
@@ -71,7 +76,7 @@ struct SiteTable {
 impl SiteTable {
     /// Whether there is something to write.
     fn is_changed(&self) -> bool {
-        !self.rows.is_empty() || self.watches.are_changed()
+        !self.rows.is_empty() || !self.requested.is_empty() || self.watches.are_changed()
     }
 }
 
@@ -204,7 +209,7 @@ impl Board {
                 if let Some(unwritten) = &mut unwritten {
                     // What is written of a later day does not vouch for the one that is not.
                     unwritten.append(&mut rows.watches);
-                    if !rows.has_hours() && rows.lost.is_empty() {
+                    if !rows.has_hours() && rows.lost.is_empty() && rows.requested.is_empty() {
                         continue;
                     }
                 }
@@ -284,9 +289,17 @@ impl Board {
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table().sites.get(site) {
             let (watches, lost) = (held.watches.list().to_vec(), held.watches.lost().to_vec());
-            all.merge(&DayRows { watches, lost, rows: held.rows.clone(), ..DayRows::default() });
+            let (rows, requested) = (held.rows.clone(), held.requested.clone());
+            all.merge(&DayRows { watches, lost, rows, requested, ..DayRows::default() });
         }
         all
+    }
+
+    /// The paths of a site that verified search engines requested most in the last seven days. Blocks.
+    pub(crate) fn requested_much(&self, site: &str, now: Second) -> Vec<String> {
+        let mut all = RequestedPaths::default();
+        self.rows(site, now.saturating_sub(WEEK), now).requested.values().for_each(|day| all.merge(day));
+        all.requested_much().map(str::to_owned).collect()
     }
 
     /// The sites that are served, by name.
@@ -352,6 +365,9 @@ impl Table {
         let mut lost = 0;
         for counted in moment.counted {
             lost += counted.lost;
+            if !counted.requested.is_empty() {
+                site.requested.entry(day_of(now)).or_default().merge(&counted.requested);
+            }
             for (mut key, row) in counted.rows {
                 if row.operator.is_empty() && !site.unregistered.admit(key.begin, &key.crawler) {
                     UNKNOWN.clone_into(&mut key.crawler);
@@ -378,11 +394,11 @@ impl Table {
 
     fn take(&mut self, site: &str) -> DayRows {
         let Some(held) = self.sites.get_mut(site).filter(|held| held.is_changed()) else { return DayRows::default() };
-        let rows = std::mem::take(&mut held.rows);
+        let (rows, requested) = (std::mem::take(&mut held.rows), std::mem::take(&mut held.requested));
         self.rows -= rows.len();
         let (watches, lost) = (held.watches.list().to_vec(), held.watches.lost().to_vec());
         held.watches.forget_written();
-        DayRows { watches, lost, rows, ..DayRows::default() }
+        DayRows { watches, lost, rows, requested, ..DayRows::default() }
     }
 
     fn put_back(&mut self, site: &str, rows: DayRows) {
@@ -392,6 +408,9 @@ impl Table {
             held.rows.entry(key).or_default().merge(&row);
         }
         self.rows += held.rows.len() - before;
+        for (day, requested) in rows.requested {
+            held.requested.entry(day).or_default().merge(&requested);
+        }
         held.watches.put_back_lost(rows.lost);
     }
 
@@ -406,6 +425,9 @@ fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {
         days.entry(day_of(key.begin)).or_default().rows.insert(key, row);
+    }
+    for (day, requested) in rows.requested {
+        days.entry(day).or_default().requested.insert(day, requested);
     }
     let counted: Vec<Second> = days.keys().copied().collect();
     for mut watch in rows.watches {

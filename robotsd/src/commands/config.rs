@@ -8,8 +8,9 @@ use tower_robots::check::Severity;
 
 use crate::config::{Config, ConfigArgument, ConfigError};
 use crate::exit::{FAILED, answer, complain};
+use crate::gate_pages::SitemapSource;
 use crate::render::complain_at;
-use crate::sites::{self, Problem};
+use crate::sites::{self, DryRun, Problem};
 
 /// Check a config file, or show it with its defaults
 #[derive(Debug, Args)]
@@ -24,11 +25,20 @@ enum ConfigCommand {
     ///
     /// It opens no port, so one that is in use is found by serve only, and asks no upstream but for a robots.txt.
     ///
-    /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served or has errors, or a
-    /// kill switch in the state directory cannot be read, 2 if the config has a fault or its admin socket cannot be made.
+    /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served, has errors or would wait at
+    /// the gate, or a kill switch in the state directory cannot be read, 2 if the config has a fault or its admin socket cannot be
+    /// made.
     Check {
         #[command(flatten)]
         config: ConfigArgument,
+
+        /// Compare each robots.txt with the baseline of its site, as the gate would, and with nothing in the state directory: for CI
+        #[arg(long)]
+        gate: bool,
+
+        /// A sitemap whose pages the gate is to watch too: a file or a URL; may be repeated
+        #[arg(long, value_name = "FILE|URL", requires = "gate")]
+        sitemap: Vec<SitemapSource>,
     },
     /// Write a config file with every default that it leaves out
     Show {
@@ -39,19 +49,20 @@ enum ConfigCommand {
 
 pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     match &args.command {
-        ConfigCommand::Check { config } => {
+        ConfigCommand::Check { config, gate, sitemap } => {
+            let run = if *gate { DryRun::AtGate(sitemap) } else { DryRun::AsServed };
             let path = config.path();
             let config = match Config::load(&path) {
                 Ok(config) => config,
                 Err(error) => return refused(&error),
             };
-            let (mut errors, mut warnings, mut is_unenforced) = (0, 0, false);
+            let (mut errors, mut warnings, mut waits, mut is_unenforced) = (0, 0, 0, false);
             let found = config.review();
             complain_at(&found);
             let count = |severity| found.iter().filter(|found| found.severity() == severity).count();
             warnings += count(Severity::Warning);
             let cannot_start = count(Severity::Error) > 0;
-            for problem in sites::rehearse(&path, &config) {
+            for problem in sites::rehearse(&path, &config, run) {
                 match &problem {
                     Problem::At(problem) => {
                         errors += 1;
@@ -60,6 +71,11 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
                     Problem::Unenforced(problem) => {
                         is_unenforced = true;
                         complain_at([problem]);
+                    }
+                    Problem::Waits(first, others) => {
+                        waits += 1;
+                        complain_at([first]);
+                        others.iter().for_each(|other| complain(&format!("  {other}")));
                     }
                     Problem::Error(message) => {
                         errors += 1;
@@ -74,6 +90,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
             let (listeners, sites) = (config.listeners.len(), config.sites.len());
             let verdict = match (errors, is_unenforced) {
                 _ if cannot_start => "cannot be served here",
+                (0, _) if waits > 0 => "has versions that would wait at the gate",
                 (0, false) => "can be served",
                 (0, true) => "can be served, but not enforced: a kill switch cannot be read",
                 _ => "has sites that cannot be served as they are",
@@ -82,7 +99,8 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
             if warnings > 0 {
                 counts += &format!(", warnings: {warnings}");
             }
-            let code = if cannot_start { ExitCode::from(FAILED) } else { answer(errors == 0 && !is_unenforced) };
+            let code =
+                if cannot_start { ExitCode::from(FAILED) } else { answer(errors + waits == 0 && !is_unenforced) };
             write(&format!("{}: {verdict}; {counts}\n", path.display()), code)
         }
         ConfigCommand::Show { config } => match Config::show(&config.path()) {

@@ -82,6 +82,14 @@ fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String 
         let hash = waiting.get(..23).unwrap_or(waiting);
         page.command(&running.command(&["robotsd", "accept", site, hash]));
     }
+    for step in &report.next {
+        if step.command.is_empty() {
+            page.text(&step.what);
+        } else {
+            page.text(&format!("{}:", step.what));
+            page.command(&step.command);
+        }
+    }
     page.into_string()
 }
 

@@ -285,6 +285,10 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
         page.line("waiting", &format!("{} since {}", short(&pending.hash), pending.since));
         pending.objections.iter().for_each(|objection| page.line("", objection));
     }
+    for (at, pages) in site.watched_pages.iter().enumerate() {
+        let noun = if pages.count == 1 { "page" } else { "pages" };
+        page.line(if at == 0 { "gate" } else { "" }, &format!("watches {} {noun} {}", pages.count, pages.of));
+    }
     if let Some(fetch) = &site.fetch {
         describe_fetch(page, fetch);
     }

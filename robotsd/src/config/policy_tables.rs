@@ -82,13 +82,30 @@ pub(super) struct RawCheck {
 }
 
 /// Conditions for a version to go live by itself.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawGate {
     pub(super) mode: GateMode,
     pub(super) refuse_findings: RefuseFindings,
+    /// Whether the pages of a site's own sitemaps count.
+    pub(super) sitemaps: bool,
+    /// A list of pages that count, of every site.
+    pub(super) urls: Option<Spanned<PathBuf>>,
     pub(super) must_allow: Vec<RawMustAllow>,
     pub(super) accept: Vec<Spanned<String>>,
+}
+
+impl Default for RawGate {
+    fn default() -> Self {
+        Self {
+            mode: GateMode::default(),
+            refuse_findings: RefuseFindings::default(),
+            sitemaps: true,
+            urls: None,
+            must_allow: Vec::new(),
+            accept: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

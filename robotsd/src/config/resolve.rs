@@ -12,6 +12,7 @@ use tower_robots::source::HostMap;
 
 use super::check::CheckSettings;
 use super::error::{Fault, Faults};
+use super::gate_basis::GateBasis;
 use super::reviewable::Reviewable;
 use super::settings::{
     AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, SiteConfig, StaticFiles,
@@ -194,6 +195,7 @@ fn resolve_site(
     let robots = robots.and_then(|robots| faults.keep(robots));
     let policy = policy::resolve(file, site, faults);
     let check = faults.keep(CheckSettings::resolve(file));
+    let gate_basis = faults.keep(GateBasis::resolve(&file.gate, &site.robots, folder));
     Some(SiteConfig {
         name: site.name.get_ref().clone(),
         hosts: site.hosts.iter().map(|host| host.get_ref().clone()).collect(),
@@ -208,6 +210,7 @@ fn resolve_site(
         },
         expectations: site.robots.expectations.as_ref().map(|path| folder.join(path.get_ref())),
         expectations_span: site.robots.expectations.as_ref().map_or(0..0, Spanned::span),
+        gate_basis: gate_basis?,
         grace: site.enforcement.grace.0,
         policy: policy?,
         check: check?,

@@ -15,6 +15,7 @@ use tower_robots::source::fetch::FetchUrl;
 use super::admin::AdminSettings;
 use super::board::BoardConfig;
 use super::check::CheckSettings;
+use super::gate_basis::GateBasis;
 use super::identity::IdentityConfig;
 use super::reviewable::Reviewable;
 use super::toml_tables::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
@@ -141,6 +142,8 @@ pub(crate) struct SiteConfig {
     pub(crate) expectations: Option<PathBuf>,
     /// What names that in the text.
     pub(crate) expectations_span: Range<usize>,
+    /// What its gate compares versions with, and by which pages.
+    pub(crate) gate_basis: GateBasis,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
     pub(crate) check: CheckSettings,

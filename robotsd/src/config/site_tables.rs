@@ -100,6 +100,10 @@ pub(super) struct RawRobots {
     pub(super) max_age: Spanned<Span>,
     pub(super) on_missing: OnMissing,
     pub(super) expectations: Option<Spanned<PathBuf>>,
+    /// The version in version control that new ones are compared with.
+    pub(super) baseline: Option<Spanned<PathBuf>>,
+    /// In place of that of the gate.
+    pub(super) urls: Option<Spanned<PathBuf>>,
 }
 
 impl Default for RawRobots {
@@ -117,6 +121,8 @@ impl Default for RawRobots {
             max_age: Spanned::new(0..0, Span(DEFAULT_MAX_AGE)),
             on_missing: OnMissing::default(),
             expectations: None,
+            baseline: None,
+            urls: None,
         }
     }
 }

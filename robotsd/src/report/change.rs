@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Findings;
+use super::{Findings, NextStep};
 
 /// `POST /reload`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,6 +73,9 @@ pub(crate) struct ChangeReport {
     /// Why it does not, where it should.
     #[serde(default)]
     pub(crate) trouble: Option<String>,
+    /// What is left to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) next: Vec<NextStep>,
 }
 
 /// `GET /history`: the reloads of a site, the newest last.

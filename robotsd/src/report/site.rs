@@ -57,7 +57,10 @@ pub(crate) struct SiteReport {
     /// Times that logging what was decided ended in a fault of robotsd's; the decisions stood.
     #[serde(default)]
     pub(crate) callback_faults: u64,
-    /// Troubles of the site: with events of the file system, with the state directory.
+    /// The pages that its gate watches, by where they come from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) watched_pages: Vec<WatchedPagesReport>,
+    /// Troubles of the site: with what its gate reads, with events of the file system, with the state directory.
     #[serde(default)]
     pub(crate) troubles: Vec<String>,
     /// The state of fetching, where the robots.txt is fetched.
@@ -66,6 +69,13 @@ pub(crate) struct SiteReport {
     /// What to do next, the most pressing first.
     #[serde(default)]
     pub(crate) next: Vec<NextStep>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WatchedPagesReport {
+    /// Which pages they are, as it stands behind "pages": `of the sitemaps`.
+    pub(crate) of: String,
+    pub(crate) count: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tower_robots::live::StateDir;
 
@@ -27,6 +27,9 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// How long the end waits for clients of the admin interface to take their answers.
 const ANSWERED: Duration = Duration::from_secs(1);
 
+/// How often it is looked whether pages are to be read anew.
+const PAGES: Duration = Duration::from_secs(2);
+
 /// What the control thread owns while the process serves.
 pub(super) struct ControlLoop<'a> {
     // First, so that it is dropped before the sites are.
@@ -41,6 +44,9 @@ pub(super) struct ControlLoop<'a> {
     access: Option<&'a AccessLog>,
     heartbeat: Option<Interval>,
     board: Option<BoardKeeper>,
+    /// When it is looked whether pages that gates watch are to be read anew, and the reading that is under way.
+    pages: Interval,
+    reading_pages: Option<AbortHandle>,
     /// Tasks that end with the process.
     background: JoinSet<()>,
     /// Whether a signal to stop has come.
@@ -62,6 +68,8 @@ impl<'a> ControlLoop<'a> {
             heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
             heartbeat
         });
+        let mut pages = interval(PAGES);
+        pages.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let _flush = FlushOnDrop { state: active.sites.state().directory().cloned(), log: active.log.clone() };
         Self {
             _flush,
@@ -75,6 +83,8 @@ impl<'a> ControlLoop<'a> {
             access,
             heartbeat,
             board: None,
+            pages,
+            reading_pages: None,
             background,
             is_stopped: false,
         }
@@ -150,6 +160,7 @@ impl<'a> ControlLoop<'a> {
                         board.tick(&self.active.sites).await;
                     }
                 },
+                _ = self.pages.tick() => self.refresh_pages(),
                 Some(_) = self.background.join_next() => {}
                 ended = self.workers.ended() => match ended {
                     None => {
@@ -175,6 +186,15 @@ impl<'a> ControlLoop<'a> {
         self.active.log.say(LogEvent::Reload, "requested by a signal");
         self.active.certificates.reload();
         self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
+    }
+
+    /// Reads the pages that gates watch anew, where that is due. It is bounded, and not begun again before its end.
+    fn refresh_pages(&mut self) {
+        let is_over = self.reading_pages.as_ref().is_none_or(AbortHandle::is_finished);
+        if is_over && self.active.state.phase() == Phase::Serving {
+            let board = self.board.as_ref().map(|board| Arc::clone(board.board()));
+            self.reading_pages = Some(self.background.spawn(Arc::clone(&self.active.sites).refresh_pages(board)));
+        }
     }
 
     fn step_of_upgrade(&mut self, step: UpgradeStep) {

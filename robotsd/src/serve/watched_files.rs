@@ -1,4 +1,4 @@
-//! The files that are watched besides every robots.txt: the config, the registry, expectations, templates of refusals.
+//! The files that are watched besides every robots.txt: the config, the registry, what gates read, templates of refusals.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -88,10 +88,11 @@ impl FileWatch {
     }
 }
 
-/// The files that decide about every robots.txt, the extra registry and expectations, and the templates of refusals.
+/// The files that decide about every robots.txt, the extra registry and what gates read, and the templates of refusals.
 fn files(config: &Config) -> BTreeSet<PathBuf> {
-    let expectations = config.sites.iter().filter_map(|site| site.expectations.clone());
-    config.registry.extra.iter().cloned().chain(expectations).chain(templates(config)).collect()
+    let of_gates =
+        config.sites.iter().flat_map(|site| site.expectations.as_deref().into_iter().chain(site.gate_basis.paths()));
+    config.registry.extra.iter().cloned().chain(of_gates.map(Path::to_owned)).chain(templates(config)).collect()
 }
 
 /// The templates of refusals, which are read with the config.

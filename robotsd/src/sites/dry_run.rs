@@ -1,19 +1,26 @@
 //! A dry run: the problems that serving a config would have.
 
+use std::cell::OnceCell;
 use std::fmt::Display;
+use std::fs::File;
+use std::io::Read as _;
 use std::ops::Range;
 use std::path::Path;
 
 use tower_robots::check::{Finding, Severity};
 use tower_robots::live::{Enforcement, Gate, RejectionKind, Reload, ReloadOutcome, WhenMissing};
 
+use super::gate_settings::GateSettings;
 use super::robots_opener::RobotsOpener;
 use super::site_list::switch_of_other;
+use super::site_pages::NoteAbout;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::{self, Config, RobotsSource};
+use crate::gate_pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
 use crate::log::Log;
 use crate::render::{Diagnostic, finding_line, shell_word};
+use crate::retrieval::{RetrievalRequest, RetrievalSettings, Retriever};
 
 /// A problem that serving a config would have.
 #[derive(Debug)]
@@ -26,15 +33,31 @@ pub(crate) enum Problem {
     Error(String),
     /// A warning of the check, which serving logs.
     Warning(String),
+    /// A version would wait at the gate: the first objection at the line of the config that names the source, and the others.
+    Waits(Diagnostic, Vec<String>),
+}
+
+/// What a dry run compares versions with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DryRun<'a> {
+    /// What the state directory has, as the next start would.
+    AsServed,
+    /// The baseline of each site, and no state: `config check --gate`. The pages of these sitemaps count too.
+    AtGate(&'a [SitemapSource]),
 }
 
 /// Opens every robots.txt as serving would, fetches included. Returns why sites cannot be served as their sources say, and
-/// the errors and warnings that the check finds. The state directory is read, as the start would read it, and not written.
-pub(crate) fn rehearse(path: &Path, config: &Config) -> Vec<Problem> {
+/// the errors and warnings that the check finds. The state directory is read, as the start would read it, and not written; at the
+/// gate it is not even read.
+pub(crate) fn rehearse(path: &Path, config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let name = path.to_string_lossy();
     let diagnostic =
         |span: &Range<usize>, message: &str| Diagnostic::new(Severity::Error, &name, &config.text, span, message);
-    let opener = match RobotsOpener::new(config, StateHandle::read_only(config)) {
+    let state = match run {
+        DryRun::AsServed => StateHandle::read_only(config),
+        DryRun::AtGate(_) => StateHandle::in_memory(),
+    };
+    let opener = match RobotsOpener::new(config, state) {
         Ok(opener) => opener,
         Err(message) => return vec![Problem::At(diagnostic(&config.registry_extra_span, &message))],
     };
@@ -43,11 +66,20 @@ pub(crate) fn rehearse(path: &Path, config: &Config) -> Vec<Problem> {
         Ok(message) => Problem::Warning(message),
     });
     let problems_of_site = |site: &config::SiteConfig| {
-        let at = |message: String| Problem::At(diagnostic(&site.robots_span, &message));
+        let at = |message: String| diagnostic(&site.robots_span, &message);
         let unenforced = |message: String| Problem::Unenforced(diagnostic(&config.state_dir_span, &message));
-        let gate = opener.gate_settings(site).gate(&opener.registry);
+        let settings = opener.gate_settings(site, None, &Log::nowhere());
+        let gate = settings.gate(&opener.registry);
+        let mut found = unread(site, &settings, &diagnostic);
+        if let DryRun::AtGate(sitemaps) = run {
+            found.extend(read_for_gate(site, &settings, sitemaps));
+        }
         match gate {
-            Ok(gate) => problems(site, &opener, gate, &at, &unenforced),
+            Ok(gate) => {
+                let site = DrySite { site, opener: &opener, run, at: &at, unenforced: &unenforced };
+                found.extend(site.problems(gate));
+                found
+            }
             Err(message) => {
                 vec![Problem::At(diagnostic(&site.expectations_span, &of_site(&site.name, message)))]
             }
@@ -70,26 +102,111 @@ fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     })
 }
 
-fn problems(
+/// What the gate would read and cannot. A list of URLs is there to be read; a baseline may be yet to come.
+fn unread(
     site: &config::SiteConfig,
-    opener: &RobotsOpener,
-    gate: Gate,
-    at: &dyn Fn(String) -> Problem,
-    unenforced: &dyn Fn(String) -> Problem,
+    settings: &GateSettings,
+    diagnostic: &dyn Fn(&Range<usize>, &str) -> Diagnostic,
 ) -> Vec<Problem> {
-    let when_missing = match site.robots {
-        // Waits for the first answer.
-        RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
-        _ => WhenMissing::Unavailable,
-    };
-    let opened = opener.open(site, opener.site_settings(site, gate), when_missing, &Log::nowhere());
-    match opened {
-        Ok(robots) => {
-            let lives = robots.lives(&site.name, &site.hosts);
-            let problems = |live| switch_of(live, unenforced).into_iter().chain(problems_of(live, at));
-            lives.iter().flat_map(problems).collect()
+    let urls = site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
+    let urls = urls.map(|(file, note)| Problem::At(diagnostic(&file.span, &of_site(&site.name, note))));
+    let baseline = settings.pages.note_about(NoteAbout::Baseline);
+    urls.into_iter().chain(baseline.map(|note| Problem::Warning(of_site(&site.name, note)))).collect()
+}
+
+/// Reads the sitemaps of the command line for the gate of a site, and those that its folder has. Nothing is requested from an
+/// upstream: in CI there is none.
+fn read_for_gate(site: &config::SiteConfig, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
+    if !settings.is_on() {
+        return vec![Problem::Warning(of_site(&site.name, "its gate is off, so every version passes"))];
+    }
+    let mut found = Vec::new();
+    let only_first = "so only what a first version must not do counts";
+    match (settings.baseline_path(), settings.pages.note_about(NoteAbout::Baseline)) {
+        (None, _) => found.push(Problem::Warning(of_site(
+            &site.name,
+            format!("it has no baseline to compare with, {only_first}: write baseline = \"robots.accepted.txt\" in [site.robots]"),
+        ))),
+        (Some(_), Some(_)) => found.push(Problem::Warning(of_site(
+            &site.name,
+            format!("there is no baseline to compare with, {only_first}: copy the version that is accepted there, and commit it"),
+        ))),
+        (Some(_), None) => {}
+    }
+    let hosts = OwnHosts::of(&site.hosts);
+    let mut walk = SitemapWalk::of(&hosts);
+    let retriever = OnceCell::new();
+    walk.walk(sitemaps.iter().cloned(), |source| match source {
+        SitemapSource::File(path) => {
+            read_document(path).map(Some).map_err(|error| format!("{}: {error}", path.display()))
         }
-        Err(message) => vec![at(of_site(&site.name, message))],
+        SitemapSource::Url(url) => {
+            let retriever = retriever.get_or_init(|| Retriever::new(&RetrievalSettings::default()));
+            let retriever = retriever.as_ref().map_err(|error| format!("{url}: {error}"))?;
+            let chain = retriever.retrieve(&RetrievalRequest::new(url.clone()).at_most(MOST_OCTETS as u64));
+            let document = chain.document(MOST_OCTETS).map_err(|error| format!("{url}: {error}"))?;
+            Ok(Some(document.octets))
+        }
+    });
+    if let Some(trouble) = walk.trouble() {
+        found.push(Problem::Error(of_site(&site.name, format!("sitemaps not read: {trouble}"))));
+    }
+    settings.pages.set_sitemaps(walk.into_pages());
+    found
+}
+
+fn read_document(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    File::open(path)?.take(MOST_OCTETS as u64 + 1).read_to_end(&mut octets)?;
+    Ok(octets)
+}
+
+/// One site of a dry run.
+struct DrySite<'a> {
+    site: &'a config::SiteConfig,
+    opener: &'a RobotsOpener,
+    run: DryRun<'a>,
+    at: &'a dyn Fn(String) -> Diagnostic,
+    unenforced: &'a dyn Fn(String) -> Problem,
+}
+
+impl DrySite<'_> {
+    fn problems(&self, gate: Gate) -> Vec<Problem> {
+        let Self { site, opener, run, at, unenforced } = self;
+        let when_missing = match site.robots {
+            // Waits for the first answer.
+            RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
+            _ => WhenMissing::Unavailable,
+        };
+        // A version that would wait is examined here, where there is nothing to serve in its place.
+        let opened_with = match run {
+            DryRun::AsServed => gate.clone(),
+            DryRun::AtGate(_) => Gate::open(),
+        };
+        let opened = opener.open(site, opener.site_settings(site, opened_with), when_missing, &Log::nowhere());
+        let robots = match opened {
+            Ok(robots) => robots,
+            Err(message) => return vec![Problem::At(at(of_site(&site.name, message)))],
+        };
+        let at_place = |message: String| Problem::At(at(message));
+        let mut found = Vec::new();
+        for live in robots.lives(&site.name, &site.hosts) {
+            found.extend(switch_of(&live, unenforced));
+            found.extend(problems_of(&live, &at_place));
+            if matches!(run, DryRun::AtGate(_)) {
+                found.extend(self.waits(&live, &gate));
+            }
+        }
+        found
+    }
+
+    /// Why the version that a source holds would wait.
+    fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
+        let content = live.robots.with(|snapshot| snapshot.content().cloned())?;
+        let objections = gate.examine(content.robots(), content.report(), None, &self.opener.registry);
+        let mut texts = objections.iter().map(ToString::to_string);
+        let first = of_site(&live.name, format!("the version would wait at the gate: {}", texts.next()?));
+        Some(Problem::Waits((self.at)(first), texts.collect()))
     }
 }
 

@@ -1,35 +1,64 @@
-//! The gate of one site: what its config and its expectations demand of a version.
+//! The gate of one site: what its config and the files beside it demand of a version.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tower_robots::agent::Registry;
 use tower_robots::check;
-use tower_robots::live::{Gate, GateBuilder};
+use tower_robots::live::{Gate, GateBuilder, LiveRobots, RejectionKind, WhenMissing};
+use tower_robots::rules::RobotsTxt;
+use tower_robots::source::Watcher;
 
+use super::site_pages::{NoteAbout, SitePages};
+use crate::config::{GateBasis, GateFile, SiteConfig};
 use crate::expectations::ExpectationsFile;
+use crate::gate_pages::read_urls;
 
-/// The gate of the config, and the file with the expectations of the site.
+/// The gate of the config, and what it reads: expectations, a baseline, pages.
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
     gate: Option<GateBuilder>,
     pub(super) expectations: Option<PathBuf>,
+    basis: GateBasis,
+    hosts: Vec<String>,
+    pub(super) pages: SitePages,
+    watcher: Watcher,
     /// The gate when the file could last be used.
     last: Arc<Mutex<Option<Gate>>>,
+    /// The baseline when it could last be read, and its path.
+    baseline: Arc<Mutex<Option<(PathBuf, RobotsTxt)>>>,
 }
 
 impl GateSettings {
-    pub(super) fn new(gate: Option<GateBuilder>, expectations: Option<PathBuf>) -> Self {
-        Self { gate, expectations, last: Arc::default() }
+    pub(super) fn new(gate: Option<GateBuilder>, site: &SiteConfig, pages: SitePages, watcher: &Watcher) -> Self {
+        Self {
+            gate,
+            expectations: site.expectations.clone(),
+            basis: site.gate_basis.clone(),
+            hosts: site.hosts.clone(),
+            pages,
+            watcher: watcher.clone(),
+            last: Arc::default(),
+            baseline: Arc::default(),
+        }
     }
 
-    /// The gate, with the expectations as their file has them now.
+    /// The gate, with the files as they are now. Blocks. Only expectations can be at fault: a list of pages or a baseline that
+    /// cannot be read makes the gate no worse than without it, which a note says.
     pub(super) fn gate(&self, registry: &Arc<Registry>) -> Result<Gate, String> {
-        let gate = match (&self.gate, &self.expectations) {
-            (None, _) => Gate::open(),
-            (Some(gate), Some(path)) => gate.clone().expectations(expectations(path, registry)?).build(),
-            (Some(gate), None) => gate.clone().build(),
+        let Some(gate) = &self.gate else { return Ok(Gate::open()) };
+        self.read_urls();
+        let gate = gate.clone().pages(self.pages.watched());
+        let gate = match self.baseline() {
+            Some(baseline) => gate.baseline(baseline),
+            None => gate,
         };
+        let gate = match &self.expectations {
+            Some(path) => gate.expectations(expectations(path, registry)?),
+            None => gate,
+        }
+        .build();
         self.keep(&gate);
         Ok(gate)
     }
@@ -42,6 +71,82 @@ impl GateSettings {
     pub(super) fn last(&self) -> Option<Gate> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Those of these files that the gate reads.
+    pub(super) fn read_of(&self, changed: &BTreeSet<PathBuf>) -> Vec<&Path> {
+        let files = self.expectations.iter().map(|path| &**path).chain(self.basis.paths());
+        files.filter(|path| self.gate.is_some() && changed.contains(*path)).collect()
+    }
+
+    /// Whether the pages of sitemaps count.
+    pub(super) const fn reads_sitemaps(&self) -> bool {
+        self.basis.sitemaps && self.gate.is_some()
+    }
+
+    pub(super) const fn is_on(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// The baseline's path, where the gate has one.
+    pub(super) fn baseline_path(&self) -> Option<&Path> {
+        self.basis.baseline.as_ref().filter(|_| self.is_on()).map(|file| &*file.path)
+    }
+
+    /// Whether a file of the gate's could be read when it last was.
+    pub(super) fn has_read(&self, path: &Path) -> bool {
+        let is = |file: &Option<GateFile>| file.as_ref().is_some_and(|file| file.path == path);
+        let is_noted = |about| self.pages.note_about(about).is_some();
+        !(is(&self.basis.baseline) && is_noted(NoteAbout::Baseline)
+            || is(&self.basis.urls) && is_noted(NoteAbout::Urls))
+    }
+
+    fn read_urls(&self) {
+        let Some(file) = &self.basis.urls else { return self.pages.drop_urls() };
+        match read_urls(&file.path, &self.hosts) {
+            Ok(pages) => {
+                let name = file.path.file_name().unwrap_or(file.path.as_os_str());
+                self.pages.set_urls(&name.to_string_lossy(), pages);
+                self.pages.note(NoteAbout::Urls, None);
+            }
+            Err(why) => self.pages.note(NoteAbout::Urls, Some(format!("urls not read: {why}"))),
+        }
+    }
+
+    /// The baseline as its file has it; the one that was read before, while it has none.
+    fn baseline(&self) -> Option<RobotsTxt> {
+        let mut held = self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = &self.basis.baseline else {
+            *held = None;
+            self.pages.note(NoteAbout::Baseline, None);
+            return None;
+        };
+        if held.as_ref().is_some_and(|(path, _)| *path != file.path) {
+            *held = None;
+        }
+        match read_baseline(&file.path, &self.watcher) {
+            Ok(robots) => {
+                *held = Some((file.path.clone(), robots));
+                self.pages.note(NoteAbout::Baseline, None);
+            }
+            Err(why) => {
+                let instead = if held.is_some() { "the one read before" } else { "the version accepted last" };
+                let note = format!("baseline not read: {why}; a server compares versions with {instead}");
+                self.pages.note(NoteAbout::Baseline, Some(note));
+            }
+        }
+        held.as_ref().map(|(_, robots)| robots.clone())
+    }
+}
+
+/// Reads a baseline as any robots.txt: what is none is none of a version to compare with either.
+fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
+    let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
+    let live = opened.map_err(|rejection| match rejection.kind() {
+        RejectionKind::Missing => format!("there is no file {}", path.display()),
+        _ => rejection.to_string(),
+    })?;
+    let content = live.with(|snapshot| snapshot.content().map(|content| content.robots().clone()));
+    content.ok_or_else(|| format!("{} cannot be read", path.display()))
 }
 
 /// What a file expects of a robots.txt.

@@ -259,10 +259,21 @@ pub(super) fn switched_off(log: &Log, site: &str) {
     of_site(log, LogLevel::Warn, LogEvent::Enforcement, site, message);
 }
 
-/// A file of expectations is read again and used.
-pub(super) fn expectations_in_force(log: &Log, site: &str, path: &Path) {
-    let message = format!("{site}: what {} expects is in force", path.display());
+/// A file that the gate reads has been read again: expectations, a baseline or a list of pages.
+pub(super) fn gate_file_in_force(log: &Log, site: &str, path: &Path) {
+    let message = format!("{site}: what {} says is in force at the gate", path.display());
     of_site(log, LogLevel::Info, LogEvent::Gate, site, message);
+}
+
+/// The gate has a list of pages that it had not before.
+pub(super) fn gate_watches(log: &Log, site: &str, count: usize, of: &str) {
+    let noun = if count == 1 { "page" } else { "pages" };
+    of_site(log, LogLevel::Info, LogEvent::Gate, site, format!("{site}: the gate watches {count} {noun} {of}"));
+}
+
+/// The gate goes without something that it would read.
+pub(super) fn gate_note(log: &Log, site: &str, note: &str) {
+    of_site(log, LogLevel::Warn, LogEvent::Gate, site, format!("{site}: {note}"));
 }
 
 /// A file of expectations cannot be used.

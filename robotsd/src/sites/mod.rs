@@ -5,8 +5,11 @@
 //! [`site_report`] the status and the history, [`site_metrics`] the same facts as metrics. Listeners, workers and the admin interface are other rooms'.
 
 mod gate_settings;
+mod saved_pages;
+mod site_documents;
 mod site_name;
 mod site_outcomes;
+mod site_pages;
 mod site_robots;
 mod site_settings;
 
@@ -32,6 +35,7 @@ mod operator_changes;
 mod rate_store;
 mod reload;
 mod renewal;
+mod sitemap_refresh;
 
 mod log_events;
 mod next_steps;
@@ -40,7 +44,7 @@ mod site_metrics;
 mod site_report;
 
 pub(crate) use self::backend::SiteBackend;
-pub(crate) use self::dry_run::{Problem, rehearse};
+pub(crate) use self::dry_run::{DryRun, Problem, rehearse};
 pub(crate) use self::operator_changes::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 pub(crate) use self::reload::UnknownSite;
 pub(crate) use self::renewal::{Renewal, UnusableSource};

@@ -1,6 +1,6 @@
 //! What to do next about a site, for its status.
 
-use std::path::absolute;
+use std::path::{Path, absolute};
 
 use tower_robots::check::Severity;
 use tower_robots::live::{Enforcement, ObjectionKind, ReloadOutcome, Snapshot, Status};
@@ -50,6 +50,24 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
         steps.push(NextStep::say(message.to_owned()));
     }
     steps
+}
+
+/// How the version that was accepted gets into version control, where the gate compares with what is there. What stays out of
+/// it is compared again after the next change.
+pub(super) fn after_accepting(status: &Status, baseline: Option<&Path>) -> Vec<NextStep> {
+    let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
+    let shown = baseline.display().to_string();
+    let hash = status.live().map(|hash| hash.short()).unwrap_or_default();
+    match file(status.last_reload().origin()) {
+        Some(source) => vec![
+            NextStep::command("to accept it in version control too", ["cp", &source, &shown]),
+            NextStep::say(format!("and commit {shown}: versions are compared with it")),
+        ],
+        None => vec![NextStep::say(format!(
+            "to accept it in version control too, save version sha256:{hash} as {shown} and commit that: versions are compared \
+             with it"
+        ))],
+    }
 }
 
 /// The path of a source that is a file, from wherever the command is typed.

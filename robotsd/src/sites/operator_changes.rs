@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, VersionHashPrefix};
 use tower_robots::source::HostMap;
 
+use super::next_steps;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
@@ -28,8 +29,10 @@ pub(crate) enum ChangeError {
 impl Sites {
     /// Brings the version of a site live that waits.
     pub(crate) fn accept(&self, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
-        let (_, live) = self.named(site)?;
+        let (of, live) = self.named(site)?;
         let report = accept(&live.name, &live.robots, hash)?;
+        let next = next_steps::after_accepting(&live.robots.status(), of.gate.baseline_path());
+        let report = ChangeReport { next, ..report };
         self.note(LogEvent::Accept, Some(&live), &report);
         Ok(self.done(report))
     }
@@ -159,8 +162,11 @@ pub(crate) fn accept_at_rest(
     site: &str,
     hash: &VersionHashPrefix,
 ) -> Result<ChangeReport, ChangeError> {
-    let report = accept(site, &at_rest(config, site)?.robots, hash)?;
-    Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
+    let live = at_rest(config, site)?.robots;
+    let report = accept(site, &live, hash)?;
+    let baseline = config.sites.iter().find(|of| of.name == site).and_then(|of| of.gate_basis.baseline.as_ref());
+    let next = next_steps::after_accepting(&live.status(), baseline.map(|file| &*file.path));
+    Ok(ChangeReport { kept: report.trouble.is_none(), next, ..report })
 }
 
 /// Rolls back a site that no process serves, in the state directory of the config.

@@ -1,10 +1,10 @@
-//! Reads everything again on request: the registry, expectations, directories, and every robots.txt.
+//! Reads everything again on request: the registry, what gates read, directories, and every robots.txt.
 //!
 //! Files are read on blocking threads. Each site has its own, so a file system that hangs delays the answer for its sites
 //! by at most [`PATIENCE`] and holds up no other site.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,22 +54,23 @@ impl Sites {
         Ok(ReloadReport { config: None, registry, sites: of_sites.await.into_iter().flatten().collect() })
     }
 
-    /// Applies changes of the registry and of expectations, and reads every robots.txt again whose version waits.
+    /// Applies changes of the registry and of the files that gates read, and reads every robots.txt again whose version waits.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry_sources().extra.as_ref().is_some_and(|path| changed.contains(path)) {
             self.reload_registry().await;
         }
-        let expects = |site: &ServedSite| site.gate.expectations.as_ref().is_some_and(|path| changed.contains(path));
-        let expecting: Vec<usize> =
-            self.iter().enumerate().filter(|(_, site)| expects(site)).map(|(number, _)| number).collect();
-        let this = Arc::clone(&self);
-        in_windows(expecting, move |number| {
-            let this = Arc::clone(&this);
+        let reads = |site: &ServedSite| !site.gate.read_of(&changed).is_empty();
+        let reading: Vec<usize> =
+            self.iter().enumerate().filter(|(_, site)| reads(site)).map(|(number, _)| number).collect();
+        let (this, changed) = (Arc::clone(&self), Arc::new(changed));
+        in_windows(reading, move |number| {
+            let (this, changed) = (Arc::clone(&this), Arc::clone(&changed));
             async move {
                 let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
                 if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
-                    let path = site.gate.expectations.as_deref().unwrap_or(Path::new(""));
-                    log_events::expectations_in_force(this.log(), &site.name, path);
+                    for path in site.gate.read_of(&changed).into_iter().filter(|path| site.gate.has_read(path)) {
+                        log_events::gate_file_in_force(this.log(), &site.name, path);
+                    }
                 }
             }
         })
@@ -86,6 +87,7 @@ impl Sites {
     async fn reload_site(self: Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             sites.renew_gate(site);
+            site.gate.pages.make_due();
             site.robots.rescan();
         });
         let is_prepared = prepared.await.is_some();
@@ -222,7 +224,7 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
 }
 
 /// Works on all of them, at most [`AT_ONCE`] at a time; the results are in their order. Work that panics has none.
-async fn in_windows<T, F: Future<Output: Send + 'static> + Send + 'static>(
+pub(super) async fn in_windows<T, F: Future<Output: Send + 'static> + Send + 'static>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
 ) -> Vec<F::Output> {

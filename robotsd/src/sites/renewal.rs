@@ -84,7 +84,7 @@ impl Sites {
         let mut settings = Vec::with_capacity(config.sites.len());
         let mut gates = Vec::with_capacity(config.sites.len());
         for site in &config.sites {
-            let gate_settings = opener.gate_settings(site);
+            let gate_settings = opener.gate_settings(site, of(site).map(|before| &before.gate), self.log());
             let gate = self.gate(&gate_settings, &opener, site, of(site))?;
             settings.push(opener.site_settings(site, gate));
             gates.push(gate_settings);
@@ -285,6 +285,7 @@ fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     compare(before.has_source_of(are), "source");
     compare(were.terms == are.terms, "terms");
     compare(were.expectations == are.expectations, "expectations");
+    compare(were.gate_basis.is_same(&are.gate_basis), "baseline or list of URLs");
     compare(were.refusal == are.refusal, "refusal");
     compare(site.has_backend_of(before), "backend");
     (!parts.is_empty()).then(|| format!("site {:?} has another {}", &*site.name, parts.join(", another ")))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::live::{CompileCache, Gate, GateBuilder, LiveRobots, WhenMissing};
+use tower_robots::live::{CompileCache, Gate, GateBuilder, LiveRobots, StateDir, WhenMissing};
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder, RemoteSource, Schedule};
 use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, SiteSource, Watcher};
 
@@ -13,6 +13,8 @@ use super::followed_registry::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::log_events;
 use super::reload_counts::ReloadCounts;
+use super::saved_pages::SavedPages;
+use super::site_pages::SitePages;
 use super::site_robots::{HostCounts, LiveSite, SiteRobots, host_name};
 use super::site_settings::SiteSettings;
 use super::state_handle::StateHandle;
@@ -96,8 +98,27 @@ impl RobotsOpener {
         FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, log).map(Some)
     }
 
-    pub(super) fn gate_settings(&self, site: &config::SiteConfig) -> GateSettings {
-        GateSettings::new(self.gate.clone(), site.expectations.clone())
+    /// The gate of a site. Its pages are those of the gate `before`, where there is one.
+    pub(super) fn gate_settings(
+        &self,
+        site: &config::SiteConfig,
+        before: Option<&GateSettings>,
+        log: &Log,
+    ) -> GateSettings {
+        let pages = match before {
+            Some(before) => before.pages.clone(),
+            None => {
+                let pages = SitePages::new(&site.name, log);
+                pages.set_sitemaps(self.saved_pages(&site.name).load());
+                pages
+            }
+        };
+        GateSettings::new(self.gate.clone(), site, pages, &self.watcher)
+    }
+
+    /// Where the pages of a site's sitemaps are kept over restarts.
+    pub(super) fn saved_pages(&self, site: &str) -> SavedPages {
+        SavedPages::of(self.state.directory().map(StateDir::path), site)
     }
 
     pub(super) fn site_settings(&self, site: &config::SiteConfig, gate: Gate) -> SiteSettings {
@@ -192,7 +213,7 @@ impl RobotsOpener {
     }
 
     /// The fetcher that all sites share; its thread starts with the first site that is fetched.
-    fn fetcher(&self) -> std::io::Result<Fetcher> {
+    pub(super) fn fetcher(&self) -> std::io::Result<Fetcher> {
         let mut fetcher = self.fetcher.lock().unwrap_or_else(PoisonError::into_inner);
         match &*fetcher {
             Some(fetcher) => Ok(fetcher.clone()),
@@ -234,7 +255,8 @@ impl RobotsOpener {
 pub(super) fn at_rest(config: &Config, site: &config::SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
     let opener = RobotsOpener::new(config, state)?;
-    let settings = opener.site_settings(site, opener.gate_settings(site).gate(&opener.registry)?);
+    let settings =
+        opener.site_settings(site, opener.gate_settings(site, None, &Log::nowhere()).gate(&opener.registry)?);
     let robots = opener.open(site, settings, WhenMissing::Unavailable, &Log::nowhere())?;
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);
     live.ok_or_else(|| "its folder has no such file".to_owned())

@@ -55,8 +55,14 @@ impl ServedSite {
         self.lives().into_iter().filter(|_| may_be).find(|live| live.name == name)
     }
 
+    pub(super) const fn settings(&self) -> &config::SiteConfig {
+        &self.settings
+    }
+
     pub(super) fn lives(&self) -> Vec<LiveSite> {
-        self.robots.lives(&self.name, &self.hosts)
+        let pages = || self.gate.is_on().then(|| self.gate.pages.clone());
+        let lives = self.robots.lives(&self.name, &self.hosts).into_iter();
+        lives.map(|live| LiveSite { pages: pages(), ..live }).collect()
     }
 
     /// The host patterns for a map of hosts: `*` where the site names none.

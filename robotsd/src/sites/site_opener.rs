@@ -78,7 +78,7 @@ impl<'a> SiteOpener<'a> {
             if is_listed || must_be_there(site) {
                 robots_of(site, &reading, strict, &Log::nowhere()).map(drop)
             } else {
-                gate_of(site, opener).map(drop)
+                gate_of(site, opener, &Log::nowhere()).map(drop)
             }
         })
     }
@@ -121,7 +121,7 @@ fn robots_of(
     log: &Log,
 ) -> Result<(GateSettings, SiteRobots), String> {
     let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
-    let (settings, gate) = gate_of(site, opener)?;
+    let (settings, gate) = gate_of(site, opener, log)?;
     let robots = opener.open(site, opener.site_settings(site, gate), when_missing, log);
     let robots = robots.map_err(|message| format!("site {:?}: {message}", site.name))?;
     opener.state.join(&site.name, &robots);
@@ -136,8 +136,8 @@ fn robots_of(
 }
 
 /// The gate of a site, and the settings that it was made from.
-fn gate_of(site: &config::SiteConfig, opener: &RobotsOpener) -> Result<(GateSettings, Gate), String> {
-    let settings = opener.gate_settings(site);
+fn gate_of(site: &config::SiteConfig, opener: &RobotsOpener, log: &Log) -> Result<(GateSettings, Gate), String> {
+    let settings = opener.gate_settings(site, None, log);
     let gate = settings.gate(&opener.registry).map_err(|message| format!("site {:?}: {message}", site.name))?;
     Ok((settings, gate))
 }

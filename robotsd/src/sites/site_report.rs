@@ -12,6 +12,7 @@ use super::next_steps;
 use super::operator_changes::ChangeError;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
+use super::site_pages::SitePages;
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
 use crate::report::{
@@ -139,7 +140,12 @@ impl LiveSite {
             callback_faults: status.callback_faults(),
             fetch: status.fetch().map(fetching),
             next: next_steps::for_site(&self.name, &snapshot, &status),
-            troubles: status.watch_trouble().into_iter().chain(status.state_troubles()).map(str::to_owned).collect(),
+            watched_pages: self.pages.as_ref().map(SitePages::report).unwrap_or_default(),
+            troubles: {
+                let of_robots = status.watch_trouble().into_iter().chain(status.state_troubles()).map(str::to_owned);
+                let of_gate = self.pages.as_ref().map(SitePages::notes).unwrap_or_default();
+                of_robots.chain(of_gate.into_iter().map(|note| format!("gate: {note}"))).collect()
+            },
         }
     }
 }

@@ -11,6 +11,7 @@ use tower_robots::live::{Enforcement, Gate, LiveRobots};
 use tower_robots::source::Directory;
 
 use super::reload_counts::ReloadCounts;
+use super::site_pages::SitePages;
 use super::site_settings::SiteSettings;
 
 /// A site's robots.txt, or a directory of them. Cheap to clone; clones are the same.
@@ -52,6 +53,8 @@ pub(crate) struct LiveSite {
     pub(crate) hosts: Vec<String>,
     pub(crate) robots: LiveRobots,
     pub(super) counts: ReloadCounts,
+    /// What its gate watches, where it is that of a site.
+    pub(super) pages: Option<SitePages>,
 }
 
 impl SiteRobots {
@@ -86,12 +89,12 @@ impl SiteRobots {
         match &self.0.kind {
             RobotsKind::One(robots, counts) => {
                 let (robots, counts) = (robots.clone(), counts.clone());
-                vec![LiveSite { name: site.to_owned(), hosts: hosts.to_vec(), robots, counts }]
+                vec![LiveSite { name: site.to_owned(), hosts: hosts.to_vec(), robots, counts, pages: None }]
             }
             RobotsKind::Directory(of) => {
                 let live = |(host, robots): (String, LiveRobots)| {
                     let counts = of.counts.of(&host);
-                    LiveSite { name: host_name(site, &host), hosts: vec![host], robots, counts }
+                    LiveSite { name: host_name(site, &host), hosts: vec![host], robots, counts, pages: None }
                 };
                 of.directory.hosts().into_iter().map(live).collect()
             }

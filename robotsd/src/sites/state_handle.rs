@@ -34,7 +34,7 @@ impl StateHandle {
     }
 
     /// Keeps nothing beyond the process.
-    fn in_memory() -> Self {
+    pub(super) fn in_memory() -> Self {
         Self { directory: None, all: KillSwitch::new(), sites: SiteSwitches::default() }
     }
 

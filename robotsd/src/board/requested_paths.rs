@@ -1,0 +1,146 @@
+//! The paths that verified search engines request most: what a gate watches besides sitemaps.
+//!
+//! The space-saving sketch of Metwally, Agrawal and El Abbadi (2005): of the requests that were counted, a path has at most
+//! `error` fewer than `count` says, and each that has more than one of [`MOST`] is in the table, however many others there are.
+//! Queries are left out, so no value of theirs is kept, and only requests of crawlers count, none of people.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Paths of a site and day that are kept: those with more than 1 % of the requests are found with room to spare.
+const MOST: usize = 256;
+
+/// Octets of a path that is kept; a longer one only counts towards the whole.
+const LONGEST: usize = 512;
+
+/// A path is requested much if more than one request in this many is for it.
+const SHARE: u64 = 100;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RequestedPaths {
+    /// Requests, whatever their paths.
+    total: u64,
+    paths: BTreeMap<String, PathCount>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct PathCount {
+    count: u64,
+    /// How many of them may have been for other paths.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    error: u64,
+}
+
+impl RequestedPaths {
+    /// Counts a request for a target.
+    pub(super) fn count(&mut self, target: &[u8]) {
+        let end = target.iter().position(|octet| matches!(octet, b'?' | b'#')).unwrap_or(target.len());
+        self.total += 1;
+        match std::str::from_utf8(&target[..end]) {
+            Ok(path) if path.starts_with('/') && path.len() <= LONGEST => {
+                self.add(path, PathCount { count: 1, error: 0 })
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.total += other.total;
+        // The most requested first, so that they meet the smallest error.
+        let mut others: Vec<_> = other.paths.iter().collect();
+        others.sort_by_key(|(_, path)| std::cmp::Reverse(path.count));
+        others.into_iter().for_each(|(path, count)| self.add(path, *count));
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// The paths that surely drew more than 1 % of the requests.
+    pub(crate) fn requested_much(&self) -> impl Iterator<Item = &str> {
+        let is_much = |path: &PathCount| path.count.saturating_sub(path.error).saturating_mul(SHARE) > self.total;
+        self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)
+    }
+
+    /// Whether it is what can have been written.
+    pub(super) fn is_sound(&self) -> bool {
+        let is_sound =
+            |(path, of): (&String, &PathCount)| path.starts_with('/') && path.len() <= LONGEST && of.error <= of.count;
+        self.paths.len() <= MOST && self.paths.iter().all(is_sound)
+    }
+
+    fn add(&mut self, path: &str, added: PathCount) {
+        if let Some(held) = self.paths.get_mut(path) {
+            held.count += added.count;
+            held.error += added.error;
+            return;
+        }
+        let mut added = added;
+        if self.paths.len() >= MOST {
+            // One of the least requested gives its place up; as many requests may have been for the new one before.
+            let least =
+                self.paths.iter().min_by_key(|(_, held)| held.count).map(|(path, held)| (path.clone(), held.count));
+            if let Some((least, count)) = least {
+                self.paths.remove(&least);
+                added = PathCount { count: added.count + count, error: added.error + count };
+            }
+        }
+        self.paths.insert(path.to_owned(), added);
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn much(paths: &RequestedPaths) -> Vec<&str> {
+        paths.requested_much().collect()
+    }
+
+    #[test]
+    fn a_path_counts_without_its_query_where_it_is_one_in_a_hundred() {
+        let mut paths = RequestedPaths::default();
+        for number in 0..980 {
+            paths.count(format!("/page/{number}?token=secret{number}").as_bytes());
+        }
+        (0..11).for_each(|number| paths.count(format!("/news/?page={number}").as_bytes()));
+        (0..9).for_each(|_| paths.count(b"/about"));
+        assert_eq!(much(&paths), ["/news/"]);
+        let written = serde_json::to_string(&paths).unwrap();
+        assert!(!written.contains("secret") && !written.contains('?'), "{written}");
+        assert_eq!(serde_json::from_str::<RequestedPaths>(&written).unwrap(), paths);
+    }
+
+    #[test]
+    fn however_many_paths_there_are_the_heavy_ones_are_found_and_memory_is_bounded() {
+        // As workers count and the table takes it, once a second.
+        let mut day = RequestedPaths::default();
+        for second in 0..2_000 {
+            let mut worker = RequestedPaths::default();
+            for number in 0..48 {
+                worker.count(format!("/product/{second}/{number}").as_bytes());
+            }
+            worker.count(b"/news/");
+            worker.count(b"/");
+            day.merge(&worker);
+        }
+        assert_eq!(much(&day), ["/", "/news/"], "2 % each");
+        assert_eq!((day.paths.len(), day.total), (MOST, 100_000));
+        assert!(day.is_sound());
+    }
+
+    #[test]
+    fn what_is_no_path_counts_towards_the_whole_only() {
+        let mut paths = RequestedPaths::default();
+        for target in [&b"*"[..], b"/\xff", format!("/{}", "x".repeat(LONGEST)).as_bytes()] {
+            paths.count(target);
+        }
+        assert_eq!((much(&paths), paths.total), (vec![], 3));
+    }
+}

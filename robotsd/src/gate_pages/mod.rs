@@ -1,0 +1,15 @@
+//! Lists of pages that a gate watches: an operator's list of URLs, and sitemaps.
+//!
+//! Where documents come from is the caller's affair; everything that is read of them is bounded: documents, octets, pages. Pages of
+//! other hosts are none of the site's and are left out. This room judges nothing.
+
+mod own_hosts;
+mod page_set;
+mod sitemap;
+mod sitemap_walk;
+mod url_list;
+
+pub(crate) use self::own_hosts::OwnHosts;
+pub(crate) use self::sitemap::MOST_OCTETS;
+pub(crate) use self::sitemap_walk::{SitemapSource, SitemapWalk};
+pub(crate) use self::url_list::read_urls;

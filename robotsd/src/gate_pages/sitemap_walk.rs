@@ -1,0 +1,258 @@
+//! From a few sitemaps to the pages that they list, and those that sitemaps in them list.
+
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use tower_robots::check::Page;
+use tower_robots::source::fetch::FetchUrl;
+
+use super::own_hosts::OwnHosts;
+use super::page_set::PageSet;
+use super::sitemap::{self, Listed};
+use crate::target_url::TargetUrl;
+
+/// Sitemaps that are read of a site.
+const MOST_SITEMAPS: usize = 200;
+
+/// Sitemaps in each other: an index names sitemaps, and the protocol has no more.
+const DEEPEST: usize = 3;
+
+/// Troubles that are named; the others are counted.
+const NAMED: usize = 3;
+
+/// Where a sitemap is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SitemapSource {
+    File(PathBuf),
+    Url(FetchUrl),
+}
+
+/// The pages of sitemaps, read one after the other.
+#[derive(Debug)]
+pub(crate) struct SitemapWalk<'a> {
+    hosts: &'a OwnHosts,
+    pages: PageSet,
+    read: usize,
+    left_out: usize,
+    troubles: Vec<String>,
+}
+
+impl<'a> SitemapWalk<'a> {
+    pub(crate) fn of(hosts: &'a OwnHosts) -> Self {
+        Self { hosts, pages: PageSet::default(), read: 0, left_out: 0, troubles: Vec::new() }
+    }
+
+    /// Reads these sitemaps, and those that they name on the site's own hosts. `fetch` has none for a document that is not there.
+    pub(crate) fn walk(
+        &mut self,
+        roots: impl IntoIterator<Item = SitemapSource>,
+        mut fetch: impl FnMut(&SitemapSource) -> Result<Option<Vec<u8>>, String>,
+    ) {
+        let mut queue: VecDeque<(usize, SitemapSource)> = roots.into_iter().map(|root| (0, root)).collect();
+        let mut seen = HashSet::new();
+        let mut documents = 0;
+        while let Some((depth, source)) = queue.pop_front() {
+            if !seen.insert(source.to_string()) {
+                continue;
+            }
+            if documents >= MOST_SITEMAPS {
+                self.left_out += 1;
+                continue;
+            }
+            documents += 1;
+            let octets = match fetch(&source) {
+                Ok(Some(octets)) => octets,
+                Ok(None) if depth == 0 => continue,
+                Ok(None) => {
+                    self.troubles.push(format!("{source}: it is not there"));
+                    continue;
+                }
+                Err(why) => {
+                    self.troubles.push(why);
+                    continue;
+                }
+            };
+            let (pages, hosts) = (&mut self.pages, self.hosts);
+            let before = (pages.found, pages.of_others);
+            let mut within = 0;
+            let listed = sitemap::read(&octets, |listed, url| match listed {
+                Listed::Page => {
+                    if let Ok(url) = TargetUrl::parse(url) {
+                        pages.add(&url, hosts);
+                    }
+                }
+                Listed::Sitemap => {
+                    let url = std::str::from_utf8(url).ok().and_then(|url| url.parse::<FetchUrl>().ok());
+                    let is_own = |url: &FetchUrl| hosts.has(url.authority().as_bytes());
+                    if let Some(url) = url.filter(|url| depth + 1 < DEEPEST && is_own(url)) {
+                        within += 1;
+                        if within <= MOST_SITEMAPS {
+                            queue.push_back((depth + 1, SitemapSource::Url(url)));
+                        }
+                    }
+                }
+            });
+            self.left_out += within.saturating_sub(MOST_SITEMAPS);
+            if let Err(why) = listed {
+                self.troubles.push(format!("{source}: {why}"));
+            } else if pages.found == before.0 && pages.of_others > before.1 {
+                self.troubles.push(format!("{source}: all of its pages are on other hosts"));
+            }
+            self.read += 1;
+        }
+    }
+
+    /// Whether any sitemap could be read.
+    pub(crate) const fn has_read(&self) -> bool {
+        self.read > 0
+    }
+
+    /// What could not be read, in one line.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let mut parts: Vec<String> = self.troubles.iter().take(NAMED).cloned().collect();
+        if self.troubles.len() > NAMED {
+            parts.push(format!("and {} more", self.troubles.len() - NAMED));
+        }
+        if self.left_out > 0 {
+            parts.push(format!("{} sitemaps are more than {MOST_SITEMAPS}", self.left_out + MOST_SITEMAPS));
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    pub(crate) fn into_pages(self) -> Vec<Page> {
+        self.pages.into_pages()
+    }
+}
+
+impl FromStr for SitemapSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let has_scheme = ["http://", "https://"]
+            .iter()
+            .any(|scheme| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme)));
+        if has_scheme {
+            return text
+                .parse()
+                .map(Self::Url)
+                .map_err(|error: tower_robots::source::fetch::UrlError| error.to_string());
+        }
+        Ok(Self::File(text.into()))
+    }
+}
+
+impl fmt::Display for SitemapSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            // With the query: it may be all that differs.
+            Self::Url(url) => write!(
+                f,
+                "{}{}",
+                url.with_target(http::uri::PathAndQuery::from_static("/")).to_string().trim_end_matches('/'),
+                url.target()
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::super::page_set::MOST;
+    use super::*;
+
+    fn hosts() -> OwnHosts {
+        OwnHosts::of(&["a.example".to_owned()])
+    }
+
+    fn url(text: &str) -> SitemapSource {
+        text.parse().expect(text)
+    }
+
+    fn urlset(urls: impl IntoIterator<Item = String>) -> Vec<u8> {
+        let urls = urls.into_iter().fold(String::new(), |mut all, url| {
+            let _ = write!(all, "<url><loc>{url}</loc></url>");
+            all
+        });
+        format!("<urlset>{urls}</urlset>").into_bytes()
+    }
+
+    #[test]
+    fn an_index_leads_to_its_sitemaps_on_own_hosts_and_no_further() {
+        let hosts = hosts();
+        let mut walk = SitemapWalk::of(&hosts);
+        let mut fetched = Vec::new();
+        walk.walk([url("https://a.example/sitemap.xml")], |source| {
+            fetched.push(source.to_string());
+            Ok(Some(match &*source.to_string() {
+                "https://a.example/sitemap.xml" => {
+                    let named =
+                        ["https://a.example/1.xml?part=1", "https://b.example/2.xml", "https://a.example/sitemap.xml"];
+                    let named: String =
+                        named.iter().map(|url| format!("<sitemap><loc>{url}</loc></sitemap>")).collect();
+                    format!("<sitemapindex>{named}</sitemapindex>").into_bytes()
+                }
+                _ => urlset(["https://a.example/x".to_owned(), "https://b.example/y".to_owned()]),
+            }))
+        });
+        assert_eq!(fetched, ["https://a.example/sitemap.xml", "https://a.example/1.xml?part=1"]);
+        assert_eq!((walk.has_read(), walk.trouble()), (true, None));
+        assert_eq!(walk.into_pages(), [Page::new("/x")]);
+    }
+
+    #[test]
+    fn many_pages_are_thinned_evenly() {
+        let hosts = hosts();
+        let mut walk = SitemapWalk::of(&hosts);
+        let sections = ["news", "shop", "guide"];
+        walk.walk(sections.map(|section| url(&format!("https://a.example/{section}.xml"))), |source| {
+            let section = sections.iter().find(|section| source.to_string().contains(**section)).unwrap();
+            Ok(Some(urlset((0..50_000).map(|number| format!("https://a.example/{section}/{number}")))))
+        });
+        let pages = walk.into_pages();
+        assert!(pages.len() <= MOST && pages.len() > MOST / 2, "{}", pages.len());
+        let of = |section: &str| pages.iter().filter(|page| page.target().starts_with(section.as_bytes())).count();
+        for section in ["/news/", "/shop/", "/guide/"] {
+            assert!(of(section).abs_diff(pages.len() / 3) < 10, "{section}: {}", of(section));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_and_the_rest_counts() {
+        let hosts = hosts();
+        let mut walk = SitemapWalk::of(&hosts);
+        let roots =
+            ["none", "broken", "good", "other", "late"].map(|name| url(&format!("https://a.example/{name}.xml")));
+        walk.walk(roots, |source| match source.to_string() {
+            name if name.contains("none") => Ok(None),
+            name if name.contains("broken") => Ok(Some(b"<html></html>".to_vec())),
+            name if name.contains("other") => Ok(Some(urlset(["https://b.example/".to_owned()]))),
+            name if name.contains("late") => Err("late".to_owned()),
+            _ => Ok(Some(urlset(["https://a.example/good".to_owned()]))),
+        });
+        let trouble = walk.trouble().unwrap();
+        assert!(trouble.starts_with("https://a.example/broken.xml: it is no sitemap"), "{trouble}");
+        assert!(trouble.contains("other.xml: all of its pages are on other hosts; late"), "{trouble}");
+        assert_eq!(walk.into_pages(), [Page::new("/good")]);
+    }
+
+    #[test]
+    fn an_index_without_end_ends() {
+        let hosts = hosts();
+        let mut walk = SitemapWalk::of(&hosts);
+        let mut fetched = 0;
+        walk.walk([url("https://a.example/0.xml")], |_| {
+            fetched += 1;
+            let named: String = (0..60_000)
+                .map(|number| format!("<sitemap><loc>https://a.example/{fetched}/{number}.xml</loc></sitemap>"))
+                .collect();
+            Ok(Some(format!("<sitemapindex>{named}</sitemapindex>").into_bytes()))
+        });
+        assert!(fetched <= MOST_SITEMAPS, "{fetched}");
+        assert!(walk.trouble().unwrap().contains("more than 200"));
+    }
+}

@@ -1,0 +1,120 @@
+//! Reads the pages that gates watch anew: those of sitemaps, from where the site serves them, and those that search engines
+//! request most.
+//!
+//! Nothing waits for it: a version is compared with the pages that are known. What cannot be read leaves the pages that are known
+//! as they are, and a note.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tower_robots::check::Page;
+use tower_robots::rules::RobotsTxt;
+use tower_robots::source::fetch::FetchUrl;
+
+use super::reload::in_windows;
+use super::served_site::ServedSite;
+use super::site_documents::SiteDocuments;
+use super::site_list::Sites;
+use super::site_pages::NoteAbout;
+use crate::board::{Board, seconds};
+use crate::gate_pages::{OwnHosts, SitemapSource, SitemapWalk};
+
+/// How often, and on every request to reload.
+const EVERY: Duration = Duration::from_secs(3600);
+
+/// Pages of all sites together that are kept.
+const MOST_PAGES: usize = 1_000_000;
+
+impl Sites {
+    /// Reads the pages of the sites for which that is due.
+    pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
+        let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
+        let due: Vec<usize> =
+            self.iter().enumerate().filter(|(_, site)| is_due(site)).map(|(number, _)| number).collect();
+        let runtime = Handle::current();
+        in_windows(due, move |number| {
+            let (this, board, runtime) = (Arc::clone(&self), board.clone(), runtime.clone());
+            async move {
+                let refresh = move || {
+                    let Some(site) = this.iter().nth(number) else { return };
+                    if let Some(board) = board {
+                        let requested = board.requested_much(&site.name, seconds(SystemTime::now()));
+                        site.gate.pages.set_requested(requested.iter().map(Page::new).collect());
+                    }
+                    this.refresh_sitemaps(site, runtime);
+                };
+                // The panic hook has reported a panic.
+                let _ = spawn_blocking(refresh).await;
+            }
+        })
+        .await;
+    }
+
+    /// Blocks for as long as the documents take, which is bounded.
+    fn refresh_sitemaps(&self, site: &ServedSite, runtime: Handle) {
+        let pages = &site.gate.pages;
+        if !site.gate.reads_sitemaps() {
+            pages.set_sitemaps(Vec::new());
+            return pages.note(NoteAbout::Sitemaps, None);
+        }
+        let opener = self.opener();
+        let documents = match SiteDocuments::of(site.settings(), || opener.fetcher(), runtime) {
+            Ok(Some(documents)) => documents,
+            Ok(None) => return,
+            Err(why) => return pages.note(NoteAbout::Sitemaps, Some(format!("sitemaps not read: {why}"))),
+        };
+        let Some(roots) = roots(site, documents.hosts()) else { return };
+        let mut walk = SitemapWalk::of(documents.hosts());
+        walk.walk(roots, |source| match source {
+            SitemapSource::Url(url) => documents.read(url),
+            SitemapSource::File(_) => Ok(None),
+        });
+        let (has_read, mut trouble) = (walk.has_read(), walk.trouble());
+        let read = walk.into_pages();
+        let known = pages.of_sitemaps();
+        let others: usize = self.iter().map(|site| site.gate.pages.count()).sum::<usize>().saturating_sub(known);
+        if others + read.len() > MOST_PAGES {
+            trouble = Some(format!("the sites have more than {MOST_PAGES} pages together"));
+        } else if (trouble.is_none() && (has_read || known == 0)) || read.len() > known {
+            if let Err(error) = opener.saved_pages(&site.name).save(&read) {
+                trouble = Some(format!("they are not kept over a restart: {error}"));
+            }
+            pages.set_sitemaps(read);
+        } else if trouble.is_none() {
+            trouble = Some("there is none any more".to_owned());
+        }
+        let kept = match pages.of_sitemaps() {
+            0 => String::new(),
+            count => format!("; the gate watches the {count} pages that are known"),
+        };
+        pages.note(NoteAbout::Sitemaps, trouble.map(|why| format!("sitemaps not read: {why}{kept}")));
+    }
+}
+
+/// The sitemaps that the version that is live names, and the one that waits, on the site's own hosts; and the usual one. None where
+/// no host is known to request one from.
+fn roots(site: &ServedSite, hosts: &OwnHosts) -> Option<Vec<SitemapSource>> {
+    let live = site.robots.only()?;
+    let mut named: Vec<FetchUrl> = Vec::new();
+    let mut add = |robots: &RobotsTxt| {
+        for sitemap in robots.sitemaps() {
+            let url = std::str::from_utf8(sitemap.value()).ok().and_then(|url| url.parse::<FetchUrl>().ok());
+            named.extend(url.filter(|url| hosts.has(url.authority().as_bytes())));
+        }
+    };
+    if let Some(content) = live.with(|snapshot| snapshot.content().cloned()) {
+        add(content.robots());
+    }
+    if let Some(pending) = live.status().pending() {
+        add(&RobotsTxt::parse(pending.bytes().clone()));
+    }
+    let usual = match (named.first(), hosts.name()) {
+        (Some(named), _) => named.join(b"/sitemap.xml").ok(),
+        (None, Some(host)) => format!("https://{host}/sitemap.xml").parse().ok(),
+        (None, None) => None,
+    };
+    let roots: Vec<_> = named.into_iter().chain(usual).map(SitemapSource::Url).collect();
+    (!roots.is_empty()).then_some(roots)
+}
