@@ -38,6 +38,13 @@ impl<'r> CrawlersByToken<'r> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
+    /// The name of the crawler that a value declares besides other text: a whole header, or one with a version.
+    pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
+        let declared = self.registry.stands_for(name_value).into_iter().next()?;
+        let named = self.of_token(&declared);
+        Some(named.map_or_else(|| declared.to_string(), |crawler| crawler.name().to_owned()))
+    }
+
     /// Whether a name is for every crawler or for a search engine.
     pub(super) fn is_read_by_search(&self, name: Name<'_>) -> bool {
         name.is_star() || self.named(name).is_some_and(|crawler| crawler.category() == Category::Search)
@@ -65,7 +72,8 @@ impl<'r> CrawlersByToken<'r> {
     }
 
     /// The crawler whose own token is nearly this one.
-    fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
+    /// The crawler whose name is nearly this token.
+    pub(super) fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
         let token = token.as_bytes();
         let known = self.by_token().iter();
         let near = known

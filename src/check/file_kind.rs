@@ -1,5 +1,7 @@
 //! What a file is: rules, or something that only bears the name robots.txt.
 
+use std::fmt;
+
 use super::html;
 use crate::rules::RobotsTxt;
 
@@ -45,13 +47,27 @@ pub(super) fn is_binary(file: &[u8]) -> bool {
     (controls + invalid) * 5 > file.len()
 }
 
+/// The order of the two octets of a character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Utf16Form {
+    LittleEndian,
+    BigEndian,
+}
+
+impl fmt::Display for Utf16Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LittleEndian => "UTF-16 (little endian)",
+            Self::BigEndian => "UTF-16 (big endian)",
+        })
+    }
+}
+
 /// Which UTF-16 a file is.
-pub(super) fn utf_16_form(file: &[u8]) -> Option<&'static str> {
-    const LITTLE: &str = "UTF-16 (little endian)";
-    const BIG: &str = "UTF-16 (big endian)";
+pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     match file {
-        [0xFF, 0xFE, ..] => return Some(LITTLE),
-        [0xFE, 0xFF, ..] => return Some(BIG),
+        [0xFF, 0xFE, ..] => return Some(Utf16Form::LittleEndian),
+        [0xFE, 0xFF, ..] => return Some(Utf16Form::BigEndian),
         _ => {}
     }
     let sample = &file[..file.len().min(SAMPLE)];
@@ -60,9 +76,9 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<&'static str> {
     }
     let every = |first: usize, zero: bool| sample.iter().skip(first).step_by(2).all(|octet| (*octet == 0) == zero);
     if every(0, false) && every(1, true) {
-        Some(LITTLE)
+        Some(Utf16Form::LittleEndian)
     } else if every(0, true) && every(1, false) {
-        Some(BIG)
+        Some(Utf16Form::BigEndian)
     } else {
         None
     }

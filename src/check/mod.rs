@@ -4,6 +4,8 @@
 //! permanent code, a severity, a place in the file, a message and often a help line. A lint says what crawlers make of
 //! a line, not which style is better: a clean ordinary file has no findings.
 //!
+//! [`fix`] corrects what can be corrected: a safe [`Fix`] is proved to change no verdict for any crawler.
+//!
 //! [`diff`] says what a change of the file changes for whom, [`upheavals`] whether it closes or opens the site at large;
 //! [`Expectations`] say what must stay.
 //!
@@ -28,9 +30,13 @@ mod checked_file;
 mod crawlers;
 mod diff;
 mod directives;
+mod edit;
 mod expectations;
 pub(crate) mod file_kind;
 mod finding;
+mod fix;
+mod fixable_file;
+mod fixes;
 mod html;
 pub(crate) mod known_field;
 mod lint;
@@ -51,8 +57,11 @@ pub use self::diff::{
     Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, Effect, Guard, LostPage,
     MAX_CHANGES_PER_EFFECT, Page, PageLoss, Subject, Upheaval, diff, page_losses, upheavals,
 };
+pub use self::edit::Edit;
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
 pub use self::finding::{Finding, Severity};
+pub use self::fix::{AppliedFix, FixedFile, MAX_FIX_PASSES, fix};
+pub use self::fixes::{Fix, Fixes, Safety};
 pub use self::lint::{Example, Lint};
 pub use self::lints::{lint, lints};
 pub use self::options::Options;

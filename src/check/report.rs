@@ -1,6 +1,7 @@
 //! Every finding about a file, in the order of the file.
 
 use super::finding::{Finding, Severity};
+use super::fixes::Fixes;
 use super::sink::Sink;
 use crate::rules::RobotsTxt;
 
@@ -13,6 +14,8 @@ pub struct Report {
     /// The same, by the code of the lint.
     #[cfg_attr(feature = "serde", serde(skip))]
     omitted_of: Vec<(&'static str, [usize; 3])>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    fixes: Fixes,
 }
 
 impl Report {
@@ -39,6 +42,16 @@ impl Report {
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
+    }
+
+    /// How the findings can be corrected; nothing unless [`Report::with_fixes`] looked for it.
+    #[must_use]
+    pub const fn fixes(&self) -> &Fixes {
+        &self.fixes
+    }
+
+    pub(super) fn fixed_by(self, fixes: Fixes) -> Self {
+        Self { fixes, ..self }
     }
 
     /// The severity of the worst finding, or `None` where there is none.

@@ -15,12 +15,17 @@ use crate::rules::{LineKind, RobotsTxt};
 /// The cost grows with the size of the file, whatever its content.
 #[must_use]
 pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
+    check_lints(robots, options, |_| true)
+}
+
+/// Runs the lints of these codes alone.
+pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn(&str) -> bool) -> Report {
     let codes: Vec<&str> = lints().iter().map(Lint::code).collect();
     let file = CheckedFile::new(robots, options.site(), &codes);
     let kind = FileKind::of(robots);
     let allowed = Allowed::of(robots);
     let (mut sinks, mut at_lines, mut at_fields) = (Vec::new(), Vec::new(), Vec::new());
-    for lint in lints().iter().filter(|lint| !options.is_off(lint)) {
+    for lint in lints().iter().filter(|lint| is_run(lint.code) && !options.is_off(lint)) {
         let severity = options.severity(lint);
         let (length, most) = (robots.bytes().len(), options.most_findings());
         let mut sink = Sink::new(lint.code, lint.severity, severity, length, most, allowed.ranges(lint.code));

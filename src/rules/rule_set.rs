@@ -200,7 +200,7 @@ impl<'r> Selection<'r> {
         self.star
     }
 
-    pub(super) const fn rule_set(self) -> &'r RuleSet {
+    pub(crate) const fn rule_set(self) -> &'r RuleSet {
         self.rules
     }
 

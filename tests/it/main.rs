@@ -25,6 +25,7 @@ mod differences;
 mod directory;
 #[cfg(feature = "fetch")]
 mod fetch;
+mod fixes;
 #[cfg(all(target_os = "linux", feature = "watch"))]
 mod full_disk;
 #[cfg(feature = "watch")]

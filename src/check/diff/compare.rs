@@ -19,6 +19,7 @@ pub const MAX_CHANGES_PER_EFFECT: usize = 100;
 #[must_use]
 pub struct DiffOptions {
     registry: Arc<Registry>,
+    reading: Reading,
     guards: Vec<Guard>,
 }
 
@@ -55,9 +56,9 @@ pub struct Effect {
 /// ```
 #[must_use]
 pub fn diff(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions) -> Diff {
-    let pair = Pair::new(old, new, &options.registry);
+    let pair = Pair::read_as(options.reading, old, new, &options.registry);
     let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
-    for subject in subject::all(old, new, &options.registry) {
+    for subject in subject::all_read_as(options.reading, old, new, &options.registry) {
         let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
         let [before, after] = pair.select(&subject);
         classes.entry([groups(before), groups(after)]).or_default().push(subject);
@@ -71,14 +72,20 @@ pub fn diff(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions) -> Diff {
 }
 
 impl DiffOptions {
-    /// The built-in registry and no guards.
+    /// The built-in registry, the standard reading and no guards.
     pub fn new() -> Self {
-        Self { registry: Registry::builtin().clone(), guards: Vec::new() }
+        Self { registry: Registry::builtin().clone(), reading: Reading::Standard, guards: Vec::new() }
     }
 
     /// The crawlers that exist. Default: [`Registry::builtin`].
     pub fn with_registry(mut self, registry: Arc<Registry>) -> Self {
         self.registry = registry;
+        self
+    }
+
+    /// How both files are read. Default: [`Reading::Standard`].
+    pub const fn with_reading(mut self, reading: Reading) -> Self {
+        self.reading = reading;
         self
     }
 
@@ -161,9 +168,13 @@ pub(super) struct Pair {
 }
 
 impl Pair {
+    /// Both files as they are enforced.
     pub(super) fn new(old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Self {
-        let compile =
-            |robots: &RobotsTxt| robots.compile_with(Reading::Standard, |name| registry.stands_for(name.value()));
+        Self::read_as(Reading::Standard, old, new, registry)
+    }
+
+    fn read_as(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Self {
+        let compile = |robots: &RobotsTxt| robots.compile_with(reading, |name| registry.stands_for(name.value()));
         Self { old: compile(old), new: compile(new) }
     }
 
@@ -175,7 +186,7 @@ impl Pair {
     fn effect(&self, mut crawlers: Vec<Subject>) -> Option<Effect> {
         crawlers.sort_by_cached_key(Subject::rank);
         let [before, after] = self.select(crawlers.first()?);
-        let mut changes = changes(before, after, &witness::paths(before, after));
+        let mut changes = self.changes(before, after, &witness::paths(before, after));
         let omitted = changes.len().saturating_sub(MAX_CHANGES_PER_EFFECT);
         changes.truncate(MAX_CHANGES_PER_EFFECT);
         (!changes.is_empty()).then_some(Effect { crawlers, changes, omitted })
@@ -185,30 +196,37 @@ impl Pair {
         let [before, after] = self.select(&guard.subject(recognizer));
         let paths = witness::paths_within(before, after, guard.pattern().as_bytes());
         let paths: Vec<_> = paths.into_iter().filter(|path| guard.covers(path)).collect();
-        let change = changes(before, after, &paths).into_iter().next()?;
+        let change = self.changes(before, after, &paths).into_iter().next()?;
         Some(Breach::new(guard.clone(), change))
     }
-}
 
-/// The paths with another verdict than before: the shortest of those that the same two rules decide about.
-fn changes(before: Selection<'_>, after: Selection<'_>, paths: &[Vec<u8>]) -> Vec<Change> {
-    let mut found: HashMap<_, (&[u8], Change)> = HashMap::new();
-    for path in paths {
-        let request = RequestPath::new(path);
-        let (was, is) = (before.verdict(&request), after.verdict(&request));
-        if was.access() == is.access() {
-            continue;
+    /// The paths with another verdict than before: the shortest of those that the same two rules decide about.
+    fn changes(&self, before: Selection<'_>, after: Selection<'_>, paths: &[Vec<u8>]) -> Vec<Change> {
+        let mut found: HashMap<_, (&[u8], Change)> = HashMap::new();
+        for path in paths {
+            let url;
+            let request = match self.old.reading() {
+                Reading::Reference => {
+                    url = witness::as_url(path);
+                    RequestPath::verbatim(&url)
+                }
+                _ => RequestPath::new(path),
+            };
+            let (was, is) = (before.verdict(&request), after.verdict(&request));
+            if was.access() == is.access() {
+                continue;
+            }
+            let key = (is.access(), was.line(), is.line());
+            let shorter = found.get(&key).is_none_or(|(known, _)| (path.len(), path.as_slice()) < (known.len(), known));
+            if shorter {
+                found.insert(key, (path, Change::of(path, [was, is], after)));
+            }
         }
-        let key = (is.access(), was.line(), is.line());
-        let shorter = found.get(&key).is_none_or(|(known, _)| (path.len(), path.as_slice()) < (known.len(), known));
-        if shorter {
-            found.insert(key, (path, Change::of(path, [was, is], after)));
-        }
+        let mut changes: Vec<Change> = found.into_values().map(|(_, change)| change).collect();
+        changes.sort_by(|a, b| {
+            let key = |change: &Change| (change.access == Access::Allow, change.breadth, change.path.len());
+            key(a).cmp(&key(b)).then_with(|| a.path.cmp(&b.path))
+        });
+        changes
     }
-    let mut changes: Vec<Change> = found.into_values().map(|(_, change)| change).collect();
-    changes.sort_by(|a, b| {
-        let key = |change: &Change| (change.access == Access::Allow, change.breadth, change.path.len());
-        key(a).cmp(&key(b)).then_with(|| a.path.cmp(&b.path))
-    });
-    changes
 }

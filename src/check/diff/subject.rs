@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::agent::{Category, Crawler, NamedAgent, NamedAs, Obeys, Registry};
 use crate::check::quote::Quoted;
-use crate::rules::{Fallback, ProductToken, RobotsTxt, RuleSet, Selection};
+use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
 /// Crawlers of one change that a sentence names.
 const NAMES: usize = 2;
@@ -117,11 +117,21 @@ impl fmt::Display for FirstCrawlers<'_> {
 
 /// Every crawler of the registry, every name of the files besides, and one without a name.
 pub(super) fn all(old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
+    all_read_as(Reading::Standard, old, new, registry)
+}
+
+/// As [`all`], with the names as a reading takes them.
+pub(super) fn all_read_as(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
+    let token_of = |name: &[u8]| match reading {
+        Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),
+        _ => ProductToken::from_name(name),
+    };
+    let stands_for = |name: &[u8]| if reading == Reading::Reference { Vec::new() } else { registry.stands_for(name) };
     let mut named: HashSet<ProductToken> = HashSet::new();
     let mut unregistered = Vec::new();
     for name in [old, new].into_iter().flat_map(RobotsTxt::groups).flat_map(|group| group.names()) {
-        let Some(token) = ProductToken::from_name(name.value()).filter(|_| !name.is_star()) else { continue };
-        let stands_for = registry.stands_for(name.value());
+        let Some(token) = token_of(name.value()).filter(|_| !name.is_star()) else { continue };
+        let stands_for = stands_for(name.value());
         let is_new = named.insert(token.clone());
         if is_new && stands_for.is_empty() && !registry.knows(&token) {
             unregistered.push(Subject::unregistered(&String::from_utf8_lossy(name.value()), token));

@@ -5,9 +5,10 @@
 //! exception only shows where what it is excepted from matches too: each pair of patterns of which one has a `*` is made into
 //! the shortest path that both match.
 
+use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
-use crate::rules::{Access, Group, Rule, Selection};
+use crate::rules::{Access, Group, Reading, Rule, Selection};
 
 /// Paths that are tried for one pair of groups: a bound on the cost.
 const MOST: usize = 50_000;
@@ -27,6 +28,28 @@ pub(super) fn paths(before: Selection<'_>, after: Selection<'_>) -> Vec<Vec<u8>>
 /// As [`paths`], with a pattern of one's own to look under.
 pub(super) fn paths_within(before: Selection<'_>, after: Selection<'_>, pattern: &[u8]) -> Vec<Vec<u8>> {
     witnesses(before, after, &[pattern])
+}
+
+/// A path as a crawler that follows the reference parser compares it: patterns have their octets from 0x80 escaped there and
+/// the digits of escapes upper-cased, and the path of a URL is taken as it stands.
+pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
+    let mut url = b"http://x".to_vec();
+    // Octets of an escape whose digits are still to come.
+    let mut digits = 0;
+    for (at, octet) in path.iter().enumerate() {
+        match octet {
+            0x80.. => url.extend_from_slice(format!("%{octet:02X}").as_bytes()),
+            b'%' if path[at + 1..].iter().take(2).filter(|digit| digit.is_ascii_hexdigit()).count() == 2 => {
+                url.push(b'%');
+                digits = 2;
+                continue;
+            }
+            _ if digits > 0 => url.push(octet.to_ascii_uppercase()),
+            _ => url.push(*octet),
+        }
+        digits = usize::saturating_sub(digits, 1);
+    }
+    url
 }
 
 /// The shortest path that each disallow rule matches.
@@ -50,11 +73,11 @@ fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Ve
 fn witnesses(before: Selection<'_>, after: Selection<'_>, own: &[&[u8]]) -> Vec<Vec<u8>> {
     let (old, new) = (rules(before), rules(after));
     let changed: Vec<&[u8]> =
-        old.symmetric_difference(&new).map(|(_, pattern)| *pattern).chain(own.iter().copied()).collect();
+        old.symmetric_difference(&new).map(|(_, pattern)| &**pattern).chain(own.iter().copied()).collect();
     if changed.len() == own.len() {
         return Vec::new();
     }
-    let mut every: Vec<&[u8]> = old.union(&new).map(|(_, pattern)| *pattern).chain(own.iter().copied()).collect();
+    let mut every: Vec<&[u8]> = old.union(&new).map(|(_, pattern)| &**pattern).chain(own.iter().copied()).collect();
     every.sort_unstable();
     every.dedup();
     let mut paths = Paths { other_filler: unused_text(&every), ..Paths::default() };
@@ -97,10 +120,16 @@ fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
 }
 
 /// What the selected rules say, without where they stand.
-fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
+fn rules(selection: Selection<'_>) -> HashSet<(bool, Cow<'_, [u8]>)> {
+    let is_legacy = selection.rule_set().reading() == Reading::Legacy;
     let says = |rule: Rule<'_>| rule.access() == Access::Allow;
-    let counts = |rule: &Rule<'_>| matches!(rule.pattern(), [b'/' | b'*', ..]);
-    selection.groups().flat_map(Group::rules).filter(counts).map(|rule| (says(rule), rule.pattern())).collect()
+    let rules = selection.groups().flat_map(Group::rules);
+    let counted = rules.filter_map(|rule| match rule.pattern() {
+        pattern @ [b'/' | b'*', ..] => Some((says(rule), Cow::Borrowed(pattern))),
+        pattern @ [_, ..] if is_legacy => Some((says(rule), Cow::Owned([b"/", pattern].concat()))),
+        _ => None,
+    });
+    counted.collect()
 }
 
 /// Whether a pattern can begin to match anywhere in a path: `*.pdf`, `/*?sort=`.
@@ -131,6 +160,11 @@ impl Paths {
     /// Paths that a pattern matches: the shortest, ones with something for each `*`, and one that goes on.
     fn add_all(&mut self, pattern: &[u8]) {
         let (body, anchored) = body(pattern);
+        // An allow rule for an index page is one for its folder too.
+        if let Some(index) = memchr::memmem::rfind(body, b"/index.htm") {
+            self.add(fill(&body[..=index], FILLER));
+            self.add(fill(&body[..=index], b""));
+        }
         for filler in [&b""[..], FILLER] {
             let path = fill(body, filler);
             if !anchored {
@@ -246,6 +280,18 @@ fn fill(body: &[u8], filler: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reference_parser_compares_escapes() {
+        for (path, url) in [
+            ("/a", "http://x/a"),
+            ("/%c3%a9/%zz%", "http://x/%C3%A9/%zz%"),
+            ("/\u{e9}", "http://x/%C3%A9"),
+            ("//a", "http://x//a"),
+        ] {
+            assert_eq!(as_url(path.as_bytes()), url.as_bytes(), "{path}");
+        }
+    }
 
     #[test]
     fn the_shortest_text_of_two_patterns() {

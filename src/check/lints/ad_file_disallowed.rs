@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use crate::agent::{Category, Crawler};
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::{Quoted, QuotedList};
 use crate::check::sink::Sink;
-use crate::rules::{Access, Fallback, Name, RequestPath, Rule};
+use crate::rules::{Access, Fallback, Name, PathPattern, Reading, RequestPath, Rule};
 
 pub(super) const LINT: Lint = Lint {
     code: "ad-file-disallowed",
@@ -22,6 +25,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /ads/\n"),
     pass: Pass::File(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::choice(LINT.code, fix);
 
 const FILES: [&str; 3] = ["/ads.txt", "/app-ads.txt", "/sellers.json"];
 
@@ -72,6 +77,13 @@ fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawl
     }
     let crawler = file.crawlers.named(name)?;
     (crawler.category() == Category::Ads || crawler.is_index_engine()).then_some(Some(crawler))
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let pattern = PathPattern::new(file.text_of(finding), Reading::Standard);
+    let closed: Vec<String> =
+        FILES.iter().filter(|path| pattern.matches(path.as_bytes())).map(|path| format!("Allow: {path}")).collect();
+    Some(vec![file.lines_after(file.line_of(finding), closed.iter().map(String::as_bytes))])
 }
 
 #[cfg(test)]

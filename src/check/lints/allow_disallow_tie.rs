@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::pattern::{Canonical, priority};
 use crate::check::quote::Quoted;
@@ -21,6 +24,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/today/\n"),
     pass: Pass::File(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::choice(LINT.code, fix);
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for group in file.robots.groups() {
@@ -48,6 +53,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             }
         }
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![file.without_field(file.line_of(finding))?])
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::{Directive, LineKind};
@@ -16,6 +19,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let (mut in_group, mut blank) = (false, false);
@@ -38,6 +43,33 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             LineKind::Comment | LineKind::Malformed => {}
         }
     }
+}
+
+/// Removes blank lines from the names to the last rule of the group. One between rules that no comment stands beside becomes an
+/// empty comment, which parts them for people and for no parser.
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
+    let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
+    let rule = file.line_of(finding);
+    let name = (0..rule).rev().find(is_name)?;
+    let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
+    let mut edits = Vec::new();
+    for line in (name..=last).filter(|line| file.is_blank(*line)) {
+        // Above the rule that is found there are none but names.
+        let is_first = !file.is_blank(line - 1);
+        let next = (line..=last).find(|line| !file.is_blank(*line))?;
+        let is_parted = (name..line).any(|line| is_rule(&line));
+        let before = (name..line).rev().find(|line| !file.is_blank(*line))?;
+        let has_comment = file.is_comment(before) || file.is_comment(next);
+        if file.has_allowance_above(line) {
+            return None;
+        }
+        edits.push(match is_first && is_parted && !has_comment {
+            true => Edit::new(file.lines()[line].range(), "#"),
+            false => Edit::remove(file.whole_line(line)),
+        });
+    }
+    Some(edits)
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -20,6 +23,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for name in file.robots.groups().flat_map(|group| group.names()).filter(|name| is_header(name.value())) {
         let cut = ProductToken::cut(name.value()).as_bytes().len();
@@ -32,10 +37,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             ),
         );
         draft.help_with(|| {
-            let registry = file.crawlers.registry();
-            let declared = registry.stands_for(name.value()).into_iter().next()?;
-            let named = registry.crawlers().find(|crawler| crawler.tokens().first() == Some(&declared));
-            let token = named.map_or_else(|| declared.to_string(), |crawler| crawler.name().to_owned());
+            let token = file.crawlers.declared_by(name.value())?;
             Some(format!("write {}", Quoted(token.as_bytes())))
         });
     }
@@ -46,6 +48,11 @@ pub(super) fn is_header(value: &[u8]) -> bool {
     [&b"mozilla/"[..], b"opera/"]
         .iter()
         .any(|start| value.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start)))
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let token = file.crawlers.declared_by(file.text_of(finding))?;
+    Some(vec![Edit::new(finding.span(), token)])
 }
 
 #[cfg(test)]

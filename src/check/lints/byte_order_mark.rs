@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 
@@ -16,6 +19,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 const MARK: usize = 3;
 
@@ -35,6 +40,15 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             .report_at(Severity::Warning, 0..part, format_args!("the file begins with part of a byte order mark"))
             .help(format_args!("remove the first {part} octets of the file")),
     }
+}
+
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let mut end = file.lines().first().map_or(0, |line| line.range().start);
+    // Some editors add another one.
+    while file.bytes()[end..].starts_with(b"\xEF\xBB\xBF") {
+        end += MARK;
+    }
+    Some(vec![Edit::remove(0..end)])
 }
 
 #[cfg(test)]

@@ -3,8 +3,11 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
-use crate::check::lints::content_usage_value::first_wrong;
+use crate::check::lints::content_usage_value::{corrected, first_wrong};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::Field;
@@ -20,6 +23,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /private/\n"),
     pass: Pass::Field(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 const SIGNALS: [&str; 3] = ["search", "ai-input", "ai-train"];
 
@@ -41,6 +46,11 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if let Some(key) = keys.into_iter().find(|key| !known(key)) {
         sink.report(span, format_args!("{} is not a known content signal", Quoted(key))).help(format_args!("{help}"));
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    Some(vec![Edit::new(field.value_range(), corrected(field.value(), ["yes", "no"])?)])
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nContent-Usage: /art/ train-ai=n, search=y\nDisallow: /private/\n"),
     pass: Pass::Field(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "content-usage") {
@@ -45,6 +50,32 @@ pub(super) fn first_wrong<'v>(value: &'v [u8], words: &[&str]) -> Option<&'v [u8
         let Some(at) = memchr::memchr(b'=', item) else { return true };
         !is_key(&item[..at]) || !words.iter().any(|word| word.as_bytes() == &item[at + 1..])
     })
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    Some(vec![Edit::new(field.value_range(), corrected(field.value(), ["y", "n"])?)])
+}
+
+/// A list whose items say yes or no in other words, or with a colon: `train-ai: no`.
+pub(super) fn corrected(value: &[u8], [yes, no]: [&str; 2]) -> Option<Vec<u8>> {
+    let path = match value {
+        [b'/', ..] => &value[..=memchr::memchr2(b' ', b'\t', value)?],
+        _ => &value[..0],
+    };
+    let mut text = path.to_vec();
+    for (at, item) in value[path.len()..].split(|octet| *octet == b',').enumerate() {
+        let part = memchr::memchr2(b'=', b':', item)?;
+        let key = item[..part].trim_ascii().to_ascii_lowercase();
+        let word = match item[part + 1..].trim_ascii().to_ascii_lowercase().as_slice() {
+            b"y" | b"yes" | b"true" | b"1" => yes,
+            b"n" | b"no" | b"false" | b"0" => no,
+            _ => return None,
+        };
+        text.extend_from_slice(if at == 0 { b"" } else { b", " });
+        text.extend_from_slice(&[&key, b"=".as_slice(), word.as_bytes()].concat());
+    }
+    Some(text)
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 
@@ -17,6 +20,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let file = file.bytes();
     // One finding: where one line ends so, most do.
@@ -29,6 +34,15 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         sink.report(at..at + 1, format_args!("the line ends with CR alone: many parsers do not see that it ends"))
             .help(format_args!("end lines with LF or CRLF"));
     }
+}
+
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let bytes = file.bytes();
+    let is_lone = |at: &usize| bytes.get(at + 1) != Some(&b'\n');
+    let has_lone_lf = memchr::memchr_iter(b'\n', bytes).any(|at| at == 0 || bytes[at - 1] != b'\r');
+    let has_crlf = memchr::memmem::find(bytes, b"\r\n").is_some();
+    let end = if has_crlf && !has_lone_lf { "\r\n" } else { "\n" };
+    Some(memchr::memchr_iter(b'\r', bytes).filter(is_lone).map(|at| Edit::new(at..at + 1, end)).collect())
 }
 
 #[cfg(test)]

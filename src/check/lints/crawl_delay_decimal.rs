@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let value = field.value();
     let is_decimal = memchr::memchr(b'.', value).is_some() && crawl_delay(value).is_some();
@@ -29,6 +34,12 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         )
         .help(format_args!("write whole seconds"));
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let delay = crawl_delay(file.text_of(finding))?;
+    let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+    Some(vec![Edit::new(finding.span(), seconds.to_string())])
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -21,6 +24,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 30\nDisallow: /private/\n"),
     pass: Pass::Field(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "crawl-delay")
@@ -42,6 +47,12 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         ),
     )
     .help(format_args!("{help}"));
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    // A longer one means that the site is closed.
+    let delay = crawl_delay(file.text_of(finding)).filter(|delay| *delay <= Duration::from_secs(3600));
+    delay.map(|_| vec![Edit::new(finding.span(), CrawlDelay::LONGEST_ENFORCED.as_secs().to_string())])
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "crawl-delay") {
         return;
@@ -29,6 +34,18 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         sink.report(span, format_args!("{} is not a number of seconds", Quoted(value)))
             .help(format_args!("write a number, such as \"10\""));
     }
+}
+
+/// A number of seconds with its unit: `10s`, `10 seconds`.
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let value = field.value();
+    let end = value.iter().position(|octet| !octet.is_ascii_digit() && *octet != b'.')?;
+    let unit = value[end..].trim_ascii().to_ascii_lowercase();
+    let is_seconds = [&b"s"[..], b"s.", b"sec", b"sec.", b"secs", b"second", b"seconds"].contains(&unit.as_slice());
+    let start = field.value_range().start;
+    (is_seconds && crawl_delay(&value[..end]).is_some())
+        .then(|| vec![Edit::remove(start + end..field.value_range().end)])
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::browser_header_as_name::is_header;
 use crate::check::quote::Quoted;
@@ -21,6 +24,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::File(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for name in file.robots.groups().flat_map(|group| group.names()) {
@@ -80,6 +85,16 @@ fn is_one_word(value: &[u8]) -> bool {
 
 const fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let value = file.text_of(finding);
+    let kept = &value[..ProductToken::cut(value).as_bytes().len()];
+    if is_cut_as_meant(value, kept) {
+        return Some(vec![Edit::new(finding.span(), kept)]);
+    }
+    let meant = file.crawlers.declared_by(value)?;
+    (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span(), meant)])
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_rule;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value();
     if !is_rule(field) || pattern.is_empty() {
@@ -30,11 +35,28 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         start..start + 1,
         format_args!("the \"$\" inside {} is a dollar sign, not the end of the path", Quoted(pattern)),
     );
-    if pattern[at + 1..].iter().all(|octet| matches!(octet, b'*' | b'$')) {
+    if is_end(&pattern[at + 1..]) {
         draft.help(format_args!("write {}", Quoted(&pattern[..=at])));
     } else {
         draft.help(format_args!("write \"%24\" for a dollar sign, and \"$\" only at the end"));
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let pattern = field.value();
+    let at = finding.span().start - field.value_range().start;
+    if is_end(&pattern[at + 1..]) {
+        return Some(vec![Edit::remove(finding.span().end..field.value_range().end)]);
+    }
+    let start = field.value_range().start;
+    let inside = memchr::memchr_iter(b'$', &pattern[..pattern.len() - 1]);
+    Some(inside.map(|at| Edit::new(start + at..start + at + 1, "%24")).collect())
+}
+
+/// Whether nothing but more signs for "any" and "end" stands behind a `$`.
+fn is_end(rest: &[u8]) -> bool {
+    rest.iter().all(|octet| matches!(octet, b'*' | b'$'))
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! `duplicate-group`: a name in more than one group.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
-use crate::rules::{Name, ProductToken};
+use crate::rules::{Directive, Group, Name, ProductToken};
 
 pub(super) const LINT: Lint = Lint {
     code: "duplicate-group",
@@ -20,12 +23,14 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut seen: HashMap<Option<ProductToken>, (Name<'_>, usize)> = HashMap::new();
     for (group, name) in
         file.robots.groups().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name)))
     {
-        let token = if name.is_star() { None } else { ProductToken::from_name(name.value()) };
+        let token = token(name);
         if token.is_none() && !name.is_star() {
             continue;
         }
@@ -45,6 +50,66 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             .help(format_args!("move the rules to the group in line {line}"));
         }
     }
+}
+
+/// Makes one group of all that are for the same crawlers; removes a second line with the same name.
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let groups: Vec<Group<'_>> = file.robots.groups().collect();
+    let own = groups.iter().position(|group| group.names().any(|name| name.line() == finding.line()))?;
+    let (group, line) = (groups[own], file.line_of(finding));
+    let name = group.names().find(|name| name.line() == finding.line())?;
+    let is_again = |other: Name<'_>| other.line() < name.line() && token(other) == token(name);
+    if group.names().any(is_again) {
+        return Some(vec![file.without_field(line)?]);
+    }
+    let names = names_of(group);
+    let members: Vec<usize> = (0..groups.len()).filter(|at| names_of(groups[*at]) == names).collect();
+    let first = *members.first().filter(|first| **first < own)?;
+    let lines_of = |at: usize| {
+        let next = groups.get(at + 1).map_or(file.lines().len(), |next| next.line() - 1);
+        let start = groups[at].line() - 1;
+        let last = (start..next).rev().find(|line| file.field(*line).is_some()).unwrap_or(start);
+        start..last + 1
+    };
+    let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
+    // Groups that follow one another lose the names between them; a comment behind a name stays.
+    let is_next = |(number, at): &(usize, &usize)| first + number == **at;
+    let joined = members.iter().enumerate().take_while(is_next).count();
+    let end = lines_of(members[joined - 1]).end - 1;
+    let between = (lines_of(first).end..=end).filter(|line| is_name(line) || file.is_blank(*line));
+    let mut edits: Vec<Edit> = between.map(|line| file.without_field(line)).collect::<Option<_>>()?;
+    // Others are moved behind them, with the comment right above each.
+    let mut moved = Vec::new();
+    for at in &members[joined..] {
+        let lines = lines_of(*at);
+        let start = (0..lines.start).rev().take_while(|line| file.is_comment(*line)).last().unwrap_or(lines.start);
+        for line in start..lines.end {
+            if is_name(&line) && file.lines()[line].bytes().contains(&b'#') {
+                return None;
+            }
+            if !is_name(&line) && !file.is_blank(line) {
+                moved.push(file.lines()[line].bytes());
+            }
+        }
+        if file.has_allowance_above(start) {
+            return None;
+        }
+        edits.push(Edit::remove(file.whole_line(start).start..file.whole_line(lines.end - 1).end));
+    }
+    if !moved.is_empty() {
+        edits.push(file.lines_after(end, moved));
+    }
+    Some(edits)
+}
+
+/// The names of a group, as they are compared.
+fn names_of(group: Group<'_>) -> BTreeSet<Option<ProductToken>> {
+    group.names().map(token).collect()
+}
+
+/// What a name is compared by: nothing for `*`.
+fn token(name: Name<'_>) -> Option<ProductToken> {
+    if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }
 
 #[cfg(test)]

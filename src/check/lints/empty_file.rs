@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::known_field::NO_RESTRICTIONS;
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
@@ -18,6 +21,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::choice(LINT.code, fix);
+
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if file.robots.lines().all(|line| line.kind() == LineKind::Blank) {
         sink.report(
@@ -26,6 +31,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         )
         .help(format_args!("{NO_RESTRICTIONS}"));
     }
+}
+
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let end = file.line_end();
+    Some(vec![Edit::new(0..file.bytes().len(), [b"User-agent: *", end, b"Disallow:", end].concat())])
 }
 
 #[cfg(test)]

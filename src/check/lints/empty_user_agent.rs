@@ -2,9 +2,12 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
-use crate::rules::{Directive, Field};
+use crate::rules::{Directive, Field, Group};
 
 pub(super) const LINT: Lint = Lint {
     code: "empty-user-agent",
@@ -17,6 +20,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if field.directive() == Directive::UserAgent && field.value().is_empty() {
         sink.report(
@@ -25,6 +30,16 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         )
         .help(format_args!("write \"User-agent: *\" if the group is for every crawler"));
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let is_of = |group: &Group<'_>| group.names().any(|name| name.line() == finding.line());
+    let group = file.robots.groups().find(is_of)?;
+    if group.names().any(|name| !name.value().is_empty()) {
+        return Some(vec![file.without_field(file.line_of(finding))?]);
+    }
+    Some(vec![Edit::insert(field.value_range().start, " *")])
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_known;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n"),
     pass: Pass::File(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let Some(group) = file.robots.groups().last().filter(|group| group.rules().len() == 0) else { return };
@@ -40,6 +45,12 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         )
         .help(format_args!("add a rule, or \"Disallow:\" to show that everything is allowed"));
     }
+}
+
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
+    let last = (0..file.lines().len()).rev().find(is_name)?;
+    Some(vec![file.lines_after(last, [&b"Disallow:"[..]])])
 }
 
 #[cfg(test)]

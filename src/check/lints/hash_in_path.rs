@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_rule;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let end = field.value_range().end;
     if !is_rule(field) || field.value().is_empty() || file.bytes().get(end) != Some(&b'#') {
@@ -26,6 +31,10 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
     sink.report(end..end + 1, format_args!("the \"#\" begins a comment: the pattern is {}", Quoted(field.value())))
         .help(format_args!("put a blank before a comment, and write \"%23\" for a \"#\" in a path"));
+}
+
+fn fix(_: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![Edit::insert(finding.span().start, " ")])
 }
 
 #[cfg(test)]

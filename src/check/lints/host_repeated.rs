@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::{Directive, LineKind};
@@ -15,6 +18,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com\n"),
     pass: Pass::File(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut first = None;
@@ -34,6 +39,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             }
         }
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![file.without_field(file.line_of(finding))?])
 }
 
 #[cfg(test)]

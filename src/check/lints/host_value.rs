@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::url_as_path::is_url;
 use crate::check::quote::Quoted;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /private/\nHost: https://example.com\n"),
     pass: Pass::Field(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let value = field.value();
@@ -55,6 +60,17 @@ fn is_host(value: &[u8]) -> bool {
     };
     authority.host().split(|octet| *octet == b'.').all(label)
         && matches!(authority.port(), Port::Absent | Port::Number(_))
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let value = field.value();
+    if is_host(value) {
+        return Some(vec![Edit::insert(field.value_range().start, "https://")]);
+    }
+    let name = if is_url(value) { memchr::memmem::find(value, b"//")? + 2 } else { 0 };
+    let end = name + memchr::memchr3(b'/', b'?', b' ', &value[name..])?;
+    is_host(&value[..end]).then(|| vec![Edit::remove(field.value_range().start + end..field.value_range().end)])
 }
 
 #[cfg(test)]

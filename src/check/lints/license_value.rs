@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::url_as_path::is_url;
 use crate::check::quote::Quoted;
@@ -20,12 +23,20 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if is_named(field, "license") && !is_url(field.value()) {
         let span = if field.value().is_empty() { field.name_range() } else { field.value_range() };
         sink.report(span, format_args!("{} is not an absolute http or https URL", Quoted(field.value())))
             .help(format_args!("write the whole address, beginning with \"https://\""));
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let address = file.text_of(finding);
+    let origin = if matches!(address, [b'/', b'/', ..]) { b"https:".to_vec() } else { file.own_origin()? };
+    address.starts_with(b"/").then(|| vec![Edit::insert(finding.span().start, origin)])
 }
 
 #[cfg(test)]

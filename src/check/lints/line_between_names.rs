@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -18,6 +21,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: bingbot\nUser-agent: *\nCrawl-delay: 5\nDisallow: /private/\n"),
     pass: Pass::File(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::choice(LINT.code, fix);
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut named = false;
@@ -47,6 +52,24 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             _ => {}
         }
     }
+}
+
+/// Moves all such lines of the group below its names.
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
+    let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
+    let found = file.line_of(finding);
+    let first = (0..found).rev().take_while(|line| !is_rule(line)).filter(is_name).last()?;
+    let last = (found..file.lines().len()).take_while(|line| !is_rule(line)).filter(is_name).last()?;
+    let is_moved = |line: &usize| {
+        file.field(*line).is_some_and(|field| {
+            field.has_colon() && !matches!(field.directive(), Directive::UserAgent | Directive::Sitemap)
+        })
+    };
+    let moved: Vec<usize> = (first..last).filter(is_moved).collect();
+    let mut edits: Vec<Edit> = moved.iter().map(|line| file.without_line(*line)).collect::<Option<_>>()?;
+    edits.push(file.lines_after(last, moved.iter().map(|line| file.lines()[*line].bytes())));
+    Some(edits)
 }
 
 #[cfg(test)]

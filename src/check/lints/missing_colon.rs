@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::{is_known, lost_colon};
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !field.has_colon() {
@@ -52,6 +57,19 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 fn without_punctuation(name: &[u8]) -> &[u8] {
     let is_letter = |octet: &u8| octet.is_ascii_alphanumeric();
     &name[..name.iter().rposition(is_letter).map_or(name.len(), |last| last + 1)]
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let name = field.name_range();
+    let (end, rest) = match lost_colon(&field) {
+        Some(word) => {
+            let rest = field.name()[word.len()..].trim_ascii_start();
+            (name.start + word.len(), name.end - rest.len())
+        }
+        None => (name.start + without_punctuation(field.name()).len(), field.value_range().start),
+    };
+    Some(vec![Edit::new(end..rest, ": ")])
 }
 
 #[cfg(test)]

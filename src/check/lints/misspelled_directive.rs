@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::lost_colon;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -20,6 +23,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let Some(spelling) = field.directive().spelling() else { return };
     if field.name().eq_ignore_ascii_case(spelling.as_bytes()) || lost_colon(field).is_some() {
@@ -30,6 +35,12 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         format_args!("{} is read as \"{spelling}\" by lenient crawlers and ignored by others", Quoted(field.name())),
     )
     .help(format_args!("write \"{spelling}\""));
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let spelling = field.directive().spelling()?;
+    Some(vec![Edit::new(field.name_range(), spelling)])
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The lints, one a file, and the table of all of them.
 //!
-//! A new lint is a file here and a row in the table; a test walks the table and tries every example.
+//! A new lint is a file here and a row in the table; a test walks the table and tries every example. A lint whose findings
+//! can be corrected has the edits for it in its file too, and a row in a second table.
 
 mod ad_file_disallowed;
 mod allow_disallow_tie;
@@ -65,6 +66,7 @@ mod utf_16;
 mod visit_time;
 mod whole_site_disallowed;
 
+use super::fixable_file::LintFix;
 use super::lint::Lint;
 
 static LINTS: [Lint; 62] = [
@@ -138,6 +140,54 @@ static LINTS: [Lint; 62] = [
     license_value::LINT,
 ];
 
+/// The lints whose findings can be corrected, where the file says enough.
+static FIXES: [LintFix; 44] = [
+    byte_order_mark::FIX,
+    utf_16::FIX,
+    empty_file::FIX,
+    nul_octet::FIX,
+    cr_line_end::FIX,
+    not_a_field::FIX,
+    missing_colon::FIX,
+    unknown_directive::FIX,
+    misspelled_directive::FIX,
+    unknown_lint::FIX,
+    rule_before_group::FIX,
+    empty_user_agent::FIX,
+    cut_product_token::FIX,
+    browser_header_as_name::FIX,
+    star_with_text::FIX,
+    unknown_crawler::FIX,
+    duplicate_group::FIX,
+    blank_line_in_group::FIX,
+    line_between_names::FIX,
+    group_without_rules::FIX,
+    path_without_slash::FIX,
+    url_as_path::FIX,
+    space_in_path::FIX,
+    hash_in_path::FIX,
+    dollar_inside::FIX,
+    redundant_star::FIX,
+    unescaped_non_ascii::FIX,
+    needless_escape::FIX,
+    duplicate_rule::FIX,
+    shadowed_rule::FIX,
+    allow_disallow_tie::FIX,
+    sitemap_disallowed::FIX,
+    ad_file_disallowed::FIX,
+    sitemap_not_absolute::FIX,
+    host_value::FIX,
+    host_repeated::FIX,
+    crawl_delay_value::FIX,
+    crawl_delay_long::FIX,
+    crawl_delay_decimal::FIX,
+    crawl_delay_zero::FIX,
+    request_rate::FIX,
+    content_usage_value::FIX,
+    content_signal_value::FIX,
+    license_value::FIX,
+];
+
 /// Every lint there is.
 #[must_use]
 pub fn lints() -> &'static [Lint] {
@@ -148,6 +198,11 @@ pub fn lints() -> &'static [Lint] {
 #[must_use]
 pub fn lint(code: &str) -> Option<&'static Lint> {
     LINTS.iter().find(|lint| lint.code() == code)
+}
+
+/// How findings of this lint are corrected; none where the file does not say what is meant.
+pub(super) fn fix_of(code: &str) -> Option<&'static LintFix> {
+    FIXES.iter().find(|fix| fix.code == code)
 }
 
 #[cfg(test)]

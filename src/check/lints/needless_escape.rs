@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_rule;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /~user/\nDisallow: /a%2Fb\n"),
     pass: Pass::Field(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value();
@@ -57,6 +62,11 @@ fn needless(text: &[u8]) -> Option<u8> {
     let digit = |octet: &u8| char::from(*octet).to_digit(16);
     let octet = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
     (octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')).then_some(octet)
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    Some(vec![Edit::new(field.value_range(), decode(field.value()))])
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! `not-a-field`: a line that is neither a field nor a comment.
 
 use crate::check::Severity;
-use crate::check::directives::{first_word, is_known, is_spelled};
+use crate::check::directives::{first_word, is_known, is_spelled, nearest};
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -17,6 +20,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\n# Keep out of the drafts\nDisallow: /drafts/\n"),
     pass: Pass::Line(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     let ignored = match kind {
@@ -46,6 +51,18 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     } else {
         draft.help(format_args!("begin a comment with \"#\""));
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let text = file.text_of(finding);
+    let start = finding.span().start;
+    let word = first_word(text);
+    if is_spelled(word) {
+        return Some(vec![Edit::insert(start + word.len(), ":")]);
+    }
+    // What may be meant as a rule is not made a comment.
+    let is_rule = matches!(text, [] | [b':' | b'/' | b'*', ..]) || nearest(word).is_some();
+    (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! `nul-octet`: a NUL ends what counts of a line.
 
 use crate::check::Severity;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::{Line, LineKind};
@@ -17,12 +20,20 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Line(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     if let Some(at) = memchr::memchr(0, line.bytes()) {
         let start = line.range().start + at;
         sink.report(start..start + 1, format_args!("the line holds a NUL octet: crawlers ignore it from there on"))
             .help(format_args!("save the file as plain UTF-8 text"));
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let line = file.lines().get(file.line_of(finding))?;
+    let start = line.range().start;
+    Some(memchr::memchr_iter(0, line.bytes()).map(|at| Edit::remove(start + at..start + at + 1)).collect())
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_rule;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::url_as_path::is_url;
 use crate::check::quote::Quoted;
@@ -21,6 +24,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let path = field.value();
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
@@ -31,6 +36,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         format_args!("{} begins with neither \"/\" nor \"*\": it matches no path", Quoted(path)),
     );
     draft.help(format_args!("write {}", Quoted(&[b"/", path].concat())));
+}
+
+fn fix(_: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![Edit::insert(finding.span().start, "/")])
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -20,6 +23,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "request-rate") {
         return;
@@ -36,6 +41,13 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         sink.report(span, format_args!("few crawlers read Request-rate, and no large search engine"))
     };
     finding.help(format_args!("write \"Crawl-delay\" with a number of seconds"));
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let rate = RequestRate::parse(field.value()).filter(|rate| rate.window().is_none())?;
+    let seconds = rate.period().as_secs().div_ceil(u64::from(rate.pages()));
+    Some(vec![Edit::new(field.name_range().start..field.value_range().end, format!("Crawl-delay: {seconds}"))])
 }
 
 #[cfg(test)]

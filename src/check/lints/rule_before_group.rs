@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -18,6 +21,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !matches!(field.directive(), Directive::Allow | Directive::Disallow) {
         return;
@@ -30,6 +35,13 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         )
         .help(format_args!("put \"User-agent: *\" above it if it is for every crawler"));
     }
+}
+
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
+    // One line for all of them.
+    let first = (0..file.lines().len()).find(is_rule)?;
+    Some(vec![file.line_before(first, b"User-agent: *")?])
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::pattern::{Canonical, priority};
 use crate::check::quote::Quoted;
@@ -22,6 +25,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nAllow: /fish/bowl\nDisallow: /*fish\n"),
     pass: Pass::File(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 /// Pairs of patterns that are compared in one file: a bound on the cost.
 const PAIRS: usize = 50_000;
@@ -109,6 +114,10 @@ impl<'p, 'r> Wide<'p, 'r> {
         }
         None
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![file.without_field(file.line_of(finding))?])
 }
 
 #[cfg(test)]

@@ -2,11 +2,14 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::url_as_path::is_url;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
-use crate::rules::{Access, Fallback, RequestPath};
+use crate::rules::{Access, Fallback, Reading, RequestPath};
 
 pub(super) const LINT: Lint = Lint {
     code: "sitemap-disallowed",
@@ -21,6 +24,8 @@ pub(super) const LINT: Lint = Lint {
     ),
     pass: Pass::File(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for sitemap in file.robots.sitemaps().filter(|sitemap| is_url(sitemap.value())) {
@@ -41,6 +46,14 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             });
         }
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let path = RequestPath::new(file.text_of(finding));
+    let rules = file.robots.compile(Reading::Standard);
+    let line = rules.select(&[], Fallback::Star).verdict(&path).line()?;
+    let allow = [b"Allow: ", path.as_bytes()].concat();
+    Some(vec![file.lines_after(line - 1, [allow.as_slice()])])
 }
 
 #[cfg(test)]

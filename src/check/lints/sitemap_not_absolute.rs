@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::lost_colon;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -18,6 +21,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /private/\nSitemap: https://example.com/sitemap.xml\n"),
     pass: Pass::Field(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let address = field.value();
@@ -47,6 +52,20 @@ fn is_absolute(address: &[u8]) -> bool {
         address.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme))
             && !matches!(address[scheme.len()..], [] | [b'/' | b'?' | b'#', ..])
     })
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let address = field.value();
+    let start = field.value_range().start;
+    let host = &address[..memchr::memchr(b'/', address)?];
+    match address {
+        [b'/', b'/', _, ..] => Some(vec![Edit::insert(start, "https:")]),
+        [b'/', ..] => Some(vec![Edit::insert(start, file.own_origin()?)]),
+        // As in `www.example.com/sitemap.xml`.
+        _ => (memchr::memchr(b'.', host).is_some() && memchr::memchr(b':', host).is_none())
+            .then(|| vec![Edit::insert(start, "https://")]),
+    }
 }
 
 #[cfg(test)]

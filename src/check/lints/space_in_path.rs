@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_rule;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -21,13 +24,14 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value();
     if !is_rule(field) || !matches!(pattern, [b'/' | b'*', ..]) {
         return;
     }
-    let blank = |octet: &u8| matches!(octet, b' ' | b'\t' | 0x0B | 0x0C);
-    let Some(at) = pattern.iter().position(blank) else { return };
+    let Some(at) = pattern.iter().position(is_blank) else { return };
     let start = field.value_range().start + at;
     let draft = sink.report(
         start..start + 1,
@@ -39,9 +43,29 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if pattern[at..].trim_ascii_start().starts_with(b"/") {
         draft.help(format_args!("give each path a line of its own"));
     } else {
-        let words: Vec<&[u8]> = pattern.split(blank).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&[u8]> = pattern.split(is_blank).filter(|word| !word.is_empty()).collect();
         draft.help(format_args!("write {}", Quoted(&words.join(&b"%20"[..]))));
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let mut text: Vec<u8> = Vec::new();
+    for word in field.value().split(is_blank).filter(|word| !word.is_empty()) {
+        if word.starts_with(b"/") && !text.is_empty() {
+            text.extend_from_slice(file.line_end());
+            text.extend_from_slice(field.name());
+            text.extend_from_slice(b": ");
+        } else if !text.is_empty() {
+            text.extend_from_slice(b"%20");
+        }
+        text.extend_from_slice(word);
+    }
+    Some(vec![Edit::new(field.value_range(), text)])
+}
+
+const fn is_blank(octet: &u8) -> bool {
+    matches!(octet, b' ' | b'\t' | 0x0B | 0x0C)
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -17,6 +20,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::choice(LINT.code, fix);
+
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let names = file.robots.groups().flat_map(|group| group.names());
     for name in names.filter(|name| name.is_star() && name.value() != b"*") {
@@ -26,6 +31,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         )
         .help(format_args!("write \"*\" for every crawler, or the name of one"));
     }
+}
+
+fn fix(_: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![Edit::new(finding.span(), "*")])
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@ use std::fmt::Write;
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_rule;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -21,6 +24,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
     pass: Pass::Field(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || field.value().is_ascii() {
@@ -48,6 +53,12 @@ fn escape(pattern: &str) -> String {
         }
         out
     })
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let pattern = std::str::from_utf8(field.value()).ok()?;
+    Some(vec![Edit::new(field.value_range(), escape(pattern))])
 }
 
 #[cfg(test)]

@@ -2,9 +2,13 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
+use crate::rules::ProductToken;
 
 pub(super) const LINT: Lint = Lint {
     code: "unknown-crawler",
@@ -18,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let names = file.robots.groups().flat_map(|group| group.names());
     for (name, nearest) in file.crawlers.misspelled(names) {
@@ -25,6 +31,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             .of_agent(name.value())
             .help(format_args!("did you mean {}?", Quoted(nearest.as_bytes())));
     }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let token = ProductToken::from_name(file.text_of(finding))?;
+    Some(vec![Edit::new(finding.span(), file.crawlers.nearest(&token)?)])
 }
 
 #[cfg(test)]

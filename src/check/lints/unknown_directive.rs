@@ -3,6 +3,9 @@
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::{is_known, lost_colon, nearest};
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     good: Example::new(b"User-agent: *\nCrawl-delay: 10\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Field(run),
 };
+
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !field.has_colon() || is_known(field) || lost_colon(field).is_some() {
@@ -37,6 +42,15 @@ fn guess(field: &Field<'_>) -> Option<String> {
         return Some(format!("for a sitemap write {}", Quoted(&address)));
     }
     nearest(name).map(|nearest| format!("did you mean \"{nearest}\"?"))
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let (name, range) = (field.name(), field.name_range());
+    if name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https") {
+        return Some(vec![Edit::insert(range.start, "Sitemap: ")]);
+    }
+    nearest(name).map(|nearest| vec![Edit::new(range, nearest)])
 }
 
 #[cfg(test)]

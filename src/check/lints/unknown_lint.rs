@@ -4,6 +4,9 @@ use crate::check::Severity;
 use crate::check::allowed::codes;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::distance;
+use crate::check::edit::Edit;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,6 +22,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if memchr::memmem::find(file.bytes(), b"robots-check:").is_none() {
         return;
@@ -29,14 +34,21 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             if file.codes.iter().any(|known| known.as_bytes() == code) {
                 continue;
             }
-            sink.report(span, format_args!("no lint has the code {}", Quoted(code))).help_with(|| {
-                let near =
-                    file.codes.iter().map(|known| (distance(&code[..code.len().min(64)], known.as_bytes()), known));
-                let (distance, known) = near.min_by_key(|(distance, _)| *distance)?;
-                (distance <= 3).then(|| format!("did you mean \"{known}\"?"))
-            });
+            sink.report(span, format_args!("no lint has the code {}", Quoted(code)))
+                .help_with(|| nearest(file.codes, code).map(|known| format!("did you mean \"{known}\"?")));
         }
     }
+}
+
+/// The code that is probably meant.
+fn nearest(codes: &[&'static str], code: &[u8]) -> Option<&'static str> {
+    let near = codes.iter().map(|known| (distance(&code[..code.len().min(64)], known.as_bytes()), *known));
+    let (distance, known) = near.min_by_key(|(distance, _)| *distance)?;
+    (distance <= 3).then_some(known)
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![Edit::new(finding.span(), nearest(file.codes, file.text_of(finding))?)])
 }
 
 #[cfg(test)]

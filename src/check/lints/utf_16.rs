@@ -2,7 +2,10 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
-use crate::check::file_kind::{FileKind, utf_16_form};
+use crate::check::edit::Edit;
+use crate::check::file_kind::{FileKind, Utf16Form, utf_16_form};
+use crate::check::finding::Finding;
+use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 
@@ -18,6 +21,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::InsteadOfRules(FileKind::Utf16, run),
 };
 
+pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
+
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if let Some(form) = utf_16_form(file.bytes()) {
         sink.report(0..2, format_args!("the file is {form}: crawlers find no rule in it"))
@@ -25,9 +30,21 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let bytes = file.bytes();
+    let unit = match utf_16_form(bytes)? {
+        Utf16Form::LittleEndian => u16::from_le_bytes,
+        Utf16Form::BigEndian => u16::from_be_bytes,
+    };
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let text: String = char::decode_utf16(pairs.iter().map(|pair| unit(*pair))).collect::<Result<_, _>>().ok()?;
+    let text = text.trim_start_matches('\u{feff}');
+    rest.is_empty().then(|| vec![Edit::new(0..bytes.len(), text)])
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::check::file_kind::utf_16_form as form;
+    use crate::check::file_kind::{Utf16Form, utf_16_form as form};
     use crate::check::lints::tests::found;
 
     #[test]
@@ -36,9 +53,9 @@ mod tests {
             text.bytes().flat_map(|octet| if big { [0, octet] } else { [octet, 0] }).collect()
         };
         let text = "User-agent: *\nDisallow: /\n";
-        assert_eq!(form(&wide(text, false)), Some("UTF-16 (little endian)"));
-        assert_eq!(form(&wide(text, true)), Some("UTF-16 (big endian)"));
-        assert_eq!(form(b"\xFE\xFF"), Some("UTF-16 (big endian)"));
+        assert_eq!(form(&wide(text, false)), Some(Utf16Form::LittleEndian));
+        assert_eq!(form(&wide(text, true)), Some(Utf16Form::BigEndian));
+        assert_eq!(form(b"\xFE\xFF"), Some(Utf16Form::BigEndian));
         assert_eq!(form(text.as_bytes()), None);
         assert_eq!(form(b"a\0b\0"), None);
         assert_eq!(form(&[0; 64]), None);

@@ -1,0 +1,272 @@
+//! What crawlers take from a file, whatever words it is written in.
+//!
+//! A reading chooses the rules of a crawler by the names of groups, and a verdict depends on the set of these rules alone: the
+//! longest pattern decides, and of equally long ones the one that allows. So two files that have, for every crawler that any
+//! reading finds groups for, the same rules in the same order of decision are read alike. Rules are brought into one form that keeps
+//! every verdict under every reading:
+//!
+//! - Octets from 0x80 and digits of escapes mean the same escaped and upper-cased, and count the same.
+//! - Runs of `*`, and those at the end, match what one and none match.
+//! - Of rules that match the same paths only the strongest decides.
+//! - The order of rules counts only where one allows and the other disallows, and one that allows only where a weaker one
+//!   disallows.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use crate::agent::Registry;
+use crate::rules::{
+    Access, Directive, Group, LineKind, Name, ProductToken, RobotsTxt, Rule, STANDARD_LIMIT, crawl_delay,
+};
+
+/// Lines in all sets of groups that are compared: a bound on the cost.
+const MOST_LINES: usize = 2_000_000;
+
+/// The content of a file, in an order that does not depend on the file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EffectiveContent {
+    rules: ByLines<Block>,
+    /// The other lines of groups, such as delays and preferences.
+    others: ByLines<OtherLine>,
+    /// Sitemaps and other lines for the whole site.
+    of_site: Vec<OtherLine>,
+    /// The first host line; no other counts.
+    host: Option<Vec<u8>>,
+    /// Whether every reading reads it to its end.
+    is_read_whole: bool,
+}
+
+/// Names, by the lines that are for them.
+type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
+
+/// Patterns that have the same access, stronger than those of the next block: whether they allow, and each in one form.
+type Block = (bool, BTreeSet<Vec<u8>>);
+
+/// A directive and its value, in one spelling.
+type OtherLine = (Vec<u8>, Vec<u8>);
+
+/// A crawler, as a reading finds its groups: one may find more groups for it than another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum NameKey {
+    Star,
+    /// The token of names that are cut.
+    Cut(ProductToken),
+    /// The token of whole names, and of those that stand for another.
+    Whole(ProductToken),
+}
+
+/// The names of one file and its changed ones, each looked up in the registry once.
+#[derive(Debug, Default)]
+pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
+
+impl EffectiveContent {
+    /// The content of a file; `None` of one whose groups overlap so much that comparing them would take long.
+    pub(super) fn of(robots: &RobotsTxt, registry: &Registry, names: &mut NameKeys) -> Option<Self> {
+        let groups: Vec<Group<'_>> = robots.groups().collect();
+        let mut places: HashMap<NameKey, Vec<usize>> = HashMap::new();
+        for (at, group) in groups.iter().enumerate() {
+            for name in group.names() {
+                for key in names.of(name, registry) {
+                    let at_of = places.entry(key.clone()).or_default();
+                    if at_of.last() != Some(&at) {
+                        at_of.push(at);
+                    }
+                }
+            }
+        }
+        let mut sets: HashMap<Vec<usize>, Vec<NameKey>> = HashMap::new();
+        for (key, places) in places {
+            sets.entry(places).or_default().push(key);
+        }
+        let (of_groups, of_site, host) = other_lines(robots, &groups);
+        let mut left = MOST_LINES;
+        let (mut rules, mut others) = (BTreeMap::new(), BTreeMap::new());
+        for (set, names) in sets {
+            let lines = set.iter().map(|at| groups[*at].rules().len() + of_groups[*at].len()).sum();
+            left = usize::checked_sub(left, lines)?;
+            let blocks = blocks(set.iter().flat_map(|at| groups[*at].rules()));
+            rules.entry(blocks).or_insert_with(BTreeSet::new).extend(names.iter().cloned());
+            let lines: BTreeSet<_> = set.iter().flat_map(|at| of_groups[*at].iter().cloned()).collect();
+            if !lines.is_empty() {
+                let lines: Vec<_> = lines.into_iter().collect();
+                others.entry(lines).or_insert_with(BTreeSet::new).extend(names);
+            }
+        }
+        let is_read_whole = robots.bytes().len() <= STANDARD_LIMIT;
+        Some(Self { rules, others, of_site, host, is_read_whole })
+    }
+
+    /// Whether no reading can tell the two files apart.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.is_read_whole && self == other
+    }
+
+    /// Whether all but rules is the same.
+    pub(super) fn is_same_besides_rules(&self, other: &Self) -> bool {
+        self.others == other.others && self.of_site == other.of_site && self.host == other.host
+    }
+}
+
+/// Rules in the order in which they decide, without those that never do.
+fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
+    let mut rules: Vec<_> = rules
+        .filter(|rule| !rule.pattern().is_empty())
+        .map(|rule| (spelled(rule.pattern()), rule.access() == Access::Allow))
+        .collect();
+    // The strongest first.
+    rules.sort_unstable_by_key(|(pattern, allows)| Reverse((pattern.len(), *allows)));
+    let mut seen = HashSet::new();
+    let mut blocks: Vec<Block> = Vec::new();
+    for (pattern, allows) in rules {
+        let pattern = without_runs(pattern);
+        if !seen.insert(pattern.clone()) {
+            continue;
+        }
+        match blocks.last_mut() {
+            Some((access, patterns)) if *access == allows => {
+                patterns.insert(pattern);
+            }
+            _ => blocks.push((allows, BTreeSet::from([pattern]))),
+        }
+    }
+    blocks.pop_if(|(allows, _)| *allows);
+    blocks
+}
+
+/// A pattern without what changes nothing of what it matches.
+fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
+    // An allow rule for an index page is one for its folder too, by its spelling.
+    if memchr::memmem::find(&pattern, b"/index.htm").is_some() {
+        return pattern;
+    }
+    pattern.dedup_by(|next, last| *next == b'*' && *last == b'*');
+    if pattern.ends_with(b"*$") {
+        pattern.truncate(pattern.len() - 2);
+    } else if pattern.ends_with(b"*") {
+        pattern.pop();
+    }
+    pattern
+}
+
+/// A pattern as all readings spell it.
+fn spelled(pattern: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(pattern.len());
+    for octet in pattern {
+        match octet {
+            0x80.. => text.extend_from_slice(format!("%{octet:02X}").as_bytes()),
+            _ => text.push(*octet),
+        }
+    }
+    let mut at = 0;
+    while let Some(next) = memchr::memchr(b'%', &text[at..]) {
+        at += next + 1;
+        if let Some([high, low]) = text.get_mut(at..at + 2)
+            && high.is_ascii_hexdigit()
+            && low.is_ascii_hexdigit()
+        {
+            high.make_ascii_uppercase();
+            low.make_ascii_uppercase();
+        }
+    }
+    text
+}
+
+impl NameKeys {
+    /// What the readings take a name for; nothing where it names no crawler.
+    fn of(&mut self, name: Name<'_>, registry: &Registry) -> &[NameKey] {
+        self.0.entry(name.value().to_vec()).or_insert_with(|| {
+            if name.is_star() {
+                return vec![NameKey::Star];
+            }
+            let cut = Some(ProductToken::cut(name.value())).filter(|token| !token.as_bytes().is_empty());
+            let whole = ProductToken::from_name(name.value()).into_iter().chain(registry.stands_for(name.value()));
+            cut.map(NameKey::Cut).into_iter().chain(whole.map(NameKey::Whole)).collect()
+        })
+    }
+}
+
+/// The lines that are no rules: those of each group, those of the site, and the host.
+fn other_lines(robots: &RobotsTxt, groups: &[Group<'_>]) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Option<Vec<u8>>) {
+    let mut of_groups = vec![Vec::new(); groups.len()];
+    let (mut of_site, mut host, mut begun) = (Vec::new(), None, 0);
+    for line in robots.lines() {
+        while groups.get(begun).is_some_and(|group| group.line() <= line.number()) {
+            begun += 1;
+        }
+        let LineKind::Field(field) = line.kind() else { continue };
+        let name = match field.directive() {
+            Directive::UserAgent | Directive::Allow | Directive::Disallow => continue,
+            // Two words that no crawler knows are no field.
+            Directive::Other if !field.has_colon() => continue,
+            directive => directive.spelling().map_or_else(|| field.name().to_vec(), |name| name.as_bytes().to_vec()),
+        };
+        let name = name.to_ascii_lowercase();
+        let value = match (field.directive(), crawl_delay(field.value())) {
+            // It says nothing.
+            (Directive::CrawlDelay, Some(delay)) if delay.is_zero() => continue,
+            (Directive::CrawlDelay, Some(delay)) => format!("every {} ns", delay.as_nanos()).into_bytes(),
+            _ => field.value().to_vec(),
+        };
+        match field.directive() {
+            Directive::Host => host = host.or(Some(value)),
+            Directive::Sitemap | Directive::CleanParam | Directive::License => of_site.push((name, value)),
+            _ => match begun.checked_sub(1) {
+                Some(group) => of_groups[group].push((name, value)),
+                None => of_site.push((name, value)),
+            },
+        }
+    }
+    of_site.sort_unstable();
+    (of_groups, of_site, host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_say_the_same_in_other_words_are_the_same() {
+        let of = |file: &str| {
+            let robots = RobotsTxt::parse(file.as_bytes());
+            EffectiveContent::of(&robots, Registry::builtin(), &mut NameKeys::default()).expect("a small file")
+        };
+        for (one, other, want) in [
+            ("user-agent: *\nDisallow: /a", "\u{feff}User-Agent : *\r\rdissallow /a # x", true),
+            ("User-agent: *\nDisallow: /a\nAllow: /b", "User-agent: *\nAllow: /b\nDisallow: /a\nDisallow: /a", true),
+            ("User-agent: *\nDisallow: /\u{e9}%c3", "User-agent: *\nDisallow: /%C3%A9%C3\nDisallow:", true),
+            ("User-agent: a\nAllow: /a\nUser-agent: a\nAllow: /b", "User-agent: a\nAllow: /a\nAllow: /b", true),
+            ("User-agent: a\nUser-agent: b\nAllow: /a", "User-agent: b\nAllow: /a\nUser-agent: a\nAllow: /a", true),
+            ("User-agent: Googlebot/2.1\nAllow: /a", "User-agent: googlebot\nAllow: /a", true),
+            ("User-agent: * x\nAllow: /a", "User-agent: *\nAllow: /a", true),
+            ("User-agent: a\nUser-agent:\nAllow: /a", "User-agent: a\nAllow: /a", true),
+            ("User-agent: a\nCrawl-delay: 1.0\nAllow: /", "User-agent: a\nCrawl-delay: 1\nAllow: /", true),
+            ("User-agent: a\nCrawl-delay: 0\nHost: a.b\nHost: c.d", "User-agent: a\nHost: a.b", true),
+            ("User-agent: a\nDisallow: /a\nAllow: /bbbb", "User-agent: a\nDisallow: /a**\nAllow: /bbbb", true),
+            ("User-agent: a\nDisallow: /a\nAllow: /a*", "User-agent: a\nAllow: /", true),
+            ("User-agent: a\nDisallow: /a\nAllow: /bb", "User-agent: a\nDisallow: /a**\nAllow: /bb", false),
+            (
+                "User-agent: a\nDisallow: /\nAllow: /b/index.html",
+                "User-agent: a\nDisallow: /\nAllow: /b/index.html*",
+                false,
+            ),
+            ("User-agent: a\nAllow: /a", "User-agent: a\nDisallow: /a", false),
+            // Cut, both names are one.
+            (
+                "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a*",
+                "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a",
+                false,
+            ),
+            ("User-agent: a\nDisallow: /%61", "User-agent: a\nDisallow: /a", false),
+            ("User-agent: a\nDisallow: /a", "User-agent: b\nDisallow: /a", false),
+            ("User-agent: *\nDisallow: /\nUser-agent: a", "User-agent: *\nDisallow: /", false),
+            ("User-agent: a\nCrawl-delay: 1\nAllow: /", "User-agent: a\nAllow: /", false),
+            ("User-agent: a\nCrawl-delay: 1\nAllow: /", "User-agent: a\nCrawl-delay: 1s\nAllow: /", false),
+            ("User-agent: a\nContent-Usage: ai=n\nAllow: /", "Content-Usage: ai=n\nUser-agent: a\nAllow: /", false),
+            ("Sitemap: https://a.test/a", "", false),
+            ("License: https://a.test/a", "License: https://a.test/b", false),
+            ("User-agent: a\nfoo: 1", "User-agent: a\nfoo: 2", false),
+        ] {
+            assert_eq!(of(one).is_same(&of(other)), want, "{one:?} {other:?}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Whether edits change the effect of a file, and whether they correct what they are for.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::candidate::Candidate;
+use super::effective_content::{EffectiveContent, NameKeys};
+use crate::check::diff::{DiffOptions, diff};
+use crate::check::edit::Edit;
+use crate::check::finding::Severity;
+use crate::check::fixes::Safety;
+use crate::check::lint::Lint;
+use crate::check::lints::{fix_of, lints};
+use crate::check::options::Options;
+use crate::check::report::Report;
+use crate::check::run::check_lints;
+use crate::rules::{Reading, RobotsTxt};
+
+/// Octets of all files that are looked at to judge the fixes of one, and again to make them together; fixes of one lint that are
+/// looked at alone; files whose effect is compared path by path, and finds a change, for one lint and for all that are made together.
+/// Bounds on the cost: a fix beyond them counts as unsafe.
+const MOST_OCTETS: usize = 8 << 20;
+const MOST_OF_LINT: usize = 256;
+const MOST_CHANGES: usize = 12;
+const MOST_CHANGES_TOGETHER: usize = 24;
+
+/// Judges edits of one file.
+pub(super) struct Prover<'a> {
+    before: &'a RobotsTxt,
+    /// Those of the report, but for findings: they are only counted.
+    options: Options,
+    found: BTreeMap<&'static str, usize>,
+    content: OnceCell<Option<EffectiveContent>>,
+    octets: Cell<usize>,
+    /// How many more diffs may find a change.
+    changes: Cell<usize>,
+    names: RefCell<NameKeys>,
+}
+
+/// What edits do to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The findings are gone, and no reading can tell the files apart.
+    SameContent,
+    /// The findings are gone, and no path or delay was found to change.
+    SameEffect,
+    /// The findings are gone.
+    OtherEffect,
+    /// They are not, or that would cost too much to find out.
+    NotCorrected,
+}
+
+impl<'a> Prover<'a> {
+    pub(super) fn new(before: &'a RobotsTxt, options: &Options) -> Self {
+        let options = options.clone().findings_per_lint(0);
+        Self {
+            before,
+            found: counts(&check_lints(before, &options, |code| fix_of(code).is_some())),
+            options,
+            content: OnceCell::new(),
+            octets: Cell::new(MOST_OCTETS.max(before.bytes().len() + 1)),
+            changes: Cell::new(0),
+            names: RefCell::default(),
+        }
+    }
+
+    /// The candidates that correct what they are for, each with its safety.
+    pub(super) fn judge(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let mut by_code: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, candidate) in candidates.iter().enumerate() {
+            by_code.entry(candidate.code).or_default().push(at);
+        }
+        let mut corrected = vec![false; candidates.len()];
+        for of_code in by_code.into_values() {
+            self.changes.set(MOST_CHANGES);
+            // Most files repeat one slip in every line, and one look at all of its edits is enough.
+            let apart: BTreeSet<usize> = apart(&candidates, &of_code).into_iter().collect();
+            let of_all = match apart.len() {
+                0 | 1 => Outcome::NotCorrected,
+                _ => self.outcome(apart.iter().map(|at| &candidates[*at]), false),
+            };
+            for (number, at) in of_code.into_iter().enumerate() {
+                let outcome = match of_all {
+                    Outcome::SameContent if apart.contains(&at) => of_all,
+                    _ if number < MOST_OF_LINT => self.outcome([&candidates[at]], true),
+                    _ if apart.contains(&at) => of_all,
+                    _ => Outcome::NotCorrected,
+                };
+                corrected[at] = outcome != Outcome::NotCorrected;
+                let is_safe = matches!(outcome, Outcome::SameContent | Outcome::SameEffect);
+                if is_safe && !candidates[at].is_choice {
+                    candidates[at].safety = Safety::Safe;
+                }
+            }
+        }
+        let mut corrected = corrected.into_iter();
+        candidates.retain(|_| corrected.next().unwrap_or(false));
+        candidates
+    }
+
+    /// The file with the edits of as many of these candidates as are safe together, and their places.
+    pub(super) fn apply_together(&self, candidates: &[Candidate], safe: &[usize]) -> Vec<usize> {
+        self.octets.set(MOST_OCTETS.max(self.before.bytes().len() + 1));
+        self.changes.set(MOST_CHANGES_TOGETHER);
+        let mut accepted = Vec::new();
+        // Halves that are still to be tried, the first on top.
+        let mut open = vec![apart(candidates, safe)];
+        while let Some(part) = open.pop() {
+            if part.is_empty() {
+                continue;
+            }
+            let all: Vec<usize> = accepted.iter().chain(&part).copied().collect();
+            let outcome = self.outcome(all.iter().map(|at| &candidates[*at]), true);
+            if matches!(outcome, Outcome::SameContent | Outcome::SameEffect) {
+                accepted = all;
+            } else if part.len() > 1 {
+                let (first, second) = part.split_at(part.len() / 2);
+                open.extend([second.to_vec(), first.to_vec()]);
+            }
+        }
+        accepted
+    }
+
+    fn outcome<'c>(&self, candidates: impl IntoIterator<Item = &'c Candidate>, may_diff: bool) -> Outcome {
+        let candidates: Vec<&Candidate> = candidates.into_iter().collect();
+        let length = self.before.bytes().len() + 1;
+        let Some(left) = self.octets.get().checked_sub(length) else { return Outcome::NotCorrected };
+        self.octets.set(left);
+        let edits = candidates.iter().flat_map(|candidate| &candidate.edits);
+        let after = RobotsTxt::parse(Edit::apply(self.before.bytes(), edits));
+        let mut corrected: BTreeMap<&'static str, usize> = BTreeMap::new();
+        for candidate in &candidates {
+            *corrected.entry(candidate.code).or_default() += candidate.findings.len();
+        }
+        if !self.are_gone(&after, &corrected) {
+            return Outcome::NotCorrected;
+        }
+        let registry = &self.options.site().registry;
+        let content = |robots: &RobotsTxt| EffectiveContent::of(robots, registry, &mut self.names.borrow_mut());
+        let (Some(before), Some(content)) = (self.content.get_or_init(|| content(self.before)), &content(&after))
+        else {
+            return Outcome::OtherEffect;
+        };
+        if before.is_same(content) {
+            return Outcome::SameContent;
+        }
+        if !may_diff || !before.is_same_besides_rules(content) {
+            return Outcome::OtherEffect;
+        }
+        let Some(left) = self.changes.get().checked_sub(1) else { return Outcome::OtherEffect };
+        let is_same = |reading: &Reading| {
+            let options = DiffOptions::new().with_registry(registry.clone()).with_reading(*reading);
+            diff(self.before, &after, &options).is_empty()
+        };
+        if Reading::ALL.iter().all(is_same) {
+            return Outcome::SameEffect;
+        }
+        self.changes.set(left);
+        Outcome::OtherEffect
+    }
+
+    /// Whether there are so many findings less of each lint.
+    fn are_gone(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
+        let left = counts(&check_lints(after, &self.options, |code| corrected.contains_key(code)));
+        let count = |counts: &BTreeMap<&str, usize>, code: &str| counts.get(code).copied().unwrap_or(0);
+        corrected.iter().all(|(code, gone)| count(&left, code) + gone <= count(&self.found, code))
+    }
+}
+
+/// How many findings there are of each lint that has any.
+fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
+    let count = |lint: &'static Lint| Severity::ALL.iter().map(|severity| report.count_of(lint.code, *severity)).sum();
+    lints().iter().map(|lint| (lint.code, count(lint))).filter(|(_, count)| *count > 0).collect()
+}
+
+/// The first of these candidates that are apart from one another.
+pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
+    let mut taken: BTreeMap<usize, &Edit> = BTreeMap::new();
+    let mut chosen = Vec::new();
+    for at in of {
+        let edits = &candidates[*at].edits;
+        let is_free = |edit: &Edit| {
+            let range = edit.range();
+            let mut near = taken.range(..=range.end).rev().take_while(|(_, other)| other.range().end >= range.start);
+            !near.any(|(_, other)| other.conflicts(edit))
+        };
+        if edits.iter().all(is_free) {
+            taken.extend(edits.iter().map(|edit| (edit.range().start, edit)));
+            chosen.push(*at);
+        }
+    }
+    chosen
+}

@@ -1,0 +1,229 @@
+//! The file that fixes look at: its lines, and how lines are removed and added without touching others.
+
+use std::ops::Range;
+
+use super::allowed::codes;
+use super::crawlers::CrawlersByToken;
+use super::edit::Edit;
+use super::finding::Finding;
+use super::site_context::SiteContext;
+use crate::rules::{Authority, Directive, Field, Line, LineKind, RobotsTxt};
+
+/// How the findings of a lint are corrected.
+#[derive(Clone, Copy)]
+pub(super) struct LintFix {
+    pub(super) code: &'static str,
+    pub(super) edits: EditFinding,
+    /// Whether the file does not say which of two corrections is meant. Such a fix is never safe, whatever it changes.
+    pub(super) is_choice: bool,
+}
+
+/// The edits that correct a finding, or `None` where what is meant is not known.
+pub(super) type EditFinding = fn(&FixableFile<'_>, &Finding) -> Option<Vec<Edit>>;
+
+/// A file whose findings are corrected.
+pub(super) struct FixableFile<'a> {
+    pub(super) robots: &'a RobotsTxt,
+    /// The codes of all lints.
+    pub(super) codes: &'a [&'static str],
+    pub(super) crawlers: CrawlersByToken<'a>,
+    lines: Vec<Line<'a>>,
+}
+
+impl LintFix {
+    pub(super) const fn new(code: &'static str, edits: EditFinding) -> Self {
+        Self { code, edits, is_choice: false }
+    }
+
+    /// A fix of something that can be meant in another way too.
+    pub(super) const fn choice(code: &'static str, edits: EditFinding) -> Self {
+        Self { code, edits, is_choice: true }
+    }
+}
+
+impl<'a> FixableFile<'a> {
+    pub(super) fn new(robots: &'a RobotsTxt, site: &'a SiteContext, codes: &'a [&'static str]) -> Self {
+        let crawlers = CrawlersByToken::new(&site.registry);
+        Self { robots, codes, crawlers, lines: robots.lines().collect() }
+    }
+
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.robots.bytes()
+    }
+
+    /// Every line; a line is known by its place here.
+    pub(super) fn lines(&self) -> &[Line<'a>] {
+        &self.lines
+    }
+
+    /// The line that an octet stands in.
+    pub(super) fn line_at(&self, octet: usize) -> usize {
+        self.lines.partition_point(|line| line.range().start <= octet).saturating_sub(1)
+    }
+
+    /// The line that a finding begins on.
+    pub(super) fn line_of(&self, finding: &Finding) -> usize {
+        self.line_at(finding.span().start)
+    }
+
+    pub(super) fn field(&self, line: usize) -> Option<Field<'a>> {
+        match self.lines.get(line)?.kind() {
+            LineKind::Field(field) => Some(field),
+            _ => None,
+        }
+    }
+
+    /// The field that a finding is about.
+    pub(super) fn field_of(&self, finding: &Finding) -> Option<Field<'a>> {
+        self.field(self.line_of(finding))
+    }
+
+    /// The octets that a finding is about.
+    pub(super) fn text_of(&self, finding: &Finding) -> &'a [u8] {
+        self.bytes().get(finding.span()).unwrap_or_default()
+    }
+
+    pub(super) fn is_blank(&self, line: usize) -> bool {
+        self.lines.get(line).is_some_and(|line| line.kind() == LineKind::Blank)
+    }
+
+    pub(super) fn is_comment(&self, line: usize) -> bool {
+        self.lines.get(line).is_some_and(|line| line.kind() == LineKind::Comment)
+    }
+
+    pub(super) fn directive(&self, line: usize) -> Option<Directive> {
+        self.field(line).map(|field| field.directive())
+    }
+
+    /// A line with its end.
+    pub(super) fn whole_line(&self, line: usize) -> Range<usize> {
+        let start = self.lines.get(line).map_or(self.bytes().len(), |line| line.range().start);
+        let end = self.lines.get(line + 1).map_or(self.bytes().len(), |next| next.range().start);
+        start..end
+    }
+
+    /// How the first line of the file ends, and any new one with it.
+    pub(super) fn line_end(&self) -> &'static [u8] {
+        let file = self.bytes();
+        match memchr::memchr2(b'\n', b'\r', file) {
+            Some(at) if file[at] == b'\r' && file.get(at + 1) == Some(&b'\n') => b"\r\n",
+            Some(at) if file[at] == b'\r' => b"\r",
+            _ => b"\n",
+        }
+    }
+
+    /// Removes a line. `None` where a comment above it turns a lint off: it would do so for another line then.
+    pub(super) fn without_line(&self, line: usize) -> Option<Edit> {
+        (!self.has_allowance_above(line)).then(|| Edit::remove(self.whole_line(line)))
+    }
+
+    /// Removes the field of a line, and keeps a comment behind it, unless that turns a lint off.
+    pub(super) fn without_field(&self, line: usize) -> Option<Edit> {
+        let at = self.lines.get(line)?;
+        let content = at.content();
+        let rest = &self.bytes()[content.end..at.range().end];
+        let is_kept = rest.trim_ascii_start().starts_with(b"#") && codes(at).next().is_none();
+        if !is_kept {
+            return self.without_line(line);
+        }
+        let comment = content.end + rest.len() - rest.trim_ascii_start().len();
+        (!self.has_allowance_above(line)).then(|| Edit::remove(at.range().start..comment))
+    }
+
+    /// A line in front of another. `None` where a comment stands there that turns a lint off for that one.
+    pub(super) fn line_before(&self, line: usize, text: &[u8]) -> Option<Edit> {
+        let at = self.lines.get(line)?.range().start;
+        (!self.has_allowance_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))
+    }
+
+    /// Lines behind a field.
+    pub(super) fn lines_after<'t>(&self, line: usize, texts: impl IntoIterator<Item = &'t [u8]>) -> Edit {
+        let whole = self.whole_line(line);
+        let is_ended = self.bytes()[whole.clone()].ends_with(b"\n") || self.bytes()[whole.clone()].ends_with(b"\r");
+        let mut added = Vec::new();
+        for text in texts {
+            if is_ended {
+                added.extend_from_slice(text);
+                added.extend_from_slice(self.line_end());
+            } else {
+                added.extend_from_slice(self.line_end());
+                added.extend_from_slice(text);
+            }
+        }
+        Edit::insert(whole.end, added)
+    }
+
+    /// The scheme and the host that every sitemap of the file has which has any.
+    pub(super) fn own_origin(&self) -> Option<Vec<u8>> {
+        let mut origins = self.robots.sitemaps().filter_map(|sitemap| {
+            let (scheme, authority, _) = Authority::of_url(sitemap.value())?;
+            let is_web = scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https");
+            is_web.then(|| [scheme, b"://", authority.host_and_port()].concat().to_ascii_lowercase())
+        });
+        let first = origins.next()?;
+        origins.all(|other| other == first).then_some(first)
+    }
+
+    /// Whether the line above turns a lint off for this one.
+    pub(super) fn has_allowance_above(&self, line: usize) -> bool {
+        let above = line.checked_sub(1).and_then(|above| self.lines.get(above));
+        above.is_some_and(|above| above.kind() == LineKind::Comment && codes(above).next().is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(file: &str, edit: impl FnOnce(&FixableFile<'_>) -> Option<Edit>) -> Option<String> {
+        let robots = RobotsTxt::parse(file.as_bytes());
+        let site = SiteContext::default();
+        let edit = edit(&FixableFile::new(&robots, &site, &[]))?;
+        Some(String::from_utf8(Edit::apply(file.as_bytes(), [&edit])).expect("text"))
+    }
+
+    #[test]
+    fn a_removed_field_leaves_its_comment() {
+        for (file, want) in [
+            ("a: b\nc: d\ne: f\n", Some("a: b\ne: f\n")),
+            ("a: b\r\nc: d # why\r\ne: f", Some("a: b\r\n# why\r\ne: f")),
+            ("a: b\nc: d", Some("a: b\n")),
+            ("a: b\nc: d # robots-check: allow(x)\ne: f", Some("a: b\ne: f")),
+            ("# robots-check: allow(x)\nc: d\ne: f", None),
+        ] {
+            assert_eq!(with(file, |file| file.without_field(1)).as_deref(), want, "{file:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_line_ends_as_the_others_do() {
+        for (file, want) in [
+            ("a: b\nc: d\n", "a: b\nx\ny\nc: d\n"),
+            ("a: b\r\nc: d\r\n", "a: b\r\nx\r\ny\r\nc: d\r\n"),
+            ("a: b\rc: d\r", "a: b\rx\ry\rc: d\r"),
+            ("a: b", "a: b\nx\ny"),
+        ] {
+            let added = with(file, |file| Some(file.lines_after(0, [&b"x"[..], b"y"])));
+            assert_eq!(added.as_deref(), Some(want), "{file:?}");
+        }
+        assert_eq!(with("# robots-check: allow(x)\r\nb: c", |file| file.line_before(1, b"x")), None);
+        assert_eq!(
+            with("\u{feff}b: c\r\n", |file| file.line_before(0, b"x")).as_deref(),
+            Some("\u{feff}x\r\nb: c\r\n")
+        );
+    }
+
+    #[test]
+    fn the_origin_is_known_where_all_sitemaps_agree() {
+        let origin = |file: &str| {
+            let (robots, site) = (RobotsTxt::parse(file.as_bytes()), SiteContext::default());
+            FixableFile::new(&robots, &site, &[]).own_origin().map(|origin| String::from_utf8(origin).expect("text"))
+        };
+        assert_eq!(
+            origin("Sitemap: https://A.test/x\nSitemap: /y\nSitemap: https://a.test/z").as_deref(),
+            Some("https://a.test")
+        );
+        assert_eq!(origin("Sitemap: https://a.test/x\nSitemap: https://b.test/z"), None);
+        assert_eq!(origin("Sitemap: /x"), None);
+    }
+}
