@@ -11,6 +11,8 @@
 mod accepted_versions;
 mod agent_cache;
 mod agent_lookups;
+mod appending;
+mod appendix;
 mod clock;
 mod compile_cache;
 mod date;
@@ -38,6 +40,7 @@ mod version;
 mod version_hash;
 
 pub use self::agent_lookups::AgentLookups;
+pub use self::appendix::Appendix;
 pub use self::compile_cache::CompileCache;
 pub use self::enforcement::Enforcement;
 pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending, WatchedPages};

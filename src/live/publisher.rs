@@ -291,7 +291,8 @@ impl Publisher {
         let Some(content) = self.content.clone() else { return Republished::No };
         let compiled = self.cache.compile(content.hash(), content.robots().clone(), &self.settings);
         let modified = content.modified().map(|(modified, _)| modified);
-        self.show(Content::new(compiled, modified), now);
+        let places = content.places().cloned();
+        self.show(Content::new(compiled, modified).with_places(places), now);
         Republished::Yes
     }
 
@@ -339,7 +340,7 @@ impl Publisher {
 
     fn content_of(&self, version: &Version, compiled: Arc<Compiled>, now: SystemTime) -> Content {
         let modified = self.dated(version, now);
-        Content::new(compiled, modified.map(|modified| modified.min(now)))
+        Content::new(compiled, modified.map(|modified| modified.min(now))).with_places(version.places().cloned())
     }
 
     /// A version that replaces another is never dated before it, or a client that has the other by its date would keep

@@ -60,6 +60,8 @@ pub enum RejectionKind {
     Held,
     /// A text was handed in for a site whose robots.txt comes from elsewhere.
     NotInline,
+    /// A part that is to be appended was never read, and what was live has it.
+    NotAppended,
     /// A fault in this crate cut the reload short.
     Interrupted,
 }
@@ -83,6 +85,7 @@ impl RejectionKind {
             Self::Unreachable => "unreachable",
             Self::Held => "held",
             Self::NotInline => "not-inline",
+            Self::NotAppended => "not-appended",
             Self::Interrupted => "interrupted",
         }
     }
@@ -109,6 +112,11 @@ impl Rejection {
     #[must_use]
     pub const fn pending(&self) -> Option<&Pending> {
         self.pending.as_ref()
+    }
+
+    /// `title` is the part that was never read.
+    pub(super) fn not_appended(title: &Arc<str>, origin: &Arc<str>) -> Self {
+        Self { why: Some(title.clone()), ..Self::new(RejectionKind::NotAppended, origin) }
     }
 
     #[cfg(feature = "fetch")]
@@ -195,6 +203,11 @@ impl fmt::Display for Rejection {
             RejectionKind::NotInline => f.write_str(
                 "this site's robots.txt comes from there: change it there, or open the site with LiveRobots::inline to \
                  publish text",
+            ),
+            RejectionKind::NotAppended => write!(
+                f,
+                "{:?}, which is to be appended, was not read yet; without it crawlers that it names would pass",
+                self.why.as_deref().unwrap_or_default()
             ),
             RejectionKind::Interrupted => f.write_str("the reload was cut short by a fault in robotsd or this crate"),
         }

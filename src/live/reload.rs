@@ -36,6 +36,8 @@ pub enum Cause {
     Accept,
     /// An operator rolled back.
     Rollback,
+    /// A part that is appended has changed.
+    Append,
     /// An operator turned the kill switch; only history entries have this cause.
     Switch,
 }
@@ -159,6 +161,7 @@ impl Cause {
             Self::Publish => "publish",
             Self::Accept => "accept",
             Self::Rollback => "rollback",
+            Self::Append => "append",
             Self::Switch => "switch",
         }
     }
@@ -167,7 +170,7 @@ impl Cause {
 impl Cause {
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         let reads = [Self::Start, Self::Event, Self::Poll, Self::Request, Self::Publish];
-        let all = reads.into_iter().chain([Self::Accept, Self::Rollback, Self::Switch]);
+        let all = reads.into_iter().chain([Self::Accept, Self::Rollback, Self::Append, Self::Switch]);
         all.into_iter().find(|cause| cause.as_str() == name)
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::appendix::Appendix;
 use super::clock::Clock;
 use super::compile_cache::CompileCache;
 use super::gate::Gate;
@@ -39,6 +40,8 @@ pub(crate) struct SiteSettings {
     /// The name under which its crawlers are counted.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
+    /// What is appended to every version of the source.
+    pub(crate) appendix: Option<Appendix>,
 }
 
 impl Default for SiteSettings {
@@ -58,6 +61,7 @@ impl Default for SiteSettings {
             compile_cache: CompileCache::new(),
             counted_as: None,
             clock: Clock::default(),
+            appendix: None,
         }
     }
 }

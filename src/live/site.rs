@@ -17,6 +17,8 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 
+use super::appending::Appending;
+use super::appendix::AppendsParts;
 use super::clock::Clock;
 use super::compile_cache::CompileSettings;
 use super::earlier_process::Remembered;
@@ -54,6 +56,7 @@ pub(crate) struct Site {
     switch: Mutex<()>,
     notices: Notices,
     state: Option<SiteState>,
+    appending: Option<Appending>,
     clock: Clock,
     faults: AtomicU64,
     callback_faults: AtomicU64,
@@ -68,7 +71,8 @@ impl Site {
         origin: &Arc<str>,
         source: impl FnOnce(Weak<Self>) -> Arc<S>,
     ) -> Arc<Self> {
-        let SiteSettings { policy, registry, check, gate, reading, max_age, grace, when_missing, .. } = settings;
+        let SiteSettings { policy, registry, check, gate, reading, max_age, grace, when_missing, appendix, .. } =
+            settings;
         let (listeners, cache) = (settings.listeners, settings.compile_cache);
         let clock = settings.clock.beginning(cache.began());
         let state = settings.state.as_ref().map(|(state, name)| state.site(name));
@@ -98,11 +102,16 @@ impl Site {
             switch: Mutex::default(),
             notices: Notices::new(listeners),
             state,
+            appending: appendix.clone().map(Appending::new),
             clock,
             faults: AtomicU64::new(0),
             callback_faults: AtomicU64::new(0),
             stripped_targets: AtomicU64::new(0),
         });
+        if let Some(appendix) = &appendix {
+            let site: Weak<Self> = Arc::downgrade(&site);
+            appendix.join(site);
+        }
         if let Some(switch) = settings.state.as_ref().map(|(state, _)| state.switch()).or(settings.switch.as_ref()) {
             switch.join(&site);
         }
@@ -118,6 +127,7 @@ impl Site {
         let candidate = self.source.load().into();
         let now = self.clock.now();
         let mut publisher = self.publisher();
+        let candidate = self.appended(&publisher, candidate);
         let (outcome, restored) = publisher.start(candidate, now);
         let restored = restored.map(|last| (last.hash(), Restoration::new(publisher.was_live(), &last)));
         let is_shown = matches!(outcome, ReloadOutcome::Published { .. }) || restored.is_some();
@@ -172,7 +182,7 @@ impl Site {
         let reload = {
             let _reading = self.reading();
             let candidate = match self.source.load() {
-                Ok(version) if self.live() != Some(version.hash()) && !settled(&version) => {
+                Ok(version) if self.live_source() != Some(version.hash()) && !settled(&version) => {
                     Candidate::Rejected(Rejection::new(RejectionKind::Unstable, &self.origin))
                 }
                 loaded => loaded.into(),
@@ -245,11 +255,21 @@ impl Site {
 
     /// As [`Site::offer`]; the caller has the listeners notified, once it holds no lock.
     fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
-        let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> { Ok(publisher.consider(candidate, now)) };
+        let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
+            let candidate = self.appended(publisher, candidate);
+            Ok(publisher.consider(candidate, now))
+        };
         match self.publish(cause, step) {
             Ok(reload) => reload,
             Err(never) => match never {},
         }
+    }
+
+    /// With what is appended. Under the publisher's lock, so that a part which is replaced meanwhile is not lost.
+    fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
+        let Some(appending) = &self.appending else { return candidate };
+        let is_remembered = publisher.live().is_some() || publisher.versions().current().is_some();
+        appending.append(candidate, is_remembered)
     }
 
     pub(super) fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, AcceptError> {
@@ -309,6 +329,15 @@ impl Site {
     /// The version that is live.
     pub(crate) fn live(&self) -> Option<VersionHash> {
         self.current.load().content().map(|content| content.hash())
+    }
+
+    /// The hash of what the source held when that went live: that of the version, where nothing is appended.
+    pub(crate) fn live_source(&self) -> Option<VersionHash> {
+        let live = self.live();
+        match &self.appending {
+            Some(appending) => appending.source_of(live?),
+            None => live,
+        }
     }
 
     #[cfg(feature = "fetch")]
@@ -484,6 +513,19 @@ impl Switched for Site {
             state.append(entry);
             state.write();
         }
+    }
+}
+
+impl AppendsParts for Site {
+    fn append_again(&self) {
+        let step = |publisher: &mut Publisher, now| {
+            let source = self.appending.as_ref().and_then(Appending::source).ok_or(())?;
+            let candidate = self.appended(publisher, Candidate::Version(source));
+            Ok(publisher.consider(candidate, now))
+        };
+        // Nothing came from the source yet: what does will have the parts.
+        let _: Result<Reload, ()> = self.publish(Cause::Append, step);
+        self.notices.deliver();
     }
 }
 

@@ -20,7 +20,7 @@ use crate::rate::SiteBuckets;
 use crate::rate::{Quota, RateKey, TooSoon};
 #[cfg(feature = "layer")]
 use crate::rules::ProductToken;
-use crate::rules::{Reading, RobotsTxt, RuleSet, keywords};
+use crate::rules::{LinePlaces, Reading, RobotsTxt, RuleSet, keywords};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
 ///
@@ -66,6 +66,7 @@ keywords!(WhenMissing, "a rule for a missing robots.txt", {
 pub struct Content {
     compiled: Arc<Compiled>,
     modified: Option<(SystemTime, Bytes)>,
+    places: Option<Arc<LinePlaces>>,
 }
 
 /// The compiled bytes of a version. Sites whose bytes and settings are equal share it, whatever their dates.
@@ -237,7 +238,19 @@ impl Content {
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
         // A date that HTTP cannot write is left out, as if the file had none.
         let modified = modified.and_then(|modified| Some((modified, response_fields::last_modified(modified)?)));
-        Self { compiled, modified }
+        Self { compiled, modified, places: None }
+    }
+
+    /// With what is known of where its lines come from.
+    pub(super) fn with_places(self, places: Option<Arc<LinePlaces>>) -> Self {
+        Self { places, ..self }
+    }
+
+    /// Where the lines of appended parts come from; `None` where nothing is appended, and for a version that an earlier
+    /// process remembered.
+    #[must_use]
+    pub const fn places(&self) -> Option<&Arc<LinePlaces>> {
+        self.places.as_ref()
     }
 
     /// The document.

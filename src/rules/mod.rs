@@ -19,12 +19,14 @@
 //! assert_eq!(verdict.line(), Some(2));
 //! ```
 
+mod append;
 mod authority;
 mod costly;
 mod crawl_delay;
 mod document;
 mod extension;
 mod find_forms;
+mod fragment;
 mod hash;
 mod index;
 mod keyword;
@@ -43,11 +45,13 @@ mod token;
 mod value;
 mod write;
 
+pub use self::append::{Appended, LinePlaces};
 pub use self::authority::{Authority, Port};
 pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};
 pub use self::crawl_delay::{CrawlDelay, Seconds};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};
+pub use self::fragment::{Fragment, FragmentError, FragmentErrorKind};
 pub(crate) use self::index::MatchBudget;
 pub use self::keyword::KeywordError;
 pub(crate) use self::keyword::{keyword_enum, keywords};

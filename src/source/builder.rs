@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use crate::agent::Registry;
 use crate::check;
 use crate::live::{
-    Clock, CompileCache, Gate, KillSwitch, LONGEST_MAX_AGE, LiveRobots, Rejection, Reload, SiteSettings, Snapshot,
-    StateDir, WhenMissing,
+    Appendix, Clock, CompileCache, Gate, KillSwitch, LONGEST_MAX_AGE, LiveRobots, Rejection, Reload, SiteSettings,
+    Snapshot, StateDir, WhenMissing,
 };
 use crate::policy::Policy;
 use crate::rules::Reading;
@@ -141,6 +141,13 @@ impl<S> LiveBuilder<S> {
     /// and gives nobody a new burst. Default: it shares that with no other.
     pub fn counted_as(mut self, name: impl Into<String>) -> Self {
         self.settings.counted_as = Some(name.into());
+        self
+    }
+
+    /// What is appended to every version before it is checked and gated: lists of crawlers that others keep. Default:
+    /// nothing.
+    pub fn append(mut self, appendix: &Appendix) -> Self {
+        self.settings.appendix = Some(appendix.clone());
         self
     }
 

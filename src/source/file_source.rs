@@ -128,7 +128,7 @@ fn reload_once_quiet(site: &Site) -> Reload {
         // The file's date gives the length of the pause; a monotonic clock measures it.
         let rest = first.modified().and_then(file::unrest).unwrap_or_default();
         let quiet = Instant::now() + rest;
-        while site.live() != Some(first.hash()) {
+        while site.live_source() != Some(first.hash()) {
             let rest = quiet.saturating_duration_since(Instant::now());
             if rest.is_zero() {
                 break;

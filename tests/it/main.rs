@@ -15,6 +15,7 @@ mod small_disk;
 
 mod agent_names;
 mod agents;
+mod append;
 #[cfg(all(feature = "axum08", feature = "watch"))]
 mod axum08;
 mod bounds;

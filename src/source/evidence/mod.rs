@@ -12,9 +12,10 @@
 //! 5. Claims are counted by the path that they come on; when each path last verified its crawler outlives the process
 //!    (`claim_paths`, `saved_paths`).
 //!
-//! A registry of crawlers that is published is followed as lists are: a [`PublishedRegistry`].
+//! A registry of crawlers that is published is followed as lists are: a [`PublishedRegistry`]. So is a part of a robots.txt: a
+//! [`PublishedFragment`].
 //!
-//! Nothing leaves the machine unless a [`Verifier`] or a [`PublishedRegistry`] is started.
+//! Nothing leaves the machine unless a [`Verifier`], a [`PublishedRegistry`] or a [`PublishedFragment`] is started.
 
 mod claim_paths;
 mod crawler_methods;
@@ -29,6 +30,7 @@ mod list_copies;
 mod lookups;
 mod name_resolver;
 mod operator_table;
+mod published_fragment;
 mod published_registry;
 mod question_gate;
 mod recent_marks;
@@ -52,6 +54,9 @@ pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::followed::EvidenceOrigin;
 pub use self::list_copies::ListCopy;
 pub use self::name_resolver::NameResolver;
+pub use self::published_fragment::{
+    PublishedFragment, PublishedFragmentBuilder, PublishedFragmentEvent, PublishedFragmentStatus,
+};
 pub use self::published_registry::{
     PublishedRegistry, PublishedRegistryBuilder, PublishedRegistryEvent, PublishedRegistryStatus, WaitingRegistry,
 };

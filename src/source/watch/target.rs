@@ -44,7 +44,7 @@ impl Target for SiteTarget {
     }
 
     fn known(&self) -> Option<Fingerprint> {
-        self.0.upgrade().map(|site| site.live().ok_or(RejectionKind::Missing))
+        self.0.upgrade().map(|site| site.live_source().ok_or(RejectionKind::Missing))
     }
 
     fn take(&self, cause: Cause, read: ReadResult) -> Option<Duration> {

@@ -1,0 +1,343 @@
+//! Fragments that are appended: for every agent, whose rules hold, in every reading.
+
+use std::collections::HashSet;
+
+use base64::Engine;
+use proptest::prelude::*;
+use tower_robots::rules::{
+    Appended, Fallback, Fragment, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, STANDARD_LIMIT,
+};
+
+use crate::shared::cases;
+
+const READINGS: [Reading; 3] = [Reading::Standard, Reading::Reference, Reading::Legacy];
+const PATHS: [&str; 6] = ["/", "/a", "/private/x?y=1", "/wp-admin/", "/index.html", "/search?q=a"];
+
+/// Agents of a file that are tried, so that the test ends soon.
+const AGENTS: usize = 8;
+
+/// How often which of the files named an agent.
+#[derive(Debug, Default)]
+struct Counts {
+    own: usize,
+    listed: usize,
+    both: usize,
+    halfway: usize,
+    neither: usize,
+}
+
+type Key = (Option<ProductToken>, ProductToken);
+
+/// A name, as far as every reading tells it from another.
+fn key(name: &[u8]) -> Key {
+    (ProductToken::from_name(name), ProductToken::cut(name))
+}
+
+fn names(robots: &RobotsTxt) -> Vec<Vec<u8>> {
+    let of = |group: tower_robots::rules::Group<'_>| {
+        group.names().filter(|name| !name.is_star()).map(|name| name.value().to_vec()).collect::<Vec<_>>()
+    };
+    robots.groups().flat_map(of).collect()
+}
+
+fn spread(names: &[Vec<u8>], most: usize) -> impl Iterator<Item = &Vec<u8>> {
+    names.iter().step_by((names.len() / most).max(1)).take(most)
+}
+
+/// What each reading makes of the file, the list and both.
+struct Readers {
+    reading: Reading,
+    own: RuleSet,
+    list: RuleSet,
+    both: RuleSet,
+}
+
+fn hold_the_rule(file: &[u8], list: &Fragment, counts: &mut Counts) {
+    let own = RobotsTxt::parse(file);
+    let appended: Appended = own.append(std::slice::from_ref(list));
+    let both = RobotsTxt::parse(appended.bytes().clone());
+    assert!(both.bytes().starts_with(file), "the file itself stays as it is");
+    assert_eq!(both.sitemaps().len(), own.sitemaps().len());
+    let (own_names, list_names) = (names(&own), names(list.robots()));
+    let own_keys: HashSet<Key> = own_names.iter().map(|name| key(name)).collect();
+    let mut seen = HashSet::new();
+    for name in &names(&both)[own_names.len()..] {
+        let key = key(name);
+        assert!(!own_keys.contains(&key) && seen.insert(key), "{:?} twice", String::from_utf8_lossy(name));
+    }
+    let others = [b"Mozilla".to_vec(), b"UnheardOfBot".to_vec()];
+    let agents: Vec<_> = spread(&own_names, AGENTS)
+        .chain(spread(&list_names, AGENTS))
+        .chain(&others)
+        .collect::<HashSet<_>>()
+        .into_iter()
+        .collect();
+    // What the readings read alike is compared with rules that apply.
+    let patterns = own.groups().flat_map(|group| group.rules().map(|rule| rule.pattern().to_vec()).collect::<Vec<_>>());
+    let mut paths: Vec<Vec<u8>> = PATHS.iter().map(|path| path.as_bytes().to_vec()).collect();
+    paths.extend(patterns.filter(|pattern| pattern.starts_with(b"/")).step_by(7).take(4));
+    for reading in READINGS {
+        let readers = Readers {
+            reading,
+            own: own.compile(reading),
+            list: list.robots().compile(reading),
+            both: both.compile(reading),
+        };
+        for agent in &agents {
+            readers.compare(agent, &paths, &own_keys, &list_names, &appended, counts);
+        }
+    }
+}
+
+impl Readers {
+    fn token(&self, name: &[u8]) -> Option<ProductToken> {
+        match self.reading {
+            Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),
+            _ => ProductToken::from_name(name),
+        }
+    }
+
+    fn compare(
+        &self,
+        agent: &[u8],
+        paths: &[Vec<u8>],
+        own_keys: &HashSet<Key>,
+        list_names: &[Vec<u8>],
+        appended: &Appended,
+        counts: &mut Counts,
+    ) {
+        let Some(token) = self.token(agent) else { return };
+        let tokens = [token.clone()];
+        let is_named = |rules: &RuleSet| rules.select(&tokens, Fallback::Nothing).applies();
+        let by = (is_named(&self.own), is_named(&self.list));
+        // The names of the list that this reader takes for the agent: all of them left out, or some appended.
+        let of_list = list_names.iter().filter(|name| self.token(name).as_ref() == Some(&token));
+        let left_out: Vec<bool> = of_list.map(|name| own_keys.contains(&key(name))).collect();
+        let is_left_out = left_out.iter().all(|is_left_out| *is_left_out);
+        let is_appended = left_out.iter().all(|is_left_out| !is_left_out);
+        *(match by {
+            (true, false) => &mut counts.own,
+            (false, true) => &mut counts.listed,
+            (true, true) if is_left_out => &mut counts.both,
+            (true, true) => &mut counts.halfway,
+            (false, false) => &mut counts.neither,
+        }) += 1;
+        for path in paths {
+            let path = RequestPath::new(path);
+            let ask = |rules: &RuleSet| {
+                let verdict = rules.select(&tokens, Fallback::Star).verdict(&path);
+                (verdict.access(), verdict.line())
+            };
+            let (own, list, both) = (ask(&self.own), ask(&self.list), ask(&self.both));
+            let what = || format!("{:?}: {:?} {path:?}", self.reading, String::from_utf8_lossy(agent));
+            match by {
+                // Verdict and line are those of the file itself; a group without a rule has got one that is empty.
+                (_, false) => assert!(both == own || (both.0, own.1) == (own.0, None), "{}: {both:?} {own:?}", what()),
+                (true, true) if is_left_out => {
+                    assert!(both == own || (both.0, own.1) == (own.0, None), "{}: {both:?} {own:?}", what());
+                }
+                (false, true) => {
+                    assert_eq!(both.0, list.0, "{}", what());
+                    let place = both.1.and_then(|line| appended.places().of(line)).map(|(_, line)| line);
+                    // The line that ends a group without rules is from nowhere.
+                    assert!(place == list.1 || list.1.is_none(), "{}: {place:?} {list:?}", what());
+                }
+                // This reader takes for one crawler what others tell apart: no rule is lost.
+                (true, true) if is_appended => assert!(both.0 == own.0 || both.0 == list.0, "{}", what()),
+                (true, true) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn for_real_files_and_a_real_list_the_rule_holds() {
+    let files = cases("robots_files.jsonl.gz");
+    let body = |case: &serde_json::Value| {
+        base64::engine::general_purpose::STANDARD.decode(case["body_base64"].as_str().expect("a body")).expect("base64")
+    };
+    // Its names are those of a list that is kept in public.
+    let text = include_str!("../cases/ai_agents.txt");
+    let mut list: String = text
+        .lines()
+        .filter(|name| !name.starts_with('#') && !name.is_empty())
+        .map(|name| format!("User-agent: {name}\n"))
+        .collect();
+    list.push_str(
+        "Disallow: /\nAllow: /index.html\n\nUser-agent: Googlebot\nUser-agent: SemrushBot\nDisallow: /private/\n",
+    );
+    let list = Fragment::parse("ai.txt", &list).expect("a list");
+    let (mut counts, mut tried) = (Counts::default(), 0);
+    for case in &files {
+        let body = body(case);
+        // What crawlers read no more says nothing; the check warns of it.
+        if body.len() + 2 * list.robots().bytes().len() < STANDARD_LIMIT {
+            tried += 1;
+            hold_the_rule(&body, &list, &mut counts);
+        }
+    }
+    assert!(tried + 40 > files.len(), "{tried} of {}", files.len());
+    let Counts { own, listed, both, neither, .. } = counts;
+    assert!([own, listed, both, neither].into_iter().all(|count| count > files.len() / 10), "{counts:?}");
+    println!("{tried} files: {counts:?}");
+}
+
+fn lines() -> impl Strategy<Value = String> {
+    let line = prop_oneof![
+        Just("User-agent: A"),
+        Just("user-agent: a/2"),
+        Just("User-agent: B bot"),
+        Just("User-agent: B"),
+        Just("User-agent: \"A\""),
+        Just("User-agent: *"),
+        Just("User-agent: * x"),
+        Just("User-agent:"),
+        Just("Disallow: /"),
+        Just("Disallow:"),
+        Just("Allow: /a # b"),
+        Just("Disallow /private"),
+        Just("Crawl-delay: 2"),
+        Just("Content-Signal: ai-train=no"),
+        Just("Sitemap: https://a.test/s"),
+        Just("Host: a.test"),
+        Just("License: https://a.test/l"),
+        Just("nonsense"),
+        Just("# comment"),
+        Just(""),
+    ];
+    (prop::collection::vec(line, 0..14), prop_oneof![Just("\n"), Just("\r\n"), Just("\r")], any::<bool>())
+        .prop_map(|(lines, end, has_end)| lines.join(end) + if has_end { end } else { "" })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 800, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_the_two_hold_the_rule_holds(file in lines(), list in lines(), has_bom in any::<bool>()) {
+        let file = if has_bom { format!("\u{feff}{file}") } else { file };
+        if let Ok(list) = Fragment::parse("list", &list) {
+            hold_the_rule(file.as_bytes(), &list, &mut Counts::default());
+        }
+    }
+
+    #[test]
+    fn no_octets_panic(file in prop::collection::vec(any::<u8>(), 0..200), list in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(list) = Fragment::parse("list", &list) {
+            RobotsTxt::parse(file).append(&[list]);
+        }
+    }
+}
+
+#[cfg(feature = "watch")]
+mod live {
+    use tower_robots::live::{
+        Appendix, Cause, Condition, Gate, LiveRobots, RejectionKind, ReloadOutcome, ReloadOutcomeKind, StateDir,
+        WhenMissing,
+    };
+    use tower_robots::rules::Fragment;
+
+    const OWN: &str = "User-agent: *\nDisallow: /private/\n";
+    const MORE: &str = "User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n";
+    const LIST: &str = "User-agent: GPTBot\nDisallow: /\n";
+
+    fn list(text: &str) -> Fragment {
+        Fragment::parse("ai.txt", text).expect("a list")
+    }
+
+    fn with(file: &str, list: &str) -> String {
+        format!("{file}\n# From ai.txt\n{list}")
+    }
+
+    fn body(live: &LiveRobots) -> String {
+        let body = live.snapshot().content().map(|content| content.body().to_vec());
+        String::from_utf8(body.expect("a robots.txt")).expect("text")
+    }
+
+    #[test]
+    fn a_part_that_comes_later_or_changes_makes_a_version() {
+        let appendix = Appendix::new(["ai.txt"]);
+        let live = LiveRobots::inline(OWN).append(&appendix).open().expect("a robots.txt");
+        assert_eq!(body(&live), OWN, "nothing was live before, so the file alone is served");
+        // The operator goes on meanwhile.
+        live.publish(MORE).expect("published");
+        assert_eq!(body(&live), MORE);
+        appendix.set(0, list(LIST), None);
+        assert_eq!(body(&live), with(MORE, LIST));
+        assert!(appendix.missing().is_empty());
+        live.publish(OWN).expect("published");
+        assert_eq!(body(&live), with(OWN, LIST));
+        assert_eq!(live.publish(OWN).expect("published").outcome().kind(), ReloadOutcomeKind::Unchanged);
+        assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Unchanged);
+        let entries = live.history().len();
+        appendix.set(0, list(LIST), None);
+        assert_eq!(live.history().len(), entries, "a part of the same octets is none that changed");
+        let other = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
+        appendix.set(0, list(other), None);
+        assert_eq!(body(&live), with(OWN, other));
+        let last = live.history().pop().expect("an entry");
+        assert_eq!((last.cause(), last.outcome()), (Cause::Append, ReloadOutcomeKind::Published));
+        // It can be left like any other version, and the one before comes back.
+        live.rollback().expect("a version before");
+        assert_eq!(body(&live), with(OWN, LIST));
+        let places = live.snapshot().content().expect("a robots.txt").places().cloned();
+        assert_eq!(places.expect("places").of(5), Some(("ai.txt", 1)));
+    }
+
+    #[test]
+    fn a_part_that_shuts_search_engines_out_waits_at_the_gate() {
+        let appendix = Appendix::new(["ai.txt"]);
+        appendix.set(0, list(LIST), None);
+        let builder = LiveRobots::inline(OWN).append(&appendix).gate(Gate::builder().build());
+        let live = builder.open().expect("a robots.txt");
+        appendix.set(0, list("User-agent: Googlebot\nUser-agent: bingbot\nDisallow: /\n"), None);
+        assert_eq!(body(&live), with(OWN, LIST));
+        assert_eq!(live.status().condition(), Condition::Gated);
+    }
+
+    #[test]
+    fn a_restart_without_the_part_keeps_the_version_that_has_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("robots.txt");
+        let open = |appendix: &Appendix| {
+            let state = StateDir::open(folder.path().join("state")).expect("a state directory");
+            let builder = LiveRobots::file(&path).when_missing(WhenMissing::Unavailable).append(appendix);
+            builder.state(&state, "site").open().expect("a site")
+        };
+        std::fs::write(&path, OWN).expect("written");
+        let appendix = Appendix::new(["ai.txt"]);
+        appendix.set(0, list(LIST), None);
+        let live = open(&appendix);
+        assert_eq!(body(&live), with(OWN, LIST));
+        drop(live);
+
+        std::fs::write(&path, MORE).expect("written");
+        let appendix = Appendix::new(["ai.txt"]);
+        let live = open(&appendix);
+        assert_eq!(body(&live), with(OWN, LIST), "crawlers that the part names do not pass");
+        let status = live.status();
+        let ReloadOutcome::Kept { rejection, .. } = status.last_reload().outcome() else { panic!("{status:?}") };
+        assert_eq!(rejection.kind(), RejectionKind::NotAppended);
+        assert!(rejection.to_string().contains("\"ai.txt\", which is to be appended, was not read yet"), "{rejection}");
+        appendix.set(0, list(LIST), None);
+        assert_eq!(body(&live), with(MORE, LIST));
+        assert_eq!(live.status().condition(), Condition::Live);
+    }
+
+    #[test]
+    fn what_is_no_robots_txt_does_not_become_one_by_what_is_appended() {
+        let appendix = Appendix::new(["ai.txt"]);
+        appendix.set(0, list(LIST), None);
+        let live = LiveRobots::inline(OWN).append(&appendix).open().expect("a robots.txt");
+        for (text, kind) in [
+            ("", RejectionKind::Empty),
+            ("<html>", RejectionKind::Html),
+            ("502 Bad Gateway\n", RejectionKind::NoField),
+            ("\0\0\0\0", RejectionKind::Binary),
+        ] {
+            assert_eq!(live.publish(text).expect_err(text).kind(), kind, "{text}");
+            assert_eq!(body(&live), with(OWN, LIST));
+        }
+        let large = "User-agent: *\n".to_owned() + &"#\n".repeat((8 << 20) / 2 - 8);
+        assert_eq!(live.publish(&large).expect_err("too large").kind(), RejectionKind::TooLarge);
+    }
+}
