@@ -12,7 +12,7 @@ use crate::identity::AddressClass;
 pub(super) struct Resolver {
     elsewhere: Option<Elsewhere>,
     #[cfg(test)]
-    pub(super) played: Option<Arc<Played>>,
+    played: Option<Arc<Played>>,
 }
 
 /// Places to connect to instead of the host and port of a URL, as its user says.
@@ -31,6 +31,11 @@ pub(super) struct Played {
 }
 
 impl Resolver {
+    #[cfg(test)]
+    pub(super) fn played(played: Played) -> Self {
+        Self { played: Some(Arc::new(played)), ..Self::default() }
+    }
+
     pub(super) fn connect_to(&mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) {
         self.elsewhere = Some(Elsewhere(Arc::new(place)));
     }

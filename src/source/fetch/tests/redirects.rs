@@ -32,7 +32,7 @@ fn class(address: IpAddr) -> AddressClass {
 /// A fetcher in the played network, where names have the addresses that `resolve` gives.
 fn fetcher(resolve: impl Fn(&str, u16) -> Vec<SocketAddr> + Send + Sync + 'static) -> Fetcher {
     let played = Played { resolve: Box::new(resolve), class: Box::new(class) };
-    Fetcher::builder().network(Resolver { played: Some(Arc::new(played)) }).start().expect("a thread")
+    Fetcher::builder().network(Resolver::played(played)).start().expect("a thread")
 }
 
 fn by_system(host: &str, port: u16) -> Vec<SocketAddr> {
