@@ -33,6 +33,7 @@ mod html;
 mod input;
 mod log;
 mod metrics;
+mod publish_hook;
 mod quoted_list;
 mod refusal;
 mod render;

@@ -23,7 +23,8 @@ pub(crate) use self::evidence::{
 };
 pub(crate) use self::rate_store::RateStoreReport;
 pub(crate) use self::site::{
-    FetchReport, Findings, LastReload, OverrideReport, PendingReport, ReloadCount, SiteReport, WatchedPagesReport,
+    AppendReport, FetchReport, Findings, LastReload, OverrideReport, PendingReport, PublishHookReport, ReloadCount,
+    SiteReport, WatchedPagesReport,
 };
 pub(crate) use self::traffic::{KindCount, ListenerReport, RequestsReport, SiteTraffic, TrafficReport, UpstreamReport};
 pub(crate) use self::upgrade::UpgradeReport;

@@ -157,6 +157,7 @@ fn ready(state: &ServerState, query: &Query) -> AdminReply {
             let off = serving.sites.switched_off();
             lines.extend(off.into_iter().map(|name| format!("enforcement is OFF for site {name:?}")));
         }
+        lines.extend(serving.sites.missing_parts());
         for name in serving.sites.without_robots() {
             lines.push(format!("site {name:?} has no robots.txt: nothing is enforced"));
             status = status.max(sites);

@@ -242,6 +242,15 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
     let hosts = if site.hosts.is_empty() { "every host".to_owned() } else { site.hosts.join(", ") };
     page.title(&format!("site {} ({hosts}): {}", site.name, site.state));
     page.line("robots.txt", &site.origin);
+    for part in &site.append {
+        let version = part.hash.as_deref().map(|hash| format!(", version {}", short(hash))).unwrap_or_default();
+        page.line("appended", &format!("{}: {}{version}", part.source, part.state));
+    }
+    for hook in &site.on_publish {
+        let version =
+            hook.version.as_deref().map(|version| format!(", version {}", short(version))).unwrap_or_default();
+        page.line("on publish", &format!("{}: {}{version}", hook.target, hook.state));
+    }
     match (&site.hash, site.age_seconds) {
         (Some(hash), Some(age)) => {
             page.line("version", &format!("{}, live for {}", short(hash), for_people(age)));

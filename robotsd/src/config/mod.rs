@@ -6,6 +6,7 @@
 
 mod admin;
 mod admin_socket;
+mod append;
 mod board;
 mod check;
 mod document;
@@ -26,6 +27,7 @@ mod other_format;
 mod policy;
 mod policy_tables;
 mod process_tables;
+mod publish_hooks;
 mod published_registry;
 mod rate_store;
 mod refusal;
@@ -58,8 +60,8 @@ pub(crate) use self::location::{CONFIG_VARIABLE, ConfigArgument, USUAL_CONFIG, c
 pub(crate) use self::registry_extra::{extended_registry, load_registry, read_published};
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::settings::{
-    AccessFormat, AccessSettings, Backend, Config, ListenerConfig, LogConfig, PublishedRegistrySettings,
-    RegistrySources, Remote, RobotsSource, SiteConfig, StaticFiles,
+    AccessFormat, AccessSettings, AppendSettings, AppendSource, Backend, Config, ListenerConfig, LogConfig,
+    PublishedRegistrySettings, RegistrySources, Remote, RobotsSource, SiteConfig, StaticFiles,
 };
 pub(crate) use self::toml_tables::{
     AddressLogging, AdminAccess, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging,

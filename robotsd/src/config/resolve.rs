@@ -19,7 +19,8 @@ use super::settings::{
 };
 use super::toml_tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
 use super::{
-    admin, board, gate, identity, limits, listener, policy, published_registry, rate_store, review, source, upstreams,
+    admin, append, board, gate, identity, limits, listener, policy, publish_hooks, published_registry, rate_store,
+    review, source, upstreams,
 };
 
 /// More threads than any machine has cores to run them on.
@@ -193,6 +194,8 @@ fn resolve_site(
     // Without a backend it is not known what a source may use.
     let robots = backend.as_ref().map(|backend| source::resolve(site, backend.as_ref(), folder));
     let robots = robots.and_then(|robots| faults.keep(robots));
+    let append = append::resolve(file, site, folder, faults);
+    let on_publish = publish_hooks::resolve(site, folder, faults);
     let policy = policy::resolve(file, site, faults);
     let check = faults.keep(CheckSettings::resolve(file));
     let gate_basis = faults.keep(GateBasis::resolve(&file.gate, &site.robots, folder));
@@ -202,6 +205,8 @@ fn resolve_site(
         backend: backend?,
         robots: robots?,
         robots_span: robots_span(site),
+        append: append?,
+        on_publish: on_publish?,
         max_age: site.robots.max_age.get_ref().0,
         when_missing: match site.robots.on_missing {
             OnMissing::LastGood => WhenMissing::Unavailable,

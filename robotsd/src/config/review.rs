@@ -19,6 +19,7 @@ use super::settings::{Config, RobotsSource};
 use super::toml_tables::{ListenerKind, RawConfig, RawListener, RawSite};
 use super::values::Address;
 use crate::input;
+use crate::publish_hook::HookHeader;
 use crate::render::Diagnostic;
 use crate::suggestion::did_you_mean;
 
@@ -42,6 +43,7 @@ fn review(file: &RawConfig, config: &Config, name: &str, text: &str, now: System
     found.extend(open_networks(file).map(warning));
     found.extend(everything_exempt(file).map(warning));
     found.extend(unasked_store(file).map(warning));
+    found.extend(unread_secrets(file, config).into_iter().map(warning));
     found.extend(
         file.site.iter().filter_map(|site| without_grace(file, site.get_ref())).map(|note| (Severity::Note, note)),
     );
@@ -74,6 +76,31 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
         Fault::new(name.span(), message).help(help)
     };
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
+}
+
+/// Files with secrets of `on_publish` that cannot be read: they may be there when a version goes live.
+fn unread_secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (site, settings) in file.site.iter().zip(&config.sites) {
+        let hooks = site.get_ref().robots.on_publish.iter().zip(&settings.on_publish);
+        // Both have the headers in the order of their names.
+        let headers = hooks.flat_map(|(written, hook)| written.get_ref().headers.values().zip(&hook.headers));
+        for (written, (name, header)) in headers {
+            let HookHeader::File(path) = header else { continue };
+            let why = match std::fs::metadata(path) {
+                // Opening a pipe would wait for a writer.
+                Ok(found) if !found.is_file() => "this is not a regular file".to_owned(),
+                Ok(_) => match std::fs::File::open(path) {
+                    Ok(_) => continue,
+                    Err(error) => error.to_string(),
+                },
+                Err(error) => error.to_string(),
+            };
+            let message = format!("{}: {why}: without the header {name} the request is not sent", path.display());
+            faults.push(Fault::new(written.span(), message));
+        }
+    }
+    faults
 }
 
 /// By its name, or by a product token that it obeys.

@@ -20,6 +20,7 @@ use super::identity::IdentityConfig;
 use super::reviewable::Reviewable;
 use super::toml_tables::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 use crate::edge;
+use crate::publish_hook::HookSettings;
 use crate::refusal::RefusalPage;
 use crate::shared_rate::StoreSettings;
 use crate::upstream;
@@ -136,6 +137,10 @@ pub(crate) struct SiteConfig {
     pub(crate) robots: RobotsSource,
     /// What names it in the text.
     pub(crate) robots_span: Range<usize>,
+    /// What is appended to it, in order.
+    pub(crate) append: Vec<AppendSettings>,
+    /// What is sent when a version goes live.
+    pub(crate) on_publish: Vec<Arc<HookSettings>>,
     pub(crate) max_age: Duration,
     pub(crate) when_missing: WhenMissing,
     /// A file of expectations.
@@ -203,6 +208,43 @@ impl RobotsSource {
             Self::Upstream { .. } => "upstream",
             Self::Url { .. } => "url",
         }
+    }
+}
+
+/// A part that is appended to a robots.txt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AppendSettings {
+    /// What comments in the file that is served call it.
+    pub(crate) title: String,
+    pub(crate) source: AppendSource,
+}
+
+/// Where such a part is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum AppendSource {
+    File(PathBuf),
+    Url {
+        url: FetchUrl,
+        /// PEM: certificate authorities in place of those of the system.
+        ca: Option<Arc<[u8]>>,
+        /// The folder of the last good one; none without a state directory.
+        saved_in: Option<PathBuf>,
+    },
+}
+
+/// For people.
+impl fmt::Display for AppendSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Url { url, .. } => url.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for AppendSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AppendSource").field(&self.to_string()).finish()
     }
 }
 

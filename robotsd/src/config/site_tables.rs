@@ -1,5 +1,6 @@
 //! The table `[[site]]` and those in it, key by key, with every default.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use tower_robots::rules::PathForm;
 
 use super::rate_store::RawRate;
 use super::values::Span;
+use crate::publish_hook;
 use crate::upstream;
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -104,6 +106,52 @@ pub(super) struct RawRobots {
     pub(super) baseline: Option<Spanned<PathBuf>>,
     /// In place of that of the gate.
     pub(super) urls: Option<Spanned<PathBuf>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) append: Vec<Spanned<RawAppend>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) on_publish: Vec<Spanned<RawPublishHook>>,
+}
+
+/// A part that is appended to the robots.txt.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAppend {
+    pub(super) file: Option<Spanned<PathBuf>>,
+    pub(super) url: Option<Spanned<String>>,
+    pub(super) name: Option<Spanned<String>>,
+    pub(super) ca: Option<Spanned<PathBuf>>,
+}
+
+/// A request that is sent when a version goes live.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPublishHook {
+    pub(super) url: Spanned<String>,
+    pub(super) method: Option<Spanned<String>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) headers: BTreeMap<String, Spanned<RawHeader>>,
+    pub(super) body: Option<Spanned<String>>,
+    #[serde(default = "hook_timeout")]
+    pub(super) timeout: Spanned<Span>,
+    pub(super) ca: Option<Spanned<PathBuf>>,
+}
+
+fn hook_timeout() -> Spanned<Span> {
+    Spanned::new(0..0, Span(publish_hook::DEFAULT_TIMEOUT))
+}
+
+/// The value of a field, or the file that holds it.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(untagged, expecting = "the value of a header is a text, or names the file that holds it: { file = \"…\" }")]
+pub(super) enum RawHeader {
+    Text(String),
+    Secret(RawSecret),
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawSecret {
+    pub(super) file: PathBuf,
 }
 
 impl Default for RawRobots {
@@ -123,6 +171,8 @@ impl Default for RawRobots {
             expectations: None,
             baseline: None,
             urls: None,
+            append: Vec::new(),
+            on_publish: Vec::new(),
         }
     }
 }

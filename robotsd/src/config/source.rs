@@ -151,6 +151,11 @@ fn url(robots: &toml_tables::RawRobots, span: Range<usize>, folder: &Path) -> Re
     Ok(RobotsSource::Url { url: url.get_ref().clone(), remote: remote(robots, robots.ca.as_ref(), folder)? })
 }
 
+/// The certificate authorities of a file, read.
+pub(super) fn trusted(ca: &Spanned<std::path::PathBuf>, folder: &Path) -> Result<Trust, Fault> {
+    Trust::file(&folder.join(ca.get_ref())).map_err(|why| Fault::new(ca.span(), why))
+}
+
 /// The certificate authorities of a file, as PEM.
 pub(super) fn authorities(ca: &Spanned<std::path::PathBuf>, folder: &Path) -> Result<Arc<[u8]>, Fault> {
     let path = folder.join(ca.get_ref());

@@ -18,7 +18,8 @@ pub(crate) use super::process_tables::{AddressLogging, LogFormat, QueryLogging};
 use super::rate_store::RawRateStore;
 pub(crate) use super::site_tables::Dotfiles;
 pub(super) use super::site_tables::{
-    OnMissing, RawEnforcement, RawOverride, RawRefusal, RawRobots, RawSite, RawUpstream, SourceKind,
+    OnMissing, RawAppend, RawEnforcement, RawHeader, RawOverride, RawPublishHook, RawRefusal, RawRobots, RawSite,
+    RawUpstream, SourceKind,
 };
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -68,6 +69,8 @@ impl Document for RawConfig {
         "site[]",
         "site.upstream",
         "site.robots",
+        "site.robots.append[]",
+        "site.robots.on_publish[]",
         "site.enforcement",
         "site.rate",
         "site.override[]",

@@ -92,6 +92,10 @@ events! {
     /// An outcome that a later version of the library may add.
     Reloaded = "reloaded", Info;
     Finding = "finding", Warn;
+    /// A part that is appended to a robots.txt.
+    Append = "append", Info;
+    /// A request that is sent when a version goes live.
+    OnPublish = "on-publish", Info;
     Directory = "directory", Warn;
     Gate = "gate", Info;
     Watch = "watch", Warn;

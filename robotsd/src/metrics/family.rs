@@ -71,6 +71,11 @@ families! {
         "When the version of a site that is in force was published, in Unix time.";
     SITE_FINDINGS = Gauge "robotsd_site_findings", "Findings of the check in the version that is in force, by severity.";
     RELOADS = Counter "robotsd_reloads", "Reads of the robots.txt of a site, by cause and outcome.";
+    APPEND_PARTS = StateSet "robotsd_append_part_state",
+        "The state of a part that is appended to the robots.txt of a site: appended, last-good (it cannot be read now) or missing (it was \
+         never read, so it is not appended).";
+    PUBLISH_REQUESTS = Counter "robotsd_publish_requests",
+        "Versions of a site that its hooks announced, by the host they send to and outcome: delivered or given-up.";
     CONNECTIONS = Gauge "robotsd_connections", "Connections of clients that are open, by listener.";
     CONNECTIONS_LIMIT = Gauge "robotsd_connections_limit", "The bound on connections of clients, on all listeners.";
     CONNECTION_ERRORS = Counter "robotsd_connection_errors",

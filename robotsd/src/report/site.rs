@@ -66,6 +66,12 @@ pub(crate) struct SiteReport {
     /// The state of fetching, where the robots.txt is fetched.
     #[serde(default)]
     pub(crate) fetch: Option<FetchReport>,
+    /// What is appended to the robots.txt, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) append: Vec<AppendReport>,
+    /// What is sent when a version goes live.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) on_publish: Vec<PublishHookReport>,
     /// What to do next, the most pressing first.
     #[serde(default)]
     pub(crate) next: Vec<NextStep>,
@@ -76,6 +82,38 @@ pub(crate) struct WatchedPagesReport {
     /// Which pages they are, as it stands behind "pages": `of the sitemaps`.
     pub(crate) of: String,
     pub(crate) count: u64,
+}
+
+/// A part that is appended to a robots.txt.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct AppendReport {
+    /// What comments in the file that is served call it.
+    pub(crate) name: String,
+    /// Its path or its URL.
+    pub(crate) source: String,
+    /// `appended`, `last-good` (it cannot be read now) or `missing` (it was never read).
+    pub(crate) state: String,
+    #[serde(default)]
+    pub(crate) hash: Option<String>,
+    #[serde(default)]
+    pub(crate) trouble: Option<String>,
+}
+
+/// A hook, and its request for the version that went live last.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PublishHookReport {
+    /// The scheme and host that it sends to.
+    pub(crate) target: String,
+    /// `idle`, `sending`, `delivered` or `failed`.
+    pub(crate) state: String,
+    #[serde(default)]
+    pub(crate) version: Option<String>,
+    #[serde(default)]
+    pub(crate) since: Option<String>,
+    #[serde(default)]
+    pub(crate) attempts: usize,
+    #[serde(default)]
+    pub(crate) trouble: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -101,6 +101,7 @@ impl<'a> ControlLoop<'a> {
         if let Some(board) = self.board.take() {
             board.finish(&self.active.sites).await;
         }
+        self.active.sites.finish_hooks().await;
         // Such as the answer that an upgrade is done.
         let _ = timeout(ANSWERED, self.active.admin.answered()).await;
         outcome

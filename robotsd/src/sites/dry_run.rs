@@ -10,7 +10,9 @@ use std::path::Path;
 use tower_robots::check::{Finding, Severity};
 use tower_robots::live::{Enforcement, Gate, RejectionKind, Reload, ReloadOutcome, WhenMissing};
 
+use super::appended_parts::AppendedParts;
 use super::gate_settings::GateSettings;
+use super::log_events::placed_finding;
 use super::robots_opener::RobotsOpener;
 use super::site_list::switch_of_other;
 use super::site_pages::NoteAbout;
@@ -19,7 +21,7 @@ use super::state_handle::StateHandle;
 use crate::config::{self, Config, RobotsSource};
 use crate::gate_pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
 use crate::log::Log;
-use crate::render::{Diagnostic, finding_line, shell_word};
+use crate::render::{Diagnostic, shell_word};
 use crate::retrieval::{RetrievalRequest, RetrievalSettings, Retriever};
 
 /// A problem that serving a config would have.
@@ -189,7 +191,9 @@ impl DrySite<'_> {
             Err(message) => return vec![Problem::At(at(of_site(&site.name, message)))],
         };
         let at_place = |message: String| Problem::At(at(message));
-        let mut found = Vec::new();
+        let troubles = robots.parts().map(AppendedParts::troubles).unwrap_or_default();
+        let mut found: Vec<_> =
+            troubles.into_iter().map(|trouble| Problem::Warning(of_site(&site.name, trouble))).collect();
         for live in robots.lives(&site.name, &site.hosts) {
             found.extend(switch_of(&live, unenforced));
             found.extend(problems_of(&live, &at_place));
@@ -260,7 +264,7 @@ fn problems_of(live: &LiveSite, at: &dyn Fn(String) -> Problem) -> Vec<Problem> 
     let origin =
         if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
     let problem = |finding: &Finding| {
-        let line = of_site(&live.name, finding_line(&origin, finding));
+        let line = of_site(&live.name, placed_finding(content, &origin, finding));
         match finding.severity() {
             Severity::Error => Some(Problem::Error(line)),
             Severity::Warning => Some(Problem::Warning(line)),

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use tower_robots::agent::{Identity, IdentityMethod};
-use tower_robots::check::Severity;
+use tower_robots::check::{Finding, Severity};
 use tower_robots::layer::{CrawlerRequest, Event, Record};
-use tower_robots::live::{Cause, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent};
+use tower_robots::live::{Cause, Content, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent};
 use tower_robots::rules::{Access, PathForm};
 use tower_robots::source::DirectoryEvent;
 
@@ -13,6 +13,7 @@ use super::site_name::SiteName;
 use crate::decision::RequestOutcome;
 use crate::edge::{AccessFields, Peer, X_REQUEST_ID, trace_id};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
+use crate::publish_hook::{HookEvent, HookEventKind};
 use crate::render::{finding_line, shell_word};
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 
@@ -199,10 +200,46 @@ pub(super) fn reload(
                 reason: Some(finding.code()),
                 severity: Some(finding.severity().as_str()),
                 line: Some(finding.line()),
-                message: Some(finding_line(reload.origin(), finding)),
+                message: Some(placed_finding(content, reload.origin(), finding)),
                 ..LogEntry::now(LogEvent::Finding)
             });
         }
+    }
+}
+
+/// A finding with its line, and where that is from where it is appended.
+pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding) -> String {
+    let line = finding_line(origin, finding);
+    match content.places().and_then(|places| places.of(finding.line())) {
+        Some((title, number)) => format!("{line} (appended: line {number} of {title})"),
+        None => line,
+    }
+}
+
+/// A part that is appended to the robots.txt of a site is another one, or cannot be used.
+pub(super) fn append(log: &Log, level: LogLevel, site: &str, message: String) {
+    of_site(log, level, LogEvent::Append, site, message);
+}
+
+/// What came of the requests that are sent when a version goes live.
+pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 'static {
+    move |event| {
+        let status = match event.kind {
+            HookEventKind::Delivered { status, .. } => Some(status),
+            HookEventKind::Retrying { .. } | HookEventKind::GivenUp { .. } => None,
+        };
+        log.write(&LogEntry {
+            level: match event.kind {
+                HookEventKind::Delivered { unrecorded: None, .. } => LogLevel::Info,
+                HookEventKind::Delivered { .. } | HookEventKind::Retrying { .. } => LogLevel::Warn,
+                HookEventKind::GivenUp { .. } => LogLevel::Error,
+            },
+            site: Some(&event.version.name),
+            status,
+            robots_hash: Some(event.version.short().to_owned()),
+            message: Some(event.to_string()),
+            ..LogEntry::now(LogEvent::OnPublish)
+        });
     }
 }
 

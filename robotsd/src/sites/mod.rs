@@ -25,7 +25,9 @@ mod site_switches;
 mod spared_engines;
 mod state_handle;
 
+mod appended_parts;
 mod followed_registry;
+mod publish_listener;
 mod robots_opener;
 mod site_opener;
 
@@ -43,6 +45,7 @@ mod reload_counts;
 mod site_metrics;
 mod site_report;
 
+pub(crate) use self::appended_parts::parts_at_hand;
 pub(crate) use self::backend::SiteBackend;
 pub(crate) use self::dry_run::{DryRun, Problem, rehearse};
 pub(crate) use self::operator_changes::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};

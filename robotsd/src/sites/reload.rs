@@ -88,6 +88,9 @@ impl Sites {
         let prepared = self.blocking(number, |sites, site| {
             sites.renew_gate(site);
             site.gate.pages.make_due();
+            if let Some(parts) = site.robots.parts() {
+                parts.read_again();
+            }
             site.robots.rescan();
         });
         let is_prepared = prepared.await.is_some();

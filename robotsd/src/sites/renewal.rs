@@ -18,11 +18,12 @@ use super::rate_store;
 use super::robots_opener::RobotsOpener;
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
-use super::site_list::Sites;
+use super::site_list::{Sites, hooks_of};
 use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots};
 use super::site_settings::SiteSettings;
 use crate::config::{self, Config, extended_registry};
+use crate::publish_hook::HookSettings;
 use crate::render::shell_word;
 
 /// Sources opened at once: those that are fetched take as long as their servers do.
@@ -36,6 +37,8 @@ pub(crate) struct Renewal {
     registry: Arc<Registry>,
     /// The versions of the published registry that are used whatever they change.
     accept: Vec<VersionHash>,
+    /// What is sent when a version goes live, by site.
+    hooks: Vec<(String, Vec<Arc<HookSettings>>)>,
     /// The settings of every robots.txt that was served before, or takes the place of one.
     settings: Vec<(SiteRobots, SiteSettings)>,
     /// The sites that are new and those that are gone, for people.
@@ -137,6 +140,7 @@ impl Sites {
         let sites = Arc::new(Sites::new(renewed, config, opener, (evidence, rate_store), self.log(), self.privacy()));
         Ok(Renewal {
             sites,
+            hooks: hooks_of(config).collect(),
             registry,
             accept: config.registry_accept.clone(),
             settings: applied,
@@ -238,6 +242,9 @@ impl Renewal {
     /// before. Blocks while rules are compiled, and for no file.
     pub(crate) fn apply_settings(&self, before: &Sites) {
         before.hand_over(&self.sites);
+        if let Some(hooks) = self.sites.hooks() {
+            hooks.set(self.hooks.iter().cloned());
+        }
         self.sites.accept_registries(&self.accept);
         self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
         if let Some(evidence) = self.sites.evidence() {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
@@ -9,9 +10,11 @@ use tower_robots::live::{CompileCache, Gate, GateBuilder, LiveRobots, StateDir, 
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder, RemoteSource, Schedule};
 use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, SiteSource, Watcher};
 
+use super::appended_parts::{AppendedParts, FIRST_FETCH};
 use super::followed_registry::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::log_events;
+use super::publish_listener;
 use super::reload_counts::ReloadCounts;
 use super::saved_pages::SavedPages;
 use super::site_pages::SitePages;
@@ -20,6 +23,7 @@ use super::site_settings::SiteSettings;
 use super::state_handle::StateHandle;
 use crate::config::{self, Config, Remote, RobotsSource, load_registry};
 use crate::log::Log;
+use crate::publish_hook::PublishHooks;
 
 /// What all sites of the process share: registry, state, watcher, compile cache, fetcher and the gate of the config.
 #[derive(Clone, Debug)]
@@ -27,6 +31,12 @@ pub(super) struct RobotsOpener {
     pub(super) registry: Arc<Registry>,
     pub(super) state: StateHandle,
     pub(super) watcher: Watcher,
+    /// What is sent when a version goes live; none where sites are opened and not served.
+    pub(super) hooks: Option<PublishHooks>,
+    /// What is appended to the robots.txt that is opened.
+    parts: Option<AppendedParts>,
+    /// Until when opening sites may wait for parts that were never fetched.
+    parts_until: Instant,
     gate: Option<GateBuilder>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
@@ -56,7 +66,7 @@ impl OneSite<'_> {
         let builder = builder.when_missing(*when_missing).compile_cache(&opener.compile_cache);
         let builder = opener.configured(builder, site, &site.name, settings, &counts, log);
         let live = builder.open().map_err(|rejection| rejection.to_string())?;
-        Ok(SiteRobots::one(live, counts))
+        Ok(SiteRobots::one(live, counts, opener.parts.clone()))
     }
 }
 
@@ -66,6 +76,9 @@ impl RobotsOpener {
             registry: load_registry(&config.registry).map_err(|error| error.to_string())?,
             state,
             watcher: Watcher::new(),
+            hooks: None,
+            parts: None,
+            parts_until: Instant::now() + FIRST_FETCH,
             gate: config.gate.clone(),
             compile_cache: CompileCache::new(),
             fetcher: Arc::default(),
@@ -83,12 +96,13 @@ impl RobotsOpener {
         followed: Option<FollowedRegistry>,
         gate: Option<GateBuilder>,
     ) -> Self {
-        Self { registry, followed, gate, is_of_other_config: true, ..self.clone() }
+        let parts_until = Instant::now() + FIRST_FETCH;
+        Self { registry, followed, gate, parts_until, is_of_other_config: true, ..self.clone() }
     }
 
-    /// With another state; watcher and caches are the same.
-    pub(super) fn with_state(&self, state: StateHandle) -> Self {
-        Self { state, ..self.clone() }
+    /// For a dry run, with a state that is read only; watcher and caches are the same.
+    pub(super) fn for_rehearsal(&self, state: StateHandle) -> Self {
+        Self { state, hooks: None, ..self.clone() }
     }
 
     /// Follows the published registry of a config, if it names one.
@@ -139,10 +153,11 @@ impl RobotsOpener {
         when_missing: WhenMissing,
         log: &Log,
     ) -> Result<SiteRobots, String> {
-        let one = OneSite { opener: self, site, settings: &settings, when_missing, log };
+        let opener = &Self { parts: self.open_parts(site, log)?, ..self.clone() };
+        let one = OneSite { opener, site, settings: &settings, when_missing, log };
         match &site.robots {
             RobotsSource::Directory { path, fallback } => {
-                self.open_directory(site, path, fallback, settings, when_missing, log)
+                opener.open_directory(site, path, fallback, settings, when_missing, log)
             }
             RobotsSource::File(path) => one.open(LiveRobots::file(path).watcher(&self.watcher)),
             RobotsSource::Inline(text) => one.open(LiveRobots::inline(text)),
@@ -157,6 +172,19 @@ impl RobotsOpener {
             RobotsSource::Url { url, remote } => {
                 let builder = LiveRobots::url(url).map_err(|error| error.to_string())?;
                 one.open(self.fetched(builder, remote)?)
+            }
+        }
+    }
+
+    fn open_parts(&self, site: &config::SiteConfig, log: &Log) -> Result<Option<AppendedParts>, String> {
+        let (name, settings) = (&site.name, &site.append);
+        match (&self.hooks, settings.is_empty()) {
+            (_, true) => Ok(None),
+            (None, false) => Ok(Some(AppendedParts::at_hand(name, settings))),
+            (Some(_), false) => {
+                let opened =
+                    AppendedParts::open(name, settings, &self.watcher, || self.fetcher(), self.parts_until, log);
+                opened.map(Some)
             }
         }
     }
@@ -198,7 +226,7 @@ impl RobotsOpener {
             .watcher(&self.watcher)
             .open()
             .map_err(|error| with_cause(&error))?;
-        Ok(SiteRobots::directory(directory, settings, counts))
+        Ok(SiteRobots::directory(directory, settings, counts, self.parts.clone()))
     }
 
     fn fetched<S: RemoteSource>(&self, builder: LiveBuilder<S>, remote: &Remote) -> Result<LiveBuilder<S>, String> {
@@ -247,6 +275,14 @@ impl RobotsOpener {
             .grace(site.grace)
             .on_reload(log_events::reload(Arc::from(name), self.opened_because(site), log.clone()))
             .on_reload(counts.listener());
+        let builder = match &self.parts {
+            Some(parts) => builder.append(parts.appendix()),
+            None => builder,
+        };
+        let builder = match &self.hooks {
+            Some(hooks) => builder.on_reload(publish_listener::listener(hooks, site, name)),
+            None => builder,
+        };
         self.state.attach(builder, name)
     }
 }

@@ -172,8 +172,8 @@ impl ServedSite {
     /// Keeps the source of the site before in its settings, because the new one cannot be used: the next config is compared
     /// with what is open.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
-        let config::SiteConfig { robots, max_age, grace, when_missing, .. } = before.settings.clone();
-        self.settings = config::SiteConfig { robots, max_age, grace, when_missing, ..self.settings.clone() };
+        let config::SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
+        self.settings = config::SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
     /// Its checks go with the registry: they know which of the crawlers it refuses.
@@ -184,7 +184,7 @@ impl ServedSite {
     /// Whether its robots.txt is what these settings would open.
     pub(super) fn has_source_of(&self, site: &config::SiteConfig) -> bool {
         let of = |site: &config::SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
-        of(&self.settings) == of(site)
+        of(&self.settings) == of(site) && self.settings.append == site.append
     }
 
     pub(super) fn has_backend_of(&self, other: &Self) -> bool {

@@ -18,8 +18,12 @@ use super::state_handle::StateHandle;
 use crate::board::{Second, SiteMoment};
 use crate::config::{Config, RegistrySources};
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
+use crate::publish_hook::{HookSettings, PublishHooks};
 use crate::report::{IdentityReport, RateStoreReport, RegistryReport};
 use crate::shared_rate::SharedRate;
+
+/// The folder of the state directory that says what was sent.
+const PUBLISH_FOLDER: &str = "on_publish";
 
 /// Every site of a config, in its order.
 #[derive(Debug)]
@@ -50,6 +54,10 @@ impl Sites {
             directory.on_event(move |event| log_events::state(event, &log));
         }
         let mut opener = RobotsOpener::new(config, state)?;
+        let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));
+        let hooks = PublishHooks::new(folder, log_events::publish_hook(log.clone()));
+        hooks.set(hooks_of(config));
+        opener.hooks = Some(hooks);
         opener.followed = opener.follow_registry(config, log)?;
         if opener.state.switch() == Enforcement::Off {
             let why = opener.state.directory().and_then(StateDir::switch_trouble);
@@ -92,6 +100,18 @@ impl Sites {
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &ServedSite> {
         self.sites.iter()
+    }
+
+    /// The requests that are sent when a version goes live.
+    pub(super) fn hooks(&self) -> Option<PublishHooks> {
+        self.locked().hooks.clone()
+    }
+
+    /// Waits for those requests, for a moment: the process ends.
+    pub(crate) async fn finish_hooks(&self) {
+        if let Some(hooks) = self.hooks() {
+            hooks.finish().await;
+        }
     }
 
     /// What was counted of crawlers until now, by site. Waits for no file.
@@ -216,6 +236,11 @@ impl Sites {
     fn locked(&self) -> MutexGuard<'_, RobotsOpener> {
         self.opener.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The hooks of every site.
+pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, Vec<Arc<HookSettings>>)> {
+    config.sites.iter().map(|site| (site.name.clone(), site.on_publish.clone()))
 }
 
 /// What is said of a switch that is off in the state directory, for a site that the config does not have.

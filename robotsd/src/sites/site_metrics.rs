@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use tower_robots::check::Severity;
 use tower_robots::live::{Condition, Enforcement};
 
+use super::appended_parts::AppendedParts;
 use super::backend_source::BackendSource;
 use super::rate_store;
 use super::served_site::ServedSite;
@@ -14,6 +15,9 @@ use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::decision::RequestOutcome;
 use crate::metrics::{Exposition, ResponseKey, family};
+use crate::publish_hook::PublishHooks;
+
+const PART_STATES: [&str; 3] = ["appended", "last-good", "missing"];
 
 const STATES: [&str; 4] =
     [Condition::Live.as_str(), Condition::LastGood.as_str(), Condition::Gated.as_str(), Condition::None.as_str()];
@@ -24,10 +28,13 @@ impl Sites {
         if let Some(store) = self.rate_store() {
             rate_store::write_metrics(store, exposition);
         }
+        let hooks = self.hooks();
         for site in self.iter() {
             for live in site.lives() {
                 live.write_metrics(exposition, site.settings.robots.kind());
+                site.write_hooks(exposition, hooks.as_ref(), &live.name);
             }
+            site.write_parts(exposition);
             site.write_requests(exposition, listeners);
             site.write_upstreams(exposition);
         }
@@ -35,6 +42,28 @@ impl Sites {
 }
 
 impl ServedSite {
+    fn write_parts(&self, exposition: &mut Exposition) {
+        for part in self.robots.parts().map(AppendedParts::report).unwrap_or_default() {
+            let labels = [("site", &*self.name), ("part", &*part.name)];
+            exposition.state(&family::APPEND_PARTS, &labels, &PART_STATES, &part.state);
+        }
+    }
+
+    /// Hooks that send to one host are counted together.
+    fn write_hooks(&self, exposition: &mut Exposition, hooks: Option<&PublishHooks>, name: &str) {
+        let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for hook in hooks.map(|hooks| hooks.status(&self.name, name)).unwrap_or_default() {
+            let (delivered, given_up) = counts.entry(hook.target).or_default();
+            (*delivered, *given_up) = (*delivered + hook.counts.0, *given_up + hook.counts.1);
+        }
+        for (target, (delivered, given_up)) in counts {
+            for (outcome, count) in [("delivered", delivered), ("given-up", given_up)] {
+                let labels = [("site", name), ("target", &*target), ("outcome", outcome)];
+                exposition.sample(&family::PUBLISH_REQUESTS, &labels, count);
+            }
+        }
+    }
+
     /// What was done with its requests.
     fn write_requests(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         let totals = self.outcomes.totals();

@@ -72,7 +72,7 @@ impl<'a> SiteOpener<'a> {
         if sites.len() < 2 {
             return Ok(());
         }
-        let reading = opener.with_state(StateHandle::read_only(self.config));
+        let reading = opener.for_rehearsal(StateHandle::read_only(self.config));
         sites.iter().try_for_each(|site| {
             let is_listed = matches!(site.robots, config::RobotsSource::Directory { .. });
             if is_listed || must_be_there(site) {

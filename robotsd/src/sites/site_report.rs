@@ -15,16 +15,33 @@ use super::site_list::Sites;
 use super::site_pages::SitePages;
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
+use crate::publish_hook::HookStatus;
 use crate::report::{
-    FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, RecordedReload,
-    RequestsReport, SiteReport, SiteTraffic, UpstreamReport,
+    FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, PublishHookReport,
+    RecordedReload, RequestsReport, SiteReport, SiteTraffic, UpstreamReport,
 };
 use crate::upstream::{Origins, ServerStatus, ServerStatusKind};
 
 impl Sites {
     /// Every robots.txt, in the order of the config.
     pub(crate) fn report(&self) -> Vec<SiteReport> {
-        self.lives().map(|live| live.report()).collect()
+        let hooks = self.hooks();
+        let of_site = |site: &ServedSite| {
+            let (hooks, parts) = (hooks.clone(), site.robots.parts().cloned());
+            let name = site.name.clone();
+            site.lives().into_iter().map(move |live| {
+                let mut report = live.report();
+                if let Some(parts) = &parts {
+                    report.append = parts.report();
+                    report.troubles.extend(parts.troubles());
+                }
+                let status = hooks.as_ref().map(|hooks| hooks.status(&name, &live.name)).unwrap_or_default();
+                report.troubles.extend(status.iter().filter_map(hook_trouble));
+                report.on_publish = status.into_iter().map(hook).collect();
+                report
+            })
+        };
+        self.iter().flat_map(of_site).collect()
     }
 
     /// The requests and upstreams of every site of the config, in its order.
@@ -37,6 +54,16 @@ impl Sites {
         let (_, live) = self.named(name)?;
         let entries = live.robots.history();
         Ok(HistoryReport { site: live.name, entries: entries.iter().map(recorded).collect() })
+    }
+
+    /// Parts that are to be appended and were never read, a line each.
+    pub(crate) fn missing_parts(&self) -> Vec<String> {
+        let missing = |site: &ServedSite| {
+            let missing = site.robots.parts().map(|parts| parts.appendix().missing()).unwrap_or_default();
+            let name = site.name.clone();
+            missing.into_iter().map(move |title| format!("site {name:?}: {title:?} was never read and is not appended"))
+        };
+        self.iter().flat_map(missing).collect()
     }
 
     /// The names of the sites that have nothing to enforce yet, hosts of one that has a folder included.
@@ -139,6 +166,8 @@ impl LiveSite {
             faults: status.faults(),
             callback_faults: status.callback_faults(),
             fetch: status.fetch().map(fetching),
+            append: Vec::new(),
+            on_publish: Vec::new(),
             next: next_steps::for_site(&self.name, &snapshot, &status),
             watched_pages: self.pages.as_ref().map(SitePages::report).unwrap_or_default(),
             troubles: {
@@ -147,6 +176,26 @@ impl LiveSite {
                 of_robots.chain(of_gate.into_iter().map(|note| format!("gate: {note}"))).collect()
             },
         }
+    }
+}
+
+fn hook_trouble(hook: &HookStatus) -> Option<String> {
+    let why = hook.trouble.as_ref()?;
+    Some(match hook.state {
+        "delivered" => format!("on_publish {}: a restart sends it again: {why}", hook.target),
+        "failed" => format!("on_publish {}: {why}; a cache may keep its copy until that expires", hook.target),
+        _ => format!("on_publish {}: {why}; it is tried again", hook.target),
+    })
+}
+
+fn hook(status: HookStatus) -> PublishHookReport {
+    PublishHookReport {
+        target: status.target,
+        state: status.state.to_owned(),
+        version: status.version,
+        since: status.since.map(rfc3339),
+        attempts: status.attempts,
+        trouble: status.trouble,
     }
 }
 

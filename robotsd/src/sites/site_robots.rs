@@ -10,6 +10,7 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Enforcement, Gate, LiveRobots};
 use tower_robots::source::Directory;
 
+use super::appended_parts::AppendedParts;
 use super::reload_counts::ReloadCounts;
 use super::site_pages::SitePages;
 use super::site_settings::SiteSettings;
@@ -23,6 +24,8 @@ pub(super) struct WeakSiteRobots(Weak<OpenRobots>);
 
 struct OpenRobots {
     kind: RobotsKind,
+    /// What is appended to each.
+    parts: Option<AppendedParts>,
     /// Held while its files are read on request.
     order: Arc<tokio::sync::Mutex<()>>,
 }
@@ -58,17 +61,27 @@ pub(crate) struct LiveSite {
 }
 
 impl SiteRobots {
-    pub(super) fn one(robots: LiveRobots, counts: ReloadCounts) -> Self {
-        Self::new(RobotsKind::One(robots, counts))
+    pub(super) fn one(robots: LiveRobots, counts: ReloadCounts, parts: Option<AppendedParts>) -> Self {
+        Self::new(RobotsKind::One(robots, counts), parts)
     }
 
     /// A directory whose files that are yet to come are opened with the settings.
-    pub(super) fn directory(directory: Directory, settings: Arc<Mutex<SiteSettings>>, counts: Arc<HostCounts>) -> Self {
-        Self::new(RobotsKind::Directory(RobotsDirectory { directory, settings, counts }))
+    pub(super) fn directory(
+        directory: Directory,
+        settings: Arc<Mutex<SiteSettings>>,
+        counts: Arc<HostCounts>,
+        parts: Option<AppendedParts>,
+    ) -> Self {
+        Self::new(RobotsKind::Directory(RobotsDirectory { directory, settings, counts }), parts)
     }
 
-    fn new(kind: RobotsKind) -> Self {
-        Self(Arc::new(OpenRobots { kind, order: Arc::default() }))
+    fn new(kind: RobotsKind, parts: Option<AppendedParts>) -> Self {
+        Self(Arc::new(OpenRobots { kind, parts, order: Arc::default() }))
+    }
+
+    /// What is appended to each robots.txt of it.
+    pub(super) fn parts(&self) -> Option<&AppendedParts> {
+        self.0.parts.as_ref()
     }
 
     /// Held by those who read its files on request, one at a time.

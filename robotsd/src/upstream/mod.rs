@@ -76,7 +76,7 @@ pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
 pub(crate) use self::outage::{ServerStatus, ServerStatusKind};
 pub(crate) use self::report::{UpstreamEvent, UpstreamEventKind};
 pub(crate) use self::response_body::ResponseBody;
-pub(crate) use self::tls::{TlsSettings, Trust, check_server_name};
+pub(crate) use self::tls::{TlsSettings, Trust, check_server_name, secured};
 
 use self::failure::RequestProtocol;
 use self::forward::UpstreamState;

@@ -108,6 +108,17 @@ pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
     ServerName::try_from(name).map(drop).map_err(wrong)
 }
 
+/// Shakes hands with a server that is no upstream, for HTTP/1.1. Errors are for operators.
+pub(crate) async fn secured(trust: &Trust, name: &str, socket: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    let settings = TlsSettings { trust: trust.clone(), server_name: None };
+    let client = settings.client(&SystemTrust::default()).map_err(io::Error::other)?;
+    let client = TlsClient::new(client, name, HttpVersions::Http1).map_err(io::Error::other)?;
+    match client.connect(socket, HttpVersions::Http1).await {
+        Ok(stream) => Ok(stream),
+        Err(HandshakeError::Versions(error) | HandshakeError::Tls(error)) => Err(error),
+    }
+}
+
 fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();

@@ -68,6 +68,7 @@ mod monitoring;
 mod operate;
 #[cfg(unix)]
 mod proxy_protocol;
+mod publishing;
 mod rate;
 mod reconfigure;
 mod refusal;

@@ -12,7 +12,7 @@ use std::slice;
 use tower_robots::agent::{Network, Registry};
 use tower_robots::check::Unreadable;
 use tower_robots::live::MAX_FILE;
-use tower_robots::rules::Reading;
+use tower_robots::rules::{Fragment, Reading, RobotsTxt};
 use tower_robots::source::evidence::{ListCopy, SavedLists};
 use tower_robots::source::{Directory, HostMap, Scheme};
 
@@ -292,7 +292,25 @@ impl RobotsFile {
 }
 
 impl ConfiguredSite {
+    /// As `serve` would serve it, with the parts that are at hand.
     fn robots(&self) -> io::Result<RobotsFile> {
+        let RobotsFile { name, bytes } = self.own_robots()?;
+        let (fragments, troubles) = sites::parts_at_hand(&self.site.append);
+        troubles.iter().for_each(|trouble| complain(trouble));
+        // What is no robots.txt is not appended to.
+        let robots = RobotsTxt::parse(bytes);
+        if fragments.is_empty() || Unreadable::of(&robots).is_some() || robots.bytes().trim_ascii().is_empty() {
+            return Ok(RobotsFile { name, bytes: robots.bytes().to_vec() });
+        }
+        let appended = robots.append(&fragments);
+        let first = robots.lines().map(|line| line.number()).find(|line| !appended.places().is_own(*line));
+        let first = first.unwrap_or_else(|| robots.lines().count() + 1);
+        let titles = QuotedList::of(fragments.iter().map(Fragment::title));
+        complain(&format_args!("{}: lines from {first} on are appended, from {titles}", printable(name.as_bytes())));
+        Ok(RobotsFile { name, bytes: appended.bytes().to_vec() })
+    }
+
+    fn own_robots(&self) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         match &self.site.robots {
             RobotsSource::File(path) => RobotsFile::read(path),

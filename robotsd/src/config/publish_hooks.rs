@@ -1,0 +1,138 @@
+//! The requests that are sent when a version goes live: `[[site.robots.on_publish]]`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{HeaderName, HeaderValue};
+use http::{Method, Uri};
+use toml::Spanned;
+
+use super::error::{Fault, Faults};
+use super::source;
+use super::toml_tables::{RawHeader, RawPublishHook, RawSite, SourceKind};
+use crate::publish_hook::{BodyTemplate, HookHeader, HookSettings, HookTarget};
+use crate::upstream::Trust;
+
+/// Hooks of one site.
+const MOST: usize = 16;
+
+/// Header fields of one hook.
+const MOST_HEADERS: usize = 32;
+
+/// Fields that framing needs as it is.
+const OURS: [&str; 6] = ["connection", "content-length", "transfer-encoding", "te", "upgrade", "expect"];
+
+/// Parts of names of fields that hold a secret.
+const SECRET: [&str; 6] = ["authorization", "token", "secret", "api-key", "auth-key", "cookie"];
+
+pub(super) fn resolve(site: &RawSite, folder: &Path, faults: &mut Faults) -> Option<Vec<Arc<HookSettings>>> {
+    let written = &site.robots.on_publish;
+    if let Some(further) = written.get(MOST) {
+        faults.push(Fault::new(further.span(), format!("a site has at most {MOST} requests to send on publishing")));
+        return None;
+    }
+    let has_host = site.hosts.iter().any(|host| !host.get_ref().contains('*'));
+    let is_directory = site.robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
+    let hooks: Vec<_> = written
+        .iter()
+        .map(|hook| {
+            let settings = resolve_hook(hook.get_ref(), folder, faults)?;
+            if let (Some(body), false) = (&hook.get_ref().body, has_host || is_directory)
+                && settings.body.as_ref().is_some_and(BodyTemplate::needs_host)
+            {
+                let message = "the site names no host for {{host}}, {{url}} and {{urls}}: list one without * in hosts";
+                faults.push(Fault::new(body.span(), message));
+                return None;
+            }
+            Some(settings)
+        })
+        .collect();
+    hooks.into_iter().collect()
+}
+
+fn resolve_hook(hook: &RawPublishHook, folder: &Path, faults: &mut Faults) -> Option<Arc<HookSettings>> {
+    let target = faults.keep(target(&hook.url));
+    let method = faults.keep(hook.method.as_ref().map_or(Ok(Method::POST), method));
+    let timeout = faults.keep(timeout(hook));
+    let body = faults.keep(hook.body.as_ref().map(body).transpose());
+    if let Some((_, value)) = hook.headers.iter().nth(MOST_HEADERS) {
+        faults.push(Fault::new(value.span(), format!("a request has at most {MOST_HEADERS} headers of its own")));
+    }
+    let headers = faults.keep_all(hook.headers.iter().map(|(name, value)| header(name, value, folder)));
+    let trust = match (&hook.ca, &target) {
+        (Some(ca), Some(target)) if !target.is_secure() => {
+            let message = "this is for TLS, and the url does not begin with \"https://\"";
+            faults.push(Fault::new(ca.span(), message));
+            None
+        }
+        (ca, _) => faults.keep(ca.as_ref().map(|ca| source::trusted(ca, folder)).transpose()),
+    };
+    let (target, method, headers, timeout) = (target?, method?, headers?, timeout?);
+    Some(Arc::new(HookSettings {
+        target,
+        method,
+        headers,
+        body: body?,
+        timeout,
+        trust: trust?.unwrap_or(Trust::System),
+    }))
+}
+
+fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
+    let fault = |why: &str| {
+        // The whole of it may hold a secret, and the place is shown beside the message.
+        let message =
+            format!("this is no URL for a request: {why}; write one such as \"https://api.example.net/purge\"");
+        Fault::new(url.span(), message)
+    };
+    let uri: Uri = url.get_ref().parse().map_err(|error: http::uri::InvalidUri| fault(&error.to_string()))?;
+    HookTarget::new(uri).map_err(fault)
+}
+
+/// Any method that has a body or needs none: caches have some of their own.
+fn method(written: &Spanned<String>) -> Result<Method, Fault> {
+    let text = written.get_ref();
+    let method = Method::from_bytes(text.as_bytes()).ok().filter(|method| *method != Method::CONNECT);
+    method.filter(|_| text.len() <= 32 && text.bytes().all(|byte| !byte.is_ascii_lowercase())).ok_or_else(|| {
+        let message = format!("{text:?} is no method for this: write one such as \"POST\", \"PURGE\" or \"DELETE\"");
+        Fault::new(written.span(), message)
+    })
+}
+
+fn timeout(hook: &RawPublishHook) -> Result<Duration, Fault> {
+    let (timeout, allowed) = (hook.timeout.get_ref().0, Duration::from_secs(1)..=Duration::from_secs(60));
+    match allowed.contains(&timeout) {
+        true => Ok(timeout),
+        false => Err(Fault::new(hook.timeout.span(), "timeout may be from \"1s\" to \"60s\"")),
+    }
+}
+
+fn body(written: &Spanned<String>) -> Result<BodyTemplate, Fault> {
+    BodyTemplate::parse(written.get_ref()).map_err(|message| Fault::new(written.span(), message))
+}
+
+fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(HeaderName, HookHeader), Fault> {
+    let fault = |message: String| Fault::new(value.span(), message);
+    let known = HeaderName::from_bytes(name.as_bytes());
+    let field =
+        known.map_err(|_| fault(format!("{name:?} is no name of a header: write one such as \"Authorization\"")))?;
+    if OURS.contains(&field.as_str()) {
+        return Err(fault(format!("{name} is set by robotsd: leave it out")));
+    }
+    match value.get_ref() {
+        RawHeader::Secret(secret) if secret.file.as_os_str().is_empty() => {
+            Err(fault("the path of the file is empty".to_owned()))
+        }
+        RawHeader::Secret(secret) => Ok((field, HookHeader::File(folder.join(&secret.file)))),
+        RawHeader::Text(_) if SECRET.iter().any(|part| field.as_str().contains(part)) => Err(fault(format!(
+            "{name} holds a secret, which `config show` and the log would show: write it to a file, and here {{ file = \"…\" }}"
+        ))),
+        RawHeader::Text(text) => match HeaderValue::from_str(text) {
+            Ok(value) => Ok((field, HookHeader::Text(value))),
+            Err(_) => {
+                Err(fault(format!("{text:?} is no value of a header: it holds a line end or a control character")))
+            }
+        },
+    }
+}

@@ -1,0 +1,116 @@
+//! One attempt: a connection, a request, the status of its answer.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use http::{Request, StatusCode};
+use http_body_util::Full;
+use hyper::client::conn::http1;
+use hyper::rt::{Read as HyperRead, Write as HyperWrite};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::body_template::BodyValues;
+use super::retry::Attempt;
+use super::settings::{HookHeader, HookSettings};
+use crate::upstream::secured;
+
+/// Octets of a secret.
+const MOST_SECRET: u64 = 8 * 1024;
+
+const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
+
+/// Sends the request once, within the time that the hook has.
+pub(super) async fn attempt(hook: &HookSettings, values: &BodyValues<'_>) -> Attempt {
+    match timeout(hook.timeout, send(hook, values)).await {
+        Ok(Ok(status)) => Attempt::of(status),
+        Ok(Err(why)) => Attempt::Failed(why),
+        Err(_) => Attempt::Failed(format!("no answer within {}", seconds(hook.timeout))),
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
+async fn send(hook: &HookSettings, values: &BodyValues<'_>) -> Result<StatusCode, String> {
+    let request = request(hook, values).await?;
+    let (host, port) = (hook.target.host(), hook.target.port());
+    let connected = TcpStream::connect((host, port)).await;
+    let socket = connected.map_err(|error| format!("no connection to {host} port {port}: {error}"))?;
+    if hook.target.is_secure() {
+        let stream = secured(&hook.trust, host, socket).await;
+        exchange(TokioIo::new(stream.map_err(|error| format!("no TLS with {host} port {port}: {error}"))?), request)
+            .await
+    } else {
+        exchange(TokioIo::new(socket), request).await
+    }
+}
+
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<StatusCode, String>
+where
+    S: HyperRead + HyperWrite + Unpin + Send + 'static,
+{
+    let failed = |error: hyper::Error| match std::error::Error::source(&error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(failed)?;
+    let driver = tokio::spawn(connection);
+    let answer = sender.send_request(request).await.map_err(failed);
+    // What the answer says besides its status is of no use.
+    driver.abort();
+    Ok(answer?.status())
+}
+
+async fn request(hook: &HookSettings, values: &BodyValues<'_>) -> Result<Request<Full<Bytes>>, String> {
+    let mut request = Request::builder().method(hook.method.clone()).uri(hook.target.path().clone());
+    let has = |name: &http::HeaderName| hook.headers.iter().any(|(own, _)| own == name);
+    if !has(&HOST) {
+        request = request.header(HOST, hook.target.authority());
+    }
+    if !has(&USER_AGENT) {
+        request = request.header(USER_AGENT, AGENT);
+    }
+    if let Some(body) = hook.body.as_ref().filter(|_| !has(&CONTENT_TYPE)) {
+        request = request.header(CONTENT_TYPE, body.content_type());
+    }
+    for (name, value) in &hook.headers {
+        let value = match value {
+            HookHeader::Text(value) => value.clone(),
+            HookHeader::File(path) => {
+                let path = path.clone();
+                // A file system may hang; the time of the attempt is bounded all the same.
+                let read = spawn_blocking(move || secret(&path)).await.map_err(|error| error.to_string())?;
+                read.map_err(|why| format!("the header {name} cannot be sent: {why}"))?
+            }
+        };
+        request = request.header(name, value);
+    }
+    let body = hook.body.as_ref().map(|body| body.render(values)).unwrap_or_default();
+    request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
+}
+
+/// The value in a file, without the line end behind it. Messages say nothing of what it holds.
+fn secret(path: &Path) -> Result<HeaderValue, String> {
+    let shown = path.display();
+    let failed = |error: std::io::Error| format!("{shown}: {error}");
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(format!("{shown}: this is not a regular file"));
+    }
+    let mut octets = Vec::new();
+    File::open(path).map_err(failed)?.take(MOST_SECRET + 1).read_to_end(&mut octets).map_err(failed)?;
+    let text = octets.trim_ascii();
+    if text.is_empty() || octets.len() as u64 > MOST_SECRET {
+        return Err(format!("{shown}: the file holds no value of 1 to {MOST_SECRET} octets"));
+    }
+    let mut value = HeaderValue::from_bytes(text).map_err(|_| format!("{shown}: the file holds more than one line"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}

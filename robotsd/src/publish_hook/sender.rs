@@ -1,0 +1,396 @@
+//! Sends the requests of hooks, on a thread of its own.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::body_template::BodyValues;
+use super::delivery_record::DeliveryRecord;
+use super::exchange::attempt;
+use super::retry::{Attempt, RetryPlan};
+use super::settings::HookSettings;
+
+/// Requests at the same time, of all hooks.
+const AT_ONCE: usize = 8;
+
+/// How long the end of the process waits for requests under way.
+const FINISH: Duration = Duration::from_secs(2);
+
+/// The hooks of all sites. Cheap to clone; clones are the same.
+#[derive(Clone)]
+pub(crate) struct PublishHooks(Arc<HookShared>);
+
+struct HookShared {
+    /// By site.
+    settings: Mutex<HashMap<String, Vec<Arc<HookSettings>>>>,
+    jobs: Mutex<HashMap<JobKey, Job>>,
+    /// The thread's; none until the first request, or where the system gave no thread.
+    runtime: Mutex<Option<Handle>>,
+    permits: Arc<Semaphore>,
+    record: Option<DeliveryRecord>,
+    retry: RetryPlan,
+    /// Nothing is tried again from now on.
+    is_ending: AtomicBool,
+    /// Notified whenever a job has come to rest.
+    rested: Notify,
+    on_event: Box<dyn Fn(&HookEvent<'_>) + Send + Sync>,
+}
+
+/// The name of a robots.txt, and what tells the hook from others.
+type JobKey = (String, String);
+
+/// A version that is live.
+#[derive(Clone, Debug)]
+pub(crate) struct PublishedVersion {
+    /// The name of the robots.txt: `SITE`, or `SITE/HOST`.
+    pub(crate) name: String,
+    /// Its hosts, patterns left out.
+    pub(crate) hosts: Vec<String>,
+    /// Its hash; `none` where there is no robots.txt any more.
+    pub(crate) version: String,
+}
+
+/// Requests of one hook for one robots.txt.
+struct Job {
+    /// What to send next.
+    waiting: Option<(Arc<HookSettings>, PublishedVersion)>,
+    is_running: bool,
+    /// Notified when something waits, or the process ends.
+    woken: Arc<Notify>,
+    delivered: Option<String>,
+    status: HookStatus,
+}
+
+/// How a hook stands, for the status.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HookStatus {
+    /// The scheme and host that it sends to.
+    pub(crate) target: String,
+    /// `idle`, `sending`, `delivered` or `failed`.
+    pub(crate) state: &'static str,
+    pub(crate) version: Option<String>,
+    /// When that began.
+    pub(crate) since: Option<SystemTime>,
+    /// Attempts for this version.
+    pub(crate) attempts: usize,
+    /// Why the last attempt failed.
+    pub(crate) trouble: Option<String>,
+    /// Requests that were answered with success, and versions that were given up, since the start.
+    pub(crate) counts: (u64, u64),
+}
+
+/// Something happened to a request.
+#[derive(Debug)]
+pub(crate) struct HookEvent<'a> {
+    pub(crate) version: &'a PublishedVersion,
+    pub(crate) target: String,
+    pub(crate) kind: HookEventKind<'a>,
+}
+
+#[derive(Debug)]
+pub(crate) enum HookEventKind<'a> {
+    Delivered {
+        status: u16,
+        attempts: usize,
+        /// Why a restart will send it again.
+        unrecorded: Option<&'a str>,
+    },
+    Retrying {
+        why: &'a str,
+        again: Duration,
+    },
+    GivenUp {
+        why: &'a str,
+        attempts: usize,
+    },
+}
+
+impl PublishHooks {
+    /// No hooks yet. With a folder it is remembered which version was delivered.
+    pub(crate) fn new(folder: Option<PathBuf>, on_event: impl Fn(&HookEvent<'_>) + Send + Sync + 'static) -> Self {
+        Self::with_plan(folder, RetryPlan::default(), on_event)
+    }
+
+    pub(super) fn with_plan(
+        folder: Option<PathBuf>,
+        retry: RetryPlan,
+        on_event: impl Fn(&HookEvent<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(HookShared {
+            settings: Mutex::default(),
+            jobs: Mutex::default(),
+            runtime: Mutex::default(),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            record: folder.map(DeliveryRecord::new),
+            retry,
+            is_ending: AtomicBool::new(false),
+            rested: Notify::new(),
+            on_event: Box::new(on_event),
+        }))
+    }
+
+    /// Replaces the hooks of every site. Requests under way go on.
+    pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, Vec<Arc<HookSettings>>)>) {
+        *lock(&self.0.settings) = settings.into_iter().filter(|(_, hooks)| !hooks.is_empty()).collect();
+    }
+
+    /// A version of a site has gone live: each hook of the site sends its request. It waits for nothing.
+    pub(crate) fn published(&self, site: &str, version: &PublishedVersion) {
+        for hook in self.hooks(site) {
+            self.send(hook, version);
+        }
+    }
+
+    /// The site was opened with this version: hooks send their requests unless it is the one they delivered last. It reads
+    /// the state directory.
+    pub(crate) fn opened(&self, hooks: &[Arc<HookSettings>], version: &PublishedVersion) {
+        for hook in hooks {
+            let key = (version.name.clone(), hook.fingerprint());
+            let known = lock(&self.0.jobs).get(&key).and_then(|job| job.delivered.clone());
+            let known = known.or_else(|| self.0.record.as_ref().and_then(|record| record.read(&key.0, &key.1)));
+            if known.as_deref() == Some(&version.version) {
+                let mut jobs = lock(&self.0.jobs);
+                jobs.entry(key).or_insert_with(|| Job::new(hook)).delivered = known;
+            } else {
+                self.send(Arc::clone(hook), version);
+            }
+        }
+    }
+
+    /// How the hooks of a robots.txt stand, in the order of the config.
+    pub(crate) fn status(&self, site: &str, name: &str) -> Vec<HookStatus> {
+        let hooks = self.hooks(site);
+        let jobs = lock(&self.0.jobs);
+        let status = |hook: &Arc<HookSettings>| match jobs.get(&(name.to_owned(), hook.fingerprint())) {
+            Some(job) => job.status.clone(),
+            None => Job::new(hook).status,
+        };
+        hooks.iter().map(status).collect()
+    }
+
+    /// Waits for requests under way, for a moment. Those that would be tried again later are left to the next start.
+    pub(crate) async fn finish(&self) {
+        self.0.is_ending.store(true, Ordering::Release);
+        lock(&self.0.jobs).values().for_each(|job| job.woken.notify_one());
+        let _ = timeout(FINISH, async {
+            loop {
+                let rested = self.0.rested.notified();
+                if !lock(&self.0.jobs).values().any(|job| job.is_running) {
+                    return;
+                }
+                rested.await;
+            }
+        })
+        .await;
+    }
+
+    fn hooks(&self, site: &str) -> Vec<Arc<HookSettings>> {
+        lock(&self.0.settings).get(site).cloned().unwrap_or_default()
+    }
+
+    fn send(&self, hook: Arc<HookSettings>, version: &PublishedVersion) {
+        let key = (version.name.clone(), hook.fingerprint());
+        let is_idle = {
+            let mut jobs = lock(&self.0.jobs);
+            let job = jobs.entry(key.clone()).or_insert_with(|| Job::new(&hook));
+            job.waiting = Some((Arc::clone(&hook), version.clone()));
+            job.woken.notify_one();
+            !std::mem::replace(&mut job.is_running, true)
+        };
+        if !is_idle {
+            return;
+        }
+        match self.runtime() {
+            Ok(runtime) => drop(runtime.spawn(run(Arc::clone(&self.0), key))),
+            Err(error) => {
+                let why = format!("the system gives no thread: {error}");
+                self.0.update(&key, |job| {
+                    (job.is_running, job.waiting) = (false, None);
+                    job.status.gave_up(&why);
+                });
+                self.0.report(&hook, version, HookEventKind::GivenUp { why: &why, attempts: 0 });
+            }
+        }
+    }
+
+    /// The thread starts with the first request, and ends with the process.
+    fn runtime(&self) -> std::io::Result<Handle> {
+        let mut runtime = lock(&self.0.runtime);
+        if let Some(handle) = &*runtime {
+            return Ok(handle.clone());
+        }
+        let made = Builder::new_current_thread().enable_all().max_blocking_threads(AT_ONCE).build()?;
+        let handle = made.handle().clone();
+        let thread = std::thread::Builder::new().name("publish-hooks".to_owned());
+        thread.spawn(move || made.block_on(std::future::pending::<()>()))?;
+        Ok(runtime.insert(handle).clone())
+    }
+}
+
+/// Sends what waits, until nothing does.
+async fn run(shared: Arc<HookShared>, key: JobKey) {
+    let dice = RandomState::new();
+    loop {
+        let next = {
+            let mut jobs = lock(&shared.jobs);
+            let Some(job) = jobs.get_mut(&key) else { return };
+            match job.waiting.take() {
+                Some((hook, version)) => {
+                    job.status.begin(&hook, &version);
+                    (hook, version, Arc::clone(&job.woken))
+                }
+                None => {
+                    job.is_running = false;
+                    shared.rested.notify_waiters();
+                    return;
+                }
+            }
+        };
+        deliver(&shared, &key, &next.0, &next.1, &next.2, &dice).await;
+    }
+}
+
+/// Tries until it is delivered, refused or given up, or another version waits.
+async fn deliver(
+    shared: &HookShared,
+    key: &JobKey,
+    hook: &Arc<HookSettings>,
+    version: &PublishedVersion,
+    woken: &Notify,
+    dice: &RandomState,
+) {
+    for number in 1.. {
+        let Ok(permit) = shared.permits.acquire().await else { return };
+        let values = BodyValues { site: &version.name, hosts: &version.hosts, version: &version.version };
+        shared.update(key, |job| job.status.attempts = number);
+        let outcome = attempt(hook, &values).await;
+        drop(permit);
+        let (why, pause) = match outcome {
+            Attempt::Delivered(status) => {
+                let recorded = shared.record.as_ref().map(|record| record.write(&key.0, &key.1, &version.version));
+                let unrecorded = recorded.and_then(Result::err).map(|error| error.to_string());
+                shared.update(key, |job| {
+                    job.delivered = Some(version.version.clone());
+                    job.status.state = "delivered";
+                    job.status.trouble.clone_from(&unrecorded);
+                    job.status.counts.0 += 1;
+                });
+                let unrecorded = unrecorded.as_deref();
+                let kind = HookEventKind::Delivered { status: status.as_u16(), attempts: number, unrecorded };
+                shared.report(hook, version, kind);
+                return;
+            }
+            Attempt::Failed(why) => {
+                let roll = dice.hash_one((number, SystemTime::now())) as u32;
+                (why, shared.retry.pause(number, roll))
+            }
+            Attempt::Refused(why) => (why, None),
+        };
+        let Some(again) = pause else {
+            shared.update(key, |job| job.status.gave_up(&why));
+            shared.report(hook, version, HookEventKind::GivenUp { why: &why, attempts: number });
+            return;
+        };
+        shared.update(key, |job| job.status.trouble = Some(why.clone()));
+        shared.report(hook, version, HookEventKind::Retrying { why: &why, again });
+        // Another version takes its place at once, and the end of the process leaves it to the next start.
+        let until = Instant::now() + again;
+        while timeout_at(until, woken.notified()).await.is_ok() {
+            if shared.is_superseded(key) {
+                return;
+            }
+        }
+    }
+}
+
+impl HookShared {
+    fn update(&self, key: &JobKey, change: impl FnOnce(&mut Job)) {
+        if let Some(job) = lock(&self.jobs).get_mut(key) {
+            change(job);
+        }
+    }
+
+    fn is_superseded(&self, key: &JobKey) -> bool {
+        let is_waiting = lock(&self.jobs).get(key).is_some_and(|job| job.waiting.is_some());
+        is_waiting || self.is_ending.load(Ordering::Acquire)
+    }
+
+    fn report(&self, hook: &HookSettings, version: &PublishedVersion, kind: HookEventKind<'_>) {
+        (self.on_event)(&HookEvent { version, target: hook.target.to_string(), kind });
+    }
+}
+
+impl Job {
+    fn new(hook: &HookSettings) -> Self {
+        let status = HookStatus { target: hook.target.to_string(), state: "idle", ..HookStatus::default() };
+        Self { waiting: None, is_running: false, woken: Arc::default(), delivered: None, status }
+    }
+}
+
+impl HookStatus {
+    fn begin(&mut self, hook: &HookSettings, version: &PublishedVersion) {
+        self.target = hook.target.to_string();
+        self.state = "sending";
+        self.version = Some(version.version.clone());
+        self.since = Some(SystemTime::now());
+        (self.attempts, self.trouble) = (0, None);
+    }
+
+    fn gave_up(&mut self, why: &str) {
+        self.state = "failed";
+        self.trouble = Some(why.to_owned());
+        self.counts.1 += 1;
+    }
+}
+
+impl PublishedVersion {
+    /// The hash as the log shows it.
+    pub(crate) fn short(&self) -> &str {
+        let hash = self.version.rsplit(':').next().unwrap_or_default();
+        hash.get(..16).unwrap_or(hash)
+    }
+}
+
+/// For people, without the path of the URL.
+impl fmt::Display for HookEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { version, target, kind } = self;
+        write!(f, "{target}: version {}: ", version.short())?;
+        match kind {
+            HookEventKind::Delivered { status, attempts, unrecorded } => {
+                write!(f, "the request was answered with {status}")?;
+                if *attempts > 1 {
+                    write!(f, " at attempt {attempts}")?;
+                }
+                match unrecorded {
+                    Some(why) => write!(f, "; that cannot be written down, so a restart sends it again: {why}"),
+                    None => Ok(()),
+                }
+            }
+            HookEventKind::Retrying { why, again } => write!(f, "{why}; tried again in {} s", again.as_secs()),
+            HookEventKind::GivenUp { why, attempts } => {
+                let times = if *attempts == 1 { "attempt" } else { "attempts" };
+                write!(f, "{why}; given up after {attempts} {times}: a cache may keep its copy until that expires")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for PublishHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishHooks").field("sites", &lock(&self.0.settings).len()).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Only whole values are put in, whatever panicked meanwhile.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

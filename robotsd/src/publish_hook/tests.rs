@@ -1,0 +1,271 @@
+//! Hooks against real servers on the loopback.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use http::Method;
+use http::header::{AUTHORIZATION, HeaderName};
+
+use super::retry::RetryPlan;
+use super::*;
+use crate::upstream::Trust;
+
+const SECRET: &str = "Bearer s3cr3t-t0ken";
+
+/// What a server does with a request.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Status(u16),
+    /// The connection is closed without an answer.
+    Reset,
+    /// No answer comes.
+    Silence,
+}
+
+/// A server that answers in turn, and the last answer from then on.
+struct Server {
+    port: u16,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn new(answers: &'static [Answer]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = Arc::clone(&requests);
+        std::thread::spawn(move || {
+            for (number, socket) in listener.incoming().enumerate() {
+                let Ok(mut socket) = socket else { return };
+                let request = request_of(&mut socket);
+                seen.lock().expect("whole").push(request);
+                match answers.get(number).or(answers.last()) {
+                    Some(Answer::Status(status)) => {
+                        let head = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n");
+                        let _ = socket.write_all(head.as_bytes());
+                    }
+                    Some(Answer::Silence) => std::mem::forget(socket),
+                    Some(Answer::Reset) | None => {}
+                }
+            }
+        });
+        Self { port, requests }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("whole").clone()
+    }
+}
+
+/// The head and the body of a request.
+fn request_of(socket: &mut TcpStream) -> String {
+    let _ = socket.set_read_timeout(Some(Duration::from_secs(10)));
+    let (mut octets, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&octets);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+            if body.len() >= length.unwrap_or(0) {
+                return text.into_owned();
+            }
+        }
+        match socket.read(&mut part) {
+            Ok(0) | Err(_) => return text.into_owned(),
+            Ok(count) => octets.extend_from_slice(&part[..count]),
+        }
+    }
+}
+
+fn hook(port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> {
+    let url = format!("http://127.0.0.1:{port}/purge/p4th?zone=1");
+    Arc::new(HookSettings {
+        target: HookTarget::new(url.parse().expect("a URL")).expect("a target"),
+        method: Method::POST,
+        headers,
+        body: Some(BodyTemplate::parse("{\"files\": {{urls}}, \"version\": \"{{version}}\"}").expect("a body")),
+        timeout: Duration::from_millis(500),
+        trust: Trust::System,
+    })
+}
+
+fn version(hash: &str) -> PublishedVersion {
+    PublishedVersion { name: "shop".to_owned(), hosts: vec!["shop.test".to_owned()], version: hash.to_owned() }
+}
+
+/// Hooks with short pauses, and what they say.
+fn hooks(folder: Option<&Path>, attempts: usize) -> (PublishHooks, Arc<Mutex<Vec<String>>>) {
+    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    let listener = Arc::clone(&said);
+    let plan = RetryPlan { pauses: vec![Duration::from_millis(40); attempts - 1] };
+    let hooks = PublishHooks::with_plan(folder.map(Path::to_owned), plan, move |event| {
+        listener.lock().expect("whole").push(event.to_string());
+    });
+    (hooks, said)
+}
+
+fn serve(hooks: &PublishHooks, hook: &Arc<HookSettings>) {
+    hooks.set([("shop".to_owned(), vec![Arc::clone(hook)])]);
+}
+
+fn state(hooks: &PublishHooks) -> &'static str {
+    hooks.status("shop", "shop")[0].state
+}
+
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_version_is_announced_once_with_its_headers_and_body() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let token = folder.path().join("token");
+    std::fs::write(&token, format!("{SECRET}\n")).expect("written");
+    let server = Server::new(&[Answer::Status(200)]);
+    let hook = hook(server.port, vec![(AUTHORIZATION, HookHeader::File(token.clone()))]);
+    let (hooks, said) = hooks(None, 3);
+    serve(&hooks, &hook);
+    hooks.published("shop", &version("sha256:0123456789abcdef0000"));
+    until("delivered", || state(&hooks) == "delivered");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    let request = &requests[0];
+    assert!(request.starts_with("POST /purge/p4th?zone=1 HTTP/1.1\r\n"), "{request}");
+    for line in [
+        format!("host: 127.0.0.1:{}", server.port),
+        format!("authorization: {SECRET}"),
+        "content-type: application/json".to_owned(),
+    ] {
+        assert!(request.contains(&format!("\r\n{line}\r\n")), "{line}: {request}");
+    }
+    let body = "{\"files\": [\"https://shop.test/robots.txt\"], \"version\": \"sha256:0123456789abcdef0000\"}";
+    assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
+    // The file is read anew, and neither it nor the path is ever shown.
+    std::fs::write(&token, "Bearer other").expect("written");
+    hooks.published("shop", &version("sha256:1"));
+    until("a second", || server.requests().len() == 2);
+    assert!(server.requests()[1].contains("\r\nauthorization: Bearer other\r\n"));
+    let shown = format!("{:?} {:?} {hooks:?}", said.lock().expect("whole"), hooks.status("shop", "shop"));
+    assert!(!shown.contains("s3cr3t") && !shown.contains("p4th"), "{shown}");
+    assert!(shown.contains("version 0123456789abcdef: the request was answered with 200"), "{shown}");
+}
+
+#[test]
+fn what_fails_is_tried_again_and_given_up() {
+    let server = Server::new(&[Answer::Status(500), Answer::Reset, Answer::Silence, Answer::Status(204)]);
+    let (hooks, said) = hooks(None, 5);
+    serve(&hooks, &hook(server.port, Vec::new()));
+    hooks.published("shop", &version("sha256:1"));
+    until("delivered", || state(&hooks) == "delivered");
+    assert_eq!(server.requests().len(), 4);
+    let said = said.lock().expect("whole").join("\n");
+    for what in ["the answer is 500", "connection", "no answer within 0.5 s", "answered with 204 at attempt 4"] {
+        assert!(said.contains(what), "{what}: {said}");
+    }
+
+    let server = Server::new(&[Answer::Status(503)]);
+    let (hooks, said) = self::hooks(None, 3);
+    serve(&hooks, &hook(server.port, Vec::new()));
+    hooks.published("shop", &version("sha256:1"));
+    until("given up", || state(&hooks) == "failed");
+    assert_eq!(server.requests().len(), 3);
+    assert!(said.lock().expect("whole").last().expect("a line").contains("given up after 3 attempts"));
+
+    let server = Server::new(&[Answer::Status(403)]);
+    serve(&hooks, &hook(server.port, Vec::new()));
+    hooks.published("shop", &version("sha256:2"));
+    until("refused", || state(&hooks) == "failed");
+    assert_eq!(server.requests().len(), 1, "403 will be the answer again");
+}
+
+#[test]
+fn a_newer_version_takes_the_place_of_one_that_waits() {
+    let server = Server::new(&[Answer::Status(500), Answer::Status(200)]);
+    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    let listener = Arc::clone(&said);
+    let plan = RetryPlan { pauses: vec![Duration::from_secs(60)] };
+    let hooks = PublishHooks::with_plan(None, plan, move |event| {
+        listener.lock().expect("whole").push(event.to_string());
+    });
+    serve(&hooks, &hook(server.port, Vec::new()));
+    hooks.published("shop", &version("sha256:1"));
+    until("it waits", || said.lock().expect("whole").len() == 1);
+    for number in 2..=9 {
+        hooks.published("shop", &version(&format!("sha256:{number}")));
+    }
+    until("delivered", || {
+        state(&hooks) == "delivered" && server.requests().last().is_some_and(|last| last.contains("sha256:9"))
+    });
+    let requests = server.requests();
+    assert!(requests.len() <= 4, "{}: those between are left out", requests.len());
+}
+
+#[test]
+fn a_restart_with_the_same_version_sends_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::new(&[Answer::Status(200)]);
+    let hook = hook(server.port, Vec::new());
+    let start = |hash: &str| {
+        let (hooks, _) = hooks(Some(folder.path()), 2);
+        serve(&hooks, &hook);
+        hooks.opened(&[Arc::clone(&hook)], &version(hash));
+        hooks
+    };
+    let first = start("sha256:1");
+    until("delivered", || state(&first) == "delivered");
+    let again = start("sha256:1");
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!((server.requests().len(), state(&again)), (1, "idle"));
+    let changed = start("sha256:2");
+    until("delivered", || state(&changed) == "delivered");
+    assert_eq!(server.requests().len(), 2);
+    // Within one process, too, and whatever it was, what is live now is announced.
+    changed.opened(&[Arc::clone(&hook)], &version("sha256:2"));
+    changed.published("shop", &version("sha256:1"));
+    until("a third", || server.requests().len() == 3);
+}
+
+#[tokio::test]
+async fn the_end_waits_for_a_moment_only() {
+    let server = Server::new(&[Answer::Silence]);
+    let mut settings = Arc::try_unwrap(hook(server.port, Vec::new())).expect("the only one");
+    settings.timeout = Duration::from_secs(60);
+    let settings = Arc::new(settings);
+    let (hooks, _) = hooks(None, 5);
+    let started = Instant::now();
+    hooks.finish().await;
+    assert!(started.elapsed() < Duration::from_secs(1), "nothing is under way");
+    serve(&hooks, &settings);
+    hooks.published("shop", &version("sha256:1"));
+    until("it is sent", || server.requests().len() == 1);
+    hooks.finish().await;
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_secret_that_cannot_be_read_is_a_failure_that_names_its_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let token = folder.path().join("token");
+    std::fs::write(&token, "one-s3cr3t\ntwo").expect("written");
+    let server = Server::new(&[Answer::Status(200)]);
+    for (path, why) in [
+        (folder.path().join("gone"), "No such file"),
+        (folder.path().to_owned(), "not a regular file"),
+        (token, "more than one line"),
+    ] {
+        let (hooks, said) = hooks(None, 1);
+        serve(&hooks, &hook(server.port, vec![(AUTHORIZATION, HookHeader::File(path.clone()))]));
+        hooks.published("shop", &version("sha256:1"));
+        until("given up", || state(&hooks) == "failed");
+        let said = said.lock().expect("whole").join("\n");
+        assert!(said.contains("the header authorization cannot be sent") && said.contains(why), "{said}");
+        assert!(said.contains(&path.display().to_string()) && !said.contains("s3cr3t"), "{said}");
+    }
+    assert!(server.requests().is_empty());
+}

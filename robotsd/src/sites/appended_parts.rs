@@ -1,0 +1,293 @@
+//! The parts that are appended to the robots.txt of a site, kept up to date: files are watched, URLs are polled.
+//!
+//! A part that cannot be read or is no list changes nothing: the last good one stays.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use tower_robots::live::{Appendix, MAX_FILE, VersionHash};
+use tower_robots::rules::Fragment;
+use tower_robots::source::evidence::{PublishedFragment, PublishedFragmentEvent};
+use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
+use tower_robots::source::{Watched, Watcher};
+
+use super::log_events;
+use crate::config::{AppendSettings, AppendSource};
+use crate::log::{Log, LogLevel};
+use crate::report::AppendReport;
+
+/// How long a start waits in all for parts that were never fetched: until they are there, crawlers that they name pass.
+pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
+
+/// The parts of a site. The last clone that is dropped ends the watching.
+#[derive(Clone, Debug)]
+pub(super) struct AppendedParts {
+    appendix: Appendix,
+    parts: Arc<[AppendedPart]>,
+}
+
+#[derive(Debug)]
+struct AppendedPart {
+    reader: PartReader,
+    _watched: Option<Watched>,
+    followed: Option<PublishedFragment>,
+}
+
+/// Reads one part, and says what has changed.
+#[derive(Clone, Debug)]
+struct PartReader {
+    place: usize,
+    site: Arc<str>,
+    settings: AppendSettings,
+    appendix: Appendix,
+    state: Arc<Mutex<PartState>>,
+    log: Log,
+}
+
+#[derive(Debug, Default)]
+struct PartState {
+    hash: Option<VersionHash>,
+    trouble: Option<String>,
+}
+
+/// The parts as they are at hand, for a command, and why any is not. Nothing is fetched.
+pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
+    let (mut fragments, mut troubles) = (Vec::new(), Vec::new());
+    for part in settings {
+        match part_at_hand(part) {
+            Ok(fragment) => fragments.push(fragment),
+            Err(why) => troubles.push(format!("{}, which is to be appended: {why}", part.source)),
+        }
+    }
+    (fragments, troubles)
+}
+
+fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
+    match &part.source {
+        AppendSource::File(path) => read(path, &part.title).map(|(fragment, _)| fragment),
+        AppendSource::Url { url, saved_in: Some(folder), .. } => {
+            let saved = PublishedFragment::saved(url, &part.title, folder);
+            saved.and_then(|saved| saved.ok_or_else(|| "no running robotsd has fetched it yet".to_owned()))
+        }
+        AppendSource::Url { .. } => Err("it is fetched, and without a state_dir no copy of it is kept".to_owned()),
+    }
+}
+
+impl AppendedParts {
+    /// The parts as they are at hand, for sites that are opened and not served.
+    pub(super) fn at_hand(site: &str, settings: &[AppendSettings]) -> Self {
+        let appendix = Appendix::new(settings.iter().map(|part| part.title.as_str()));
+        let parts = settings.iter().enumerate().map(|(place, settings)| {
+            let reader = PartReader::new(place, site, settings, &appendix, &Log::nowhere());
+            reader.take(part_at_hand(settings).map(|fragment| (fragment, None)));
+            AppendedPart { reader, _watched: None, followed: None }
+        });
+        let parts = parts.collect();
+        Self { appendix, parts }
+    }
+
+    /// Starts to keep the parts of a site up to date. Blocks: it reads files, and waits for what was never fetched, until
+    /// that moment at the latest.
+    pub(super) fn open(
+        site: &str,
+        settings: &[AppendSettings],
+        watcher: &Watcher,
+        fetcher: impl Fn() -> std::io::Result<Fetcher>,
+        until: Instant,
+        log: &Log,
+    ) -> Result<Self, String> {
+        let appendix = Appendix::new(settings.iter().map(|part| part.title.as_str()));
+        let mut parts = Vec::with_capacity(settings.len());
+        for (place, settings) in settings.iter().enumerate() {
+            parts.push(PartReader::new(place, site, settings, &appendix, log).follow(watcher, &fetcher)?);
+        }
+        let waits = |part: &AppendedPart| {
+            let status = part.followed.as_ref().map(PublishedFragment::status);
+            status.is_some_and(|status| status.hash.is_none() && status.trouble.is_none())
+        };
+        while parts.iter().any(waits) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        for part in parts.iter().filter(|part| part.reader.state().hash.is_none()) {
+            part.reader.never_read();
+        }
+        Ok(Self { appendix, parts: parts.into() })
+    }
+
+    pub(super) const fn appendix(&self) -> &Appendix {
+        &self.appendix
+    }
+
+    /// Reads every file again. Blocks.
+    pub(super) fn read_again(&self) {
+        self.parts.iter().for_each(|part| part.reader.read_file());
+    }
+
+    pub(super) fn report(&self) -> Vec<AppendReport> {
+        self.parts.iter().map(|part| part.reader.report()).collect()
+    }
+
+    /// Which parts crawlers pass for want of, and which are not what their source has.
+    pub(super) fn troubles(&self) -> Vec<String> {
+        self.parts.iter().filter_map(|part| part.reader.trouble()).collect()
+    }
+}
+
+impl PartReader {
+    fn new(place: usize, site: &str, settings: &AppendSettings, appendix: &Appendix, log: &Log) -> Self {
+        let (settings, appendix, log) = (settings.clone(), appendix.clone(), log.clone());
+        Self { place, site: site.into(), settings, appendix, state: Arc::default(), log }
+    }
+
+    fn follow(self, watcher: &Watcher, fetcher: impl Fn() -> std::io::Result<Fetcher>) -> Result<AppendedPart, String> {
+        match self.settings.source.clone() {
+            AppendSource::File(path) => {
+                // Watched before it is read, so that no change after that goes unnoticed.
+                let watched = {
+                    let reader = self.clone();
+                    watcher.file(path, move || reader.read_file())
+                };
+                self.read_file();
+                Ok(AppendedPart { reader: self, _watched: Some(watched), followed: None })
+            }
+            AppendSource::Url { url, ca, saved_in } => {
+                let fetcher = match &ca {
+                    Some(ca) => Fetcher::builder().trust_only(ca).and_then(FetcherBuilder::start),
+                    None => fetcher(),
+                };
+                let failed = |error| format!("{url}: the part to append cannot be fetched: {error}");
+                let reader = self.clone();
+                let builder = PublishedFragment::builder(url.clone(), &self.settings.title)
+                    .fetcher(&fetcher.map_err(failed)?)
+                    .on_event(move |event| match event {
+                        PublishedFragmentEvent::Changed(fragment) => reader.take(Ok((fragment.clone(), None))),
+                        PublishedFragmentEvent::Failed(why) => reader.take(Err(why.to_string())),
+                        _ => reader.recovered(),
+                    });
+                let builder = match saved_in {
+                    Some(folder) => builder.saved_in(folder),
+                    None => builder,
+                };
+                let (followed, trouble) = builder.start().map_err(failed)?;
+                if let Some(fragment) = followed.fragment() {
+                    self.take(Ok((fragment, None)));
+                }
+                if let Some(trouble) = trouble {
+                    self.say(LogLevel::Warn, &format!("what was saved cannot be used: {trouble}"));
+                }
+                Ok(AppendedPart { reader: self, _watched: None, followed: Some(followed) })
+            }
+        }
+    }
+
+    fn read_file(&self) {
+        if let AppendSource::File(path) = &self.settings.source {
+            self.take(read(path, &self.settings.title));
+        }
+    }
+
+    /// Takes what was read, or says once why it cannot be used.
+    fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
+        match read {
+            Ok((fragment, modified)) => {
+                let hash = VersionHash::of(fragment.robots().bytes());
+                let (before, was_wrong) = {
+                    let mut state = self.state();
+                    (state.hash.replace(hash), state.trouble.take().is_some())
+                };
+                if before != Some(hash) {
+                    let crawlers = fragment.robots().groups().map(|group| group.names().len()).sum::<usize>();
+                    let names = if crawlers == 1 { "name" } else { "names" };
+                    self.say(LogLevel::Info, &format!("version {} with {crawlers} {names} is appended", hash.short()));
+                    self.appendix.set(self.place, fragment, modified);
+                } else if was_wrong {
+                    self.say(LogLevel::Info, "it can be read again, and has not changed");
+                }
+            }
+            Err(why) => {
+                let (is_new, has_one) = {
+                    let mut state = self.state();
+                    (state.trouble.replace(why.clone()).as_ref() != Some(&why), state.hash.is_some())
+                };
+                if is_new && has_one {
+                    self.say(LogLevel::Error, &format!("{why}; the last good one stays"));
+                } else if is_new {
+                    self.say(LogLevel::Error, &format!("{why}; {NEVER_READ}"));
+                }
+            }
+        }
+    }
+
+    fn recovered(&self) {
+        if self.state().trouble.take().is_some() {
+            self.say(LogLevel::Info, "it can be fetched again, and has not changed");
+        }
+    }
+
+    /// It was not there when the site was opened; why, was said where that is known.
+    fn never_read(&self) {
+        if self.state().trouble.is_none() {
+            self.say(LogLevel::Error, NEVER_READ);
+        }
+    }
+
+    fn say(&self, level: LogLevel, message: &str) {
+        log_events::append(&self.log, level, &self.site, format!("{}: {message}", self.settings.source));
+    }
+
+    fn report(&self) -> AppendReport {
+        let state = self.state();
+        AppendReport {
+            name: self.settings.title.clone(),
+            source: self.settings.source.to_string(),
+            state: match (&state.hash, &state.trouble) {
+                (None, _) => "missing",
+                (Some(_), Some(_)) => "last-good",
+                (Some(_), None) => "appended",
+            }
+            .to_owned(),
+            hash: state.hash.map(|hash| hash.to_string()),
+            trouble: state.trouble.clone(),
+        }
+    }
+
+    fn trouble(&self) -> Option<String> {
+        let state = self.state();
+        let source = &self.settings.source;
+        match (&state.hash, &state.trouble) {
+            (None, None) => Some(format!("{source}: {NEVER_READ}")),
+            (None, Some(why)) => Some(format!("{source}: {why}; {NEVER_READ}")),
+            (Some(_), Some(why)) => Some(format!("{source}: {why}; the last good one is appended")),
+            (Some(_), None) => None,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, PartState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What it means that a part was never read.
+const NEVER_READ: &str = "this part was never read, so it is not appended: crawlers that only it names pass, unless an earlier version that has it is live";
+
+/// A regular file of at most 8 MiB.
+fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), String> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => format!("the file cannot be read: {error}"),
+    };
+    let found = std::fs::metadata(path).map_err(failed)?;
+    if !found.is_file() {
+        return Err("this is not a regular file".to_owned());
+    }
+    let mut octets = Vec::new();
+    File::open(path).map_err(failed)?.take(MAX_FILE + 1).read_to_end(&mut octets).map_err(failed)?;
+    if octets.len() as u64 > MAX_FILE {
+        return Err(format!("the file is larger than {} MiB", MAX_FILE >> 20));
+    }
+    let fragment = Fragment::parse(title, octets).map_err(|error| error.to_string())?;
+    Ok((fragment, found.modified().ok()))
+}

@@ -1,0 +1,252 @@
+//! Lists that are appended to a robots.txt, and requests that are sent when a version goes live.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::process::{GOOGLEBOT, GPTBOT, Running, folder, replace_file, robotsd, run, wait_for};
+
+const OWN: &str = "User-agent: *\nDisallow: /private/\n\nUser-agent: CCBot\nDisallow: /drafts/\n";
+const LIST: &str = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
+const CCBOT: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
+
+/// A server that keeps the requests it got; an answer of none closes the connection, one of 0 is never given.
+struct Recorder {
+    port: u16,
+    requests: Arc<Mutex<Vec<String>>>,
+    answer: Arc<Mutex<(u16, String)>>,
+}
+
+impl Recorder {
+    fn start(status: u16, body: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (requests, answer) =
+            (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Mutex::new((status, body.to_owned()))));
+        let (seen, given) = (requests.clone(), answer.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let mut reader = BufReader::new(&stream);
+                let mut request = String::new();
+                while !request.ends_with("\r\n\r\n") && reader.read_line(&mut request).unwrap_or(0) > 0 {}
+                let length =
+                    request.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+                let mut body = vec![0; length.unwrap_or(0)];
+                let _ = reader.read_exact(&mut body);
+                request.push_str(&String::from_utf8_lossy(&body));
+                seen.lock().unwrap().push(request);
+                let (status, body) = given.lock().unwrap().clone();
+                if status == 0 {
+                    std::mem::forget(stream);
+                    continue;
+                }
+                let head =
+                    format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                let _ = (&stream).write_all(format!("{head}{body}").as_bytes());
+            }
+        });
+        Self { port, requests, answer }
+    }
+
+    fn answer(&self, status: u16, body: &str) {
+        *self.answer.lock().unwrap() = (status, body.to_owned());
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn configure(folder: &Path, more: &str) {
+    std::fs::create_dir_all(folder.join("root")).unwrap();
+    let config = format!(
+        "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n\
+         [[site]]\nname = \"shop\"\nhosts = [\"site.test\", \"www.site.test\"]\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{more}"
+    );
+    replace_file(&folder.join("robotsd.toml"), config);
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> (String, String) {
+    let output = run(robotsd().current_dir(folder).args(arguments).args(["--config", "robotsd.toml"]));
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn site_status(folder: &Path) -> Value {
+    let status: Value = serde_json::from_str(&command(folder, &["status", "--json"]).0).unwrap();
+    status["sites"][0].clone()
+}
+
+fn served(running: &Running) -> String {
+    running.get("/robots.txt", GOOGLEBOT).body
+}
+
+#[test]
+fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
+    let folder = folder(&[("robots.txt", OWN), ("ai.txt", LIST)]);
+    let path = folder.path();
+    configure(path, "[[site.robots.append]]\nfile = \"ai.txt\"\n");
+    let running = Running::start(path);
+    let want =
+        format!("{OWN}\n# From ai.txt\n# Named above, so left out here: CCBot\nUser-agent: GPTBot\nDisallow: /\n");
+    assert_eq!(served(&running), want);
+    let status = |target: &str, agent: &str| running.get(target, agent).status;
+    assert_eq!((status("/x", GPTBOT), status("/x", CCBOT), status("/drafts/x", CCBOT)), (403, 404, 403));
+    let explained = command(path, &["explain", "--user-agent", GPTBOT, "/x"]);
+    assert!(explained.0.contains("Disallow: /"), "{explained:?}");
+    assert!(explained.1.contains("robots.txt: lines from 6 on are appended, from \"ai.txt\""), "{explained:?}");
+    assert_eq!(site_status(path)["append"][0]["state"], "appended");
+
+    // Another list is another version, of whatever the file holds.
+    let other = "User-agent: GPTBot\nDisallow: /\nDisallow: * # odd\nDisallow: secret\n";
+    replace_file(&path.join("ai.txt"), other);
+    running.wait_for_event("published", |line| line["reason"] == "append");
+    assert!(served(&running).ends_with("Disallow: /\nDisallow: *\nDisallow: secret\n"));
+    let finding = running
+        .wait_for_event("finding", |line| line["message"].as_str().is_some_and(|text| text.contains("appended:")));
+    assert!(finding["message"].as_str().unwrap().ends_with("(appended: line 4 of ai.txt)"), "{finding}");
+    // One that is none takes nothing away.
+    let before = served(&running);
+    replace_file(&path.join("ai.txt"), "<!doctype html><title>Not found</title>");
+    let event = running.wait_for_event("append", |line| line["level"] == "error");
+    assert!(
+        event["message"].as_str().unwrap().ends_with("this is an HTML page, not a robots.txt; the last good one stays"),
+        "{event}"
+    );
+    assert_eq!(served(&running), before);
+    let troubled = site_status(path);
+    assert_eq!(troubled["append"][0]["state"], "last-good");
+    assert!(troubled["troubles"][0].as_str().unwrap().contains("HTML page"), "{troubled}");
+    // The file itself is followed as before.
+    replace_file(&path.join("robots.txt"), "User-agent: *\nDisallow: /private/\n# changed\n");
+    wait_for("the other file", || served(&running).contains("# changed\n\n# From ai.txt").then_some(()));
+    drop(running);
+
+    // A start without a list has the version that has it.
+    std::fs::remove_file(path.join("ai.txt")).unwrap();
+    let running = Running::start(path);
+    assert!(served(&running).contains("# From ai.txt"));
+    running
+        .wait_for_event("append", |line| line["message"].as_str().is_some_and(|text| text.contains("was never read")));
+    assert_eq!(site_status(path)["append"][0]["state"], "missing");
+    assert_eq!(status_of(&running, "/x"), 403);
+    replace_file(&path.join("ai.txt"), LIST);
+    wait_for("the list", || served(&running).contains("User-agent: CCBot").then_some(()));
+}
+
+fn status_of(running: &Running, target: &str) -> u16 {
+    running.get(target, GPTBOT).status
+}
+
+#[test]
+fn a_list_at_a_url_outlives_its_server() {
+    let server = Recorder::start(200, LIST);
+    let folder = folder(&[("robots.txt", OWN)]);
+    let path = folder.path();
+    let url = format!("http://127.0.0.1:{}/ai.txt", server.port);
+    configure(path, &format!("[[site.robots.append]]\nurl = \"{url}?key=1\"\nname = \"AI crawlers\"\n"));
+    let running = Running::start(path);
+    // The start waits for the first fetch.
+    assert!(served(&running).contains("\n# From AI crawlers\n"), "{}", served(&running));
+    assert_eq!(running.all("published").len(), 1);
+    assert_eq!(status_of(&running, "/x"), 403);
+    drop(running);
+    server.answer(503, "");
+    let running = Running::start(path);
+    assert!(served(&running).contains("\n# From AI crawlers\n"));
+    let event = running.wait_for_event("append", |line| line["level"] == "error");
+    assert!(event["message"].as_str().unwrap().contains("503"), "{event}");
+    assert_eq!(site_status(path)["append"][0]["state"], "last-good");
+    let checked = command(path, &["config", "check"]);
+    assert!(!checked.0.contains("never read") && !checked.1.contains("never read"), "{checked:?}");
+    assert!(command(path, &["explain", "--user-agent", GPTBOT, "/x"]).0.contains("Disallow: /"));
+}
+
+#[test]
+fn a_version_is_announced_once_and_its_secret_is_never_shown() {
+    let server = Recorder::start(200, "");
+    let folder = folder(&[("robots.txt", OWN), ("token", "Bearer s3cr3t\n")]);
+    let path = folder.path();
+    let url = format!("http://127.0.0.1:{}/purge/h1dden", server.port);
+    configure(
+        path,
+        &format!(
+            "[[site.robots.on_publish]]\nurl = \"{url}\"\nheaders = {{ Authorization = {{ file = \"token\" }} }}\n\
+             body = '{{\"files\":{{{{urls}}}},\"version\":\"{{{{version}}}}\"}}'\n"
+        ),
+    );
+    let requests = |count: usize| {
+        wait_for("requests", || (server.requests().len() >= count).then_some(()));
+        std::thread::sleep(Duration::from_millis(300));
+        let requests = server.requests();
+        assert_eq!(requests.len(), count, "{requests:?}");
+        requests
+    };
+    let running = Running::start(path);
+    let first = requests(1).remove(0);
+    assert!(first.starts_with("POST /purge/h1dden HTTP/1.1\r\n"), "{first}");
+    assert!(first.contains("authorization: Bearer s3cr3t\r\n"), "{first}");
+    let files =
+        "{\"files\":[\"https://site.test/robots.txt\",\"https://www.site.test/robots.txt\"],\"version\":\"sha256:";
+    assert!(first.contains(files), "{first}");
+    running.wait_for_event("on-publish", |line| line["status"] == 200);
+    replace_file(&path.join("robots.txt"), format!("{OWN}# changed\n"));
+    let second = requests(2).remove(1);
+    let version = |request: &str| request.rsplit("sha256:").next().unwrap().to_owned();
+    assert_ne!(version(&first), version(&second));
+    command(path, &["reload"]);
+    command(path, &["enforce", "off"]);
+    requests(2);
+    command(path, &["rollback", "shop"]);
+    assert_eq!(version(&requests(3)[2]), version(&first));
+    let status = command(path, &["status", "--json"]).0;
+    assert_eq!(site_status(path)["on_publish"][0]["state"], "delivered");
+    let metrics = command(path, &["status"]).0;
+    let config = command(path, &["config", "show"]).0;
+    assert!(config.contains("token"), "{config}");
+    for shown in [status, metrics, config.clone(), format!("{:?}", running.all("on-publish"))] {
+        assert!(!shown.contains("s3cr3t"), "{shown}");
+        assert!(shown == config || !shown.contains("h1dden"), "{shown}");
+    }
+    drop(running);
+
+    // A restart with what was announced sends nothing; one with another version does.
+    let running = Running::start(path);
+    requests(3);
+    drop(running);
+    replace_file(&path.join("robots.txt"), format!("{OWN}# changed while it was down\n"));
+    let _running = Running::start(path);
+    requests(4);
+}
+
+#[test]
+fn an_announcement_that_fails_is_in_the_status_and_holds_up_no_end() {
+    let server = Recorder::start(0, "");
+    let folder = folder(&[("robots.txt", OWN)]);
+    let path = folder.path();
+    configure(
+        path,
+        &format!(
+            "[[site.robots.on_publish]]\nurl = \"http://127.0.0.1:{}\"\nmethod = \"PURGE\"\ntimeout = \"1s\"\n",
+            server.port
+        ),
+    );
+    let mut running = Running::start(path);
+    let event = running.wait_for_event("on-publish", |line| line["level"] == "warn");
+    assert!(event["message"].as_str().unwrap().contains("no answer within 1 s; tried again in"), "{event}");
+    assert_eq!(site_status(path)["on_publish"][0]["state"], "sending");
+    assert!(server.requests()[0].starts_with("PURGE / HTTP/1.1\r\n"));
+    // Neither an attempt under way nor a pause holds up the end.
+    let began = Instant::now();
+    running.signal("TERM");
+    assert!(running.wait_for_end().success());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    drop(running);
+    // What was not announced is, once the server is back.
+    server.answer(204, "");
+    let running = Running::start(path);
+    running.wait_for_event("on-publish", |line| line["status"] == 204);
+}
