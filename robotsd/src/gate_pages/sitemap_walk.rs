@@ -247,7 +247,7 @@ mod tests {
         let mut fetched = 0;
         walk.walk([url("https://a.example/0.xml")], |_| {
             fetched += 1;
-            let named: String = (0..60_000)
+            let named: String = (0..300)
                 .map(|number| format!("<sitemap><loc>https://a.example/{fetched}/{number}.xml</loc></sitemap>"))
                 .collect();
             Ok(Some(format!("<sitemapindex>{named}</sitemapindex>").into_bytes()))

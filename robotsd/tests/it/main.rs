@@ -52,6 +52,7 @@ mod fleet;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod gate;
+mod gate_pages;
 mod grpc;
 #[cfg(target_os = "linux")]
 mod hanging_files;

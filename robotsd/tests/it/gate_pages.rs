@@ -1,0 +1,332 @@
+//! Pages that the gate watches: sitemaps of a real upstream, lists, what search engines request; and a baseline.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Output;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::identity::crawlers;
+use super::origin::Origin;
+use super::played_names::PlayedNames;
+use super::process::{FIREFOX, Running, folder, replace_file, robotsd, run, wait_for};
+
+const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
+/// The accident that shuts no crawler out at large.
+const ACCIDENT: &str =
+    "User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
+/// What a reasonable owner does.
+const EDIT: &str = "User-agent: *\nDisallow: /cart/\nDisallow: /admin/\n";
+
+/// An upstream with documents by path, which notes the heads of requests for others than `/`.
+struct Documents {
+    address: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Documents {
+    fn start(documents: HashMap<&'static str, Vec<u8>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let (documents, noted) = (Arc::new(documents), Arc::clone(&heads));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (documents, noted) = (Arc::clone(&documents), Arc::clone(&noted));
+                std::thread::spawn(move || answer(&stream, &documents, &noted));
+            }
+        });
+        Self { address, heads }
+    }
+
+    fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+}
+
+fn answer(stream: &TcpStream, documents: &HashMap<&str, Vec<u8>>, noted: &Mutex<Vec<String>>) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let (status, body) = match documents.get(path) {
+        Some(body) => ("200 OK", body.clone()),
+        None => ("404 Not Found", Vec::new()),
+    };
+    noted.lock().unwrap().push(head);
+    let mut writer = stream;
+    let _ = writer.write_all(
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len()).as_bytes(),
+    );
+    let _ = writer.write_all(&body);
+}
+
+fn urlset(urls: impl Iterator<Item = String>) -> Vec<u8> {
+    let urls = urls.fold(String::new(), |mut all, url| {
+        let _ = write!(all, "<url><loc>{url}</loc></url>");
+        all
+    });
+    format!("<?xml version=\"1.0\"?><urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{urls}</urlset>")
+        .into_bytes()
+}
+
+fn packed(octets: &[u8]) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(octets).unwrap();
+    packer.finish().unwrap()
+}
+
+fn config(backend: &str, more: &str) -> String {
+    format!(
+        "mode = \"observe\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+         [[site]]\nname = \"shop\"\nhosts = [\"shop.test\"]\n{backend}\n[site.robots]\npath = \"robots.txt\"\n{more}"
+    )
+}
+
+fn site(backend: &str, more: &str) -> TempDir {
+    folder(&[("robotsd.toml", &config(backend, more)), ("robots.txt", OPEN), ("page.html", "hello")])
+}
+
+fn command(running: &Running, arguments: &[&str]) -> Output {
+    run(robotsd().args(arguments).arg("--admin").arg(running.admin().to_string()))
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8_lossy(octets).into_owned()
+}
+
+fn status(running: &Running) -> Value {
+    serde_json::from_slice::<Value>(&command(running, &["status", "--json"]).stdout).unwrap()["sites"][0].clone()
+}
+
+/// Waits until the gate watches so many pages of these.
+fn watches(running: &Running, of: &str, count: u64) {
+    let is_it = |list: &Value| list["of"] == of && list["count"] == count;
+    wait_for(&format!("{count} pages {of}"), || {
+        status(running)["watched_pages"].as_array().is_some_and(|lists| lists.iter().any(is_it)).then_some(())
+    });
+}
+
+fn put(folder: &Path, text: &str) {
+    replace_file(&folder.join("robots.txt"), text);
+}
+
+fn live(running: &Running) -> String {
+    running.request("GET", "/robots.txt", &[("Host", "shop.test"), ("User-Agent", FIREFOX)]).body
+}
+
+fn goes_live(running: &Running, text: &str) {
+    wait_for("the version", || (live(running) == text).then_some(()));
+}
+
+/// The message about the version that waits.
+fn waits(running: &Running) -> String {
+    let message = running.wait_for_event("gated", |_| true)["message"].as_str().unwrap().to_owned();
+    assert_eq!(live(running), OPEN, "the version before stays");
+    message
+}
+
+#[test]
+fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit() {
+    let index = "<sitemapindex><sitemap><loc>https://shop.test/news.xml.gz</loc></sitemap>\
+                 <sitemap><loc>https://shop.test/large.xml</loc></sitemap>\
+                 <sitemap><loc>https://elsewhere.test/none.xml</loc></sitemap></sitemapindex>";
+    let large = urlset((0..50_000).map(|number| format!("https://shop.test/2026/{number}")));
+    let news = urlset((0..100).flat_map(|number| {
+        [format!("https://shop.test/news/{number}"), format!("https://elsewhere.test/news/{number}")]
+    }));
+    let documents =
+        [("/sitemap.xml", index.as_bytes().to_vec()), ("/news.xml.gz", packed(&news)), ("/large.xml", large)];
+    let upstream = Documents::start(documents.into());
+    let folder =
+        site(&format!("upstreams = [\"http://{}\"]", upstream.address), "baseline = \"robots.accepted.txt\"\n");
+    fs::write(folder.path().join("robots.accepted.txt"), OPEN).unwrap();
+    let running = Running::start(folder.path());
+    assert!(command(&running, &["reload"]).status.success());
+    // 50,100 are more than are kept, so it is every second.
+    watches(&running, "of the sitemaps", 25_050);
+    let heads = upstream.heads();
+    assert!(heads.iter().all(|head| head.to_ascii_lowercase().contains("host: shop.test\r\n")), "{heads:?}");
+    assert!(!heads.iter().any(|head| head.contains("none.xml")), "{heads:?}");
+
+    put(folder.path(), EDIT);
+    goes_live(&running, EDIT);
+    put(folder.path(), OPEN);
+    goes_live(&running, OPEN);
+    put(folder.path(), ACCIDENT);
+    let message = waits(&running);
+    assert!(message.contains("lose 25050 of 25050 pages of the sitemaps (100 %)"), "{message}");
+    assert!(message.contains("by line 3, \"/news/\"") && message.contains("by line 4, \"/2026/\""), "{message}");
+    let report = status(&running);
+    let objections = report["pending"]["objections"].as_array().unwrap();
+    assert_eq!(objections.len(), 12, "a sum, ten pages, and how many more: {objections:?}");
+    assert_eq!(report["troubles"], serde_json::json!([]));
+
+    let hash = report["pending"]["hash"].as_str().unwrap();
+    let accepted = command(&running, &["accept", "shop", hash]);
+    let said = text(&accepted.stdout);
+    assert!(accepted.status.success() && live(&running) == ACCIDENT, "{said}");
+    let copy = said.lines().find(|line| line.trim().starts_with("cp ")).expect(&said).trim();
+    // What it says can be typed.
+    assert!(std::process::Command::new("sh").arg("-c").arg(copy).status().unwrap().success());
+    assert_eq!(fs::read_to_string(folder.path().join("robots.accepted.txt")).unwrap(), ACCIDENT);
+}
+
+#[test]
+fn sitemaps_that_cannot_be_read_refuse_nothing_and_those_that_were_read_still_count() {
+    let pages = urlset((0..30).map(|number| format!("https://shop.test/news/{number}")));
+    let upstream = Documents::start([("/sitemap.xml", pages)].into());
+    let folder = site(&format!("upstreams = [\"http://{}\"]", upstream.address), "");
+    let mut running = Running::start(folder.path());
+    assert!(command(&running, &["reload"]).status.success());
+    watches(&running, "of the sitemaps", 30);
+    running.signal("TERM");
+    assert!(running.wait_for_end().success());
+
+    // The upstream is gone.
+    let config = config(&format!("upstreams = [\"http://{}\"]", Origin::down().address), "");
+    fs::write(folder.path().join("robotsd.toml"), config).unwrap();
+    let running = Running::start(folder.path());
+    watches(&running, "of the sitemaps", 30);
+    assert!(command(&running, &["reload"]).status.success());
+    let note = running.wait_for_event("gate", |line| line["level"] == "warn")["message"].as_str().unwrap().to_owned();
+    assert!(note.contains("shop: sitemaps not read: https://shop.test/sitemap.xml: "), "{note}");
+    assert!(note.ends_with("the gate watches the 30 pages that are known"), "{note}");
+    let said = text(&command(&running, &["status"]).stdout);
+    assert!(said.contains("gate: sitemaps not read") && said.contains("watches 30 pages of the sitemaps"), "{said}");
+    put(folder.path(), EDIT);
+    goes_live(&running, EDIT);
+    put(folder.path(), OPEN);
+    goes_live(&running, OPEN);
+    put(folder.path(), ACCIDENT);
+    assert!(waits(&running).contains("lose 30 of 30 pages of the sitemaps"));
+}
+
+#[test]
+fn broken_sitemaps_are_named_and_nothing_waits_for_them() {
+    let broken = b"<html>down for maintenance</html>".to_vec();
+    let elsewhere = urlset(["https://elsewhere.test/".to_owned()].into_iter());
+    let upstream = Documents::start([("/sitemap.xml", broken), ("/own.xml", elsewhere)].into());
+    let folder = site(&format!("upstreams = [\"http://{}\"]", upstream.address), "");
+    let named =
+        "Sitemap: https://shop.test/own.xml\nSitemap: https://shop.test/missing.xml\nSitemap: https://cdn.test/s.xml\n";
+    put(folder.path(), &format!("{OPEN}{named}"));
+    let running = Running::start(folder.path());
+    assert!(command(&running, &["reload"]).status.success());
+    let note = running.wait_for_event("gate", |_| true)["message"].as_str().unwrap().to_owned();
+    for part in ["own.xml: all of its pages are on other hosts", "sitemap.xml: it is no sitemap"] {
+        assert!(note.contains(part), "{part}: {note}");
+    }
+    put(folder.path(), ACCIDENT);
+    goes_live(&running, ACCIDENT);
+}
+
+#[test]
+fn a_list_counts_and_a_baseline_that_follows_lets_a_version_go_live() {
+    let folder =
+        site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nurls = \"urls.txt\"\nsitemaps = false\n");
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("urls.txt"), "# what matters\n/\n/news/\nhttps://shop.test/2026/a\nhttps://other.test/2026/b\n")
+        .unwrap();
+    fs::write(path("robots.accepted.txt"), OPEN).unwrap();
+    let running = Running::start(folder.path());
+    watches(&running, "of urls.txt", 3);
+    put(folder.path(), ACCIDENT);
+    let message = waits(&running);
+    assert!(message.contains("lose 2 of 3 pages of urls.txt (66 %)"), "{message}");
+    replace_file(&path("robots.accepted.txt"), ACCIDENT);
+    goes_live(&running, ACCIDENT);
+    // A list that changes counts from then on, and one that cannot be read leaves what is known.
+    replace_file(&path("urls.txt"), "/guide/1\n/guide/2\n");
+    watches(&running, "of urls.txt", 2);
+    replace_file(&path("urls.txt"), "guide\n");
+    let note = running.wait_for_event("gate", |line| line["level"] == "warn")["message"].as_str().unwrap().to_owned();
+    assert!(note.contains("urls not read") && note.contains("urls.txt:1: \"guide\""), "{note}");
+    watches(&running, "of urls.txt", 2);
+}
+
+#[test]
+fn what_verified_search_engines_request_most_counts() {
+    let names = PlayedNames::start();
+    names.confirmed("8.8.4.1", "crawl-1.bot.example");
+    let more = format!(
+        "[agents]\nregistry_extra = \"crawlers.toml\"\n[identity]\nresolvers = [\"{}\"]\nwait = \"200ms\"\n[gate]\nsitemaps = false\n",
+        names.address()
+    );
+    let folder = site("root = \".\"", &more);
+    let config = fs::read_to_string(folder.path().join("robotsd.toml")).unwrap();
+    let trusting = config.replacen("[admin]", "trusted_proxies = [\"127.0.0.0/8\"]\n[admin]", 1);
+    fs::write(folder.path().join("robotsd.toml"), trusting).unwrap();
+    fs::write(folder.path().join("crawlers.toml"), crawlers() + "index = true\n").unwrap();
+    let running = Running::start(folder.path());
+    let bot = "ExampleBot/1.0 (+https://bot.example/about)";
+    let request = |path: &str, client: &str| {
+        running.request("GET", path, &[("Host", "shop.test"), ("User-Agent", bot), ("X-Forwarded-For", client)])
+    };
+    for _ in 0..3 {
+        for path in ["/news/1", "/news/2?token=secret", "/2026/a", "/page.html"] {
+            request(path, "8.8.4.1");
+        }
+    }
+    // Others count for nothing.
+    (0..9).for_each(|_| drop(request("/impostor", "9.9.9.9")));
+    wait_for("the board to have them", || {
+        assert!(command(&running, &["reload"]).status.success());
+        let lists = status(&running)["watched_pages"].clone();
+        (lists[0]["count"] == 4 && lists[0]["of"] == "that search engines request most").then_some(())
+    });
+    put(folder.path(), ACCIDENT);
+    let message = waits(&running);
+    assert!(message.contains("loses 3 of 4 pages that search engines request most (75 %)"), "{message}");
+    assert!(!message.contains("secret"), "{message}");
+}
+
+#[test]
+fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
+    let folder = site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nurls = \"urls.txt\"\n");
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("urls.txt"), "/\n/news/1\n/news/2\n").unwrap();
+    fs::write(path("sitemap.xml"), urlset((0..400).map(|number| format!("https://shop.test/2026/{number}")))).unwrap();
+    let check = |more: &[&str]| {
+        let output =
+            run(robotsd().args(["config", "check", "--gate"]).args(more).arg("--config").arg(path("robotsd.toml")));
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, _, said) = check(&[]);
+    assert!(code == Some(0) && said.contains("there is no baseline to compare with"), "{said}");
+    fs::write(path("robots.accepted.txt"), OPEN).unwrap();
+    assert_eq!(check(&[]).0, Some(0));
+    put(folder.path(), EDIT);
+    assert_eq!((check(&[]).0, check(&[]).2), (Some(0), String::new()));
+
+    put(folder.path(), ACCIDENT);
+    let (code, out, said) = check(&[]);
+    assert!(code == Some(1) && out.contains("has versions that would wait at the gate"), "{out}");
+    assert!(
+        said.contains("the version would wait at the gate:") && said.contains("lose 2 of 3 pages of urls.txt"),
+        "{said}"
+    );
+    assert!(said.contains("robotsd.toml:") && said.contains("\"/news/1\" by line 3, \"/news/\""), "{said}");
+    let sitemap = path("sitemap.xml").display().to_string();
+    let (_, _, said) = check(&["--sitemap", &sitemap]);
+    assert!(
+        said.contains("lose 400 of 400 pages of the sitemaps (100 %)") && said.contains("and 390 more of them"),
+        "{said}"
+    );
+    let (code, _, said) = check(&["--sitemap", "/none.xml"]);
+    assert!(code == Some(1) && said.contains("sitemaps not read: /none.xml"), "{said}");
+    // Accepted by being committed.
+    fs::write(path("robots.accepted.txt"), ACCIDENT).unwrap();
+    assert_eq!(check(&["--sitemap", &sitemap]).0, Some(0));
+    assert!(!path("state").exists(), "no state is read or made");
+}
