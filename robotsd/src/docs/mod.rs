@@ -1,6 +1,9 @@
 //! Chapters for operators: what they decide, where to put `robotsd`, and how to have another proxy ask it. What rules mean and
 //! how reloading and fetching work is in those of the library, [`tower_robots::docs`].
 
+#[doc = include_str!("install.md")]
+pub mod install {}
+
 #[doc = include_str!("operating.md")]
 pub mod operating {}
 

