@@ -4,6 +4,9 @@
 #[doc = include_str!("install.md")]
 pub mod install {}
 
+#[doc = include_str!("ci.md")]
+pub mod ci {}
+
 #[doc = include_str!("operating.md")]
 pub mod operating {}
 

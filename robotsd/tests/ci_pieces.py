@@ -1,0 +1,526 @@
+#!/usr/bin/env python3
+"""Runs the pieces for other people's CI as they will run there: the steps of action.yml, the hooks for pre-commit, the job for GitLab.
+
+Usage: ci_pieces.py ROBOTSD WHEELS      WHEELS: a folder with the wheel that robotsd/packaging/build.sh made
+
+A step of the action is run as GitHub does: its script, its `env` with the expressions filled in, bash with -eo pipefail. In place of
+GitHub's interface there is a `gh` that keeps comments in a file. Needs git, jq, and robotsd/packaging/requirements.txt.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import virtualenv
+import yaml
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+ROBOTSD = pathlib.Path(sys.argv[1]).resolve()
+WHEELS = pathlib.Path(sys.argv[2]).resolve()
+
+# What pip installs comes from here, and from no index: the wheel under test, and what the empty package of pre-commit is built with.
+NO_INDEX = {
+    "PIP_NO_INDEX": "1",
+    "PIP_FIND_LINKS": f"{WHEELS} {pathlib.Path(virtualenv.__file__).parent / 'seed/wheels/embed'}",
+}
+
+GOOD = "User-agent: *\nDisallow: /search\n"
+NEWS = "User-agent: *\nDisallow: /search\nDisallow: /news/\n"
+# An error, and a fault that is corrected without a change of what it means.
+BROKEN = "User-agent *\nDisallow: /search\nDisallow: /search\nDisallow: drafts/\n"
+
+# Keeps the comments of a pull request, and refuses to write where the token may only read.
+GH = r"""#!/usr/bin/env python3
+import json, os, pathlib, subprocess, sys
+assert os.environ["GH_TOKEN"] == "a-token", "the token reaches the step"
+arguments = sys.argv[1:]
+assert arguments.pop(0) == "api", arguments
+options = {"--method": "GET"}
+rest = []
+while arguments:
+    argument = arguments.pop(0)
+    if argument in ("--paginate", "--silent"):
+        continue
+    if argument.startswith("--"):
+        options[argument] = arguments.pop(0)
+    else:
+        rest.append(argument)
+(path,) = rest
+store = pathlib.Path(os.environ["COMMENTS"])
+comments = json.loads(store.read_text())
+if options["--method"] == "GET":
+    assert path == "repos/acme/site/issues/7/comments", path
+    found = subprocess.run(["jq", "-r", options["--jq"]], input=json.dumps(comments), text=True, check=True, stdout=subprocess.PIPE)
+    sys.stdout.write(found.stdout)
+    sys.exit()
+if os.environ.get("READ_ONLY"):
+    sys.exit("HTTP 403: Resource not accessible by integration")
+name, value = options["--field"].split("=", 1)
+assert name == "body" and value.startswith("@"), options
+body = pathlib.Path(value[1:]).read_text()
+if options["--method"] == "POST":
+    assert path == "repos/acme/site/issues/7/comments", path
+    comments.append({"id": len(comments) + 1, "user": {"type": "Bot"}, "body": body})
+else:
+    (changed,) = [comment for comment in comments if path == f"repos/acme/site/issues/comments/{comment['id']}"]
+    changed["body"] = body
+store.write_text(json.dumps(comments))
+"""
+
+
+def run(arguments, cwd, check=True, **environment):
+    """Runs a program and returns its exit status and everything it printed."""
+    done = subprocess.run(
+        [str(argument) for argument in arguments],
+        cwd=cwd,
+        env={**os.environ, **NO_INDEX, **{name: str(value) for name, value in environment.items()}},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=300,
+        check=False,
+    )
+    assert not check or done.returncode == 0, f"{arguments}: {done.returncode}\n{done.stdout}"
+    return done.returncode, done.stdout
+
+
+def git(cwd, *arguments):
+    identity = ["-c", "user.name=A", "-c", "user.email=a@site.example", "-c", "commit.gpgsign=false"]
+    return run(["git", *identity, *arguments], cwd)[1].strip()
+
+
+def commit(repository, files, message="Change"):
+    for name, text in files.items():
+        path = repository / name
+        if text is None:
+            path.unlink()
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", message)
+    return git(repository, "rev-parse", "HEAD")
+
+
+class Scene:
+    """A hosted repository, what a runner checked out of it, and the files that a runner gives to steps."""
+
+    def __init__(self, folder, before, after, depth=2, event="pull_request"):
+        self.folder = folder
+        self.origin = folder / "origin"
+        self.origin.mkdir()
+        git(self.origin, "init", "--quiet", "--initial-branch=main")
+        git(self.origin, "config", "uploadpack.allowAnySHA1InWant", "true")
+        commit(self.origin, {"page.html": "x"})
+        self.base = commit(self.origin, before)
+        git(self.origin, "switch", "--quiet", "--create", "change")
+        commit(self.origin, {"page.html": "y"})
+        commit(self.origin, after)
+        git(self.origin, "switch", "--quiet", "main")
+        # The base goes on meanwhile: what it changed is no part of the pull request.
+        commit(self.origin, {"style.css": "z"})
+        self.event = event
+        if event == "pull_request":
+            git(self.origin, "switch", "--quiet", "--create", "merged")
+            git(self.origin, "merge", "--quiet", "--no-ff", "change")
+        self.sha = git(self.origin, "rev-parse", "HEAD")
+        self.workspace = folder / "workspace"
+        branch = git(self.origin, "branch", "--show-current")
+        git(folder, "clone", "--quiet", f"--depth={depth}", f"--branch={branch}", self.origin.as_uri(), self.workspace)
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        self.comments = folder / "comments.json"
+        # Comments of others, one of which begins as the action's own does.
+        marker = "<!-- robotsd: what changes for which crawler -->"
+        others = [
+            {"id": 1, "user": {"type": "User"}, "body": marker + "mine"},
+            {"id": 2, "user": {"type": "Bot"}, "body": "coverage"},
+        ]
+        self.comments.write_text(json.dumps(others))
+        tools = folder / "tools"
+        tools.mkdir()
+        (tools / "gh").write_text(GH)
+        (tools / "gh").chmod(0o755)
+
+    def written(self):
+        return json.loads(self.comments.read_text())[2:]
+
+
+class Action:
+    """action.yml, carried out in a scene."""
+
+    def __init__(self, scene, read_only=False, pull_request=7, **inputs):
+        self.scene = scene
+        self.document = yaml.safe_load((PROJECT / "action.yml").read_text())
+        self.github = {
+            "token": "a-token",
+            "event_name": scene.event,
+            "event.pull_request.number": str(pull_request) if scene.event == "pull_request" else "",
+            "event.pull_request.base.sha": scene.base if scene.event == "pull_request" else "",
+            "event.before": "" if scene.event == "pull_request" else scene.base,
+        }
+        self.inputs = {name: self.fill(value.get("default", "")) for name, value in self.document["inputs"].items()}
+        self.inputs["robotsd"] = str(ROBOTSD)
+        assert set(inputs) <= set(self.inputs), inputs
+        self.inputs.update(inputs)
+        self.read_only = read_only
+        self.outputs = {}
+        self.log = ""
+        self.summary = ""
+        self.status = 0
+
+    def value(self, expression):
+        """One name of an expression; a name that is not known here is a fault of the test or of the action."""
+        expression = expression.strip()
+        if literal := re.fullmatch(r"'([^']*)'", expression):
+            return literal[1]
+        kind, _, name = expression.partition(".")
+        if kind == "inputs":
+            return self.inputs[name]
+        if kind == "github":
+            return self.github[name]
+        step, output = re.fullmatch(r"steps\.(\w+)\.outputs\.(\w+)", expression).groups()
+        return self.outputs.get(step, {}).get(output, "")
+
+    def holds(self, expression):
+        if "==" in expression:
+            left, right = expression.split("==")
+            return self.value(left) == self.value(right)
+        return bool(self.value(expression))
+
+    def fill(self, text):
+        def alternatives(found):
+            return next((value for name in found[1].split("||") if (value := self.value(name))), "")
+
+        return re.sub(r"\$\{\{(.*?)\}\}", alternatives, str(text))
+
+    def run(self):
+        for number, step in enumerate(self.document["runs"]["steps"]):
+            condition = step.get("if", "")
+            if condition and not all(self.holds(term) for term in condition.split("&&")):
+                continue
+            assert step["shell"] == "bash"
+            assert "${{" not in step["run"], f"{step['name']}: a value is written into a script"
+            files = {name: self.scene.temporary / f"{number}-{name}" for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "SCRIPT")}
+            for path in files.values():
+                path.write_text("")
+            files["SCRIPT"].write_text(step["run"])
+            environment = {name: self.fill(value) for name, value in step.get("env", {}).items()}
+            environment |= {name: path for name, path in files.items() if name != "SCRIPT"}
+            environment |= {
+                "GITHUB_SHA": self.scene.sha,
+                "GITHUB_REPOSITORY": "acme/site",
+                "RUNNER_TEMP": self.scene.temporary,
+                "COMMENTS": self.scene.comments,
+                "READ_ONLY": "1" if self.read_only else "",
+                "PATH": f"{self.scene.folder / 'tools'}:{os.environ['PATH']}",
+            }
+            command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", files["SCRIPT"]]
+            self.status, printed = run(command, self.scene.workspace, check=False, **environment)
+            self.log += printed
+            self.summary += files["GITHUB_STEP_SUMMARY"].read_text()
+            lines = files["GITHUB_OUTPUT"].read_text().splitlines()
+            self.outputs[step.get("id", number)] = dict(line.split("=", 1) for line in lines)
+            if self.status != 0:
+                break
+        named = {name: self.fill(value["value"]) for name, value in self.document["outputs"].items()}
+        return self.status, named
+
+
+def passes(action):
+    status, outputs = action.run()
+    assert status == 0 and outputs["passed"] == "true", f"{outputs}\n{action.log}"
+    return outputs
+
+
+def fails(action, message):
+    status, outputs = action.run()
+    assert status != 0, f"{outputs}\n{action.log}"
+    assert message in action.log, f"{message!r} is not in\n{action.log}"
+    return outputs
+
+
+def the_effect_of_a_change_is_written_once(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    outputs = passes(Action(scene))
+    (comment,) = scene.written()
+    assert "Googlebot" in comment["body"] and "/news/" in comment["body"], comment["body"]
+    assert "/search" not in comment["body"] and "style" not in comment["body"], comment["body"]
+    document = json.loads(pathlib.Path(outputs["sarif"]).read_text())
+    assert document["version"] == "2.1.0" and document["runs"][0]["tool"]["driver"]["name"] == "robotsd"
+    assert pathlib.Path(outputs["diff"]).read_text() in comment["body"]
+    again = Action(scene)
+    passes(again)
+    assert "/news/" in again.summary
+    assert len(scene.written()) == 1, "the comment is replaced"
+    # A later push takes the change back.
+    commit(scene.workspace, {"robots.txt": GOOD})
+    scene.sha = git(scene.workspace, "rev-parse", "HEAD")
+    scene.base = git(scene.workspace, "rev-parse", "HEAD~2")
+    passes(Action(scene))
+    assert "as it was" in scene.written()[0]["body"], scene.written()
+
+
+def a_change_of_something_else_says_nothing(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"page.html": "other"})
+    outputs = passes(Action(scene))
+    assert outputs["diff"] == "" and scene.written() == []
+
+
+def what_may_not_change_fails(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    outputs = fails(Action(scene, forbid="bingbot:/shop/\nGooglebot:/news/\n"), "changes what it may not")
+    assert outputs["passed"] == "false" and len(scene.written()) == 1, "the comment is there to say why"
+
+
+def an_error_is_an_annotation_and_fails(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": BROKEN})
+    action = Action(scene)
+    outputs = fails(action, "robots.txt does not pass its check")
+    assert re.search(r"::(error|warning) .*file=robots\.txt,.*line=\d", action.log), action.log
+    assert "| line |" in action.summary, action.summary
+    results = json.loads(pathlib.Path(outputs["sarif"]).read_text())["runs"][0]["results"]
+    assert results, "findings in SARIF"
+
+
+def an_unmet_expectation_fails(folder):
+    tests = 'robots = "robots.txt"\n[[allow]]\nagents = ["Googlebot"]\npaths = ["/news/today"]\n'
+    scene = Scene(folder, {"robots.txt": GOOD, "robots.test.toml": tests}, {"robots.txt": NEWS})
+    fails(Action(scene), "does not pass its check")
+
+
+def names_are_never_run(folder):
+    name = 'a $(touch pwned) `touch pwned` "; touch pwned; \'/ü --help/robots.txt'
+    scene = Scene(folder, {name: GOOD}, {name: NEWS})
+    passes(Action(scene, files=":(glob)**/robots.txt\n$(touch pwned)"))
+    (comment,) = scene.written()
+    assert "/news/" in comment["body"] and "touch pwned;" not in comment["body"], comment["body"]
+    fails(Action(scene, options="--ignore=$(touch pwned)"), "does not pass")
+    fails(Action(scene, forbid="$(touch pwned)"), "could not be compared")
+    assert list(folder.rglob("pwned")) == []
+
+
+def a_new_and_a_deleted_file_are_compared_with_nothing(folder):
+    scene = Scene(folder, {"robots.txt": GOOD, "old/robots.txt": NEWS}, {"new/robots.txt": NEWS, "old/robots.txt": None})
+    passes(Action(scene))
+    (comment,) = scene.written()
+    assert comment["body"].index("new/robots.txt") < comment["body"].index("old/robots.txt"), comment["body"]
+
+
+def the_base_is_fetched_where_it_can_be(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS}, depth=1)
+    passes(Action(scene))
+    assert len(scene.written()) == 1
+
+
+def without_the_base_the_check_goes_on(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS}, depth=1)
+    git(scene.workspace, "remote", "remove", "origin")
+    action = Action(scene)
+    passes(action)
+    assert "fetch-depth: 2" in action.log and scene.written() == []
+
+
+def a_token_that_may_only_read_fails_nothing(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    action = Action(scene, read_only=True)
+    passes(action)
+    assert "may only read" in action.log and "/news/" in action.summary
+
+
+def a_push_is_compared_and_writes_no_comment(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS}, event="push", depth=9)
+    scene.base, scene.sha = scene.sha, git(scene.origin, "rev-parse", "change")
+    git(scene.workspace, "fetch", "--quiet", "origin", "change")
+    git(scene.workspace, "checkout", "--quiet", "FETCH_HEAD")
+    action = Action(scene)
+    passes(action)
+    assert "/news/" in action.summary and scene.written() == []
+    scene.base = "0" * 40
+    first = Action(scene)
+    assert passes(first)["diff"] == "", "the first push of a branch"
+
+
+def without_a_file_it_says_so(folder):
+    scene = Scene(folder, {"a": "b"}, {"c": "d"})
+    fails(Action(scene), "no robots.txt to check")
+    # One that a build makes can be named.
+    (scene.workspace / "public").mkdir()
+    (scene.workspace / "public/robots.txt").write_text(GOOD)
+    passes(Action(scene, files="public/robots.txt"))
+
+
+def a_program_that_is_not_there_is_said(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    fails(Action(scene, robotsd="no-such-robotsd"), "names no program")
+
+
+def the_action_installs_the_wheel(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    passes(Action(scene, robotsd=""))
+    fails(Action(scene, robotsd="", version="99.0"), "robotsd==99.0")
+
+
+def pre_commit(repository, *arguments, check=True):
+    tools = repository.parent / "bin"
+    tools.mkdir(exist_ok=True)
+    shutil.copy(ROBOTSD, tools / "robotsd")
+    return run(
+        ["pre-commit", "run", "--all-files", *arguments],
+        repository,
+        check,
+        PATH=f"{tools}:{os.environ['PATH']}",
+        PRE_COMMIT_HOME=repository.parent / "cache",
+    )
+
+
+def repository_with(folder, files):
+    repository = folder / "site"
+    repository.mkdir()
+    git(repository, "init", "--quiet")
+    commit(repository, files)
+    return repository
+
+
+def the_hooks_of_the_repository_run(folder):
+    hosted = repository_with(folder, {".pre-commit-hooks.yaml": (PROJECT / ".pre-commit-hooks.yaml").read_text()}).rename(folder / "hosted")
+    rev = git(hosted, "rev-parse", "HEAD")
+    tests = 'robots = "robots.txt"\n[[disallow]]\nagents = ["*"]\npaths = ["/search"]\n'
+    config = {"repos": [{"repo": hosted.as_uri(), "rev": rev, "hooks": [{"id": "robotsd-check"}, {"id": "robotsd-fix"}, {"id": "robotsd-test"}]}]}
+    repository = repository_with(
+        folder, {".pre-commit-config.yaml": json.dumps(config), "robots.txt": GOOD, "robots.test.toml": tests, "not-robots.txt": BROKEN}
+    )
+    _, printed = pre_commit(repository)
+    assert printed.count("Passed") == 3, printed
+    commit(repository, {"sub dir/robots.txt": BROKEN})
+    status, printed = pre_commit(repository, check=False)
+    assert status == 1 and "sub dir/robots.txt" in printed and "not-robots" not in printed, printed
+
+
+def the_local_hook_installs_the_wheel(folder):
+    config = (PROJECT / "config/ci/pre-commit-config.yaml").read_text()
+    fixable = "User-agent: *\nDisallow: /search\nDisallow: /search\n"
+    repository = repository_with(folder, {".pre-commit-config.yaml": config, "robots.txt": fixable})
+    status, printed = pre_commit(repository, check=False)
+    assert status == 1 and "files were modified by this hook" in printed, printed
+    assert (repository / "robots.txt").read_text() == GOOD
+    _, printed = pre_commit(repository)
+    assert "Passed" in printed, printed
+    installed = list((folder / "cache").rglob("bin/robotsd"))
+    assert len(installed) == 1, "pre-commit installed it, and did not take the one on the PATH"
+
+
+def the_job_of_gitlab_runs(folder):
+    job = yaml.safe_load((PROJECT / "config/ci/gitlab.yml").read_text())["robots.txt"]
+    scene = Scene(folder, {"a b/robots.txt": GOOD}, {"a b/robots.txt": NEWS}, depth=9)
+    run([sys.executable, "-m", "venv", folder / "venv"], folder)
+    script = "\n".join(["set -eo pipefail", *job["before_script"], *job["script"]])
+    environment = {
+        **job["variables"],
+        "PATH": f"{folder / 'venv/bin'}:{os.environ['PATH']}",
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": scene.base,
+    }
+    run(["bash", "-c", script], scene.workspace, **environment)
+    effect = (scene.workspace / job["artifacts"]["paths"][0]).read_text()
+    assert "/news/" in effect, effect
+    commit(scene.workspace, {"a b/robots.txt": BROKEN})
+    status, printed = run(["bash", "-c", script], scene.workspace, check=False, **environment)
+    assert status != 0 and "a b/robots.txt:" in printed, printed
+
+
+def a_new_user_has_a_green_check(folder):
+    """The chapter `ci`, word for word, in the repository of a site with a faulty file; then what its workflow does."""
+    chapter = (PROJECT / "robotsd/src/docs/ci.md").read_text()
+    section = chapter.split("## From nothing to a fixed file and a green check\n")[1].split("\n## ")[0]
+    script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL))
+    assert script.count("\n") > 20, script
+    home = folder / "home"
+    home.mkdir()
+    faulty = "User-agent: *\nDisallow: /search\nDisallow: /search\nDisalow: /drafts/\n"
+    site = repository_with(folder, {"robots.txt": faulty, "page.html": "x"})
+    identity = {f"GIT_{who}_{what}": "a@site.example" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    _, printed = run(["bash", "-euo", "pipefail", "-c", script], site, HOME=home, **identity)
+    assert (home / ".local/robotsd/bin/robotsd").is_file()
+    fixed = (site / "robots.txt").read_text()
+    assert fixed.count("/search") == 1, f"{fixed}\n{printed}"
+    assert git(site, "status", "--short") == "", "everything is in the commit"
+    workflow = site / ".github/workflows/robots-txt.yml"
+    run(["check-jsonschema", "--builtin-schema", "vendor.github-workflows", workflow], site)
+    (uses,) = [step for step in yaml.safe_load(workflow.read_text())["jobs"]["robots-txt"]["steps"] if "tower-robots" in step["uses"]]
+    (folder / "scene").mkdir()
+    files = {name: (site / name).read_text() for name in ("robots.txt", "robots.test.toml")}
+    scene = Scene(folder / "scene", {"robots.txt": faulty}, files)
+    action = Action(scene, **uses.get("with", {}))
+    passes(action)
+    assert "tests/" not in action.log and scene.written() != []
+
+
+def the_files_fit_their_schemas(folder):
+    ci = PROJECT / "config/ci"
+    schema = ["check-jsonschema", "--builtin-schema"]
+    run([*schema, "vendor.github-actions", PROJECT / "action.yml"], folder)
+    run([*schema, "vendor.github-workflows", ci / "github.yml"], folder)
+    run([*schema, "vendor.gitlab-ci", "--data-transform", "gitlab-ci", ci / "gitlab.yml"], folder)
+    run(["pre-commit", "validate-manifest", PROJECT / ".pre-commit-hooks.yaml"], folder)
+    run(["pre-commit", "validate-config", ci / "pre-commit-config.yaml"], folder)
+    # What the schemas do not see: values in scripts, rights that nothing needs. The examples name versions, which people read.
+    settings = folder / "zizmor.yml"
+    settings.write_text("rules: { unpinned-uses: { disable: true } }\n")
+    run(["zizmor", "--offline", "--no-progress", "--config", settings, PROJECT / "action.yml", ci / "github.yml"], folder)
+    # Every version that is named is that of the program.
+    version = run([ROBOTSD, "--version"], folder)[1].split()[1]
+    named = {PROJECT / "action.yml", ci / "github.yml", ci / "gitlab.yml", ci / "pre-commit-config.yaml", PROJECT / "robotsd/src/docs/ci.md"}
+    for path in sorted(named):
+        found = re.findall(r"tower-robots@v([\d.]+\d)|robotsd==([\d.]+\d)|VERSION: \"([\d.]+)\"|default: \"([\d.]+)\"|rev: v([\d.]+)", path.read_text())
+        assert found and all("".join(one) == version for one in found), f"{path}: {found}, the program is {version}"
+
+
+CASES = [
+    the_files_fit_their_schemas,
+    the_effect_of_a_change_is_written_once,
+    a_change_of_something_else_says_nothing,
+    what_may_not_change_fails,
+    an_error_is_an_annotation_and_fails,
+    an_unmet_expectation_fails,
+    names_are_never_run,
+    a_new_and_a_deleted_file_are_compared_with_nothing,
+    the_base_is_fetched_where_it_can_be,
+    without_the_base_the_check_goes_on,
+    a_token_that_may_only_read_fails_nothing,
+    a_push_is_compared_and_writes_no_comment,
+    without_a_file_it_says_so,
+    a_program_that_is_not_there_is_said,
+    the_action_installs_the_wheel,
+    the_hooks_of_the_repository_run,
+    the_local_hook_installs_the_wheel,
+    the_job_of_gitlab_runs,
+    a_new_user_has_a_green_check,
+]
+
+
+def main():
+    failed = 0
+    only = sys.argv[3:]
+    for case in CASES:
+        if only and case.__name__ not in only:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                case(pathlib.Path(folder))
+                print(f"ok      {case.__name__}")
+            except AssertionError as error:
+                failed += 1
+                print(f"FAILED  {case.__name__}\n{error}")
+    print(f"ci pieces: {len(only or CASES) - failed} passed, {failed} failed")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()
