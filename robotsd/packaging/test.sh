@@ -126,7 +126,8 @@ section() { sed -n "/^## $2\$/,/^## [^#]/p" "$1" | sed -n '/^```sh$/,/^```$/{/^`
 
 # Debian: an empty system with apt, and then the chapter, word for word.
 root=$folder/debian
-mmdebstrap --quiet --variant=minbase bookworm "$root" > "$folder/mmdebstrap.log" 2>&1 || { cat "$folder/mmdebstrap.log" >&2; fail mmdebstrap; }
+suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+mmdebstrap --quiet --variant=minbase "$suite" "$root" > "$folder/mmdebstrap.log" 2>&1 || { cat "$folder/mmdebstrap.log" >&2; fail mmdebstrap; }
 # In place of systemd, which does not run in a root: what it was asked for.
 mkdir -p "$root/run/systemd/system" "$root/var/www/html" "$root/var/log/nginx"
 printf '#!/bin/sh\necho "$*" >> /tmp/systemctl.log\n' > "$root/usr/bin/systemctl"
