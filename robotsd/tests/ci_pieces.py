@@ -301,7 +301,7 @@ def names_are_never_run(folder):
     scene = Scene(folder, {name: GOOD}, {name: NEWS})
     passes(Action(scene, files=":(glob)**/robots.txt\n$(touch pwned)"))
     (comment,) = scene.written()
-    assert "/news/" in comment["body"] and "touch pwned;" not in comment["body"], comment["body"]
+    assert "/news/" in comment["body"] and f"``{name}``" in comment["body"], comment["body"]
     fails(Action(scene, options="--ignore=$(touch pwned)"), "does not pass")
     fails(Action(scene, forbid="$(touch pwned)"), "could not be compared")
     assert list(folder.rglob("pwned")) == []
