@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 
 use tower_robots::agent::{Agent, Agents, Identity, NamedAgent, Recognizer};
-use tower_robots::check::{self, Diff, DiffOptions, ExpectationOutcome, Expectations, Guard, Report};
+use tower_robots::check::{self, Diff, DiffOptions, ExpectationOutcome, Expectations, Guard, Page, PageLoss, Report};
 use tower_robots::policy::{Decision, Facts};
 use tower_robots::rules::{Fallback, Reading, RequestPath, RobotsTxt, RuleSet};
 
@@ -119,6 +119,11 @@ impl Evaluator {
     pub(crate) fn diff(&self, new: &Self, guards: impl IntoIterator<Item = Guard>) -> Diff {
         let options = DiffOptions::new().with_registry(self.settings.registry.clone());
         check::diff(self.robots(), new.robots(), &guards.into_iter().fold(options, DiffOptions::guard))
+    }
+
+    /// What a change to another file takes of these pages from search engines.
+    pub(crate) fn page_losses(&self, new: &Self, pages: &[Page]) -> Vec<PageLoss> {
+        check::page_losses(self.robots(), new.robots(), pages, &self.settings.registry)
     }
 
     /// Asks the file about every expectation, as the gate of a site does: modes and exemptions do not count.

@@ -59,7 +59,7 @@ fn row(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
 }
 
 /// A text as code, in a cell of a table: nothing in it is markup, the name of a person, or a link, and it can be copied.
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let longest = text.split(|char| char != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };

@@ -24,6 +24,7 @@ pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint};
 pub(crate) use self::checked::Checked;
 pub(crate) use self::concise::finding_line;
 pub(crate) use self::diagnostic::{Diagnostic, complain_at};
+pub(crate) use self::markdown::code as markdown_code;
 pub(crate) use self::printable::printable;
 pub(crate) use self::sarif::SarifLog;
 pub(crate) use self::shell_word::shell_word;

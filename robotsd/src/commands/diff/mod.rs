@@ -3,6 +3,8 @@
 //! Exit status: 0 whether or not something changes, 1 where something changes that `--forbid` names, 2 where a file
 //! could not be read or `--forbid` names a crawler that does not exist.
 
+mod lists;
+mod markdown;
 mod text;
 
 use std::io::{self, BufWriter, Write};
@@ -10,9 +12,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use tower_robots::check::Guard;
+use serde::Serialize;
+use tower_robots::check::{Diff, Guard};
 use tower_robots::rules::Reading;
 
+use self::lists::{ListLosses, PageListArgs};
 use super::arguments::site::SiteArgs;
 use super::output::unread_lines;
 use crate::exit::{self, complain};
@@ -38,6 +42,9 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "CRAWLER:PATTERN", value_parser = guard)]
     forbid: Vec<Guard>,
 
+    #[command(flatten)]
+    lists: PageListArgs,
+
     /// Output format
     #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
     format: DiffFormat,
@@ -49,6 +56,17 @@ enum DiffFormat {
     Text,
     /// One JSON object
     Json,
+    /// For the comment on a change
+    Markdown,
+}
+
+/// The effects, and what they take of the lists that are named.
+#[derive(Debug, Serialize)]
+struct DiffJson<'d> {
+    #[serde(flatten)]
+    diff: &'d Diff,
+    #[serde(skip_serializing_if = "ListLosses::is_empty")]
+    pages: &'d ListLosses,
 }
 
 fn guard(text: &str) -> Result<Guard, String> {
@@ -78,7 +96,7 @@ pub(crate) fn run(args: &DiffArgs) -> ExitCode {
 }
 
 fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
-    stdin_once(&args.files)?;
+    stdin_once(args.files.iter().chain(args.lists.files()))?;
     let site = args.site.select()?;
     let (old, new) = match &*args.files {
         [old, new] => (Some(old), new),
@@ -99,12 +117,17 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     let diff = old.diff(&new, args.forbid.iter().cloned());
     let unread = unread_lines::added(&old, &new);
+    let pages = args.lists.losses(&site, &old, &new)?;
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
-        DiffFormat::Text => text::write(&mut out, &names, &diff, &unread)?,
+        DiffFormat::Text => {
+            text::write_losses(&mut out, &names, &pages)?;
+            text::write(&mut out, &names, &diff, &unread)?;
+        }
+        DiffFormat::Markdown => markdown::write(&mut out, &names, &diff, &pages, &unread)?,
         DiffFormat::Json => {
             unread.iter().for_each(|finding| complain(&finding_line(&new_name, finding)));
-            serde_json::to_writer(&mut out, &diff)?;
+            serde_json::to_writer(&mut out, &DiffJson { diff: &diff, pages: &pages })?;
             out.write_all(b"\n")?;
         }
     }

@@ -7,21 +7,84 @@ use tower_robots::agent::Category;
 use tower_robots::check::{Breadth, Change, Decider, Delay, DelayChange, Diff, Effect, Finding, Subject};
 use tower_robots::rules::Access;
 
+use super::lists::{ListLoss, ListLosses};
+use crate::html::figures::{self, grouped, percent};
 use crate::render::{finding_line, printable};
 
 /// Crawlers of each kind that are shown by name.
 const SHOWN: usize = 4;
 
+/// Rules of a loss that are shown.
+const RULES: usize = 10;
+
 /// The names of the two files.
 pub(super) struct DiffNames {
-    old: String,
-    new: String,
+    pub(super) old: String,
+    pub(super) new: String,
 }
 
 impl DiffNames {
     pub(super) fn new(old: &str, new: &str) -> Self {
         Self { old: printable(old.as_bytes()), new: printable(new.as_bytes()) }
     }
+}
+
+/// Writes what the change takes of the pages that matter; nothing where no list is named.
+pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &ListLosses) -> io::Result<()> {
+    for loss in pages.losses() {
+        writeln!(out, "{}", loss_line(loss))?;
+        for rule in loss.rules().iter().take(RULES) {
+            let pattern = printable(rule.pattern.as_bytes());
+            writeln!(out, "  {}:{}: disallow {pattern}: {}", names.new, rule.line, pages_of(rule.lost))?;
+        }
+        if loss.rules().len() > RULES {
+            writeln!(out, "  and {} more rules", loss.rules().len() - RULES)?;
+        }
+        for example in loss.examples() {
+            let line = example.line.map_or_else(String::new, |line| format!("  (line {line})"));
+            writeln!(out, "    {}{line}", printable(example.page.as_bytes()))?;
+        }
+        writeln!(out)?;
+    }
+    for (of, count) in pages.lists().filter(|(of, _)| !pages.losses().iter().any(|loss| loss.is_of(of))) {
+        writeln!(out, "{}", nothing_lost(of, count))?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
+pub(super) fn loss_line(loss: &ListLoss) -> String {
+    let ((lost, of), list) = (loss.pages(), printable(loss.of().as_bytes()));
+    let names: Vec<_> = loss.crawlers().iter().take(SHOWN).map(|name| printable(name.as_bytes())).collect();
+    let more = match loss.crawlers().len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more search engines"),
+    };
+    let crawlers = format!("{}{more}", names.join(", "));
+    let verb = if loss.crawlers().len() == 1 { "loses" } else { "lose" };
+    let pages = format!("{crawlers} {verb} {} of {}", grouped(lost), pages_of(of));
+    match loss.requests() {
+        Some(requests) => {
+            let share = percent(requests.lost, requests.all);
+            format!("{pages} {list}: {share} of its requests, {} of {}", grouped(requests.lost), grouped(requests.all))
+        }
+        None => format!("{pages} {list} ({})", percent(lost, of)),
+    }
+}
+
+/// What is said of a list of which nothing is lost.
+pub(super) fn nothing_lost(of: &str, count: u64) -> String {
+    let list = printable(of.as_bytes());
+    match count {
+        0 => format!("there are no pages {list}"),
+        1 => format!("search engines do not lose the one page {list}"),
+        _ => format!("search engines lose none of the {} pages {list}", grouped(count)),
+    }
+}
+
+fn pages_of(count: u64) -> String {
+    figures::counted(count, "page")
 }
 
 /// Writes the effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
@@ -56,15 +119,20 @@ pub(super) fn write(out: &mut impl Write, names: &DiffNames, diff: &Diff, unread
             printable(guard.as_bytes())
         )?;
     }
+    writeln!(out, "{}", summary(diff))
+}
+
+/// What changes altogether.
+pub(super) fn summary(diff: &Diff) -> String {
     if diff.is_empty() {
-        return writeln!(out, "nothing changes for any crawler");
+        return "nothing changes for any crawler".to_owned();
     }
     let mut totals: Vec<_> = (!diff.effects().is_empty()).then(|| totals(diff.effects())).into_iter().collect();
     if !diff.delays().is_empty() {
         let crawlers = diff.delays().iter().map(|delay| delay.crawlers());
         totals.push(format!("the delay changes for {}", whom(crawlers)));
     }
-    writeln!(out, "{}", totals.join("; "))
+    totals.join("; ")
 }
 
 fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width: usize) -> io::Result<()> {
@@ -88,7 +156,7 @@ fn write_delay(out: &mut impl Write, names: &DiffNames, delay: &DelayChange) -> 
 }
 
 /// The changes of an effect without those that another one holds: where the whole site closes, its parts close with it.
-fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
+pub(super) fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     let is_held = |change: &Change| {
         let holds = |other: &Change| other.access() == change.access() && other.breadth() != Breadth::Part;
         change.breadth() == Breadth::Part && effect.changes().iter().any(holds)
@@ -97,7 +165,7 @@ fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
 }
 
 /// What the change is about: a path, or the site, for which a path would stand without a word.
-fn what(change: &Change) -> String {
+pub(super) fn what(change: &Change) -> String {
     match (change.breadth(), change.access()) {
         (Breadth::Site, _) => "the whole site".to_owned(),
         (Breadth::Rest, Access::Disallow) => "all that no other rule allows".to_owned(),
@@ -114,7 +182,7 @@ fn decider(file: &str, decider: Option<&Decider>) -> String {
 }
 
 /// The crawlers of an effect: search engines, then those that a file names, then the rest.
-fn crawlers(crawlers: &[Subject]) -> String {
+pub(super) fn crawlers(crawlers: &[Subject]) -> String {
     let is_search = |crawler: &&Subject| crawler.category() == Some(Category::Search);
     let search: Vec<_> = crawlers.iter().filter(is_search).collect();
     let named: Vec<_> = crawlers.iter().filter(|crawler| !is_search(crawler) && crawler.is_named()).collect();

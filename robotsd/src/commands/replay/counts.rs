@@ -221,7 +221,7 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
 }
 
 /// Reads every line of a chunk that is not empty.
-fn read_lines(format: ReplayLogFormat, chunk: &[u8], mut take: impl FnMut(&[u8], LogLine<'_>)) {
+pub(super) fn read_lines(format: ReplayLogFormat, chunk: &[u8], mut take: impl FnMut(&[u8], LogLine<'_>)) {
     let mut reader = ChunkReader::new(format, chunk);
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', chunk).chain(std::iter::once(chunk.len()));

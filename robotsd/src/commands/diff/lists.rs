@@ -1,0 +1,277 @@
+//! Pages that matter: those of sitemaps, of lists, and what search engines request by logs. A change is measured by them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use tower_robots::check::{Decider, Page, PageLoss, Subject};
+
+use crate::commands::arguments::site::SelectedSite;
+use crate::commands::replay::SearchRequests;
+use crate::evaluator::Evaluator;
+use crate::exit::complain;
+use crate::gate_pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk, read_urls};
+use crate::retrieval::{RetrievalRequest, Retriever};
+
+/// Lost pages that are shown of one list and crawlers, each with its rule.
+const SHOWN: usize = 10;
+
+/// The pages of logs, of every search engine, as it stands behind "pages".
+const REQUESTED: &str = "that search engines requested in the log";
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Measuring the change by pages that matter")]
+pub(super) struct PageListArgs {
+    /// Show what search engines lose of the pages of this sitemap, and of those that it names; may be repeated
+    ///
+    /// XML, a list of URLs, or an index of sitemaps, packed with gzip or not. Pages of other hosts than those of the site of
+    /// --config are left out; without a config all count. Of more than 50,000 pages some are taken, evenly.
+    #[arg(long, value_name = "FILE|URL")]
+    sitemap: Vec<SitemapSource>,
+
+    /// The same of the pages of this file, a path or a URL a line; a line that begins with # is a comment; may be repeated
+    #[arg(long, value_name = "FILE")]
+    urls: Vec<PathBuf>,
+
+    /// Show the share of search engines' requests in this access log that the change refuses; may be repeated
+    ///
+    /// In any format that replay reads. Whoever says to be a search engine counts as one.
+    #[arg(long, value_name = "LOG")]
+    log: Vec<PathBuf>,
+}
+
+/// What a change takes from search engines, by every list.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct ListLosses {
+    /// The lists that were read.
+    lists: Vec<ListRead>,
+    losses: Vec<ListLoss>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListRead {
+    of: String,
+    pages: usize,
+}
+
+/// What search engines that obey the same groups lose of one list.
+#[derive(Debug, Serialize)]
+pub(super) struct ListLoss {
+    /// Which list it is, as it stands behind "pages".
+    of: String,
+    crawlers: Vec<String>,
+    /// Pages that were allowed and are disallowed, of those that were allowed.
+    lost: u64,
+    allowed: u64,
+    /// The same of the requests in a log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<LostRequests>,
+    rules: Vec<RuleLoss>,
+    examples: Vec<LostExample>,
+}
+
+/// Requests for lost pages, of all that were sent.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct LostRequests {
+    pub(super) lost: u64,
+    pub(super) all: u64,
+}
+
+/// What one rule of the new file takes.
+#[derive(Debug, Serialize)]
+pub(super) struct RuleLoss {
+    pub(super) line: usize,
+    pub(super) pattern: String,
+    pub(super) lost: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct LostExample {
+    pub(super) page: String,
+    /// The line of the rule that disallows it.
+    pub(super) line: Option<usize>,
+}
+
+impl PageListArgs {
+    /// Files that are read, standard input among them.
+    pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.urls.iter().chain(&self.log)
+    }
+
+    /// Reads every list, and measures the change by it.
+    pub(super) fn losses(&self, site: &SelectedSite, old: &Evaluator, new: &Evaluator) -> io::Result<ListLosses> {
+        let hosts = site.hosts().map_or(&[][..], |(_, hosts)| hosts);
+        let mut found = ListLosses::default();
+        if !self.sitemap.is_empty() {
+            let pages = self.pages_of_sitemaps(site, &OwnHosts::of(hosts))?;
+            found.add("of the sitemaps".to_owned(), &pages, old, new);
+        }
+        for path in &self.urls {
+            let pages = read_urls(path, hosts).map_err(io::Error::other)?;
+            found.add(format!("of {}", path.display()), &pages, old, new);
+        }
+        if !self.log.is_empty() {
+            let (requests, errors) = SearchRequests::read(&self.log, old);
+            if let Some(error) = errors.into_iter().next() {
+                return Err(error);
+            }
+            if requests.requests == 0 {
+                return Err(io::Error::other("no line of the logs is a request: robotsd replay says more about them"));
+            }
+            found.add_requests(&requests, old, new);
+        }
+        // The largest share first, whichever list it is of.
+        found.losses.sort_by(|one, other| other.share().total_cmp(&one.share()));
+        Ok(found)
+    }
+
+    fn pages_of_sitemaps(&self, site: &SelectedSite, hosts: &OwnHosts) -> io::Result<Vec<Page>> {
+        let mut retriever = None;
+        let mut walk = SitemapWalk::of(hosts);
+        walk.walk(self.sitemap.iter().cloned(), |source| fetch(source, site, &mut retriever).map(Some));
+        match walk.trouble() {
+            Some(trouble) if !walk.has_read() => return Err(io::Error::other(trouble)),
+            Some(trouble) => complain(&format_args!("some sitemaps do not count: {trouble}")),
+            None => {}
+        }
+        Ok(walk.into_pages())
+    }
+}
+
+/// Reads a sitemap; a client is made for the first that is fetched.
+fn fetch(source: &SitemapSource, site: &SelectedSite, retriever: &mut Option<Retriever>) -> Result<Vec<u8>, String> {
+    let named = |error: &dyn std::fmt::Display| format!("{source}: {error}");
+    match source {
+        SitemapSource::File(path) => {
+            let mut octets = Vec::new();
+            let file = File::open(path).map_err(|error| named(&error))?;
+            file.take(MOST_OCTETS as u64 + 1).read_to_end(&mut octets).map_err(|error| named(&error))?;
+            if octets.len() > MOST_OCTETS {
+                return Err(named(&format_args!("it is larger than {} MiB", MOST_OCTETS >> 20)));
+            }
+            Ok(octets)
+        }
+        SitemapSource::Url(url) => {
+            if retriever.is_none() {
+                *retriever = Some(site.retriever().map_err(|error| error.to_string())?);
+            }
+            let Some(retriever) = retriever else { return Err(named(&"no client")) };
+            let chain = retriever.retrieve(&RetrievalRequest::new(url.clone()).at_most(MOST_OCTETS as u64));
+            let document = chain.document(MOST_OCTETS).map_err(|error| named(&error))?;
+            if document.is_cut {
+                return Err(named(&format_args!("it is larger than {} MiB", MOST_OCTETS >> 20)));
+            }
+            Ok(document.octets)
+        }
+    }
+}
+
+impl ListLosses {
+    fn add(&mut self, of: String, pages: &[Page], old: &Evaluator, new: &Evaluator) {
+        for loss in old.page_losses(new, pages) {
+            let crawlers = loss.crawlers().iter().filter_map(Subject::name).map(str::to_owned).collect();
+            self.losses.push(ListLoss::new(of.clone(), crawlers, &loss, None));
+        }
+        self.lists.push(ListRead { of, pages: pages.len() });
+    }
+
+    /// Each crawler by its own requests.
+    fn add_requests(&mut self, requests: &SearchRequests, old: &Evaluator, new: &Evaluator) {
+        let of = "that it requested in the log";
+        let mut pages_read = 0;
+        for (crawler, requested) in &requests.crawlers {
+            let mut pages: Vec<_> = requested.targets.keys().map(Page::new).collect();
+            pages.sort_unstable();
+            pages_read += pages.len();
+            let losses = old.page_losses(new, &pages);
+            let is_its = |loss: &&PageLoss| loss.crawlers().iter().any(|subject| subject.name() == Some(crawler));
+            if let Some(loss) = losses.iter().find(is_its) {
+                let count = |page: &Page| requested.targets.get(page.target()).copied().unwrap_or(0);
+                let lost = loss.lost().iter().map(|lost| count(lost.page())).sum();
+                let shares = LostRequests { lost, all: requested.requests };
+                self.losses.push(ListLoss::new(of.to_owned(), vec![crawler.clone()], loss, Some(shares)));
+            }
+        }
+        self.lists.push(ListRead { of: REQUESTED.to_owned(), pages: pages_read });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lists.is_empty()
+    }
+
+    pub(super) fn losses(&self) -> &[ListLoss] {
+        &self.losses
+    }
+
+    /// The lists, as they stand behind "pages", and how many pages each has.
+    pub(super) fn lists(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.lists.iter().map(|list| (&*list.of, list.pages as u64))
+    }
+}
+
+impl ListLoss {
+    fn new(of: String, crawlers: Vec<String>, loss: &PageLoss, requests: Option<LostRequests>) -> Self {
+        let mut rules: BTreeMap<usize, RuleLoss> = BTreeMap::new();
+        for rule in loss.lost().iter().filter_map(|lost| lost.rule()) {
+            let pattern = || rule.pattern().to_owned();
+            let taken = || RuleLoss { line: rule.line(), pattern: pattern(), lost: 0 };
+            rules.entry(rule.line()).or_insert_with(taken).lost += 1;
+        }
+        let mut rules: Vec<_> = rules.into_values().collect();
+        rules.sort_by_key(|rule| std::cmp::Reverse(rule.lost));
+        let examples = loss.examples(SHOWN).map(|lost| LostExample {
+            page: String::from_utf8_lossy(lost.page().target()).into_owned(),
+            line: lost.rule().map(Decider::line),
+        });
+        Self {
+            of,
+            crawlers,
+            lost: loss.lost().len() as u64,
+            allowed: loss.of() as u64,
+            requests,
+            rules,
+            examples: examples.collect(),
+        }
+    }
+
+    /// The share of what is lost: of requests where they were counted, else of pages.
+    fn share(&self) -> f64 {
+        let (lost, of) = self.requests.map_or((self.lost, self.allowed), |requests| (requests.lost, requests.all));
+        lost as f64 / of.max(1) as f64
+    }
+
+    /// Which list it is, as it stands behind "pages".
+    pub(super) fn of(&self) -> &str {
+        &self.of
+    }
+
+    /// Whether it is of the list of this name.
+    pub(super) fn is_of(&self, list: &str) -> bool {
+        self.of == list || self.requests.is_some() && list == REQUESTED
+    }
+
+    pub(super) fn crawlers(&self) -> &[String] {
+        &self.crawlers
+    }
+
+    /// Pages that are lost, of those that were allowed.
+    pub(super) const fn pages(&self) -> (u64, u64) {
+        (self.lost, self.allowed)
+    }
+
+    pub(super) const fn requests(&self) -> Option<LostRequests> {
+        self.requests
+    }
+
+    /// The rules that take them, the one that takes most first.
+    pub(super) fn rules(&self) -> &[RuleLoss] {
+        &self.rules
+    }
+
+    pub(super) fn examples(&self) -> &[LostExample] {
+        &self.examples
+    }
+}
