@@ -130,10 +130,8 @@ impl FromStr for SitemapSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let has_scheme = ["http://", "https://"]
-            .iter()
-            .any(|scheme| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme)));
-        if has_scheme {
+        // A word with a scheme is no file; a URL of another scheme is named as such.
+        if text.contains("://") {
             return text
                 .parse()
                 .map(Self::Url)

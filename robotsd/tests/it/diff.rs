@@ -171,3 +171,122 @@ fn programs_read_json() {
     );
     assert_eq!(said["breaches"][0]["guard"]["crawler"], "GPTBot");
 }
+
+const LISTED: &str =
+    "User-agent: *\nDisallow: /cart\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
+
+/// An XML sitemap of these pages.
+fn sitemap(pages: impl Iterator<Item = String>) -> String {
+    let urls: String = pages.map(|page| format!("<url><loc>https://a.example{page}</loc></url>")).collect();
+    format!("<urlset>{urls}</urlset>")
+}
+
+fn log_line(target: &str, agent: &str) -> String {
+    format!("192.0.2.1 - - [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" 200 12 \"-\" \"{agent}\"\n")
+}
+
+#[test]
+fn what_search_engines_lose_is_measured_by_sitemaps_lists_and_logs() {
+    let pages =
+        (0..120).map(|number| format!("/news/{number}")).chain((0..879).map(|number| format!("/shop/{number}")));
+    let googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+    let log: String = (0..100)
+        .map(|number| log_line(&format!("{}{number}", if number < 25 { "/news/" } else { "/shop/" }), googlebot))
+        .chain((0..50).map(|_| log_line("/news/1", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0")))
+        .collect();
+    let folder = folder(&[
+        ("old.txt", OLD),
+        ("new.txt", LISTED),
+        ("sitemap.xml", &sitemap(pages.chain(["/?a=1&amp;b=2".to_owned()]))),
+        ("urls.txt", "# what matters\n/\n/news/\nhttps://a.example/2026/x\n/cart\n"),
+        ("access.log", &log),
+    ]);
+    let diff = |arguments: &[&str]| {
+        let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "new.txt"]).args(arguments));
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let lists = ["--sitemap", "sitemap.xml", "--urls", "urls.txt", "--log", "access.log"];
+    let text = diff(&lists);
+    let line =
+        |of: &str| text.lines().find(|line| line.contains(of)).unwrap_or_else(|| panic!("{of}: {text}")).to_owned();
+    let (crawlers, rest) =
+        line("of the sitemaps").split_once(" more search engines ").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    assert!(crawlers.starts_with("Googlebot, bingbot, "), "{crawlers}");
+    assert_eq!(rest, "lose 121 of 1,000 pages of the sitemaps (12 %)");
+    assert!(
+        line("of urls.txt").ends_with(" lose 2 of 3 pages of urls.txt (67 %)"),
+        "the cart was disallowed before: {text}"
+    );
+    assert_eq!(
+        line("in the log"),
+        "Googlebot loses 25 of 100 pages that it requested in the log: 25 % of its requests, 25 of 100"
+    );
+    assert!(text.contains("\n  new.txt:3: disallow /news/: 120 pages\n  new.txt:5: disallow /*?: 1 page\n"), "{text}");
+    assert!(text.contains("\n    /?a=1&b=2  (line 5)\n"), "each rule has an example: {text}");
+    let value: Value = serde_json::from_str(&diff(&[&lists[..], &["--format", "json"]].concat())).unwrap();
+    let losses = value["pages"]["losses"].as_array().unwrap();
+    let of_log = losses.iter().find(|loss| loss["requests"].is_object()).unwrap();
+    assert_eq!(
+        (&of_log["crawlers"][0], &of_log["requests"]["lost"], &of_log["requests"]["all"]),
+        (&"Googlebot".into(), &25.into(), &100.into())
+    );
+    assert_eq!(losses.iter().find(|loss| loss["of"] == "of the sitemaps").unwrap()["lost"], 121);
+    assert!(value["effects"].as_array().is_some_and(|effects| !effects.is_empty()));
+    let same = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "old.txt"]).args(lists));
+    let same = String::from_utf8(same.stdout).unwrap();
+    assert!(same.contains("search engines lose none of the 1,000 pages of the sitemaps\n"), "{same}");
+}
+
+#[test]
+fn a_list_that_cannot_be_read_fails_and_is_named() {
+    let folder = folder(&[
+        ("old.txt", OLD),
+        ("new.txt", LISTED),
+        ("page.html", "<html><body>404</body></html>"),
+        ("bad.txt", "/news/\nnews/today\n"),
+        ("index.xml", "<sitemapindex><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>"),
+    ]);
+    for (arguments, want) in [
+        (["--sitemap", "page.html"], "page.html: it is no sitemap"),
+        (["--sitemap", "none.xml"], "none.xml: No such file"),
+        (["--sitemap", "ftp://a.example/1.xml"], "use http or https"),
+        (["--urls", "bad.txt"], "bad.txt:2: \"news/today\" is neither a path nor a URL"),
+        (["--log", "new.txt"], "no line of the logs is a request"),
+        (["--log", "none.log"], "none.log: No such file"),
+    ] {
+        let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "new.txt"]).args(arguments));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), true), "{arguments:?}: {error}");
+        assert!(error.contains(want), "{arguments:?}: {error}");
+    }
+    // What an index names is fetched; nothing listens there.
+    let connect = "a.example:443:127.0.0.1:1";
+    let arguments = ["diff", "old.txt", "new.txt", "--sitemap", "index.xml", "--connect-to", connect];
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && error.contains("https://a.example/1.xml: "), "{error}");
+}
+
+#[test]
+fn the_comment_on_a_change_is_bounded_and_holds_nothing_of_the_file_as_markup() {
+    let rules: String =
+        (0..1000).map(|number| format!("Disallow: /{number}/<img src=x>|@team`{}\n", "x".repeat(200))).collect();
+    let new = format!("User-agent: *\n{rules}Disallow: /news/\n");
+    let pages: String = (0..500).map(|number| format!("/news/|@team`{number}\n")).collect();
+    let folder = folder(&[("old.txt", OLD), ("new.txt", &new), ("urls.txt", &pages)]);
+    let arguments = ["diff", "old.txt", "new.txt", "--urls", "urls.txt", "--format", "markdown"];
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text.len() < 65_536, "{}", text.len());
+    assert!(text.starts_with("### `new.txt`: what changes for crawlers\n\n**`Googlebot, bingbot, "), "{text}");
+    assert!(text.contains("| line 1002: `/news/` | 500 |\n"), "{text}");
+    assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
+    assert!(text.contains("more rows: run `robotsd diff` for all"), "{text}");
+    for line in text.lines() {
+        // Outside of code nothing is of the file.
+        let outside: String = line.split("``").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect();
+        assert!(!outside.contains('@') && !outside.contains("<img"), "{line}");
+    }
+}

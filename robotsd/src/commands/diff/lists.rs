@@ -133,11 +133,17 @@ impl PageListArgs {
         let mut walk = SitemapWalk::of(hosts);
         walk.walk(self.sitemap.iter().cloned(), |source| fetch(source, site, &mut retriever).map(Some));
         match walk.trouble() {
-            Some(trouble) if !walk.has_read() => return Err(io::Error::other(trouble)),
-            Some(trouble) => complain(&format_args!("some sitemaps do not count: {trouble}")),
-            None => {}
+            None => Ok(walk.into_pages()),
+            Some(trouble) => {
+                let pages = walk.into_pages();
+                // Nothing is lost of no pages, which would look like an answer.
+                if pages.is_empty() {
+                    return Err(io::Error::other(trouble));
+                }
+                complain(&format_args!("some sitemaps do not count: {trouble}"));
+                Ok(pages)
+            }
         }
-        Ok(walk.into_pages())
     }
 }
 
