@@ -91,8 +91,8 @@ impl Appendix {
 
     /// The titles of the parts that were never at hand.
     #[must_use]
-    pub fn missing(&self) -> Vec<Arc<str>> {
-        self.parts().iter().filter(|part| part.held.is_none()).map(|part| part.title.clone()).collect()
+    pub fn missing(&self) -> Vec<String> {
+        self.parts().iter().filter(|part| part.held.is_none()).map(|part| part.title.to_string()).collect()
     }
 
     pub(super) fn join(&self, site: Weak<dyn AppendsParts>) {

@@ -2,7 +2,7 @@
 //!
 //! 1. The file stays as it is, octet for octet, and comes first: its line numbers hold.
 //! 2. For a crawler that it names, it alone counts. What its author wrote about a crawler wins over a list made elsewhere,
-//!    so nobody has to compare the two to know what holds.
+//!    so the two need not be compared to know what holds.
 //! 3. For a crawler that only a fragment names, that fragment's group counts, with its delays and preferences. Of several
 //!    fragments the first one counts.
 //! 4. Nothing else of a fragment counts: no group for `*`, which would speak of crawlers that it does not name, and no line
@@ -41,8 +41,8 @@ const MOST_MERGED: usize = 16 << 20;
 /// let appended = robots.append(&[list]);
 /// assert_eq!(
 ///     String::from_utf8_lossy(appended.bytes()),
-///     "User-agent: GPTBot\nAllow: /\n\n\
-///      # From ai.txt\n# Named above, so left out here: GPTBot\nUser-agent: CCBot\nDisallow: /\n"
+///     "User-agent: GPTBot\nAllow: /\n\n# From ai.txt\n\
+///     \x23 Named above, so left out here: GPTBot\nUser-agent: CCBot\nDisallow: /\n"
 /// );
 /// assert_eq!(appended.places().of(7), Some(("ai.txt", 3)));
 /// ```

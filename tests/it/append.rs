@@ -223,7 +223,8 @@ proptest! {
     #[test]
     fn no_octets_panic(file in prop::collection::vec(any::<u8>(), 0..200), list in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(list) = Fragment::parse("list", &list) {
-            let _ = RobotsTxt::parse(file).append(&[list]);
+            let appended = RobotsTxt::parse(file.clone()).append(&[list]);
+            prop_assert!(appended.bytes().starts_with(&file));
         }
     }
 }

@@ -82,7 +82,7 @@ fn resolve_part(file: &RawConfig, part: &Spanned<RawAppend>, folder: &Path) -> R
             }
             text.clone()
         }
-        // The folder is nobody's business who reads the robots.txt.
+        // Readers of the robots.txt need not know the folder.
         (None, AppendSource::File(path)) => {
             path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
         }

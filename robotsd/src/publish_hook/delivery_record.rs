@@ -1,4 +1,4 @@
-//! Which version each hook was told of last, in the state directory: a restart with the same version sends nothing.
+//! Which version each hook announced last, in the state directory: a restart with the same version sends nothing.
 
 use std::fs;
 use std::io::{self, Read};

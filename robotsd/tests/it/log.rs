@@ -48,6 +48,8 @@ name = "a"
 hosts = ["a.test"]
 root = "."
 robots.expectations = "expected.toml"
+robots.append = [{{ file = "ai.txt" }}]
+robots.on_publish = [{{ url = "http://127.0.0.1:1/" }}]
 rate = {{ mode = "refuse", burst = 1 }}
 [[site.override]]
 agent = "CCBot"
@@ -96,6 +98,7 @@ fn every_event_is_written_as_documented() {
     let folder = folder(&[
         ("robotsd.toml", &config(origin.address)),
         ("robots.txt", ROBOTS),
+        ("ai.txt", "User-agent: UnheardOfBot\nDisallow: /\n"),
         ("crawlers.toml", "# none\n"),
         ("expected.toml", "[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"/\"]\n"),
     ]);
