@@ -250,3 +250,57 @@ fn an_announcement_that_fails_is_in_the_status_and_holds_up_no_end() {
     let running = Running::start(path);
     running.wait_for_event("on-publish", |line| line["status"] == 204);
 }
+
+#[test]
+fn every_source_has_its_parts_and_another_config_has_others() {
+    let (server, first, second) = (Recorder::start(200, OWN), Recorder::start(200, ""), Recorder::start(200, ""));
+    let folder =
+        folder(&[("ai.txt", LIST), ("each/a.test.txt", OWN), ("each/b.test.txt", "User-agent: *\nDisallow: /b\n")]);
+    let path = folder.path();
+    std::fs::create_dir(path.join("root")).unwrap();
+    let config = |part: &str, hook: u16| {
+        let hook = format!(
+            "[[site.robots.on_publish]]\nurl = \"http://127.0.0.1:{hook}/\"\nbody = \"{{{{site}}}} {{{{url}}}} {{{{version}}}}\"\n"
+        );
+        let site = |name: &str, robots: &str, more: &str| {
+            let host = if name == "each" { "hosts = []".to_owned() } else { format!("hosts = [\"{name}.test\"]") };
+            format!("[[site]]\nname = \"{name}\"\n{host}\nroot = \"root\"\n[site.robots]\n{robots}\n{part}{more}")
+        };
+        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n".to_owned()
+            + &site("inline", "text = \"User-agent: *\\nDisallow: /inline\\n\"", "")
+            + &site("url", &format!("url = \"http://127.0.0.1:{}/robots.txt\"", server.port), "")
+            + &site("each", "source = \"directory\"\npath = \"each\"", &hook);
+        replace_file(&path.join("robotsd.toml"), text);
+    };
+    config("[[site.robots.append]]\nfile = \"ai.txt\"\n", first.port);
+    let running = Running::start(path);
+    let robots = |host: &str| running.request("GET", "/robots.txt", &[("Host", host), ("User-Agent", GOOGLEBOT)]).body;
+    for (host, own) in
+        [("inline.test", "Disallow: /inline\n"), ("url.test", OWN), ("a.test", OWN), ("b.test", "Disallow: /b\n")]
+    {
+        let body = wait_for(host, || Some(robots(host)).filter(|body| body.contains("# From ai.txt")));
+        assert!(body.split("\n# From ai.txt\n").next().unwrap().ends_with(own), "{body}");
+    }
+    let announced = |server: &Recorder, what: &str| {
+        wait_for(what, || server.requests().iter().any(|request| request.contains(what)).then_some(()));
+    };
+    announced(&first, "each/a.test https://a.test/robots.txt sha256:");
+    announced(&first, "each/b.test https://b.test/robots.txt sha256:");
+    // Each host has its own versions, and every part makes one of each.
+    replace_file(&path.join("ai.txt"), "User-agent: GPTBot\nDisallow: /other/\n");
+    for host in ["inline.test", "url.test", "a.test", "b.test"] {
+        wait_for(host, || robots(host).contains("Disallow: /other/").then_some(()));
+    }
+    wait_for("the hosts", || (first.requests().len() >= 4).then_some(()));
+
+    config("", second.port);
+    for host in ["inline.test", "url.test", "a.test", "b.test"] {
+        wait_for(host, || Some(robots(host)).filter(|body| !body.contains("# From") && body.contains("Disallow")));
+    }
+    announced(&second, "each/a.test https://a.test/robots.txt sha256:");
+    let before = first.requests().len();
+    replace_file(&path.join("each/a.test.txt"), format!("{OWN}# changed\n"));
+    wait_for("the change", || robots("a.test").contains("# changed").then_some(()));
+    wait_for("a request", || (second.requests().len() >= 3).then_some(()));
+    assert_eq!(first.requests().len(), before, "the hook of the config before has no more requests");
+}
