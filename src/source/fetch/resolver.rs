@@ -17,7 +17,10 @@ pub(super) struct Resolver {
 
 /// Places to connect to instead of the host and port of a URL, as its user says.
 #[derive(Clone)]
-struct Elsewhere(Arc<dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync>);
+struct Elsewhere(Arc<PlaceOf>);
+
+/// The host and port to connect to for a host and a port; `None` for those themselves.
+type PlaceOf = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
 
 /// The addresses of a host, with a port.
 #[cfg(test)]

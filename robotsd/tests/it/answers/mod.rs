@@ -1,6 +1,7 @@
 //! `robotsd check https://example.com`, and URLs in place of files, against servers that answer in every way.
 
 mod cases;
+mod formats;
 mod names;
 mod sitemaps;
 mod specification;

@@ -1,0 +1,106 @@
+//! The formats of the output, for a site with findings about its answer and about its file.
+
+use serde_json::Value;
+
+use super::super::process::run;
+use super::zoo::{Reply, Zoo, response};
+use super::{URL, check};
+
+/// A page's type, an answer that may be kept for ten days, and a file with an error and a note.
+fn site() -> Zoo {
+    Zoo::start(|_| {
+        let fields = ["Content-Type: text/html", "Cache-Control: max-age=864000"];
+        let body = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: x/\nDisallow: /x/*\n";
+        Reply::Octets(response("200 OK", &fields, body))
+    })
+}
+
+fn shown(arguments: &[&str]) -> String {
+    let zoo = site();
+    let output = run(check(&[URL], &[zoo.rule("", 8080)]).args(arguments));
+    String::from_utf8(output.stdout).unwrap().replace(&zoo.address.to_string(), "ADDRESS")
+}
+
+#[test]
+fn people_read_answers_findings_and_the_front_page() {
+    let text = shown(&[]);
+    let answer = "http://example.com:8080/robots.txt: 200 OK, text/html, 74 octets, Cache-Control: max-age=864000, from ADDRESS\n  \
+                  crawlers go by the rules of the file (RFC 9309, section 2.3.1.1)\n\n\
+                  warning[answer-content-type]: it comes as \"text/html\": RFC 9309 wants text/plain (section 2.3)\n\
+                  --> http://example.com:8080/robots.txt\n = help: send \"Content-Type: text/plain; charset=utf-8\"\n\n\
+                  notes about the answers, which --notes shows: 1 × answer-cached-long\n\n\
+                  error[path-without-slash]: ";
+    assert!(text.starts_with(answer), "{text}");
+    assert!(
+        text.contains("\nthe front page, http://example.com:8080/:\n  search engines  may      Googlebot, "),
+        "{text}"
+    );
+    assert!(
+        text.contains("                  may not  GPTBot (line 2)\n\n1 file checked: 1 error, 1 warning, "),
+        "{text}"
+    );
+    assert!(shown(&["--notes"]).contains("note[answer-cached-long]: crawlers may keep it for 10 days"));
+    let verbose = shown(&["--verbose"]);
+    assert!(verbose.contains("note[answer-cached-long]") && verbose.contains("note[redundant-star]"), "{verbose}");
+}
+
+#[test]
+fn a_finding_about_an_answer_has_its_url_in_place_of_a_line() {
+    let concise = shown(&["--format", "concise"]);
+    let line = "http://example.com:8080/robots.txt: warning: it comes as \"text/html\": RFC 9309 wants text/plain (section \
+                2.3) [answer-content-type]\n";
+    assert!(concise.starts_with(line), "{concise}");
+    assert!(concise.contains("http://example.com:8080/robots.txt:5:11: error: "), "{concise}");
+    let github = shown(&["--format", "github"]);
+    assert!(
+        github.starts_with("::warning title=answer-content-type::http://example.com:8080/robots.txt: it comes"),
+        "{github}"
+    );
+    let markdown = shown(&["--format", "markdown"]);
+    assert!(
+        markdown
+            .starts_with("`http://example.com:8080/robots.txt` answers: 1 warning, 1 note\n\n| URL | | finding |\n")
+    );
+    assert!(markdown.contains("| front page of `http://example.com:8080/` | may | may not |\n"), "{markdown}");
+    assert!(markdown.contains(" | GPTBot (line 2) |\n"), "{markdown}");
+}
+
+#[test]
+fn sarif_has_the_rule_of_every_result() {
+    let document: Value = serde_json::from_str(&shown(&["--format", "sarif"])).unwrap();
+    let run = &document["runs"][0];
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    let results = run["results"].as_array().unwrap();
+    let mut prints = Vec::new();
+    for result in results {
+        let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+        assert_eq!(rules[index]["id"], result["ruleId"], "{result}");
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "http://example.com:8080/robots.txt", "{result}");
+        let is_of_answer = result["ruleId"].as_str().unwrap().starts_with("answer-");
+        assert_eq!(place.get("region").is_none(), is_of_answer, "{result}");
+        prints.push(result["partialFingerprints"]["primaryLocationLineHash"].as_str().unwrap());
+    }
+    let codes: Vec<_> = results.iter().map(|result| result["ruleId"].as_str().unwrap()).collect();
+    assert_eq!(codes[..2], ["answer-content-type", "answer-cached-long"], "{codes:?}");
+    assert!(codes.contains(&"path-without-slash"), "{codes:?}");
+    prints.sort_unstable();
+    prints.dedup();
+    assert_eq!(prints.len(), results.len(), "each result has a fingerprint of its own");
+}
+
+#[test]
+fn what_a_server_sends_is_no_command_to_a_terminal() {
+    let zoo = Zoo::start(|_| {
+        let fields = ["Content-Type: text/\u{9b}31mplain; charset=\u{1b}[2J", "Cache-Control: \u{7f}\u{202e}"];
+        let fields = fields.map(|field| field.replace(['\u{1b}', '\u{7f}'], ""));
+        Reply::Octets(response("200 OK", &[&fields[0], &fields[1]], "User-agent: *\nDisallow: /\u{1b}]0;x\u{7}\n"))
+    });
+    for format in ["text", "concise", "json", "github", "markdown", "sarif"] {
+        let output = run(check(&[URL], &[zoo.rule("", 8080)]).args(["--notes", "--format", format]));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let raw = text.chars().find(|char| char.is_control() && *char != '\n' || *char == '\u{202e}');
+        // In JSON a string may hold any character but the first 32, which are escaped.
+        assert!(raw.is_none_or(|raw| matches!(format, "json" | "sarif") && raw > '\u{1f}'), "{format}: {raw:?} {text}");
+    }
+}
