@@ -31,7 +31,13 @@ pub(super) struct GateSettings {
 }
 
 impl GateSettings {
-    pub(super) fn new(gate: Option<GateBuilder>, site: &SiteConfig, pages: SitePages, watcher: &Watcher) -> Self {
+    pub(super) fn new(
+        gate: Option<GateBuilder>,
+        site: &SiteConfig,
+        pages: SitePages,
+        before: Option<&Self>,
+        watcher: &Watcher,
+    ) -> Self {
         Self {
             gate,
             expectations: site.expectations.clone(),
@@ -40,7 +46,7 @@ impl GateSettings {
             pages,
             watcher: watcher.clone(),
             last: Arc::default(),
-            baseline: Arc::default(),
+            baseline: before.map(|before| Arc::clone(&before.baseline)).unwrap_or_default(),
         }
     }
 

@@ -127,7 +127,7 @@ impl RobotsOpener {
                 pages
             }
         };
-        GateSettings::new(self.gate.clone(), site, pages, &self.watcher)
+        GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher)
     }
 
     /// Where the pages of a site's sitemaps are kept over restarts.

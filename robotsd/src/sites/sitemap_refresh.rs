@@ -65,15 +65,20 @@ impl Sites {
             Ok(None) => return,
             Err(why) => return pages.note(NoteAbout::Sitemaps, Some(format!("sitemaps not read: {why}"))),
         };
-        let Some(roots) = roots(site, documents.hosts()) else { return };
-        let mut walk = SitemapWalk::of(documents.hosts());
-        walk.walk(roots, |source| match source {
+        let SitemapRoots { named, usual } = SitemapRoots::of(site, documents.hosts());
+        let fetch = |source: &SitemapSource| match source {
             SitemapSource::Url(url) => documents.read(url),
             SitemapSource::File(_) => Ok(None),
-        });
-        let (has_read, mut trouble) = (walk.has_read(), walk.trouble());
-        let read = walk.into_pages();
+        };
         let known = pages.of_sitemaps();
+        let mut walk = SitemapWalk::of(documents.hosts());
+        walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
+        let of_named = walk.trouble();
+        walk.walk(usual.map(SitemapSource::Url), fetch);
+        // What answers there for a site that has no sitemap, such as a page of an application, is no trouble.
+        let mut trouble = if known > 0 { walk.trouble() } else { of_named };
+        let has_read = walk.has_read();
+        let read = walk.into_pages();
         let others: usize = self.iter().map(|site| site.gate.pages.count()).sum::<usize>().saturating_sub(known);
         if others + read.len() > MOST_PAGES {
             trouble = Some(format!("the sites have more than {MOST_PAGES} pages together"));
@@ -93,28 +98,37 @@ impl Sites {
     }
 }
 
-/// The sitemaps that the version that is live names, and the one that waits, on the site's own hosts; and the usual one. None where
-/// no host is known to request one from.
-fn roots(site: &ServedSite, hosts: &OwnHosts) -> Option<Vec<SitemapSource>> {
-    let live = site.robots.only()?;
-    let mut named: Vec<FetchUrl> = Vec::new();
-    let mut add = |robots: &RobotsTxt| {
-        for sitemap in robots.sitemaps() {
-            let url = std::str::from_utf8(sitemap.value()).ok().and_then(|url| url.parse::<FetchUrl>().ok());
-            named.extend(url.filter(|url| hosts.has(url.authority().as_bytes())));
+/// The sitemaps of a site.
+struct SitemapRoots {
+    /// Those that the version that is live names, and the one that waits, on the site's own hosts.
+    named: Vec<FetchUrl>,
+    /// The usual one, where it is none of them and a host is known to request it from.
+    usual: Option<FetchUrl>,
+}
+
+impl SitemapRoots {
+    fn of(site: &ServedSite, hosts: &OwnHosts) -> Self {
+        let mut named: Vec<FetchUrl> = Vec::new();
+        let mut add = |robots: &RobotsTxt| {
+            for sitemap in robots.sitemaps() {
+                let url = std::str::from_utf8(sitemap.value()).ok().and_then(|url| url.parse::<FetchUrl>().ok());
+                named.extend(url.filter(|url| hosts.has(url.authority().as_bytes())));
+            }
+        };
+        if let Some(live) = site.robots.only() {
+            if let Some(content) = live.with(|snapshot| snapshot.content().cloned()) {
+                add(content.robots());
+            }
+            if let Some(pending) = live.status().pending() {
+                add(&RobotsTxt::parse(pending.bytes().clone()));
+            }
         }
-    };
-    if let Some(content) = live.with(|snapshot| snapshot.content().cloned()) {
-        add(content.robots());
+        let usual = match (named.first(), hosts.name()) {
+            (Some(named), _) => named.join(b"/sitemap.xml").ok(),
+            (None, Some(host)) => format!("https://{host}/sitemap.xml").parse().ok(),
+            (None, None) => None,
+        };
+        let usual = usual.filter(|usual| !named.contains(usual));
+        Self { named, usual }
     }
-    if let Some(pending) = live.status().pending() {
-        add(&RobotsTxt::parse(pending.bytes().clone()));
-    }
-    let usual = match (named.first(), hosts.name()) {
-        (Some(named), _) => named.join(b"/sitemap.xml").ok(),
-        (None, Some(host)) => format!("https://{host}/sitemap.xml").parse().ok(),
-        (None, None) => None,
-    };
-    let roots: Vec<_> = named.into_iter().chain(usual).map(SitemapSource::Url).collect();
-    (!roots.is_empty()).then_some(roots)
 }
