@@ -218,8 +218,7 @@ fn broken_sitemaps_are_named_and_nothing_waits_for_them() {
     let elsewhere = urlset(["https://elsewhere.test/".to_owned()].into_iter());
     let upstream = Documents::start([("/sitemap.xml", broken), ("/own.xml", elsewhere)].into());
     let folder = site(&format!("upstreams = [\"http://{}\"]", upstream.address), "");
-    let named =
-        "Sitemap: https://shop.test/own.xml\nSitemap: https://shop.test/missing.xml\nSitemap: https://cdn.test/s.xml\n";
+    let named = "Sitemap: https://shop.test/sitemap.xml\nSitemap: https://shop.test/own.xml\nSitemap: https://shop.test/missing.xml\nSitemap: https://cdn.test/s.xml\n";
     put(folder.path(), &format!("{OPEN}{named}"));
     let running = Running::start(folder.path());
     assert!(command(&running, &["reload"]).status.success());
@@ -229,6 +228,19 @@ fn broken_sitemaps_are_named_and_nothing_waits_for_them() {
     }
     put(folder.path(), ACCIDENT);
     goes_live(&running, ACCIDENT);
+}
+
+#[test]
+fn a_site_without_a_sitemap_has_no_trouble_whatever_its_upstream_answers() {
+    let page = b"<!doctype html><title>An application</title>".to_vec();
+    let upstream = Documents::start([("/sitemap.xml", page)].into());
+    let folder = site(&format!("upstreams = [\"http://{}\"]", upstream.address), "");
+    let running = Running::start(folder.path());
+    assert!(command(&running, &["reload"]).status.success());
+    wait_for("the request", || (!upstream.heads().is_empty()).then_some(()));
+    assert!(command(&running, &["reload"]).status.success());
+    wait_for("the next one", || (upstream.heads().len() > 1).then_some(()));
+    assert_eq!((status(&running)["troubles"].clone(), running.events("gate")), (serde_json::json!([]), 0));
 }
 
 #[test]
@@ -287,7 +299,7 @@ fn what_verified_search_engines_request_most_counts() {
     });
     put(folder.path(), ACCIDENT);
     let message = waits(&running);
-    assert!(message.contains("loses 3 of 4 pages that search engines request most (75 %)"), "{message}");
+    assert!(message.contains("lose 3 of 4 pages that search engines request most (75 %)"), "{message}");
     assert!(!message.contains("secret"), "{message}");
 }
 
