@@ -90,7 +90,6 @@ impl RequestedPaths {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
