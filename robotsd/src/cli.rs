@@ -2,17 +2,19 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::accept::{self, AcceptArgs};
 use crate::commands::agents::{self, AgentsArgs};
 use crate::commands::board::{self, BoardArgs};
 use crate::commands::check::{self, CheckArgs};
+use crate::commands::completions::{self, CompletionsArgs};
 use crate::commands::config::{self, ConfigArgs};
 use crate::commands::diff::{self, DiffArgs};
 use crate::commands::enforce::{self, EnforceArgs};
 use crate::commands::explain::{self, ExplainArgs};
 use crate::commands::history::{self, HistoryArgs};
+use crate::commands::man::{self, ManArgs};
 use crate::commands::reload::{self, ReloadArgs};
 use crate::commands::replay::{self, ReplayArgs};
 use crate::commands::rollback::{self, RollbackArgs};
@@ -62,6 +64,10 @@ enum CliCommand {
     Config(ConfigArgs),
     /// List and search the known crawlers, or identify User-Agent headers
     Agents(AgentsArgs),
+    /// Print the script by which a shell completes robotsd's commands and options
+    Completions(CompletionsArgs),
+    /// Write the manual pages, one for robotsd and one for each command
+    Man(ManArgs),
 }
 
 pub(crate) fn run() -> ExitCode {
@@ -82,5 +88,7 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Replay(args) => replay::run(&args),
         CliCommand::Config(args) => config::run(&args),
         CliCommand::Agents(args) => agents::run(&args),
+        CliCommand::Completions(args) => completions::run(&args, Cli::command()),
+        CliCommand::Man(args) => man::run(&args, Cli::command()),
     }
 }

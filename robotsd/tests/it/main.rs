@@ -37,6 +37,7 @@ mod board_week;
 mod board_words;
 mod check;
 mod churn;
+mod command_line;
 mod config;
 #[cfg(unix)]
 mod data;
