@@ -24,6 +24,10 @@ trap 'rm -rf "$stage"' EXIT
 chmod 755 "$stage"
 umask 022
 
+# The wheel. Cargo builds nothing twice: this is the same profile, and the same environment, which the build scripts of some crates
+# look at. So nothing is exported before.
+(cd "$project/robotsd" && env -u SOURCE_DATE_EPOCH maturin build --release --locked --out "$stage/wheel" --quiet)
+
 version=$("$robotsd" --version)
 export VERSION=${version#robotsd }
 export MAINTAINER=${MAINTAINER:-The tower-robots authors <authors@tower-robots.invalid>}
@@ -38,9 +42,7 @@ GLIBC=$(objdump -T "$robotsd" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1)
 GLIBC=${GLIBC#GLIBC_}
 export ARCH GLIBC
 
-# The wheel, and its bill of materials, which lists every crate in the program with version, licence and checksum. Cargo builds
-# nothing twice: this is the same profile.
-(cd "$project/robotsd" && maturin build --release --locked --out "$stage/wheel" --quiet)
+# The bill of materials lists every crate in the program with version, licence and checksum.
 python3 "$packaging/finish_wheel.py" "$stage"/wheel/*.whl "$out" "$project"
 
 # What the packages hold. Manual pages and completions are those of the command line as the program has it.
