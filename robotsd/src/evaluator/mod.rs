@@ -115,6 +115,11 @@ impl Evaluator {
         check::check(self.robots(), &self.settings.checks)
     }
 
+    /// The findings, and how each can be corrected, which costs more than finding them.
+    pub(crate) fn check_with_fixes(&self) -> Report {
+        self.check().with_fixes(self.robots(), &self.settings.checks)
+    }
+
     /// What changes for the crawlers of the registry if `new` takes the place of this file.
     pub(crate) fn diff(&self, new: &Self, guards: impl IntoIterator<Item = Guard>) -> Diff {
         let options = DiffOptions::new().with_registry(self.settings.registry.clone());

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tower_robots::check::Finding;
+use tower_robots::check::{Finding, Safety};
 
 use super::answer_finding::AnswerFinding;
 use super::checked::Checked;
@@ -18,8 +18,10 @@ pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> 
 }
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    for finding in checked.report {
-        writeln!(out, "{} [{}]", finding_line(checked.name, finding), finding.code())?;
+    for (at, finding) in checked.report.findings().iter().enumerate() {
+        let is_fixed = checked.fix_of(at).is_some_and(|fix| fix.safety() == Safety::Safe);
+        let hint = if is_fixed { " [--fix]" } else { "" };
+        writeln!(out, "{} [{}]{hint}", finding_line(checked.name, finding), finding.code())?;
     }
     match checked.report.omitted() {
         0 => Ok(()),

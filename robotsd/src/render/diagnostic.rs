@@ -85,6 +85,7 @@ impl Diagnostic {
             code: None,
             message: &message,
             help: help.as_deref(),
+            is_fixed: false,
             name: &self.name,
             place: self.place,
             line: self.line.as_bytes(),

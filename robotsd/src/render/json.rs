@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
-use tower_robots::check::{Finding, Lint, Severity, lint};
+use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, Severity, lint};
 
 use super::answer_finding::AnswerFinding;
 use super::checked::Checked;
@@ -16,6 +18,37 @@ struct FindingRecord<'a> {
     /// Where the lint is explained.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<FixRecord<'a>>,
+}
+
+/// How a finding can be corrected.
+#[derive(Serialize)]
+struct FixRecord<'a> {
+    safety: Safety,
+    edits: Vec<EditRecord<'a>>,
+}
+
+/// Octets of the file and what takes their place: text, or what is no UTF-8 in Base64.
+#[derive(Serialize)]
+struct EditRecord<'a> {
+    start: usize,
+    end: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
+impl<'a> FixRecord<'a> {
+    fn of(fix: &'a Fix) -> Self {
+        let record = |edit: &'a Edit| {
+            let (range, text) = (edit.range(), std::str::from_utf8(edit.replacement()).ok());
+            let base64 = text.is_none().then(|| BASE64_STANDARD.encode(edit.replacement()));
+            EditRecord { start: range.start, end: range.end, text, base64 }
+        };
+        Self { safety: fix.safety(), edits: fix.edits().iter().map(record).collect() }
+    }
 }
 
 /// A finding about an answer, which has a URL in place of a file and no line.
@@ -38,8 +71,9 @@ struct Omitted<'a> {
 }
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    for finding in checked.report {
-        line(out, &FindingRecord { file: checked.name, finding, url: lint(finding.code()).map(Lint::url) })?;
+    for (at, finding) in checked.report.findings().iter().enumerate() {
+        let (url, fix) = (lint(finding.code()).map(Lint::url), checked.fix_of(at).map(FixRecord::of));
+        line(out, &FindingRecord { file: checked.name, finding, url, fix })?;
     }
     match checked.report.omitted() {
         0 => Ok(()),
@@ -67,6 +101,16 @@ mod tests {
     use tower_robots::rules::RobotsTxt;
 
     use super::*;
+
+    #[test]
+    fn a_fix_is_its_edits() {
+        let robots = RobotsTxt::parse(&b"User-agent: *\nDissallow: /a\n"[..]);
+        let report = check(&robots, &Options::new()).with_fixes(&robots, &Options::new());
+        let mut out = Vec::new();
+        write(&mut out, Checked { name: "a", robots: &robots, report: &report }).expect("a vector takes all");
+        let want = r#""fix":{"safety":"safe","edits":[{"start":14,"end":23,"text":"Disallow"}]}}"#;
+        assert!(String::from_utf8_lossy(&out).trim_end().ends_with(want), "{}", String::from_utf8_lossy(&out));
+    }
 
     #[test]
     fn a_finding_is_an_object_on_one_line() {

@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use tower_robots::check::{Finding, Lint, Severity, lints};
+use tower_robots::check::{Finding, Fix, Lint, Safety, Severity, lints};
 use tower_robots::live::VersionHash;
 use tower_robots::rules::{Line, RobotsTxt};
 
@@ -36,8 +36,14 @@ impl SarifLog {
         let uri = uri(checked.name);
         let lines: Vec<Line<'_>> = checked.robots.lines().collect();
         let mut seen = HashMap::new();
-        for finding in checked.report {
-            self.results.push(result(checked.robots, &lines, &uri, finding, &mut seen));
+        let has_places = has_places(checked.robots);
+        for (at, finding) in checked.report.findings().iter().enumerate() {
+            let mut result = result(checked.robots, &lines, &uri, finding, &mut seen);
+            let fix = checked.fix_of(at).filter(|fix| has_places && fix.safety() == Safety::Safe);
+            if let Some(fix) = fix.and_then(|fix| fix_object(checked.robots, &lines, &uri, fix)) {
+                result["fixes"] = json!([fix]);
+            }
+            self.results.push(result);
         }
         let omitted = checked.report.omitted();
         if omitted > 0 {
@@ -176,6 +182,35 @@ fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
     format!("{hash}:{times}")
 }
 
+/// Whether every octet of a file has a place for those that read the document: they know no line that ends with CR alone, and
+/// count characters.
+fn has_places(robots: &RobotsTxt) -> bool {
+    let file = robots.bytes();
+    let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');
+    std::str::from_utf8(file).is_ok() && !(0..file.len()).any(is_lone)
+}
+
+/// The edits of a fix; none where one is about octets before the first line.
+fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> Option<Value> {
+    let first = lines.first().map_or(0, |line| line.range().start);
+    let mut replacements = Vec::new();
+    for edit in fix.edits() {
+        let mut replacement = json!({ "deletedRegion": region(robots, lines, edit.range()) });
+        // An empty text is left out.
+        match std::str::from_utf8(edit.replacement()).ok()? {
+            "" => {}
+            text => replacement["insertedContent"] = json!({ "text": text }),
+        }
+        if edit.range().start < first {
+            return None;
+        }
+        replacements.push(replacement);
+    }
+    let change = json!({ "artifactLocation": { "uri": uri }, "replacements": replacements });
+    let text = "Correct it; nothing changes for any crawler.";
+    Some(json!({ "description": { "text": text }, "artifactChanges": [change] }))
+}
+
 /// A text in which neither links nor placeholders are read (SARIF 2.1.0, sections 3.11.5 and 3.11.6).
 fn message(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -288,6 +323,25 @@ mod tests {
         let behind = prints(b"# New\nUser-agent: *\nDisallow: /b\nDisallow: a\nDisallow: a\n");
         assert_eq!(alone, behind);
         assert_ne!(alone[0], alone[1]);
+    }
+
+    #[test]
+    fn a_safe_fix_is_its_replacements() {
+        let robots = RobotsTxt::parse("User-agent: *\r\nDisallow: /é*\r\nDisallow: /é*\r\nDisallow: x\r\n".as_bytes());
+        let report = check(&robots, &Options::new()).with_fixes(&robots, &Options::new());
+        let mut log = SarifLog::default();
+        log.add(Checked { name: "robots.txt", robots: &robots, report: &report });
+        let results = json!(log.results);
+        let fix = |code: &str| {
+            let result = results.as_array().and_then(|all| all.iter().rev().find(|result| result["ruleId"] == code));
+            result.map(|result| result["fixes"][0]["artifactChanges"][0]["replacements"].clone())
+        };
+        let region = json!({ "startLine": 3, "startColumn": 1, "endLine": 4, "endColumn": 1 });
+        assert_eq!(fix("duplicate-rule"), Some(json!([{ "deletedRegion": region }])));
+        let region = json!({ "startLine": 3, "startColumn": 11, "endLine": 3, "endColumn": 14 });
+        let want = json!([{ "deletedRegion": region, "insertedContent": { "text": "/%C3%A9*" } }]);
+        assert_eq!(fix("unescaped-non-ascii"), Some(want));
+        assert_eq!(fix("path-without-slash"), Some(Value::Null));
     }
 
     #[test]

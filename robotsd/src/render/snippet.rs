@@ -29,6 +29,8 @@ pub(super) struct LineSnippet<'a> {
     pub(super) code: Option<&'a str>,
     pub(super) message: &'a str,
     pub(super) help: Option<&'a str>,
+    /// Whether `--fix` corrects it.
+    pub(super) is_fixed: bool,
     /// The file, printable.
     pub(super) name: &'a str,
     /// Line and column, both from 1.
@@ -59,7 +61,10 @@ impl LineSnippet<'_> {
         let excerpt = Excerpt::of(self.line, &self.span);
         let snippet =
             Snippet::source(excerpt.text).line_start(line).annotation(AnnotationKind::Primary.span(excerpt.span));
-        let group = Group::with_title(title).element(snippet).elements(help);
+        let fix = self
+            .is_fixed
+            .then(|| Level::HELP.with_name("fix").message("--fix corrects it, and changes nothing for crawlers"));
+        let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
         let text = renderer(colour).render(&[group]);
         // The renderer would count the column in what is shown, which may be a part of the line and has escapes in it.
         let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use annotate_snippets::{Group, Origin};
-use tower_robots::check::Finding;
+use tower_robots::check::{Finding, Fix, Safety};
 use tower_robots::rules::Line;
 
 use super::answer_finding::AnswerFinding;
@@ -15,10 +15,10 @@ pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) 
     let name = printable(checked.name.as_bytes());
     // Findings are sorted, so one walk over the lines finds the line of each.
     let mut lines = checked.robots.lines().peekable();
-    for finding in checked.report {
+    for (at, finding) in checked.report.findings().iter().enumerate() {
         while lines.next_if(|line| line.number() < finding.line()).is_some() {}
         let Some(line) = lines.peek() else { break };
-        writeln!(out, "{}\n", render(colour, &name, line, finding))?;
+        writeln!(out, "{}\n", render(colour, &name, line, finding, checked.fix_of(at)))?;
     }
     if checked.report.omitted() > 0 {
         writeln!(out, "{name}: {} more findings of these kinds are not shown\n", checked.report.omitted())?;
@@ -35,7 +35,10 @@ pub(super) fn write_one(
 ) -> io::Result<()> {
     let name = printable(checked.name.as_bytes());
     match checked.robots.lines().nth(finding.line().saturating_sub(1)) {
-        Some(line) => writeln!(out, "{}", render(colour, &name, &line, finding)),
+        Some(line) => {
+            let at = checked.report.findings().iter().position(|other| std::ptr::eq(other, finding));
+            writeln!(out, "{}", render(colour, &name, &line, finding, at.and_then(|at| checked.fix_of(at))))
+        }
         None => Ok(()),
     }
 }
@@ -51,13 +54,14 @@ pub(super) fn write_answer(out: &mut impl Write, colour: Colour, findings: &[Ans
     Ok(())
 }
 
-fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding) -> String {
+fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: Option<&Fix>) -> String {
     let inside = |at: usize| at.saturating_sub(line.range().start).min(line.bytes().len());
     let snippet = LineSnippet {
         severity: finding.severity(),
         code: Some(finding.code()),
         message: finding.message(),
         help: finding.help(),
+        is_fixed: fix.is_some_and(|fix| fix.safety() == Safety::Safe),
         name,
         place: (finding.line(), finding.column()),
         line: line.bytes(),

@@ -36,6 +36,7 @@ mod board_week;
 #[cfg(unix)]
 mod board_words;
 mod check;
+mod check_fix;
 mod churn;
 mod command_line;
 mod config;

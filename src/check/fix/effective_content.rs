@@ -140,10 +140,10 @@ fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
         return pattern;
     }
     pattern.dedup_by(|next, last| *next == b'*' && *last == b'*');
-    if pattern.ends_with(b"*$") {
-        pattern.truncate(pattern.len() - 2);
-    } else if pattern.ends_with(b"*") {
-        pattern.pop();
+    let kept = pattern.strip_suffix(b"*$").or_else(|| pattern.strip_suffix(b"*")).map_or(pattern.len(), <[u8]>::len);
+    // As the last octet a `$` means something else.
+    if !pattern[..kept].ends_with(b"$") {
+        pattern.truncate(kept);
     }
     pattern
 }
@@ -249,6 +249,8 @@ mod tests {
                 "User-agent: a\nDisallow: /\nAllow: /b/index.html*",
                 false,
             ),
+            ("User-agent: a\nDisallow: /a$*", "User-agent: a\nDisallow: /a$", false),
+            ("User-agent: a\nDisallow: /a$*$", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nAllow: /a", "User-agent: a\nDisallow: /a", false),
             // Cut, both names are one.
             (

@@ -48,11 +48,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 fn without(pattern: &[u8]) -> Vec<u8> {
     let mut shorter = pattern.to_vec();
     shorter.dedup_by(|next, last| *next == b'*' && *last == b'*');
-    if shorter.ends_with(b"*$") {
-        shorter.truncate(shorter.len() - 2);
-    }
-    if shorter.ends_with(b"*") {
-        shorter.pop();
+    let kept = shorter.strip_suffix(b"*$").or_else(|| shorter.strip_suffix(b"*")).map_or(shorter.len(), <[u8]>::len);
+    // As the last octet a `$` would mean the end of the path.
+    if !shorter[..kept].ends_with(b"$") {
+        shorter.truncate(kept);
     }
     shorter
 }

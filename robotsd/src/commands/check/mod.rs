@@ -6,9 +6,11 @@
 //! Exit status: 0 where nothing at or over the threshold was found, 1 where something was, 2 where a file could not be
 //! read. SARIF says so itself: there findings end with 0. A file that cannot be read does not keep the others from being checked.
 
+mod check_settings;
 mod explain_lint;
 mod files;
 mod finding_groups;
+mod fixing;
 mod known_lint;
 mod live;
 mod summary;
@@ -23,6 +25,7 @@ use tower_robots::rules::Reading;
 
 use self::files::expand;
 use self::finding_groups::{FindingGroups, ShownNotes};
+use self::fixing::{FixArgs, FixRun};
 use self::known_lint::KnownCode;
 use self::live::{FetchedSitemaps, LiveCheck};
 use self::summary::CheckSummary;
@@ -55,7 +58,7 @@ pub(crate) struct CheckArgs {
     site: SiteArgs,
 
     /// Explain a code, with examples; without a code, list all of them
-    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "ignore", "select", "stdin_filename", "exit_zero", "notes", "verbose"])]
+    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "ignore", "select", "stdin_filename", "exit_zero", "notes", "verbose", "fixing", "isolated"])]
     explain: Option<Option<String>>,
 
     /// Output format
@@ -85,6 +88,9 @@ pub(crate) struct CheckArgs {
     /// Show every finding in the order of the file, notes included
     #[arg(long, short, conflicts_with = "notes")]
     verbose: bool,
+
+    #[command(flatten)]
+    fixing: FixArgs,
 
     /// The lowest severity that fails the check
     ///
@@ -138,6 +144,9 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     if let Some(code) = &args.explain {
         return explain_lint::run(code.as_deref());
     }
+    if let Some(reason) = args.fixing.refusal(&args.paths) {
+        return fail(&reason);
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     let mut summary = CheckSummary::default();
     let mut site = match args.site.select() {
@@ -163,6 +172,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 }
 
 fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &mut CheckSummary) -> io::Result<()> {
+    let mut fixing = FixRun::new(args);
     let settings = &site.settings;
     let (urls, paths): (Vec<_>, Vec<_>) = args.paths.iter().partition(|path| path.to_str().is_some_and(is_url));
     let sources: Vec<_> = paths.iter().flat_map(|path| expand(path)).collect();
@@ -192,11 +202,11 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             _ => source.name(),
         };
         let read = source.and_then(|source| match source.read() {
-            Ok(bytes) => Ok((name(&source), bytes)),
+            Ok(bytes) => Ok((name(&source), source, bytes)),
             Err(error) => Err((name(&source).into(), error)),
         });
         match read {
-            Ok((name, bytes)) => output.one(out, &name, bytes)?,
+            Ok((name, source, bytes)) => fixing.check(&mut output, out, &name, &source, bytes)?,
             Err((path, error)) => {
                 let name = path.to_string_lossy();
                 let hint = site_hint(&name).filter(|_| error.kind() == io::ErrorKind::NotFound);
@@ -205,6 +215,9 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
                     .unread(&name, &format_args!("{}: {error}{hint}", printable(path.as_os_str().as_encoded_bytes())));
             }
         }
+    }
+    if fixing.finish(out)? {
+        return Ok(());
     }
     match output.detail {
         Detail::All(FindingFormat::Json | FindingFormat::Github | FindingFormat::Concise | FindingFormat::Markdown) => {
@@ -228,10 +241,13 @@ struct CheckOutput<'a> {
 impl CheckOutput<'_> {
     fn one(&mut self, out: &mut impl Write, name: &str, bytes: Vec<u8>) -> io::Result<()> {
         let evaluator = Evaluator::new(bytes, Reading::Standard, self.settings);
-        let report = evaluator.check();
-        let checked = Checked { name, robots: evaluator.robots(), report: &report };
-        let groups = FindingGroups::of(&report);
-        self.summary.add(name, &report, &groups);
+        let report = evaluator.check_with_fixes();
+        self.checked(out, Checked { name, robots: evaluator.robots(), report: &report })
+    }
+
+    fn checked(&mut self, out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
+        let groups = FindingGroups::of(checked.report);
+        self.summary.add(checked.name, checked.report, &groups);
         self.write_findings(out, checked, &groups)
     }
 
@@ -260,7 +276,8 @@ impl CheckOutput<'_> {
 }
 
 fn exit_code(summary: &CheckSummary, threshold: Option<Severity>) -> ExitCode {
-    match (summary.unread(), threshold.is_some_and(|threshold| summary.reaches(threshold))) {
+    let is_denied = summary.is_denied() || threshold.is_some_and(|threshold| summary.reaches(threshold));
+    match (summary.unread(), is_denied) {
         (0, false) => ExitCode::SUCCESS,
         (0, true) => ExitCode::from(NEGATIVE),
         _ => ExitCode::from(FAILED),
@@ -297,6 +314,10 @@ impl CheckArgs {
 }
 
 impl CheckFormat {
+    const fn is_for_people(self) -> bool {
+        matches!(self, Self::Text | Self::Concise)
+    }
+
     /// The format of each file; none where all are in one document.
     fn form(self) -> Option<FindingFormat> {
         Some(match self {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tower_robots::check::{Report, Severity};
+use tower_robots::check::{Report, Safety, Severity};
 
 use super::finding_groups::{FindingGroups, ShownNotes};
 use crate::render::{AnswerFinding, printable};
@@ -18,6 +18,10 @@ const NAME: std::ops::RangeInclusive<usize> = 4..=60;
 pub(super) struct CheckSummary {
     files: usize,
     unread: usize,
+    /// Whether something fails that is not counted here.
+    denied: bool,
+    /// Findings that a safe fix corrects, and those that an unsafe one does.
+    fixable: [usize; 2],
     /// Findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],
     /// The files with findings.
@@ -34,6 +38,8 @@ struct FileSummary {
 impl CheckSummary {
     pub(super) fn add(&mut self, name: &str, report: &Report, groups: &FindingGroups<'_>) {
         self.files += 1;
+        let fixable = [Safety::Safe, Safety::Unsafe].map(|safety| report.fixes().count(safety));
+        self.fixable = [self.fixable[0] + fixable[0], self.fixable[1] + fixable[1]];
         let found = Severity::ALL.map(|severity| report.count(severity));
         for (all, count) in self.found.iter_mut().zip(found) {
             *all += count;
@@ -61,6 +67,15 @@ impl CheckSummary {
 
     pub(super) fn add_unread(&mut self) {
         self.unread += 1;
+    }
+
+    /// Makes the check fail whatever is counted.
+    pub(super) const fn deny(&mut self) {
+        self.denied = true;
+    }
+
+    pub(super) const fn is_denied(&self) -> bool {
+        self.denied
     }
 
     pub(super) const fn unread(&self) -> usize {
@@ -91,7 +106,12 @@ impl CheckSummary {
             (ShownNotes::Counted, 2.., [_, _, notes]) if notes > 0 => " (--notes shows the notes)",
             _ => "",
         };
-        writeln!(out, "{} checked: {found}{hint}", counted(self.files, "file"))
+        writeln!(out, "{} checked: {found}{hint}", counted(self.files, "file"))?;
+        match self.fixable {
+            [0, _] => Ok(()),
+            [safe, 0] => writeln!(out, "--fix corrects {safe} of them"),
+            [safe, more] => writeln!(out, "--fix corrects {safe} of them, with --unsafe-fixes {more} more"),
+        }
     }
 
     /// The files with findings, the worst first.

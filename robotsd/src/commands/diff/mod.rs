@@ -7,6 +7,8 @@ mod lists;
 mod markdown;
 mod text;
 
+pub(in crate::commands) use self::text::{DiffNames, write as write_effects};
+
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -105,7 +107,7 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
     };
     let (old, new) = (site.robots(old.map(PathBuf::as_path))?, site.named(new)?);
     let new_name = new.name.clone();
-    let names = text::DiffNames::new(&old.name, &new.name);
+    let names = DiffNames::new(&old.name, &new.name);
     // A page that was published by mistake is compared with what takes its place.
     let old = old.of_any(Reading::Standard, &site.settings)?;
     let new = new.evaluator(Reading::Standard, &site.settings)?;

@@ -18,13 +18,13 @@ const SHOWN: usize = 4;
 const RULES: usize = 10;
 
 /// The names of the two files.
-pub(super) struct DiffNames {
+pub(in crate::commands) struct DiffNames {
     pub(super) old: String,
     pub(super) new: String,
 }
 
 impl DiffNames {
-    pub(super) fn new(old: &str, new: &str) -> Self {
+    pub(in crate::commands) fn new(old: &str, new: &str) -> Self {
         Self { old: printable(old.as_bytes()), new: printable(new.as_bytes()) }
     }
 }
@@ -88,7 +88,12 @@ fn pages_of(count: u64) -> String {
 }
 
 /// Writes the effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
-pub(super) fn write(out: &mut impl Write, names: &DiffNames, diff: &Diff, unread: &[Finding]) -> io::Result<()> {
+pub(in crate::commands) fn write(
+    out: &mut impl Write,
+    names: &DiffNames,
+    diff: &Diff,
+    unread: &[Finding],
+) -> io::Result<()> {
     for effect in diff.effects() {
         writeln!(out, "{}", crawlers(effect.crawlers()))?;
         let width = shown(effect).map(|change| what(change).chars().count()).max();

@@ -1,0 +1,203 @@
+//! `robots-check.toml`: which lints are looked for in the files of a folder, and what fails them.
+//!
+//! The file nearest to a robots.txt counts, from its folder upwards to the first with a `.git`, and no other. Options of the
+//! command line take the place of its keys.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+use tower_robots::check::{Lint, Severity, lint, lints};
+
+use crate::config::{ConfigError, Document, Fault, as_utf8, read_document};
+use crate::evaluator::EvaluatorSettings;
+use crate::input::{self, InputSource};
+use crate::suggestion::did_you_mean;
+
+/// What the file is called.
+const NAME: &str = "robots-check.toml";
+
+/// Folders that are looked into, more than any path has.
+const MOST_FOLDERS: usize = 1_000;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCheckFile {
+    #[serde(default)]
+    select: Vec<Spanned<String>>,
+    #[serde(default)]
+    ignore: Vec<Spanned<String>>,
+    deny: Option<DenyKey>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DenyKey {
+    Errors,
+    Warnings,
+    Notes,
+}
+
+impl Document for RawCheckFile {
+    const TABLES: &'static [&'static str] = &[];
+    const NAME: &'static str = "the file";
+}
+
+/// The settings for files of one folder; by default none.
+#[derive(Debug, Default)]
+pub(super) struct CheckFile {
+    select: Vec<&'static Lint>,
+    ignore: Vec<&'static Lint>,
+    deny: Option<DenyKey>,
+}
+
+impl CheckFile {
+    /// The settings that are for a file, or for standard input under the name of one.
+    pub(super) fn find(source: &InputSource, stdin_filename: Option<&Path>) -> Result<Self, ConfigError> {
+        let file = match source {
+            InputSource::File(path) => Some(path.as_path()),
+            InputSource::Stdin => stdin_filename,
+        };
+        let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+        // A folder that does not exist, of a name for standard input, has no settings.
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let Ok(folder) = fs::canonicalize(folder) else { return Ok(Self::default()) };
+        match nearest(&folder) {
+            Some(path) => Self::read(&shown(&path)),
+            None => Ok(Self::default()),
+        }
+    }
+
+    fn read(path: &Path) -> Result<Self, ConfigError> {
+        let octets = input::read(path).map_err(|error| ConfigError::unread(&error))?;
+        Self::parse(path, &as_utf8(path, octets)?)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let at = |(first, others)| ConfigError::at(path, text, first, others).shown_by("check");
+        let raw: RawCheckFile = read_document(text).map_err(at)?;
+        let mut faults = Vec::new();
+        let mut known = |codes: &[Spanned<String>]| -> Vec<&'static Lint> {
+            let mut found = Vec::new();
+            for code in codes {
+                match lint(code.get_ref()) {
+                    Some(lint) => found.push(lint),
+                    None => {
+                        let hint = did_you_mean(code.get_ref(), lints().iter().map(Lint::code));
+                        let hint = hint.unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned());
+                        let message = format!("no lint has the code {:?}", code.get_ref());
+                        faults.push(Fault::new(code.span(), message).help(hint));
+                    }
+                }
+            }
+            found
+        };
+        let (select, ignore) = (known(&raw.select), known(&raw.ignore));
+        match faults.is_empty() {
+            true => Ok(Self { select, ignore, deny: raw.deny }),
+            false => Err(at((faults.remove(0), faults))),
+        }
+    }
+
+    /// The settings of the command, without the lints that the file turns off, where options do not say which.
+    pub(super) fn settings(
+        &self,
+        settings: &EvaluatorSettings,
+        has_select: bool,
+        has_ignore: bool,
+    ) -> EvaluatorSettings {
+        let is_one = |codes: &[&'static Lint], lint: &Lint| codes.iter().any(|one| one.code() == lint.code());
+        let is_off = |lint: &&'static Lint| {
+            (!has_select && !self.select.is_empty() && !is_one(&self.select, lint))
+                || (!has_ignore && is_one(&self.ignore, lint))
+        };
+        let mut settings = settings.clone();
+        for lint in lints().iter().filter(is_off) {
+            settings.checks = settings.checks.allow(lint);
+        }
+        settings
+    }
+
+    /// The lowest severity that fails a file, where the settings say it.
+    pub(super) fn threshold(&self) -> Option<Severity> {
+        self.deny.map(|deny| match deny {
+            DenyKey::Errors => Severity::Error,
+            DenyKey::Warnings => Severity::Warning,
+            DenyKey::Notes => Severity::Note,
+        })
+    }
+}
+
+/// The nearest file of settings, from a folder upwards.
+fn nearest(folder: &Path) -> Option<PathBuf> {
+    for folder in folder.ancestors().take(MOST_FOLDERS) {
+        let file = folder.join(NAME);
+        // One that cannot be looked at is read, and the error says why.
+        if !matches!(fs::metadata(&file), Err(error) if is_absent(&error)) {
+            return Some(file);
+        }
+        if folder.join(".git").exists() {
+            break;
+        }
+    }
+    None
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
+}
+
+/// A path as a person would write it: relative where it is below the working directory.
+fn shown(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().and_then(fs::canonicalize);
+    here.ok().and_then(|here| path.strip_prefix(here).ok()).map_or_else(|| path.to_owned(), Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        CheckFile::parse(Path::new("robots-check.toml"), text).expect_err("an error").to_string()
+    }
+
+    #[test]
+    fn errors_say_where_and_what_would_be_right() {
+        for (text, want) in [
+            (
+                "select = [\"secret-path\"]\nignroe = []\n",
+                "robots-check.toml:2:1: unknown key ignroe; did you mean \"ignore\"?",
+            ),
+            (
+                "ignore = [\"secret-path\", \"duplicate-rules\"]\n",
+                "robots-check.toml:1:26: no lint has the code \"duplicate-rules\"; did you mean \"duplicate-rule\"?",
+            ),
+            (
+                "select = [\"x\"]",
+                "robots-check.toml:1:11: no lint has the code \"x\"; `robotsd check --explain` lists them",
+            ),
+        ] {
+            assert_eq!(error(text), want, "{text}");
+        }
+        for text in ["deny = \"warning\"", "select = \"secret-path\"", "[check]\nselect = []", "select = ["] {
+            assert!(error(text).starts_with("robots-check.toml:1:"), "{}", error(text));
+        }
+    }
+
+    #[test]
+    fn the_nearest_file_counts_up_to_the_repository() {
+        let top = tempfile::tempdir().expect("a folder");
+        let top = fs::canonicalize(top.path()).expect("a folder");
+        fs::create_dir_all(top.join("repository/.git")).expect("a folder");
+        fs::create_dir_all(top.join("repository/public/en")).expect("a folder");
+        fs::write(top.join(NAME), "").expect("a file");
+        assert_eq!(nearest(&top.join("repository/public")), None);
+        fs::write(top.join("repository").join(NAME), "").expect("a file");
+        assert_eq!(nearest(&top.join("repository/public/en")), Some(top.join("repository").join(NAME)));
+        fs::write(top.join("repository/public").join(NAME), "").expect("a file");
+        assert_eq!(nearest(&top.join("repository/public/en")), Some(top.join("repository/public").join(NAME)));
+        assert_eq!(nearest(&top), Some(top.join(NAME)));
+    }
+}

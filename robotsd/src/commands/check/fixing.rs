@@ -1,0 +1,289 @@
+//! `--fix`, `--unsafe-fixes` and `--diff`: files corrected in place, or the difference that would make.
+//!
+//! A file is replaced whole or not at all: the corrected one is written beside it, with its mode, and takes its place. A
+//! symbolic link stays, and the file that it leads to is replaced. What an unsafe fix changes for crawlers is printed, as
+//! `robotsd diff` prints it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use similar::TextDiff;
+use tower_robots::check::{FixedFile, Safety, fix};
+use tower_robots::rules::{Reading, RobotsTxt};
+
+use super::check_settings::CheckFile;
+use super::finding_groups::FindingGroups;
+use super::{CheckArgs, CheckOutput};
+use crate::commands::diff::{DiffNames, write_effects};
+use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::exit::complain;
+use crate::input::InputSource;
+use crate::render::{self, Checked, FindingFormat, printable};
+
+#[derive(clap::Args, Debug)]
+pub(super) struct FixArgs {
+    /// Correct the files where that changes nothing for any crawler; - writes the corrected text to standard output
+    #[arg(long, group = "fixing")]
+    fix: bool,
+
+    /// Show the changes that --fix would make, and make none; end with 1 if there are any
+    #[arg(long, group = "fixing")]
+    diff: bool,
+
+    /// With --fix or --diff: also what changes the effect of the file, which is printed, or could be meant otherwise
+    #[arg(long, requires = "fixing")]
+    unsafe_fixes: bool,
+
+    /// Read no robots-check.toml
+    #[arg(long)]
+    isolated: bool,
+}
+
+/// What was corrected in all files so far.
+pub(super) struct FixRun<'a> {
+    args: &'a CheckArgs,
+    corrected: usize,
+    /// What is left: findings, and those of them whose fix is unsafe.
+    left: usize,
+    left_unsafe: usize,
+}
+
+impl FixArgs {
+    const fn is_on(&self) -> bool {
+        self.fix || self.diff
+    }
+
+    const fn safety(&self) -> Safety {
+        if self.unsafe_fixes { Safety::Unsafe } else { Safety::Safe }
+    }
+
+    /// Why these paths cannot be corrected.
+    pub(super) fn refusal(&self, paths: &[PathBuf]) -> Option<String> {
+        let option = if self.fix { "--fix" } else { "--diff" };
+        if !self.is_on() {
+            return None;
+        }
+        if paths.is_empty() {
+            return Some(format!("{option} corrects files: name the robots.txt"));
+        }
+        let is_url = |path: &&PathBuf| path.to_str().is_some_and(|path| path.contains("://"));
+        if let Some(url) = paths.iter().find(is_url) {
+            let url = printable(url.as_os_str().as_encoded_bytes());
+            return Some(format!("{option} corrects files, not what a site serves: name the file in place of {url}"));
+        }
+        (self.fix && paths.len() > 1 && paths.iter().any(|path| path == Path::new("-")))
+            .then(|| "--fix writes the text of standard input to standard output: name - alone, or files".to_owned())
+    }
+}
+
+impl<'a> FixRun<'a> {
+    pub(super) const fn new(args: &'a CheckArgs) -> Self {
+        Self { args, corrected: 0, left: 0, left_unsafe: 0 }
+    }
+
+    /// Checks a file with the settings that are for it, after it was corrected where that is wanted.
+    pub(super) fn check(
+        &mut self,
+        output: &mut CheckOutput<'_>,
+        out: &mut impl Write,
+        name: &str,
+        source: &InputSource,
+        bytes: Vec<u8>,
+    ) -> io::Result<()> {
+        let args = self.args;
+        let file = match args.fixing.isolated {
+            true => Ok(CheckFile::default()),
+            false => CheckFile::find(source, args.stdin_filename.as_deref()),
+        };
+        let file = match file {
+            Ok(file) => file,
+            Err(error) => {
+                output.unread(name, &error);
+                return Ok(());
+            }
+        };
+        let settings = file.settings(output.settings, !args.select.is_empty(), !args.ignore.is_empty());
+        let bytes = match args.fixing.is_on() {
+            true => match self.correct(out, name, source, bytes, &settings) {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => {
+                    if self.corrected > 0 {
+                        output.summary.deny();
+                    }
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(error),
+                Err(error) => {
+                    output.unread(name, &format_args!("{}: {error}", printable(name.as_bytes())));
+                    return Ok(());
+                }
+            },
+            false => bytes,
+        };
+        let threshold = file.threshold().filter(|_| args.deny.is_none() && !args.exit_zero);
+        let evaluator = Evaluator::new(bytes, Reading::Standard, &settings);
+        let report = evaluator.check_with_fixes();
+        if threshold.is_some() && report.worst() >= threshold {
+            output.summary.deny();
+        }
+        let checked = Checked { name, robots: evaluator.robots(), report: &report };
+        if args.fixing.fix && matches!(source, InputSource::Stdin) {
+            output.summary.add(name, &report, &FindingGroups::of(&report));
+            return render::findings(&mut io::stderr().lock(), FindingFormat::Concise, checked);
+        }
+        output.checked(out, checked)
+    }
+
+    /// The corrected file, once it is written; none where only the difference is shown.
+    fn correct(
+        &mut self,
+        out: &mut impl Write,
+        name: &str,
+        source: &InputSource,
+        bytes: Vec<u8>,
+        settings: &EvaluatorSettings,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let before = RobotsTxt::parse(bytes);
+        let fixed = fix(&before, &settings.checks, self.args.fixing.safety());
+        let after = fixed.robots().bytes();
+        let is_changed = before.bytes() != after;
+        self.corrected += fixed.applied().len();
+        self.left += fixed.report().findings().len() + fixed.report().omitted();
+        self.left_unsafe += fixed.report().fixes().count(Safety::Unsafe);
+        if self.args.fixing.diff {
+            write_difference(out, name, before.bytes(), after)?;
+        } else if matches!(source, InputSource::Stdin) {
+            out.write_all(after)?;
+        } else if let (InputSource::File(path), true) = (source, is_changed) {
+            replace(path, after)?;
+        }
+        if fixed.applied().iter().any(|applied| applied.safety() == Safety::Unsafe) {
+            // Before it what was written so far, so that both are in order where they go to one place.
+            out.flush()?;
+            write_effect(&mut io::stderr().lock(), name, &before, &fixed, settings)?;
+        }
+        Ok((!self.args.fixing.diff).then(|| after.to_vec()))
+    }
+
+    /// Writes what was corrected. True where that is all there is to say.
+    pub(super) fn finish(&self, out: &mut impl Write) -> io::Result<bool> {
+        let fixing = &self.args.fixing;
+        if !fixing.is_on() {
+            return Ok(false);
+        }
+        let Self { corrected, left, left_unsafe, .. } = self;
+        let verb = if fixing.diff { "would fix" } else { "fixed" };
+        let all = corrected + left;
+        let findings = if all == 1 { "finding" } else { "findings" };
+        let need = if *left_unsafe == 1 { "needs" } else { "need" };
+        let more = match left_unsafe {
+            0 => String::new(),
+            // With --unsafe-fixes those are left that did not succeed.
+            _ if fixing.unsafe_fixes => String::new(),
+            count => format!(" ({count} {need} --unsafe-fixes)"),
+        };
+        let is_stdin = self.args.paths.iter().any(|path| path == Path::new("-"));
+        let message = format!("{verb} {corrected} of {all} {findings}{more}");
+        if self.args.format.is_for_people() && !fixing.diff && !is_stdin {
+            writeln!(out, "{message}")?;
+        } else {
+            complain(&message);
+        }
+        Ok(fixing.diff || (fixing.fix && is_stdin))
+    }
+}
+
+/// Writes what the fixes change for crawlers.
+fn write_effect(
+    out: &mut impl Write,
+    name: &str,
+    before: &RobotsTxt,
+    fixed: &FixedFile,
+    settings: &EvaluatorSettings,
+) -> io::Result<()> {
+    let evaluator = |robots: &RobotsTxt| Evaluator::new(robots.bytes().to_vec(), Reading::Standard, settings);
+    let diff = evaluator(before).diff(&evaluator(fixed.robots()), []);
+    writeln!(out, "the effect of the fixes in {}:", printable(name.as_bytes()))?;
+    write_effects(out, &DiffNames::new(name, &format!("{name} (fixed)")), &diff, &[])
+}
+
+/// Writes a unified diff, which `patch` reads: the octets of the file as they are.
+fn write_difference(out: &mut impl Write, name: &str, before: &[u8], after: &[u8]) -> io::Result<()> {
+    let lines = |file: &'_ [u8]| -> Vec<Vec<u8>> {
+        file.split_inclusive(|octet| *octet == b'\n').map(<[u8]>::to_vec).collect()
+    };
+    let (old, new) = (lines(before), lines(after));
+    let [old, new] = [&old, &new].map(|lines| lines.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let diff = TextDiff::configure().newline_terminated(true).diff_slices(&old, &new);
+    let name = printable(name.as_bytes());
+    diff.unified_diff().header(&name, &name).to_writer(out)
+}
+
+/// Puts octets in the place of a file, at once.
+fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
+    // The file that a link leads to.
+    let path = fs::canonicalize(path)?;
+    let metadata = fs::metadata(&path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other(
+            "it is no regular file, so it cannot be replaced: send it to standard input with -",
+        ));
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let unwritable = |error: io::Error| {
+        io::Error::new(error.kind(), format!("the corrected file cannot be written to {}: {error}", folder.display()))
+    };
+    let mut aside = tempfile::Builder::new().prefix(".robots-").tempfile_in(folder).map_err(unwritable)?;
+    aside.write_all(octets).map_err(unwritable)?;
+    aside.as_file().set_permissions(metadata.permissions()).map_err(unwritable)?;
+    keep_owner(aside.path(), &metadata);
+    aside.as_file().sync_all().map_err(unwritable)?;
+    aside.persist(&path).map_err(|error| unwritable(error.error))?;
+    Ok(())
+}
+
+/// Only root can give a file away; for others it is their own already, or becomes so.
+#[cfg(unix)]
+fn keep_owner(path: &Path, metadata: &fs::Metadata) {
+    use std::os::unix::fs::MetadataExt;
+    let is_kept = fs::metadata(path).is_ok_and(|own| (own.uid(), own.gid()) == (metadata.uid(), metadata.gid()));
+    if !is_kept {
+        let _ = std::os::unix::fs::chown(path, Some(metadata.uid()), Some(metadata.gid()));
+    }
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &Path, _: &fs::Metadata) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_a_patch() {
+        let mut out = Vec::new();
+        write_difference(&mut out, "robots.txt", b"a\r\nb\xff\nc", b"a\r\nd\xff\nc").expect("a vector takes all");
+        let want = b"--- robots.txt\n+++ robots.txt\n@@ -1,3 +1,3 @@\n a\r\n-b\xff\n+d\xff\n c\n\\ No newline at end of file\n";
+        assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(want));
+        out.clear();
+        write_difference(&mut out, "robots.txt", b"a\n", b"a\n").expect("a vector takes all");
+        assert_eq!(out, b"");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_replaced_behind_a_link_and_keeps_its_mode() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, link) = (folder.path().join("real.txt"), folder.path().join("robots.txt"));
+        fs::write(&file, "old").expect("a file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("a mode");
+        symlink("real.txt", &link).expect("a link");
+        replace(&link, b"new").expect("a replaced file");
+        assert_eq!(fs::read(&file).expect("a file"), b"new");
+        assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o640);
+        assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+}

@@ -1,0 +1,166 @@
+//! `robotsd check --fix`, `--diff` and `robots-check.toml`.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const BAD: &str = "\u{feff}User-agent: *\r\nDissallow: /p # why\r\nDisallow: b\r\nDisallow: /p\r\n";
+
+fn robotsd(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_robotsd"))
+        .arg("check")
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("robotsd starts");
+    // A command that reads no input may be gone before all of it is written.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    child.wait_with_output().expect("robotsd ends")
+}
+
+/// The status, standard output and standard error.
+fn run(folder: &Path, arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
+    let output = robotsd(folder, arguments, input);
+    let [out, complaints] = [output.stdout, output.stderr].map(|octets| String::from_utf8(octets).expect("UTF-8"));
+    (output.status.code(), out, complaints)
+}
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    // What stands above the folder does not count.
+    fs::create_dir(folder.path().join(".git")).expect("a folder");
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    folder
+}
+
+#[test]
+fn safe_fixes_are_made_in_place() {
+    let folder = folder(&[("a/robots.txt", BAD), ("b/robots.txt", "User-agent: *\nDisallow: /p\n")]);
+    let (status, out, complaints) = run(folder.path(), &["--fix", "."], "");
+    assert_eq!((status, &*complaints), (Some(1), ""), "{out}");
+    let want = "User-agent: *\r\nDisallow: /p # why\r\nDisallow: b\r\n";
+    assert_eq!(fs::read_to_string(folder.path().join("a/robots.txt")).expect("a file"), want);
+    assert!(out.contains("fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{out}");
+    let (_, out, _) = run(folder.path(), &["--fix", "."], "");
+    assert!(out.contains("fixed 0 of 1 finding (1 needs --unsafe-fixes)\n"), "{out}");
+    assert_eq!(fs::read_to_string(folder.path().join("a/robots.txt")).expect("a file"), want);
+}
+
+#[test]
+fn unsafe_fixes_print_their_effect() {
+    let folder = folder(&[("robots.txt", BAD)]);
+    let (status, out, complaints) = run(folder.path(), &["--fix", "--unsafe-fixes", "robots.txt"], "");
+    assert_eq!(status, Some(0), "{out}{complaints}");
+    let want = "User-agent: *\r\nDisallow: /p # why\r\nDisallow: /b\r\n";
+    assert_eq!(fs::read_to_string(folder.path().join("robots.txt")).expect("a file"), want);
+    assert!(out.contains("fixed 4 of 4 findings\n"), "{out}");
+    assert!(complaints.starts_with("the effect of the fixes in robots.txt:\n"), "{complaints}");
+    assert!(
+        complaints.contains("- disallowed now  /b  robots.txt (fixed):3: disallow /b; was no rule"),
+        "{complaints}"
+    );
+}
+
+#[test]
+fn a_difference_changes_nothing_and_ends_with_1() {
+    let folder = folder(&[("robots.txt", BAD), ("good.txt", "User-agent: *\nDisallow: /p\n")]);
+    let (status, out, complaints) = run(folder.path(), &["--diff", "robots.txt", "good.txt"], "");
+    let want = "--- robots.txt\n+++ robots.txt\n@@ -1,4 +1,3 @@\n-\u{feff}User-agent: *\r\n-Dissallow: /p # why\r\n\
+                +User-agent: *\r\n+Disallow: /p # why\r\n Disallow: b\r\n-Disallow: /p\r\n";
+    assert_eq!((status, &*out), (Some(1), want), "{complaints}");
+    assert_eq!(complaints, "robotsd: would fix 3 of 4 findings (1 needs --unsafe-fixes)\n");
+    assert_eq!(fs::read_to_string(folder.path().join("robots.txt")).expect("a file"), BAD);
+    let (status, out, _) = run(folder.path(), &["--diff", "good.txt"], "");
+    assert_eq!((status, &*out), (Some(0), ""));
+}
+
+#[test]
+fn standard_input_is_corrected_to_standard_output() {
+    let folder = folder(&[]);
+    let (status, out, complaints) = run(folder.path(), &["--fix", "--stdin-filename", "x/robots.txt", "-"], BAD);
+    assert_eq!((status, &*out), (Some(1), "User-agent: *\r\nDisallow: /p # why\r\nDisallow: b\r\n"), "{complaints}");
+    assert!(complaints.contains("x/robots.txt:3:11: error: "), "{complaints}");
+    assert!(complaints.ends_with("robotsd: fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{complaints}");
+}
+
+#[test]
+fn what_cannot_be_fixed_is_refused() {
+    let folder = folder(&[("robots.txt", BAD)]);
+    for (arguments, want) in [
+        (&["--fix", "https://example.com"][..], "--fix corrects files, not what a site serves"),
+        (&["--fix", "-", "robots.txt"], "name - alone"),
+        (&["--fix", "--diff", "robots.txt"], "cannot be used with"),
+        (&["--unsafe-fixes", "robots.txt"], "required"),
+        (&["--fix", "missing.txt"], "missing.txt"),
+    ] {
+        let (status, _, complaints) = run(folder.path(), arguments, BAD);
+        assert_eq!(status, Some(2), "{arguments:?}: {complaints}");
+        assert!(complaints.contains(want), "{arguments:?}: {complaints}");
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("robots.txt")).expect("a file"), BAD);
+}
+
+#[test]
+fn every_format_says_what_can_be_fixed() {
+    let folder = folder(&[("robots.txt", "User-agent: *\nDissallow: /p\nDisallow: b\n")]);
+    let of = |format: &str| run(folder.path(), &["--format", format, "robots.txt"], "").1;
+    let text = of("text");
+    assert!(text.contains("= fix: --fix corrects it, and changes nothing for crawlers\n"), "{text}");
+    assert!(text.contains("--fix corrects 1 of them, with --unsafe-fixes 1 more\n"), "{text}");
+    let lines = of("concise");
+    assert!(lines.contains("[misspelled-directive] [--fix]\n") && lines.contains("[path-without-slash]\n"), "{lines}");
+    let records: Vec<Value> = of("json").lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let safeties: Vec<_> = records.iter().map(|record| record["fix"]["safety"].clone()).collect();
+    assert_eq!(safeties, ["safe", "unsafe"]);
+    let sarif: Value = serde_json::from_str(&of("sarif")).expect("JSON");
+    let results = sarif["runs"][0]["results"].as_array().expect("results");
+    let fixes: Vec<bool> = results.iter().map(|result| result.get("fixes").is_some()).collect();
+    assert_eq!(fixes, [true, false]);
+}
+
+#[test]
+fn settings_stand_above_the_file() {
+    let folder = folder(&[
+        ("robots-check.toml", "ignore = [\"path-without-slash\"]\ndeny = \"warnings\"\n"),
+        ("public/robots.txt", "User-agent: *\nDissallow: /p\nDisallow: b\n"),
+        ("public/en/robots-check.toml", "select = [\"path-without-slash\"]\n"),
+        ("public/en/robots.txt", "User-agent: *\nDissallow: /p\n"),
+    ]);
+    let (status, out, _) = run(folder.path(), &["--format", "concise", "public/robots.txt"], "");
+    assert_eq!((status, out.lines().count()), (Some(1), 1), "{out}");
+    let (status, out, _) = run(folder.path(), &["--format", "concise", "public/en/robots.txt"], "");
+    assert_eq!((status, &*out), (Some(0), ""));
+    // Options win, and the file can be left out.
+    let (status, out, _) =
+        run(folder.path(), &["--format", "concise", "--ignore", "misspelled-directive", "public/robots.txt"], "");
+    assert!(status == Some(1) && out.contains("[path-without-slash]") && out.lines().count() == 1, "{out}");
+    let (_, out, _) = run(folder.path(), &["--format", "concise", "--isolated", "public/robots.txt"], "");
+    assert_eq!(out.lines().count(), 2, "{out}");
+    // So for the name that standard input has.
+    let arguments = ["--format", "concise", "--stdin-filename", "public/robots.txt", "-"];
+    let (_, out, _) = run(folder.path(), &arguments, "User-agent: *\nDisallow: b\n");
+    assert_eq!(out, "");
+}
+
+#[test]
+fn mistakes_of_the_settings_have_a_place() {
+    let folder = folder(&[
+        ("robots-check.toml", "selekt = []\nignore = [\"secret-paths\"]\n"),
+        ("public/robots.txt", "User-agent: *\nDisallow: /p\n"),
+    ]);
+    let (status, _, complaints) = run(folder.path(), &["public/robots.txt"], "");
+    assert_eq!(status, Some(2), "{complaints}");
+    assert!(complaints.starts_with("robotsd: robots-check.toml:1:1: "), "{complaints}");
+    assert!(complaints.contains("did you mean \"select\"?"), "{complaints}");
+}
