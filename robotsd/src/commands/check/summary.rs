@@ -22,6 +22,8 @@ pub(super) struct CheckSummary {
     denied: bool,
     /// Findings that a safe fix corrects, and those that an unsafe one does.
     fixable: [usize; 2],
+    /// Whether findings are only counted, so that their fixes are not known.
+    has_omitted: bool,
     /// Findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],
     /// The files with findings.
@@ -38,6 +40,7 @@ struct FileSummary {
 impl CheckSummary {
     pub(super) fn add(&mut self, name: &str, report: &Report, groups: &FindingGroups<'_>) {
         self.files += 1;
+        self.has_omitted |= report.omitted() > 0;
         let fixable = [Safety::Safe, Safety::Unsafe].map(|safety| report.fixes().count(safety));
         self.fixable = [self.fixable[0] + fixable[0], self.fixable[1] + fixable[1]];
         let found = Severity::ALL.map(|severity| report.count(severity));
@@ -107,10 +110,11 @@ impl CheckSummary {
             _ => "",
         };
         writeln!(out, "{} checked: {found}{hint}", counted(self.files, "file"))?;
+        let or_more = if self.has_omitted { " or more" } else { "" };
         match self.fixable {
             [0, _] => Ok(()),
-            [safe, 0] => writeln!(out, "--fix corrects {safe} of them"),
-            [safe, more] => writeln!(out, "--fix corrects {safe} of them, with --unsafe-fixes {more} more"),
+            [safe, 0] => writeln!(out, "--fix corrects {safe} of them{or_more}"),
+            [safe, more] => writeln!(out, "--fix corrects {safe} of them{or_more}, with --unsafe-fixes {more} more"),
         }
     }
 
