@@ -175,7 +175,7 @@ fn several_files_are_lines_and_a_table() {
     assert_eq!((rows[1][0], rows[1][1], rows[1][5], rows[1][6]), ("noisy.txt", "5", "×", "redundant-star"));
     assert_eq!(rows[2], ["bad.txt", "1", "0", "0", "path-without-slash"]);
     assert!(rows[3].is_empty(), "a clean file has no row: {table}");
-    let fixes = "--fix corrects 100 of them or more, with --unsafe-fixes 6 more\n";
+    let fixes = "--fix corrects 101 of them or more, with --unsafe-fixes 6 more\n";
     assert!(shown.ends_with(&format!(" (--notes shows the notes)\n{fixes}{WITHOUT_SITE}")), "{shown}");
     // What programs read stays one finding a line, notes included.
     let output = robotsd(site.path(), &["--format=json", "clean.txt", "bad.txt", "noisy.txt"], b"");
