@@ -8,7 +8,7 @@ use tower_robots::check::Severity;
 
 use crate::config::{Config, ConfigArgument, ConfigError};
 use crate::exit::{FAILED, answer, complain};
-use crate::gate_pages::SitemapSource;
+use crate::pages::SitemapSource;
 use crate::render::complain_at;
 use crate::sites::{self, DryRun, Problem};
 

@@ -53,7 +53,7 @@ impl<'a> FixRecord<'a> {
 
 /// A finding about an answer, which has a URL in place of a file and no line.
 #[derive(Serialize)]
-struct AnswerRecord<'a> {
+struct AnswerFindingRecord<'a> {
     file: &'a str,
     code: &'static str,
     severity: Severity,
@@ -86,7 +86,7 @@ pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> 
         let lint = finding.lint();
         let (code, url) = (lint.code, lint.url());
         let (severity, message, help) = (finding.severity(), finding.message(), finding.help_text());
-        line(out, &AnswerRecord { file: finding.url(), code, severity, message, help, url })
+        line(out, &AnswerFindingRecord { file: finding.url(), code, severity, message, help, url })
     })
 }
 

@@ -19,8 +19,8 @@ use super::site_pages::NoteAbout;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::{self, Config, RobotsSource};
-use crate::gate_pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
 use crate::log::Log;
+use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
 use crate::render::{Diagnostic, shell_word};
 use crate::retrieval::{RetrievalRequest, RetrievalSettings, Retriever};
 

@@ -13,7 +13,7 @@ use tower_robots::source::Watcher;
 use super::site_pages::{NoteAbout, SitePages};
 use crate::config::{GateBasis, GateFile, SiteConfig};
 use crate::expectations::ExpectationsFile;
-use crate::gate_pages::read_urls;
+use crate::pages::read_urls;
 
 /// The gate of the config, and what it reads: expectations, a baseline, pages.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tower_robots::source::fetch::{FetchAnswer, FetchRequest, FetchUrl, Fetcher, FetcherBuilder};
 
 use crate::config::{Backend, Dotfiles, SiteConfig, StaticFiles};
-use crate::gate_pages::{MOST_OCTETS, OwnHosts};
+use crate::pages::{MOST_OCTETS, OwnHosts};
 use crate::retrieval::{codings, decode};
 use crate::upstream::{HttpVersions, Trust};
 

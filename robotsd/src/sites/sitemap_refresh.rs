@@ -19,7 +19,7 @@ use super::site_documents::SiteDocuments;
 use super::site_list::Sites;
 use super::site_pages::NoteAbout;
 use crate::board::{Board, seconds};
-use crate::gate_pages::{OwnHosts, SitemapSource, SitemapWalk};
+use crate::pages::{OwnHosts, SitemapSource, SitemapWalk};
 
 /// How often, and on every request to reload.
 const EVERY: Duration = Duration::from_secs(3600);

@@ -43,8 +43,8 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("input", &["render"]),
     // Below `sites`, so that what is served may be fetched by the same client.
     ("retrieval", &[]),
-    // The files and sitemaps of pages that a gate watches.
-    ("gate_pages", &["input", "target_url"]),
+    // The files and sitemaps of pages that matter.
+    ("pages", &["input", "target_url"]),
     ("metrics", &["counter"]),
     ("edge", &["counter", "date", "metrics", "socket"]),
     ("upstream", &["counter", "socket", "edge"]),
@@ -69,7 +69,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "report",
             "metrics",
             "expectations",
-            "gate_pages",
+            "pages",
             "retrieval",
             "edge",
             "upstream",
@@ -98,7 +98,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "html",
             "input",
             "retrieval",
-            "gate_pages",
+            "pages",
             "target_url",
             "unknown_name",
             "expectations",

@@ -13,7 +13,7 @@ use crate::commands::arguments::site::SelectedSite;
 use crate::commands::replay::SearchRequests;
 use crate::evaluator::Evaluator;
 use crate::exit::complain;
-use crate::gate_pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk, read_urls};
+use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk, read_urls};
 use crate::retrieval::{RetrievalRequest, Retriever};
 
 /// Lost pages that are shown of one list and crawlers, each with its rule.

@@ -16,7 +16,7 @@ use crate::render::{finding_line, markdown_code as code, printable};
 /// Octets after which no more rows follow: a comment on GitHub has 65,536 characters at most.
 const MOST: usize = 48 << 10;
 
-/// Octets of a path, pattern or list of crawlers in a row.
+/// Characters of a path, pattern or list of crawlers in a row.
 const LONGEST: usize = 300;
 
 /// Rows that are not folded away.
@@ -136,9 +136,8 @@ fn decider(decider: Option<&Decider>) -> String {
 /// A text as code, cut where it is too long for a comment.
 fn cell(text: &str) -> String {
     let text = printable(text.as_bytes());
-    let end = text.floor_char_boundary(LONGEST);
-    match text.get(..end) {
-        Some(cut) if end < text.len() => code(&format!("{cut}…")),
-        _ => code(&text),
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => code(&format!("{}…", &text[..end])),
+        None => code(&text),
     }
 }

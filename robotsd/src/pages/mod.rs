@@ -1,4 +1,4 @@
-//! Lists of pages that a gate watches: an operator's list of URLs, and sitemaps.
+//! Lists of pages that matter to a site: an operator's list of URLs, and sitemaps. The gate watches them, and `diff` measures a change by them.
 //!
 //! Where documents come from is the caller's affair; everything that is read of them is bounded: documents, octets, pages. Pages of
 //! other hosts are none of the site's and are left out. This room judges nothing.
