@@ -9,17 +9,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
-use tower_robots::check::{FixedFile, Safety, fix};
+use tower_robots::check::{FixedFile, Safety, Severity, fix};
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_settings::CheckFile;
-use super::finding_groups::FindingGroups;
-use super::{CheckArgs, CheckOutput};
 use crate::commands::diff::{DiffNames, write_effects};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::complain;
 use crate::input::InputSource;
-use crate::render::{self, Checked, FindingFormat, printable};
+use crate::render::printable;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct FixArgs {
@@ -40,13 +38,32 @@ pub(super) struct FixArgs {
     isolated: bool,
 }
 
-/// What was corrected in all files so far.
+/// What was corrected in all files so far, and the options that count for it.
 pub(super) struct FixRun<'a> {
-    args: &'a CheckArgs,
-    corrected: usize,
+    pub(super) args: &'a FixArgs,
+    /// The name that standard input has.
+    pub(super) stdin_filename: Option<&'a Path>,
+    /// Whether options say which lints to look for, and which not.
+    pub(super) has_select: bool,
+    pub(super) has_ignore: bool,
+    /// Whether options say what fails the check.
+    pub(super) has_threshold: bool,
+    pub(super) is_for_people: bool,
+    pub(super) is_stdin: bool,
+    pub(super) corrected: usize,
     /// What is left: findings, and those of them whose fix is unsafe.
-    left: usize,
-    left_unsafe: usize,
+    pub(super) left: usize,
+    pub(super) left_unsafe: usize,
+}
+
+/// What is to be done with a file.
+pub(super) enum PreparedFile {
+    /// Check it, with these settings; the severity fails it.
+    Check { bytes: Vec<u8>, settings: EvaluatorSettings, threshold: Option<Severity> },
+    /// Nothing more: the difference is shown.
+    Shown { is_changed: bool },
+    /// It could not be read, or written.
+    Failed(String),
 }
 
 impl FixArgs {
@@ -77,62 +94,43 @@ impl FixArgs {
     }
 }
 
-impl<'a> FixRun<'a> {
-    pub(super) const fn new(args: &'a CheckArgs) -> Self {
-        Self { args, corrected: 0, left: 0, left_unsafe: 0 }
-    }
-
-    /// Checks a file with the settings that are for it, after it was corrected where that is wanted.
-    pub(super) fn check(
+impl FixRun<'_> {
+    /// Corrects a file where that is wanted, with the settings that are for it.
+    pub(super) fn prepare(
         &mut self,
-        output: &mut CheckOutput<'_>,
         out: &mut impl Write,
         name: &str,
         source: &InputSource,
         bytes: Vec<u8>,
-    ) -> io::Result<()> {
-        let args = self.args;
-        let file = match args.fixing.isolated {
+        settings: &EvaluatorSettings,
+    ) -> io::Result<PreparedFile> {
+        let file = match self.args.isolated {
             true => Ok(CheckFile::default()),
-            false => CheckFile::find(source, args.stdin_filename.as_deref()),
+            false => CheckFile::find(source, self.stdin_filename),
         };
         let file = match file {
             Ok(file) => file,
-            Err(error) => {
-                output.unread(name, &error);
-                return Ok(());
-            }
+            Err(error) => return Ok(PreparedFile::Failed(error.to_string())),
         };
-        let settings = file.settings(output.settings, !args.select.is_empty(), !args.ignore.is_empty());
-        let bytes = match args.fixing.is_on() {
-            true => match self.correct(out, name, source, bytes, &settings) {
-                Ok(Some(bytes)) => bytes,
-                Ok(None) => {
-                    if self.corrected > 0 {
-                        output.summary.deny();
-                    }
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(error),
-                Err(error) => {
-                    output.unread(name, &format_args!("{}: {error}", printable(name.as_bytes())));
-                    return Ok(());
-                }
-            },
-            false => bytes,
-        };
-        let threshold = file.threshold().filter(|_| args.deny.is_none() && !args.exit_zero);
-        let evaluator = Evaluator::new(bytes, Reading::Standard, &settings);
-        let report = evaluator.check_with_fixes();
-        if threshold.is_some() && report.worst() >= threshold {
-            output.summary.deny();
+        let (settings, threshold) = (
+            file.settings(settings, self.has_select, self.has_ignore),
+            file.threshold().filter(|_| !self.has_threshold),
+        );
+        if !self.args.is_on() {
+            return Ok(PreparedFile::Check { bytes, settings, threshold });
         }
-        let checked = Checked { name, robots: evaluator.robots(), report: &report };
-        if args.fixing.fix && matches!(source, InputSource::Stdin) {
-            output.summary.add(name, &report, &FindingGroups::of(&report));
-            return render::findings(&mut io::stderr().lock(), FindingFormat::Concise, checked);
+        let corrected = self.corrected;
+        match self.correct(out, name, source, bytes, &settings) {
+            Ok(Some(bytes)) => Ok(PreparedFile::Check { bytes, settings, threshold }),
+            Ok(None) => Ok(PreparedFile::Shown { is_changed: self.corrected > corrected }),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error),
+            Err(error) => Ok(PreparedFile::Failed(format!("{}: {error}", printable(name.as_bytes())))),
         }
-        output.checked(out, checked)
+    }
+
+    /// Whether the findings go to standard error, because standard output has the corrected text.
+    pub(super) const fn is_filter(&self) -> bool {
+        self.args.fix && self.is_stdin
     }
 
     /// The corrected file, once it is written; none where only the difference is shown.
@@ -145,13 +143,13 @@ impl<'a> FixRun<'a> {
         settings: &EvaluatorSettings,
     ) -> io::Result<Option<Vec<u8>>> {
         let before = RobotsTxt::parse(bytes);
-        let fixed = fix(&before, &settings.checks, self.args.fixing.safety());
+        let fixed = fix(&before, &settings.checks, self.args.safety());
         let after = fixed.robots().bytes();
         let is_changed = before.bytes() != after;
         self.corrected += fixed.applied().len();
         self.left += fixed.report().findings().len() + fixed.report().omitted();
         self.left_unsafe += fixed.report().fixes().count(Safety::Unsafe);
-        if self.args.fixing.diff {
+        if self.args.diff {
             write_difference(out, name, before.bytes(), after)?;
         } else if matches!(source, InputSource::Stdin) {
             out.write_all(after)?;
@@ -163,12 +161,12 @@ impl<'a> FixRun<'a> {
             out.flush()?;
             write_effect(&mut io::stderr().lock(), name, &before, &fixed, settings)?;
         }
-        Ok((!self.args.fixing.diff).then(|| after.to_vec()))
+        Ok((!self.args.diff).then(|| after.to_vec()))
     }
 
     /// Writes what was corrected. True where that is all there is to say.
     pub(super) fn finish(&self, out: &mut impl Write) -> io::Result<bool> {
-        let fixing = &self.args.fixing;
+        let fixing = self.args;
         if !fixing.is_on() {
             return Ok(false);
         }
@@ -183,14 +181,13 @@ impl<'a> FixRun<'a> {
             _ if fixing.unsafe_fixes => String::new(),
             count => format!(" ({count} {need} --unsafe-fixes)"),
         };
-        let is_stdin = self.args.paths.iter().any(|path| path == Path::new("-"));
         let message = format!("{verb} {corrected} of {all} {findings}{more}");
-        if self.args.format.is_for_people() && !fixing.diff && !is_stdin {
+        if self.is_for_people && !fixing.diff && !self.is_stdin {
             writeln!(out, "{message}")?;
         } else {
             complain(&message);
         }
-        Ok(fixing.diff || (fixing.fix && is_stdin))
+        Ok(fixing.diff || self.is_filter())
     }
 }
 

@@ -25,7 +25,7 @@ use tower_robots::rules::Reading;
 
 use self::files::expand;
 use self::finding_groups::{FindingGroups, ShownNotes};
-use self::fixing::{FixArgs, FixRun};
+use self::fixing::{FixArgs, FixRun, PreparedFile};
 use self::known_lint::KnownCode;
 use self::live::{FetchedSitemaps, LiveCheck};
 use self::summary::CheckSummary;
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 }
 
 fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &mut CheckSummary) -> io::Result<()> {
-    let mut fixing = FixRun::new(args);
+    let mut fixing = args.fix_run();
     let settings = &site.settings;
     let (urls, paths): (Vec<_>, Vec<_>) = args.paths.iter().partition(|path| path.to_str().is_some_and(is_url));
     let sources: Vec<_> = paths.iter().flat_map(|path| expand(path)).collect();
@@ -206,7 +206,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             Err(error) => Err((name(&source).into(), error)),
         });
         match read {
-            Ok((name, source, bytes)) => fixing.check(&mut output, out, &name, &source, bytes)?,
+            Ok((name, source, bytes)) => output.source(out, &mut fixing, &name, &source, bytes)?,
             Err((path, error)) => {
                 let name = path.to_string_lossy();
                 let hint = site_hint(&name).filter(|_| error.kind() == io::ErrorKind::NotFound);
@@ -275,6 +275,43 @@ impl CheckOutput<'_> {
     }
 }
 
+impl CheckOutput<'_> {
+    /// Checks a file with the settings that are for it, after it was corrected where that is wanted.
+    fn source(
+        &mut self,
+        out: &mut impl Write,
+        fixing: &mut FixRun<'_>,
+        name: &str,
+        source: &InputSource,
+        bytes: Vec<u8>,
+    ) -> io::Result<()> {
+        let (bytes, settings, threshold) = match fixing.prepare(out, name, source, bytes, self.settings)? {
+            PreparedFile::Check { bytes, settings, threshold } => (bytes, settings, threshold),
+            PreparedFile::Shown { is_changed } => {
+                if is_changed {
+                    self.summary.deny();
+                }
+                return Ok(());
+            }
+            PreparedFile::Failed(reason) => {
+                self.unread(name, &reason);
+                return Ok(());
+            }
+        };
+        let evaluator = Evaluator::new(bytes, Reading::Standard, &settings);
+        let report = evaluator.check_with_fixes();
+        if threshold.is_some() && report.worst() >= threshold {
+            self.summary.deny();
+        }
+        let checked = Checked { name, robots: evaluator.robots(), report: &report };
+        if fixing.is_filter() {
+            self.summary.add(name, &report, &FindingGroups::of(&report));
+            return render::findings(&mut io::stderr().lock(), FindingFormat::Concise, checked);
+        }
+        self.checked(out, checked)
+    }
+}
+
 fn exit_code(summary: &CheckSummary, threshold: Option<Severity>) -> ExitCode {
     let is_denied = summary.is_denied() || threshold.is_some_and(|threshold| summary.reaches(threshold));
     match (summary.unread(), is_denied) {
@@ -289,6 +326,21 @@ impl CheckArgs {
     fn looks_for(&self, code: &str) -> bool {
         let names = |codes: &[KnownCode]| codes.iter().any(|one| one.as_str() == code);
         (self.select.is_empty() || names(&self.select)) && !names(&self.ignore)
+    }
+
+    fn fix_run(&self) -> FixRun<'_> {
+        FixRun {
+            args: &self.fixing,
+            stdin_filename: self.stdin_filename.as_deref(),
+            has_select: !self.select.is_empty(),
+            has_ignore: !self.ignore.is_empty(),
+            has_threshold: self.deny.is_some() || self.exit_zero,
+            is_for_people: self.format.is_for_people(),
+            is_stdin: self.paths.iter().any(|path| path.as_os_str() == "-"),
+            corrected: 0,
+            left: 0,
+            left_unsafe: 0,
+        }
     }
 
     fn detail(&self, files: usize) -> Detail {
