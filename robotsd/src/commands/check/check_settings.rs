@@ -168,7 +168,7 @@ mod tests {
         for (text, want) in [
             (
                 "select = [\"secret-path\"]\nignroe = []\n",
-                "robots-check.toml:2:1: unknown key ignroe; did you mean \"ignore\"?",
+                "robots-check.toml:2:1: the file has no key \"ignroe\"; did you mean \"ignore\"?",
             ),
             (
                 "ignore = [\"secret-path\", \"duplicate-rules\"]\n",

@@ -59,7 +59,7 @@ pub(super) struct FixRun<'a> {
 /// What is to be done with a file.
 pub(super) enum PreparedFile {
     /// Check it, with these settings; the severity fails it.
-    Check { bytes: Vec<u8>, settings: EvaluatorSettings, threshold: Option<Severity> },
+    Check { bytes: Vec<u8>, settings: Box<EvaluatorSettings>, threshold: Option<Severity> },
     /// Nothing more: the difference is shown.
     Shown { is_changed: bool },
     /// It could not be read, or written.
@@ -117,11 +117,11 @@ impl FixRun<'_> {
             file.threshold().filter(|_| !self.has_threshold),
         );
         if !self.args.is_on() {
-            return Ok(PreparedFile::Check { bytes, settings, threshold });
+            return Ok(PreparedFile::Check { bytes, settings: settings.into(), threshold });
         }
         let corrected = self.corrected;
         match self.correct(out, name, source, bytes, &settings) {
-            Ok(Some(bytes)) => Ok(PreparedFile::Check { bytes, settings, threshold }),
+            Ok(Some(bytes)) => Ok(PreparedFile::Check { bytes, settings: settings.into(), threshold }),
             Ok(None) => Ok(PreparedFile::Shown { is_changed: self.corrected > corrected }),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error),
             Err(error) => Ok(PreparedFile::Failed(format!("{}: {error}", printable(name.as_bytes())))),
