@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_fix_is_its_edits() {
-        let robots = RobotsTxt::parse(&b"User-agent: *\nDissallow: /a\n"[..]);
+        let robots = RobotsTxt::parse(&b"User-agent: *\nDissallow: /p\n"[..]);
         let report = check(&robots, &Options::new()).with_fixes(&robots, &Options::new());
         let mut out = Vec::new();
         write(&mut out, Checked { name: "a", robots: &robots, report: &report }).expect("a vector takes all");
