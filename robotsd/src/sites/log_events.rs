@@ -298,7 +298,7 @@ pub(super) fn switched_off(log: &Log, site: &str) {
 
 /// A file that the gate reads has been read again: expectations, a baseline or a list of pages.
 pub(super) fn gate_file_in_force(log: &Log, site: &str, path: &Path) {
-    let message = format!("{site}: what {} says is in force at the gate", path.display());
+    let message = format!("{site}: what the gate reads in {} is in force", path.display());
     of_site(log, LogLevel::Info, LogEvent::Gate, site, message);
 }
 
