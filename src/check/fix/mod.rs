@@ -33,7 +33,7 @@ impl Fixes {
     /// use tower_robots::check::{Fixes, Options, Safety, check};
     /// use tower_robots::rules::RobotsTxt;
     ///
-    /// let robots = RobotsTxt::parse(&b"User-agent: *\nDissallow: /private/\nAllow: a\n"[..]);
+    /// let robots = RobotsTxt::parse(&b"User-agent: *\nDissallow: /private/\nDisallow: b\n"[..]);
     /// let report = check(&robots, &Options::new());
     /// let fixes = Fixes::of(&robots, &report, &Options::new());
     /// let safeties: Vec<_> = (0..2).map(|at| fixes.get(at).unwrap().safety()).collect();

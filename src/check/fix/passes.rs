@@ -42,12 +42,12 @@ pub struct AppliedFix {
 /// use tower_robots::check::{Options, Safety, fix};
 /// use tower_robots::rules::RobotsTxt;
 ///
-/// let robots = RobotsTxt::parse(&b"User-agent: *\r\nDissallow: /a\r\nDisallow: b # all\r\n"[..]);
+/// let robots = RobotsTxt::parse(&b"User-agent: *\r\nDissallow: /p\r\nDisallow: b # all\r\n"[..]);
 /// let fixed = fix(&robots, &Options::new(), Safety::Safe);
-/// assert_eq!(&**fixed.robots().bytes(), b"User-agent: *\r\nDisallow: /a\r\nDisallow: b # all\r\n");
+/// assert_eq!(&**fixed.robots().bytes(), b"User-agent: *\r\nDisallow: /p\r\nDisallow: b # all\r\n");
 /// assert_eq!((fixed.applied().len(), fixed.report().findings().len()), (1, 1));
 /// let fixed = fix(&robots, &Options::new(), Safety::Unsafe);
-/// assert_eq!(&**fixed.robots().bytes(), b"User-agent: *\r\nDisallow: /a\r\nDisallow: /b # all\r\n");
+/// assert_eq!(&**fixed.robots().bytes(), b"User-agent: *\r\nDisallow: /p\r\nDisallow: /b # all\r\n");
 /// ```
 #[must_use]
 pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
