@@ -31,6 +31,7 @@ mod fixes;
 mod full_disk;
 #[cfg(feature = "watch")]
 mod gate;
+#[cfg(feature = "watch")]
 mod gate_pages;
 mod google_suite;
 #[cfg(feature = "signatures")]
