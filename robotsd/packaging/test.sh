@@ -55,10 +55,10 @@ lintian --no-cfg --allow-root --fail-on error,warning --tag-display-limit 0 "$de
 pass "lintian"
 rpmlint --strict --config "$packaging/rpmlint.toml" "$rpm" > "$folder/rpmlint.log" || { cat "$folder/rpmlint.log" >&2; fail rpmlint; }
 for wanted in 'libc.so.6(GLIBC_2.' 'libgcc_s.so.1()(64bit)'; do
-    rpm -qp --requires "$rpm" | grep -qF "$wanted" || fail "the rpm does not require $wanted"
+    rpm -qp --requires "$rpm" | grep -F "$wanted" > /dev/null || fail "the rpm does not require $wanted"
 done
 diff <(rpm -qpc "$rpm") <(printf '%s\n' /etc/robotsd/robots.txt /etc/robotsd/robotsd.toml) || fail "the config files of the rpm"
-rpm -qpd "$rpm" | grep -q /usr/share/man/man1/robotsd-check.1.gz || fail "the manual of the rpm"
+rpm -qpd "$rpm" | grep -F /usr/share/man/man1/robotsd-check.1.gz > /dev/null || fail "the manual of the rpm"
 pass "rpmlint"
 # An image is built of the latest packages of Alpine: a pinned version is gone there soon.
 hadolint --failure-threshold style --ignore DL3018 "$project/config/Containerfile"
@@ -81,7 +81,7 @@ zsh -n "$completions/robotsd.zsh"
 zsh -f -c 'autoload -Uz compinit && compinit -D -u && source "$1" && [ "$_comps[robotsd]" = _robotsd ]' - "$completions/robotsd.zsh" ||
     fail "zsh completes"
 fish --no-execute "$completions/robotsd.fish"
-fish --no-config -c "source '$completions/robotsd.fish'; complete --do-complete 'robotsd rep'" | grep -q '^replay' || fail "fish completes"
+fish --no-config -c "source '$completions/robotsd.fish'; complete --do-complete 'robotsd rep'" | grep '^replay' > /dev/null || fail "fish completes"
 pass "completions"
 
 # Runs the program of a root, as `chroot` and what stands before the root say, with the config that is shipped: it is served from one
@@ -162,7 +162,7 @@ systemd-analyze security --offline=true --threshold=15 "$folder/units/robotsd.se
 echo '# edited' >> "$root/etc/robotsd/robots.txt"
 : > "$root/tmp/systemctl.log"
 dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb is not installed over itself"
-tail -n 1 "$root/etc/robotsd/robots.txt" | grep -q '^# edited$' || fail "an upgrade overwrites the config"
+tail -n 1 "$root/etc/robotsd/robots.txt" | grep '^# edited$' > /dev/null || fail "an upgrade overwrites the config"
 diff "$root/tmp/systemctl.log" <(printf '%s\n' daemon-reload daemon-reload 'try-restart robotsd.service') || fail "an upgrade restarts the service"
 : > "$root/tmp/systemctl.log"
 dpkg --root="$root" --remove robotsd > /dev/null
