@@ -6,6 +6,7 @@
 mod own_hosts;
 mod page_set;
 mod sitemap;
+mod sitemap_fault;
 mod sitemap_walk;
 mod url_list;
 

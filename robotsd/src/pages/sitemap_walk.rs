@@ -14,7 +14,7 @@ use super::sitemap::{self, Listed};
 use crate::target_url::TargetUrl;
 
 /// Sitemaps that are read of a site.
-const MOST_SITEMAPS: usize = 200;
+pub(super) const MOST_SITEMAPS: usize = 200;
 
 /// Sitemaps in each other: an index names sitemaps, and the protocol has no more.
 const DEEPEST: usize = 3;
@@ -95,8 +95,8 @@ impl<'a> SitemapWalk<'a> {
                 }
             });
             self.left_out += within.saturating_sub(MOST_SITEMAPS);
-            if let Err(why) = listed {
-                self.troubles.push(format!("{source}: {why}"));
+            if let Err(fault) = listed {
+                self.troubles.push(fault.in_document(&source));
             } else if pages.found == before.0 && pages.of_others > before.1 {
                 self.troubles.push(format!("{source}: all of its pages are on other hosts"));
             }

@@ -16,11 +16,13 @@ pub(crate) fn read_urls(path: &Path, hosts: &[String]) -> Result<Vec<Page>, Stri
     let mut pages = PageSet::default();
     let text = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&octets);
     for (number, line) in text.split(|octet| *octet == b'\n').enumerate() {
+        let column = line.len() - line.trim_ascii_start().len() + 1;
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        let url = TargetUrl::parse(line).map_err(|error| format!("{}:{}: {error}", path.display(), number + 1))?;
+        let url =
+            TargetUrl::parse(line).map_err(|error| format!("{}:{}:{column}: {error}", path.display(), number + 1))?;
         pages.add(&url, &hosts);
     }
     Ok(pages.into_pages())
@@ -47,8 +49,8 @@ mod tests {
 
     #[test]
     fn what_is_neither_is_named_with_its_line() {
-        let error = read("/news/\nnews/today\n").unwrap_err();
-        assert!(error.contains("urls.txt:2: \"news/today\""), "{error}");
+        let error = read("/news/\n  news/today\n").unwrap_err();
+        assert!(error.contains("urls.txt:2:3: \"news/today\""), "{error}");
         let error = read_urls(Path::new("/none/urls.txt"), &[]).unwrap_err();
         assert!(error.contains("/none/urls.txt"), "{error}");
     }

@@ -251,7 +251,7 @@ fn a_list_that_cannot_be_read_fails_and_is_named() {
         (["--sitemap", "page.html"], "page.html: it is no sitemap"),
         (["--sitemap", "none.xml"], "none.xml: No such file"),
         (["--sitemap", "ftp://a.example/1.xml"], "use http or https"),
-        (["--urls", "bad.txt"], "bad.txt:2: \"news/today\" is neither a path nor a URL"),
+        (["--urls", "bad.txt"], "bad.txt:2:1: \"news/today\" is neither a path nor a URL"),
         (["--log", "new.txt"], "no line of the logs is a request"),
         (["--log", "none.log"], "none.log: No such file"),
     ] {

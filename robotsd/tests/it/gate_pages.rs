@@ -263,7 +263,7 @@ fn a_list_counts_and_a_baseline_that_follows_lets_a_version_go_live() {
     watches(&running, "of urls.txt", 2);
     replace_file(&path("urls.txt"), "guide\n");
     let note = running.wait_for_event("gate", |line| line["level"] == "warn")["message"].as_str().unwrap().to_owned();
-    assert!(note.contains("urls not read") && note.contains("urls.txt:1: \"guide\""), "{note}");
+    assert!(note.contains("urls not read") && note.contains("urls.txt:1:1: \"guide\""), "{note}");
     watches(&running, "of urls.txt", 2);
 }
 

@@ -44,7 +44,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     // Below `sites`, so that what is served may be fetched by the same client.
     ("retrieval", &[]),
     // The files and sitemaps of pages that matter.
-    ("pages", &["input", "target_url"]),
+    ("pages", &["render", "input", "target_url"]),
     ("metrics", &["counter"]),
     ("edge", &["counter", "date", "metrics", "socket"]),
     ("upstream", &["counter", "socket", "edge"]),

@@ -27,7 +27,7 @@ const REQUESTED: &str = "that search engines requested in the log";
 pub(super) struct PageListArgs {
     /// Show what search engines lose of the pages of this sitemap, and of those that it names; may be repeated
     ///
-    /// XML, a list of URLs, or an index of sitemaps, packed with gzip or not. Pages of other hosts than those of the site of
+    /// XML, a feed, a list of URLs, or an index of sitemaps, packed with gzip or not. Pages of other hosts than those of the site of
     /// --config are left out; without a config all count. Of more than 50,000 pages some are taken, evenly.
     #[arg(long, value_name = "FILE|URL")]
     sitemap: Vec<SitemapSource>,

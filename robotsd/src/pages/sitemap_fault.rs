@@ -1,0 +1,55 @@
+//! What is wrong with a sitemap, and where.
+
+use std::fmt;
+
+use crate::input::place;
+use crate::render::printable;
+
+/// Characters of a message that are shown: a parser repeats names of elements, which a stranger may have made as long as a sitemap.
+const LONGEST: usize = 160;
+
+/// A fault of a sitemap, without the name of the sitemap.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SitemapFault {
+    /// Line and column, where there is one that an editor shows.
+    place: Option<(usize, usize)>,
+    message: String,
+}
+
+impl SitemapFault {
+    /// A fault of the whole document.
+    pub(super) fn of_document(message: &dyn fmt::Display) -> Self {
+        let mut message = printable(message.to_string().as_bytes());
+        if let Some((end, _)) = message.char_indices().nth(LONGEST) {
+            message.truncate(end);
+            message.push('…');
+        }
+        Self { place: None, message }
+    }
+
+    /// A fault at an octet of its text.
+    pub(super) fn at(text: &str, octet: usize, message: &dyn fmt::Display) -> Self {
+        Self { place: Some(place(text, octet)), ..Self::of_document(message) }
+    }
+
+    /// With the document before it: `sitemap.xml:2:14: …`.
+    pub(super) fn in_document(&self, name: &dyn fmt::Display) -> String {
+        match self.place {
+            Some((line, column)) => format!("{name}:{line}:{column}: {}", self.message),
+            None => format!("{name}: {}", self.message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_a_stranger_is_short_and_safe_to_print() {
+        let fault = SitemapFault::at("a\nb\u{e9}c", 5, &"</\u{1b}[31m>");
+        assert_eq!(fault.in_document(&"s.xml"), "s.xml:2:3: </\\u{1b}[31m>");
+        let long = SitemapFault::of_document(&"\u{e9}".repeat(1 << 20)).in_document(&"s.xml");
+        assert_eq!(long, format!("s.xml: {}…", "\u{e9}".repeat(LONGEST)));
+    }
+}
