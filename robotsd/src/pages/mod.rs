@@ -1,4 +1,6 @@
-//! Lists of pages that matter to a site: an operator's list of URLs, and sitemaps. The gate watches them, and `diff` measures a change by them.
+//! Lists of pages that matter to a site: an operator's list of URLs, and sitemaps.
+//!
+//! The gate watches them, `diff` measures a change by them, and the live check looks at the sitemaps that a file names.
 //!
 //! Where documents come from is the caller's affair; everything that is read of them is bounded: documents, octets, pages. Pages of
 //! other hosts are none of the site's and are left out. This room judges nothing.
@@ -11,6 +13,7 @@ mod sitemap_walk;
 mod url_list;
 
 pub(crate) use self::own_hosts::OwnHosts;
-pub(crate) use self::sitemap::MOST_OCTETS;
+pub(crate) use self::sitemap::{Listed, MOST_OCTETS, read_sitemap};
+pub(crate) use self::sitemap_fault::SitemapFault;
 pub(crate) use self::sitemap_walk::{SitemapSource, SitemapWalk};
 pub(crate) use self::url_list::read_urls;

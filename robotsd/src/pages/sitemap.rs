@@ -21,7 +21,7 @@ pub(super) const LONGEST: usize = 4096;
 
 /// What a sitemap lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listed {
+pub(crate) enum Listed {
     Page,
     Sitemap,
 }
@@ -42,7 +42,7 @@ enum Located {
 /// # Errors
 ///
 /// If it is none; what stood before the fault was handed over.
-pub(super) fn read(octets: &[u8], mut list: impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
+pub(crate) fn read_sitemap(octets: &[u8], mut list: impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
     let octets = unpacked(octets)?;
     let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&octets);
     // Octets of another encoding stand in titles, not in locations.
@@ -76,8 +76,7 @@ fn unpacked(octets: &[u8]) -> Result<Cow<'_, [u8]>, SitemapFault> {
     let read = MultiGzDecoder::new(octets).take(MOST_OCTETS as u64 + 1).read_to_end(&mut unpacked);
     read.map_err(|error| SitemapFault::of_document(&format_args!("it cannot be unpacked: {error}")))?;
     if unpacked.len() > MOST_OCTETS {
-        let message = format_args!("it is larger than {} MiB unpacked", MOST_OCTETS >> 20);
-        return Err(SitemapFault::of_document(&message));
+        return Err(SitemapFault::TooLarge);
     }
     Ok(Cow::Owned(unpacked))
 }
@@ -180,7 +179,7 @@ mod tests {
 
     fn listed(octets: &[u8]) -> (Vec<(Listed, String)>, Result<(), String>) {
         let mut all = Vec::new();
-        let read = read(octets, |listed, url| all.push((listed, String::from_utf8_lossy(url).into_owned())));
+        let read = read_sitemap(octets, |listed, url| all.push((listed, String::from_utf8_lossy(url).into_owned())));
         (all, read.map_err(|fault| fault.in_document(&"s.xml")))
     }
 
@@ -214,7 +213,7 @@ mod tests {
         let (pages, read) = listed(&pack(b"<urlset><url><loc>https://a.example/</loc></url></urlset>"));
         assert_eq!((pages.len(), read), (1, Ok(())));
         let bomb = listed(&pack(&vec![b' '; MOST_OCTETS + 1])).1;
-        assert_eq!(bomb, Err("s.xml: it is larger than 50 MiB unpacked".to_owned()));
+        assert_eq!(bomb, Err("s.xml: it is larger than 50 MiB".to_owned()));
         assert!(listed(b"\x1f\x8bno").1.is_err());
     }
 

@@ -10,7 +10,7 @@ use tower_robots::source::fetch::FetchUrl;
 
 use super::own_hosts::OwnHosts;
 use super::page_set::PageSet;
-use super::sitemap::{self, Listed};
+use super::sitemap::{Listed, read_sitemap};
 use crate::target_url::TargetUrl;
 
 /// Sitemaps that are read of a site.
@@ -77,7 +77,7 @@ impl<'a> SitemapWalk<'a> {
             let (pages, hosts) = (&mut self.pages, self.hosts);
             let before = (pages.found, pages.of_others);
             let mut within = 0;
-            let listed = sitemap::read(&octets, |listed, url| match listed {
+            let listed = read_sitemap(&octets, |listed, url| match listed {
                 Listed::Page => {
                     if let Ok(url) = TargetUrl::parse(url) {
                         pages.add(&url, hosts);

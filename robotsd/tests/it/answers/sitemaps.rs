@@ -31,6 +31,14 @@ fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) 
                 let huge = format!("<urlset>{}", " ".repeat(52_428_800));
                 Reply::Octets(response("200 OK", &["Content-Encoding: gzip"], gzip(huge.as_bytes())))
             }
+            "/feed.xml" => xml(format!("<rss><channel><item><link>{URL}/1</link></item></channel></rss>").as_bytes()),
+            "/images.xml" => xml(format!(
+                "<urlset>\n<url><loc >\n{URL}/1?a&amp;b\n</loc><image:image><image:loc>http://cdn.example.net/1.png</image:loc>\
+                 </image:image></url>\n</urlset>"
+            )
+            .as_bytes()),
+            "/broken.xml" => xml(sitemap("http://staging.example.com", 2).replace("</urlset>", "\n</url>").as_bytes()),
+            "/empty.xml" => xml(b" \n"),
             "/page.xml" => xml(b"<!DOCTYPE html><html></html>"),
             "/moved.xml" => Reply::Octets(super::zoo::redirect("301 Moved", "/good.xml")),
             _ => Reply::Octets(response("404 Not Found", &[], "")),
@@ -52,10 +60,19 @@ fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) 
 fn good_sitemaps_of_every_kind_are_counted() {
     let lines = "Sitemap: http://example.com:8080/good.xml\nSitemap: http://example.com:8080/packed.xml.gz\n\
                  Sitemap: http://example.com:8080/index.xml\nSitemap: http://example.com:8080/list.txt\n\
-                 Sitemap: http://example.com:8080/moved.xml\nSitemap: http://example.com:8080/good.xml\n";
+                 Sitemap: http://example.com:8080/moved.xml\nSitemap: http://example.com:8080/good.xml\n\
+                 Sitemap: http://example.com:8080/feed.xml\nSitemap: http://example.com:8080/images.xml\n";
     let (findings, shown) = found(lines, &["--sitemap"]);
     assert_eq!(findings, [""; 0]);
-    let want = [("good.xml", 3), ("packed.xml.gz", 4), ("index.xml", 1), ("list.txt", 2), ("moved.xml", 3)];
+    let want = [
+        ("good.xml", 3),
+        ("packed.xml.gz", 4),
+        ("index.xml", 1),
+        ("list.txt", 2),
+        ("moved.xml", 3),
+        ("feed.xml", 1),
+        ("images.xml", 1),
+    ];
     assert_eq!(shown, want.map(|(name, urls)| format!("http://example.com:8080/{name} 200 OK {urls}")));
     assert_eq!(found(lines, &[]), (vec![], vec![]), "without --sitemap none is fetched");
 }
@@ -65,6 +82,9 @@ fn what_is_wrong_with_a_sitemap_is_found() {
     for (line, want) in [
         ("Sitemap: http://example.com:8080/none.xml", "sitemap-failed 404 Not Found: "),
         ("Sitemap: http://example.com:8080/page.xml", "sitemap-kind it is no sitemap"),
+        ("Sitemap: http://example.com:8080/empty.xml", "sitemap-kind it is empty"),
+        ("Sitemap: http://example.com:8080/broken.xml", "sitemap-kind line 3, column 1: ill-formed document: "),
+        ("Sitemap: http://example.com:8080/broken.xml", "sitemap-scope 2 of 2 URLs are of another site than "),
         (
             "Sitemap: http://example.com:8080/staging.xml",
             "sitemap-scope 2 of 2 URLs are of another site than http://example.com:8080, such as http://staging.example.com/0",

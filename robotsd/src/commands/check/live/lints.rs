@@ -85,8 +85,9 @@ lints! {
          what they find there, so each name should redirect to one, or have the same file.";
     SITEMAP_FAILED = Warning "sitemap-failed": "a sitemap that cannot be fetched",
         "Search engines note it in their reports for owners, and find new pages later without it.";
-    SITEMAP_KIND = Warning "sitemap-kind": "a sitemap that is none",
-        "A page or another file in place of a sitemap is ignored, with every URL that should be in it.";
+    SITEMAP_KIND = Warning "sitemap-kind": "a sitemap that is none, or is broken",
+        "A page or another file in place of a sitemap is ignored, with every URL that should be in it; of a broken one, what follows \
+         the fault.";
     SITEMAP_SIZE = Warning "sitemap-size": "a sitemap that is too large",
         "The protocol allows 50,000 URLs and 50 MiB (52,428,800 octets) in one sitemap. Search engines drop what is beyond, or all \
          of it.";

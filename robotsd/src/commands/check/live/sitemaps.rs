@@ -2,7 +2,6 @@
 //!
 //! Sitemaps that an index lists are not fetched.
 
-use memchr::memmem::Finder;
 use serde::Serialize;
 use tower_robots::rules::RobotsTxt;
 use tower_robots::source::Origin;
@@ -10,20 +9,15 @@ use tower_robots::source::fetch::FetchUrl;
 
 use super::lints;
 use crate::html::figures::grouped;
+use crate::pages::{Listed, MOST_OCTETS, SitemapFault, read_sitemap};
 use crate::render::{AnswerFinding, AnswerLint};
-use crate::retrieval::{DecodedBody, RetrievalRequest, Retriever, decode};
+use crate::retrieval::{RetrievalRequest, Retriever};
 
 /// Sitemaps of one file that are fetched.
 const MOST_SITEMAPS: usize = 50;
 
-/// Octets of one sitemap, as the protocol has it; that many are read as sent, and as many decoded.
-const MOST_OCTETS: usize = 50 << 20;
-
 /// URLs of one sitemap, as the protocol has it.
-const MOST_URLS: usize = 50_000;
-
-/// Octets at the beginning in which the kind of a document shows.
-const HEAD: usize = 4 << 10;
+const MOST_URLS: u64 = 50_000;
 
 /// One sitemap, as it is shown.
 #[derive(Debug, Serialize)]
@@ -32,18 +26,17 @@ pub(super) struct SitemapSummary {
     /// Its status, or why there is none.
     pub(super) answer: String,
     /// How many URLs it lists, where it is a sitemap.
-    pub(super) urls: Option<usize>,
+    pub(super) urls: Option<u64>,
     pub(super) is_index: bool,
 }
 
-/// What a document is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SitemapKind {
-    Urls,
-    Index,
-    Feed,
-    Lines,
-    Other,
+/// What a sitemap lists, counted.
+#[derive(Debug, Default)]
+struct Listing {
+    urls: u64,
+    foreign: u64,
+    first_foreign: Option<String>,
+    is_index: bool,
 }
 
 /// Fetches the sitemaps that a file names; relative addresses are a finding about the file.
@@ -99,7 +92,7 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     let mut summary = SitemapSummary { url: url.to_string(), answer: String::new(), urls: None, is_index: false };
     let finding = |lint: &'static AnswerLint, message: &str| AnswerFinding::new(lint, &url, message);
     let body = match chain.document(MOST_OCTETS) {
-        Ok(body) => unpacked(body),
+        Ok(body) => body,
         Err(error) => {
             summary.answer = error.to_string();
             let message = format!("{error}: search engines cannot read the sitemap");
@@ -108,106 +101,48 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
         }
     };
     summary.answer = crate::retrieval::AnswerKind::of(&chain).to_string();
-    let kind = SitemapKind::of(&body.octets);
-    if kind == SitemapKind::Other {
-        let message = "it is no sitemap: neither <urlset> nor <sitemapindex> nor a feed nor a list of URLs";
-        return (summary, vec![finding(&lints::SITEMAP_KIND, message).help("serve the sitemap here")]);
+    if body.octets.trim_ascii().is_empty() {
+        return (summary, vec![finding(&lints::SITEMAP_KIND, "it is empty").help("serve the sitemap here")]);
     }
-    let mut findings = Vec::new();
-    let urls = listed(kind, &body.octets);
+    let mut listing = Listing::default();
     let origin = Origin::of(&site.to_string());
-    let is_foreign = |url: &&&str| origin.as_ref().is_some_and(|origin| !origin.covers(url));
-    let foreign: Vec<_> = urls.iter().filter(is_foreign).collect();
-    if let Some(first) = foreign.first() {
-        let (count, all) = (grouped(foreign.len() as u64), grouped(urls.len() as u64));
-        let shown: String = first.chars().take(200).collect();
-        let message = format!("{count} of {all} URLs are of another site than {}, such as {shown}", site_name(site));
+    let read = read_sitemap(&body.octets, |listed, url| listing.add(listed, url, origin.as_ref()));
+    let mut findings = Vec::new();
+    let is_cut = body.is_cut || matches!(read, Err(SitemapFault::TooLarge));
+    if let (Err(fault), false) = (&read, is_cut) {
+        findings.push(finding(&lints::SITEMAP_KIND, &fault.to_string()).help("serve the sitemap here"));
+        if listing.urls == 0 {
+            return (summary, findings);
+        }
+    }
+    if let Some(first) = &listing.first_foreign {
+        let (count, all) = (grouped(listing.foreign), grouped(listing.urls));
+        let message = format!("{count} of {all} URLs are of another site than {}, such as {first}", site_name(site));
         findings.push(finding(&lints::SITEMAP_SCOPE, &message).help("write them with the scheme and host of the site"));
     }
-    if body.is_cut || urls.len() > MOST_URLS {
-        let size =
-            if body.is_cut { "more than 52,428,800 octets".to_owned() } else { grouped(urls.len() as u64) + " URLs" };
+    if is_cut || listing.urls > MOST_URLS {
+        let size = if is_cut { "more than 52,428,800 octets".to_owned() } else { grouped(listing.urls) + " URLs" };
         let message = format!("it has {size}: the protocol allows 50,000 URLs and 52,428,800 octets");
         findings.push(finding(&lints::SITEMAP_SIZE, &message).help("split it, and name the parts in a sitemap index"));
     }
-    summary.urls = (kind != SitemapKind::Feed).then_some(urls.len());
-    summary.is_index = kind == SitemapKind::Index;
+    summary.urls = Some(listing.urls);
+    summary.is_index = listing.is_index;
     (summary, findings)
 }
 
-/// A file that is packed itself, as `sitemap.xml.gz` is, without that.
-fn unpacked(body: DecodedBody) -> DecodedBody {
-    if !body.octets.starts_with(&[0x1F, 0x8B]) {
-        return body;
-    }
-    match decode(&["gzip".to_owned()], &body.octets, body.is_cut, MOST_OCTETS) {
-        Ok(unpacked) => unpacked,
-        Err(_) => body,
+impl Listing {
+    fn add(&mut self, listed: Listed, url: &[u8], site: Option<&Origin>) {
+        self.urls += 1;
+        self.is_index |= listed == Listed::Sitemap;
+        let url = String::from_utf8_lossy(url);
+        if site.is_some_and(|site| !site.covers(&url)) {
+            self.foreign += 1;
+            self.first_foreign.get_or_insert_with(|| url.chars().take(200).collect());
+        }
     }
 }
 
 /// As in `https://example.com`.
 fn site_name(site: &FetchUrl) -> String {
     format!("{}://{}", if site.is_https() { "https" } else { "http" }, site.authority())
-}
-
-impl SitemapKind {
-    fn of(body: &[u8]) -> Self {
-        let head = &body[..body.len().min(HEAD)];
-        let has = |name: &str| Finder::new(name).find(head).is_some();
-        let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
-        // An index of sitemaps may hold the word <url> nowhere; a page may hold anything, and begins otherwise.
-        match () {
-            () if has("<sitemapindex") => Self::Index,
-            () if has("<urlset") => Self::Urls,
-            () if has("<rss") || has("<feed") => Self::Feed,
-            () if text.starts_with(b"http://") || text.starts_with(b"https://") => Self::Lines,
-            () => Self::Other,
-        }
-    }
-}
-
-/// The URLs that a sitemap lists. Those of a feed are not told from its other links.
-fn listed(kind: SitemapKind, body: &[u8]) -> Vec<&str> {
-    let text = |octets| std::str::from_utf8(octets).ok().map(str::trim);
-    match kind {
-        SitemapKind::Lines => {
-            body.split(|octet| *octet == b'\n').filter_map(text).filter(|line| !line.is_empty()).collect()
-        }
-        SitemapKind::Urls | SitemapKind::Index => {
-            let finder = Finder::new("<loc>");
-            let values = finder.find_iter(body).map(|at| &body[at + "<loc>".len()..]);
-            values.filter_map(|rest| text(&rest[..memchr::memchr(b'<', rest).unwrap_or(rest.len())])).collect()
-        }
-        SitemapKind::Feed | SitemapKind::Other => Vec::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn documents_are_told_apart_by_how_they_begin() {
-        for (body, want, urls) in [
-            (
-                "<?xml version=\"1.0\"?>\n<urlset><url><loc> https://a.example/ </loc></url></urlset>",
-                SitemapKind::Urls,
-                1,
-            ),
-            (
-                "<sitemapindex><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>",
-                SitemapKind::Index,
-                1,
-            ),
-            ("\u{feff}https://a.example/\n\nhttps://a.example/2\n", SitemapKind::Lines, 2),
-            ("<rss version=\"2.0\">", SitemapKind::Feed, 0),
-            ("<!DOCTYPE html><html>", SitemapKind::Other, 0),
-            ("", SitemapKind::Other, 0),
-        ] {
-            let kind = SitemapKind::of(body.as_bytes());
-            assert_eq!((kind, listed(kind, body.as_bytes()).len()), (want, urls), "{body}");
-        }
-        assert_eq!(listed(SitemapKind::Urls, b"<loc>https://a.example/x"), ["https://a.example/x"], "a cut end");
-    }
 }

@@ -168,7 +168,7 @@ const fn differs(kind: AnswerKind) -> &'static str {
 fn of_sitemap(sitemap: &SitemapSummary) -> String {
     let mut text = printable(format!("{}: {}", sitemap.url, sitemap.answer).as_bytes());
     if let Some(urls) = sitemap.urls {
-        let _ = write!(text, ", {}", counted(urls as u64, if sitemap.is_index { "sitemap" } else { "URL" }));
+        let _ = write!(text, ", {}", counted(urls, if sitemap.is_index { "sitemap" } else { "URL" }));
     }
     text
 }
