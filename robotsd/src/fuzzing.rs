@@ -3,6 +3,7 @@
 pub use crate::commands::replay::fuzzing::log_line;
 pub use crate::decision::fuzzing::{check_request, spop_frames};
 pub use crate::edge::fuzzing::{certificate, forwarded_fields, hops, proxy_header, request_head};
+pub use crate::pages::fuzzing::sitemap;
 pub use crate::upstream::fuzzing::response_head;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod tests {
         corpus("proxy_header", proxy_header);
         corpus("request_head", request_head);
         corpus("response_head", response_head);
+        corpus("sitemap", sitemap);
         corpus("spop_frames", spop_frames);
     }
 }

@@ -5,6 +5,7 @@
 //! Where documents come from is the caller's affair; everything that is read of them is bounded: documents, octets, pages. Pages of
 //! other hosts are none of the site's and are left out. This room judges nothing.
 
+pub(crate) mod fuzzing;
 mod own_hosts;
 mod page_set;
 mod sitemap;

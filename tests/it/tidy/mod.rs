@@ -109,7 +109,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "admin",
         ],
     ),
-    ("fuzzing", &["edge", "decision", "upstream", "commands"]),
+    ("fuzzing", &["pages", "edge", "decision", "upstream", "commands"]),
     ("benching", &["decision"]),
     ("cli", &["serve", "commands"]),
 ];
