@@ -98,6 +98,7 @@ impl<'a> ControlLoop<'a> {
     /// Runs until every connection is closed after a signal to stop, or a second such signal comes.
     pub(super) async fn run(mut self) -> Result<(), String> {
         let outcome = self.serve().await;
+        self.upgrade.finish().await;
         if let Some(board) = self.board.take() {
             board.finish(&self.active.sites).await;
         }

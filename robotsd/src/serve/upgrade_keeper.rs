@@ -29,6 +29,8 @@ pub(super) struct UpgradeKeeper {
     put_off: Vec<Option<UpgradeWaiter>>,
     /// Another process serves and writes.
     has_successor: bool,
+    /// What an upgrade that was abandoned gave up is being taken back.
+    taking_back: Option<JoinHandle<()>>,
 }
 
 /// What the control loop has to do after a step.
@@ -59,7 +61,7 @@ enum UpgradeStage {
     /// The new process opens everything.
     Opening(ChangesHeld),
     /// It has failed, for this reason, and what was given up is being taken back. Nobody changes anything until then.
-    TakingBack(String, JoinHandle<Result<(), String>>, #[expect(dead_code, reason = "as above")] Option<ChangesHeld>),
+    TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesHeld>),
 }
 
 /// What comes next.
@@ -177,7 +179,8 @@ impl UpgradeKeeper {
                     UpgradeStage::Opening(held) => Some(held),
                     _ => None,
                 };
-                upgrade.stage = UpgradeStage::TakingBack(why, take_back(active), held);
+                upgrade.stage =
+                    UpgradeStage::TakingBack(why, take_back(active.sites.state().directory().cloned()), held);
             }
             UpgradeStep::TakenBack(why, taken) => {
                 active.admin.resume(&active.state, &active.log);
@@ -197,15 +200,36 @@ impl UpgradeKeeper {
         AfterStep::Nothing
     }
 
-    /// Ends the new process, because this one is to end too.
+    /// Ends the new process, because this one is to end too. [`Self::finish`] waits until what it was to have is taken back.
     pub(super) fn abandon(&mut self, active: &mut ActiveConfig) {
-        if let Some(mut upgrade) = self.under_way.take() {
-            upgrade.successor.stop();
-            drop(take_back(active));
-            active.admin.resume(&active.state, &active.log);
-            let message = "no upgrade: this process is ending";
-            active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message);
-            answer(upgrade.waiter, report("failed", Some(upgrade.successor.id()), message));
+        let Some(UpgradeUnderWay { mut successor, stage, waiter, .. }) = self.under_way.take() else { return };
+        successor.stop();
+        let state = active.sites.state().directory().cloned();
+        let log = active.log.clone();
+        self.taking_back = Some(tokio::spawn(async move {
+            let taken = match stage {
+                UpgradeStage::TakingBack(_, taking, _held) => taking.await,
+                UpgradeStage::HandingOver(handing) => {
+                    // What is still being given up could not be taken back.
+                    let _held = handing.await;
+                    take_back(state).await
+                }
+                UpgradeStage::Preparing | UpgradeStage::Opening(_) => take_back(state).await,
+            };
+            if let Err(trouble) = taken.unwrap_or_else(|error| Err(format!("a fault of robotsd: {error}"))) {
+                log.say_at(LogLevel::Error, LogEvent::State, trouble);
+            }
+        }));
+        active.admin.resume(&active.state, &active.log);
+        let message = "no upgrade: this process is ending";
+        active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message);
+        answer(waiter, report("failed", Some(successor.id()), message));
+    }
+
+    /// Waits for what an abandoned upgrade gave up, within bounds: what is still to be written needs it.
+    pub(super) async fn finish(&mut self) {
+        if let Some(taking_back) = self.taking_back.take() {
+            let _ = timeout(4 * HOLD_UP, taking_back).await;
         }
     }
 }
@@ -254,8 +278,7 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
 }
 
 /// Takes back what was given up.
-fn take_back(active: &ActiveConfig) -> JoinHandle<Result<(), String>> {
-    let state = active.sites.state().directory().cloned();
+fn take_back(state: Option<StateDir>) -> JoinHandle<Result<(), String>> {
     let take = |state: StateDir| state.take_back().map_err(|error| error.to_string());
     spawn_blocking(move || state.map_or(Ok(()), take))
 }

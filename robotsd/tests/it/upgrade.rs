@@ -391,6 +391,25 @@ fn what_was_given_up_is_taken_back_where_the_new_process_cannot_serve_after_all(
 }
 
 #[test]
+fn a_process_that_ends_while_another_prepares_writes_what_went_live_meanwhile() {
+    let mut upgraded = Upgraded::start("");
+    // It says that it can serve, is given what only one may have, and opens nothing.
+    upgraded.replace_program("#!/bin/sh\nprintf '{\"say\":\"prepared\"}' >&0\nexec sleep 60\n");
+    upgraded.running.signal("USR2");
+    let process = wait_for("the new process", || upgraded.started().first().copied());
+    let lock = fs::File::open(upgraded.path("state/lock")).unwrap();
+    wait_for("the state directory to be given up", || lock.try_lock().ok());
+    lock.unlock().unwrap();
+    super::process::replace_file(&upgraded.path("robots.txt"), format!("{ROBOTS}Disallow: /new/\n"));
+    wait_for("the version to go live", || (upgraded.get("/new/x") == 403).then_some(()));
+    upgraded.running.signal("TERM");
+    assert!(upgraded.running.wait_for_end().success());
+    wait_for("the end of the other", || (!is_alive(process)).then_some(()));
+    let kept = run(Command::new("grep").args(["-rlF", "Disallow: /new/"]).arg(upgraded.path("state")));
+    assert!(kept.status.success(), "the next start finds what was live: {kept:?}");
+}
+
+#[test]
 fn one_upgrade_at_a_time() {
     let upgraded = Upgraded::start("");
     upgraded.replace_program("#!/bin/sh\nexec sleep 60\n");
