@@ -44,7 +44,7 @@ pub(super) fn resolve(
 }
 
 fn resolve_part(file: &RawConfig, part: &Spanned<RawAppend>, folder: &Path) -> Result<AppendSettings, Fault> {
-    let RawAppend { file: path, url, name, ca } = part.get_ref();
+    let RawAppend { path, url, name, ca } = part.get_ref();
     let source = match (path, url) {
         (Some(path), None) if path.get_ref().as_os_str().is_empty() => {
             return Err(Fault::new(path.span(), "the path of the file to append is empty"));
@@ -61,9 +61,9 @@ fn resolve_part(file: &RawConfig, part: &Spanned<RawAppend>, folder: &Path) -> R
             let saved_in = file.state_dir.as_ref().map(|state| folder.join(state.get_ref()).join(FOLDER));
             AppendSource::Url { url, ca, saved_in }
         }
-        (Some(_), Some(url)) => return Err(Fault::new(url.span(), "a part has a file or a url, not both")),
+        (Some(_), Some(url)) => return Err(Fault::new(url.span(), "a part has a path or a url, not both")),
         (None, None) => {
-            let message = "there is nothing to append: write file = \"…\" or url = \"https://…\"";
+            let message = "there is nothing to append: write path = \"…\" or url = \"https://…\"";
             return Err(Fault::new(part.span(), message));
         }
     };

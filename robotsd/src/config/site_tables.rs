@@ -116,7 +116,7 @@ pub(super) struct RawRobots {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawAppend {
-    pub(super) file: Option<Spanned<PathBuf>>,
+    pub(super) path: Option<Spanned<PathBuf>>,
     pub(super) url: Option<Spanned<String>>,
     pub(super) name: Option<Spanned<String>>,
     pub(super) ca: Option<Spanned<PathBuf>>,

@@ -48,7 +48,7 @@ name = "a"
 hosts = ["a.test"]
 root = "."
 robots.expectations = "expected.toml"
-robots.append = [{{ file = "ai.txt" }}]
+robots.append = [{{ path = "ai.txt" }}]
 robots.on_publish = [{{ url = "http://127.0.0.1:1/" }}]
 rate = {{ mode = "refuse", burst = 1 }}
 [[site.override]]

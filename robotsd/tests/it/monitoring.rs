@@ -138,12 +138,13 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
         "mode = \"refuse\"\n[log]\naccess = \"json\"\n[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:0\"\n\
          [[listener]]\naddress = \"127.0.0.1:0\"\n[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n\
          [[site]]\nname = \"shop\"\nupstreams = [\"http://{}\"]\n\
-         robots.text = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n\
+         [site.robots]\ntext = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n\
+         [[site.robots.append]]\npath = \"ai.txt\"\n[[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/\"\n\
          [site.rate]\nmode = \"refuse\"\nburst = 1\n[[site.override]]\nindex = true\nmode = \"refuse\"\n\
          [rate]\nstore = \"redis://127.0.0.1:1\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
         origin.address
     );
-    let folder = folder(&[("robotsd.toml", &config)]);
+    let folder = folder(&[("robotsd.toml", &config), ("ai.txt", "User-agent: CCBot\nDisallow: /\n")]);
     tls::certify(folder.path(), &["shop.test"]);
     let running = Running::start(folder.path());
     let play = || {

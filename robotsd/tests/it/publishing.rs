@@ -88,7 +88,7 @@ fn served(running: &Running) -> String {
 fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     let folder = folder(&[("robots.txt", OWN), ("ai.txt", LIST)]);
     let path = folder.path();
-    configure(path, "[[site.robots.append]]\nfile = \"ai.txt\"\n");
+    configure(path, "[[site.robots.append]]\npath = \"ai.txt\"\n");
     let running = Running::start(path);
     let want =
         format!("{OWN}\n# From ai.txt\n# Named above, so left out here: CCBot\nUser-agent: GPTBot\nDisallow: /\n");
@@ -272,7 +272,7 @@ fn every_source_has_its_parts_and_another_config_has_others() {
             + &site("each", "source = \"directory\"\npath = \"each\"", &hook);
         replace_file(&path.join("robotsd.toml"), text);
     };
-    config("[[site.robots.append]]\nfile = \"ai.txt\"\n", first.port);
+    config("[[site.robots.append]]\npath = \"ai.txt\"\n", first.port);
     let running = Running::start(path);
     let robots = |host: &str| running.request("GET", "/robots.txt", &[("Host", host), ("User-Agent", GOOGLEBOT)]).body;
     for (host, own) in
