@@ -3,7 +3,7 @@
 use tower_robots::source::fetch::{FetchUrl, UrlError};
 
 /// The schemes of words that are no files. Those that cannot be fetched are refused as such.
-const SCHEMES: [&str; 5] = ["http://", "https://", "ftp://", "ftps://", "sftp://"];
+const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
 /// Whether a word is a URL, and not the path of a file.
 pub(crate) fn is_url(word: &str) -> bool {

@@ -214,7 +214,23 @@ fn write_difference(out: &mut impl Write, name: &str, before: &[u8], after: &[u8
     let [old, new] = [&old, &new].map(|lines| lines.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let diff = TextDiff::configure().newline_terminated(true).diff_slices(&old, &new);
     let name = printable(name.as_bytes());
-    diff.unified_diff().header(&name, &name).to_writer(out)
+    if before != after {
+        // As diff has it: a tab ends a name with spaces.
+        let end = if name.contains(' ') { "\t" } else { "" };
+        writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
+    }
+    for hunk in diff.unified_diff().iter_hunks() {
+        writeln!(out, "{}", hunk.header())?;
+        for change in hunk.iter_changes() {
+            write!(out, "{}", change.tag())?;
+            out.write_all(change.value())?;
+            // A line ends with a line feed there: a carriage return alone is one of its octets.
+            if !change.value().ends_with(b"\n") {
+                writeln!(out, "\n\\ No newline at end of file")?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Puts octets in the place of a file, at once.
@@ -263,6 +279,10 @@ mod tests {
         write_difference(&mut out, "robots.txt", b"a\r\nb\xff\nc", b"a\r\nd\xff\nc").expect("a vector takes all");
         let want = b"--- robots.txt\n+++ robots.txt\n@@ -1,3 +1,3 @@\n a\r\n-b\xff\n+d\xff\n c\n\\ No newline at end of file\n";
         assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(want));
+        out.clear();
+        write_difference(&mut out, "a b.txt", b"a\rb\r", b"c\r").expect("a vector takes all");
+        let want = "--- a b.txt\t\n+++ a b.txt\t\n@@ -1 +1 @@\n-a\rb\r\n\\ No newline at end of file\n+c\r\n\\ No newline at end of file\n";
+        assert_eq!(String::from_utf8_lossy(&out), want);
         out.clear();
         write_difference(&mut out, "robots.txt", b"a\n", b"a\n").expect("a vector takes all");
         assert_eq!(out, b"");
