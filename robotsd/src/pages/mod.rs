@@ -14,7 +14,7 @@ mod sitemap_walk;
 mod url_list;
 
 pub(crate) use self::own_hosts::OwnHosts;
-pub(crate) use self::sitemap::{Listed, MOST_OCTETS, read_sitemap};
-pub(crate) use self::sitemap_fault::SitemapFault;
+pub(crate) use self::sitemap::{Listed, read_sitemap};
+pub(crate) use self::sitemap_fault::{MOST_OCTETS, SitemapFault};
 pub(crate) use self::sitemap_walk::{SitemapSource, SitemapWalk};
 pub(crate) use self::url_list::read_urls;

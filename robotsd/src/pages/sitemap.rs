@@ -8,10 +8,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use super::sitemap_fault::SitemapFault;
-
-/// Octets of a sitemap, unpacked: what the protocol allows.
-pub(crate) const MOST_OCTETS: usize = 50 << 20;
+use super::sitemap_fault::{MOST_OCTETS, SitemapFault};
 
 /// Elements in each other: no sitemap has more than a handful.
 const DEEPEST: usize = 32;

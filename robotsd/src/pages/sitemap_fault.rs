@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use super::sitemap::MOST_OCTETS;
 use crate::input::place;
 use crate::render::printable;
+
+/// Octets of a sitemap, unpacked: what the protocol allows.
+pub(crate) const MOST_OCTETS: usize = 50 << 20;
 
 /// Characters of a message that are shown: a parser repeats names of elements, which a stranger may have made as long as a sitemap.
 const LONGEST: usize = 160;

@@ -32,7 +32,7 @@ pub(super) struct SitemapSummary {
 
 /// What a sitemap lists, counted.
 #[derive(Debug, Default)]
-struct Listing {
+struct ListedUrls {
     urls: u64,
     foreign: u64,
     first_foreign: Option<String>,
@@ -104,7 +104,7 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     if body.octets.trim_ascii().is_empty() {
         return (summary, vec![finding(&lints::SITEMAP_KIND, "it is empty").help("serve the sitemap here")]);
     }
-    let mut listing = Listing::default();
+    let mut listing = ListedUrls::default();
     let origin = Origin::of(&site.to_string());
     let read = read_sitemap(&body.octets, |listed, url| listing.add(listed, url, origin.as_ref()));
     let mut findings = Vec::new();
@@ -130,7 +130,7 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     (summary, findings)
 }
 
-impl Listing {
+impl ListedUrls {
     fn add(&mut self, listed: Listed, url: &[u8], site: Option<&Origin>) {
         self.urls += 1;
         self.is_index |= listed == Listed::Sitemap;
