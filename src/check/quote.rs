@@ -37,6 +37,13 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
+/// What stands between quotes, as a spreadsheet or a word processor leaves them around a value; none where nothing does.
+pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
+    const QUOTES: [(&str, &str); 4] = [("\"", "\""), ("'", "'"), ("\u{201c}", "\u{201d}"), ("\u{2018}", "\u{2019}")];
+    let inner = |(open, close): &(&str, &str)| value.strip_prefix(open.as_bytes())?.strip_suffix(close.as_bytes());
+    QUOTES.iter().find_map(inner).filter(|inner| !inner.is_empty())
+}
+
 /// The first few of several values, and how many more there are.
 pub(super) struct QuotedList<I>(pub(super) I);
 

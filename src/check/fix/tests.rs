@@ -171,3 +171,17 @@ fn a_file_of_rubbish_costs_no_more_than_a_bound() {
     assert!(fixed.applied().len() > 500, "{}", fixed.applied().len());
     assert_eq!(fix(fixed.robots(), &Options::new(), Safety::Safe).applied(), []);
 }
+
+#[test]
+fn quotes_that_a_spreadsheet_leaves_are_taken_off() {
+    for (before, after) in [
+        ("User-agent: *\nDisallow: \"/cart\"\n", "User-agent: *\nDisallow: /cart\n"),
+        ("User-agent: *\nDisallow: 'cart' # c\n", "User-agent: *\nDisallow: /cart # c\n"),
+        ("\"User-agent: *\"\n\"Disallow: /cart\"\n", "User-agent: *\nDisallow: /cart\n"),
+        ("User-agent: \u{201c}Googlebot\u{201d}\nDisallow: /cart\n", "User-agent: Googlebot\nDisallow: /cart\n"),
+        ("User-agent: \"*\"\nDisallow: /cart\n", "User-agent: *\nDisallow: /cart\n"),
+    ] {
+        assert_eq!(fixed(before, Safety::Safe), before, "it changes what the file does");
+        assert_eq!(fixed(before, Safety::Unsafe), after);
+    }
+}

@@ -7,7 +7,7 @@ use crate::check::finding::Finding;
 use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::browser_header_as_name::is_header;
-use crate::check::quote::Quoted;
+use crate::check::quote::{Quoted, unquoted};
 use crate::check::sink::Sink;
 use crate::rules::ProductToken;
 
@@ -45,6 +45,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let draft = draft.of_agent(value);
         if as_meant {
             draft.help(format_args!("write {}", Quoted(kept)));
+        } else if let Some(name) = unquoted(value) {
+            draft.help(format_args!("write {}", Quoted(name)));
         } else if value.starts_with(b"*") {
             draft.help(format_args!("write \"*\" for every crawler, or the name of one"));
         } else {
@@ -92,6 +94,9 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let kept = &value[..ProductToken::cut(value).as_bytes().len()];
     if is_cut_as_meant(value, kept) {
         return Some(vec![Edit::new(finding.span(), kept)]);
+    }
+    if let Some(name) = unquoted(value) {
+        return Some(vec![Edit::new(finding.span(), name)]);
     }
     let meant = file.crawlers.declared_by(value)?;
     (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span(), meant)])

@@ -8,7 +8,7 @@ use crate::check::finding::Finding;
 use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::url_as_path::is_url;
-use crate::check::quote::Quoted;
+use crate::check::quote::{Quoted, unquoted};
 use crate::check::sink::Sink;
 use crate::rules::Field;
 
@@ -35,11 +35,18 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         field.value_range(),
         format_args!("{} begins with neither \"/\" nor \"*\": it matches no path", Quoted(path)),
     );
-    draft.help(format_args!("write {}", Quoted(&[b"/", path].concat())));
+    draft.help(format_args!("write {}", Quoted(&with_slash(path))));
 }
 
-fn fix(_: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    Some(vec![Edit::insert(finding.span().start, "/")])
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![Edit::new(finding.span(), with_slash(file.text_of(finding)))])
+}
+
+/// The path that is meant: quotes around it are none of it.
+fn with_slash(path: &[u8]) -> Vec<u8> {
+    let path = unquoted(path).unwrap_or(path);
+    let is_whole = matches!(path, [b'/' | b'*', ..]) || is_url(path);
+    if is_whole { path.to_vec() } else { [b"/", path].concat() }
 }
 
 #[cfg(test)]
@@ -56,5 +63,13 @@ mod tests {
     #[test]
     fn the_help_has_the_slash() {
         assert_eq!(helps("path-without-slash", b"Allow: a/b"), ["write \"/a/b\""]);
+        for quoted in ["\"/a/b\"", "'a/b'", "\u{201c}/a/b\u{201d}"] {
+            assert_eq!(
+                helps("path-without-slash", format!("Allow: {quoted}").as_bytes()),
+                ["write \"/a/b\""],
+                "{quoted}"
+            );
+        }
+        assert_eq!(helps("path-without-slash", b"Allow: \"\""), ["write \"/\\\"\\\"\""]);
     }
 }

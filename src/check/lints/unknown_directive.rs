@@ -50,7 +50,15 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     if name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https") {
         return Some(vec![Edit::insert(range.start, "Sitemap: ")]);
     }
-    nearest(name).map(|nearest| vec![Edit::new(range, nearest)])
+    let mut edits = vec![Edit::new(range, nearest(name)?)];
+    // A spreadsheet quotes the whole line.
+    if let ([quote @ (b'"' | b'\''), ..], [.., last]) = (name, field.value())
+        && quote == last
+    {
+        let end = field.value_range().end;
+        edits.push(Edit::remove(end - 1..end));
+    }
+    Some(edits)
 }
 
 #[cfg(test)]
