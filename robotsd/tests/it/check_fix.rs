@@ -116,7 +116,7 @@ fn every_format_says_what_can_be_fixed() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDissallow: /p\nDisallow: b\n")]);
     let of = |format: &str| run(folder.path(), &["--format", format, "robots.txt"], "").1;
     let text = of("text");
-    assert!(text.contains("= fix: --fix corrects it, and changes nothing for crawlers\n"), "{text}");
+    assert!(text.contains("= fix: --fix corrects it, and changes nothing for crawlers that read it now\n"), "{text}");
     assert!(text.contains("--fix corrects 1 of them, with --unsafe-fixes 1 more\n"), "{text}");
     let lines = of("concise");
     assert!(lines.contains("[misspelled-directive] [--fix]\n") && lines.contains("[path-without-slash]\n"), "{lines}");
