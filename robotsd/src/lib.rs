@@ -33,6 +33,7 @@ mod input;
 mod log;
 mod metrics;
 mod pages;
+mod private_file;
 mod publish_hook;
 mod quoted_list;
 mod refusal;

@@ -23,8 +23,9 @@ const MOST_HEADERS: usize = 32;
 /// Fields that framing needs as it is.
 const OURS: [&str; 6] = ["connection", "content-length", "transfer-encoding", "te", "upgrade", "expect"];
 
-/// Parts of names of fields that hold a secret.
-const SECRET: [&str; 6] = ["authorization", "token", "secret", "api-key", "auth-key", "cookie"];
+/// Parts of names of fields that hold a secret, and of those that do not although they have one: they say what is to be dropped.
+const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
+const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
 pub(super) fn resolve(site: &RawSite, folder: &Path, faults: &mut Faults) -> Option<Vec<Arc<HookSettings>>> {
     let written = &site.robots.on_publish;
@@ -86,6 +87,9 @@ fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
             format!("this is no URL for a request: {why}; write one such as \"https://api.example.net/purge\"");
         Fault::new(url.span(), message)
     };
+    if url.get_ref().contains("{{") {
+        return Err(fault("{{…}} is filled in in the body alone"));
+    }
     let uri: Uri = url.get_ref().parse().map_err(|error: http::uri::InvalidUri| fault(&error.to_string()))?;
     HookTarget::new(uri).map_err(fault)
 }
@@ -125,7 +129,7 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
             Err(fault("the path of the file is empty".to_owned()))
         }
         RawHeader::Secret(secret) => Ok((field, HookHeader::File(folder.join(&secret.file)))),
-        RawHeader::Text(_) if SECRET.iter().any(|part| field.as_str().contains(part)) => Err(fault(format!(
+        RawHeader::Text(_) if is_secret(field.as_str()) => Err(fault(format!(
             "{name} holds a secret, which `config show` and the log would show: write it to a file, and here {{ file = \"…\" }}"
         ))),
         RawHeader::Text(text) => match HeaderValue::from_str(text) {
@@ -135,4 +139,9 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
             }
         },
     }
+}
+
+fn is_secret(field: &str) -> bool {
+    let has = |parts: &[&str]| parts.iter().any(|part| field.contains(part));
+    has(&SECRET) && !has(&NO_SECRET)
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tower_robots::live::VersionHash;
 
+use crate::private_file;
+
 /// Octets of a file of it.
 const MOST: u64 = 200;
 
@@ -27,11 +29,7 @@ impl DeliveryRecord {
 
     /// Writes it in one step: a process that ends meanwhile leaves the one before.
     pub(super) fn write(&self, name: &str, hook: &str, version: &str) -> io::Result<()> {
-        fs::create_dir_all(&self.0)?;
-        let path = self.path(name, hook);
-        let draft = path.with_extension("tmp");
-        fs::write(&draft, format!("{version}\n"))?;
-        fs::rename(&draft, &path)
+        private_file::replace(&self.path(name, hook), format!("{version}\n").as_bytes())
     }
 
     fn path(&self, name: &str, hook: &str) -> PathBuf {

@@ -106,11 +106,19 @@ fn secret(path: &Path) -> Result<HeaderValue, String> {
     }
     let mut octets = Vec::new();
     File::open(path).map_err(failed)?.take(MOST_SECRET + 1).read_to_end(&mut octets).map_err(failed)?;
-    let text = octets.trim_ascii();
-    if text.is_empty() || octets.len() as u64 > MOST_SECRET {
-        return Err(format!("{shown}: the file holds no value of 1 to {MOST_SECRET} octets"));
+    if octets.len() as u64 > MOST_SECRET {
+        return Err(format!("{shown}: the file is longer than {MOST_SECRET} octets"));
     }
-    let mut value = HeaderValue::from_bytes(text).map_err(|_| format!("{shown}: the file holds more than one line"))?;
+    // An editor's byte order mark is no part of it.
+    let text = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&octets).trim_ascii();
+    if text.is_empty() {
+        return Err(format!("{shown}: the file is empty"));
+    }
+    if text.iter().any(|octet| matches!(octet, b'\r' | b'\n')) {
+        return Err(format!("{shown}: the file holds more than one line"));
+    }
+    let mut value = HeaderValue::from_bytes(text)
+        .map_err(|_| format!("{shown}: the file holds a control character, which no header may"))?;
     value.set_sensitive(true);
     Ok(value)
 }

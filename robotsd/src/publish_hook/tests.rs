@@ -251,13 +251,18 @@ async fn the_end_waits_for_a_moment_only() {
 #[test]
 fn a_secret_that_cannot_be_read_is_a_failure_that_names_its_file() {
     let folder = tempfile::tempdir().expect("a folder");
-    let token = folder.path().join("token");
-    std::fs::write(&token, "one-s3cr3t\ntwo").expect("written");
+    let file = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("written");
+        folder.path().join(name)
+    };
     let server = Server::new(&[Answer::Status(200)]);
     for (path, why) in [
         (folder.path().join("gone"), "No such file"),
         (folder.path().to_owned(), "not a regular file"),
-        (token, "more than one line"),
+        (file("lines", "one-s3cr3t\ntwo"), "more than one line"),
+        (file("empty", "\u{feff} \n"), "the file is empty"),
+        (file("long", &"s3cr3t".repeat(2_000)), "longer than 8192 octets"),
+        (file("nul", "s3cr3t\0"), "a control character"),
     ] {
         let (hooks, said) = hooks(None, 1);
         serve(&hooks, &hook(server.port, vec![(AUTHORIZATION, HookHeader::File(path.clone()))]));

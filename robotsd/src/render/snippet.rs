@@ -61,9 +61,9 @@ impl LineSnippet<'_> {
         let excerpt = Excerpt::of(self.line, &self.span);
         let snippet =
             Snippet::source(excerpt.text).line_start(line).annotation(AnnotationKind::Primary.span(excerpt.span));
-        let fix = self
-            .is_fixed
-            .then(|| Level::HELP.with_name("fix").message("--fix corrects it, and changes nothing for crawlers that read it now"));
+        let fix = self.is_fixed.then(|| {
+            Level::HELP.with_name("fix").message("--fix corrects it, and changes nothing for crawlers that read it now")
+        });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
         let text = renderer(colour).render(&[group]);
         // The renderer would count the column in what is shown, which may be a part of the line and has escapes in it.

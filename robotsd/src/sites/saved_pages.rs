@@ -1,11 +1,13 @@
 //! The pages of a site's sitemaps, kept over restarts: what the gate watches does not depend on the upstream being there.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tower_robots::check::Page;
 use tower_robots::live::VersionHash;
+
+use crate::private_file;
 
 /// The folder below the state directory.
 const FOLDER: &str = "pages";
@@ -40,30 +42,12 @@ impl SavedPages {
     /// Saves pages, whole or not at all. Blocks.
     pub(super) fn save(&self, pages: &[Page]) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let mut folders = fs::DirBuilder::new();
-        let mut options = OpenOptions::new();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-            folders.mode(0o700);
-            options.mode(0o600);
-        }
-        folders.recursive(true).create(folder)?;
-        let aside = path.with_extension("tmp");
         let mut octets = format!("# pages of the sitemaps of site {:?}\n", self.site).into_bytes();
         for page in pages.iter().map(Page::target).filter(|target| !target.contains(&b'\n')) {
             octets.extend_from_slice(page);
             octets.push(b'\n');
         }
-        let written = options.write(true).create(true).truncate(true).open(&aside).and_then(|mut file| {
-            file.write_all(&octets)?;
-            fs::rename(&aside, path)
-        });
-        if written.is_err() {
-            let _ = fs::remove_file(&aside);
-        }
-        written
+        private_file::replace(path, &octets)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Documents that were fetched, in a folder: for the next start, which may have no network.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -49,10 +49,20 @@ impl SavedDocuments {
             "last_modified": text(validators.last_modified()),
             "body": body,
         });
-        fs::create_dir_all(&self.0)?;
+        let (mut folders, mut options) = (fs::DirBuilder::new(), fs::OpenOptions::new());
+        // A URL may hold what only its owner knows.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+            folders.mode(0o700);
+            options.mode(0o600);
+        }
+        folders.recursive(true).create(&self.0)?;
         let path = self.path(url);
         let draft = path.with_extension("tmp");
-        fs::write(&draft, written.to_string())?;
+        // One that a process left may be open to others.
+        let _ = fs::remove_file(&draft);
+        options.write(true).create_new(true).open(&draft)?.write_all(written.to_string().as_bytes())?;
         fs::rename(&draft, &path)
     }
 

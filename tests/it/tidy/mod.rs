@@ -32,6 +32,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("date", &[]),
     ("docs", &[]),
     ("exit", &[]),
+    ("private_file", &[]),
     ("quoted_list", &[]),
     ("suggestion", &[]),
     ("unknown_name", &["suggestion"]),
@@ -50,7 +51,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("upstream", &["counter", "socket", "edge"]),
     ("shared_rate", &[]),
     ("refusal", &[]),
-    ("publish_hook", &["upstream"]),
+    ("publish_hook", &["private_file", "upstream"]),
     (
         "config",
         &["exit", "suggestion", "render", "input", "edge", "upstream", "shared_rate", "refusal", "publish_hook"],
@@ -64,6 +65,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
         "sites",
         &[
             "date",
+            "private_file",
             "quoted_list",
             "render",
             "report",
