@@ -178,10 +178,23 @@ fn quotes_that_a_spreadsheet_leaves_are_taken_off() {
         ("User-agent: *\nDisallow: \"/cart\"\n", "User-agent: *\nDisallow: /cart\n"),
         ("User-agent: *\nDisallow: 'cart' # c\n", "User-agent: *\nDisallow: /cart # c\n"),
         ("\"User-agent: *\"\n\"Disallow: /cart\"\n", "User-agent: *\nDisallow: /cart\n"),
+        ("\"User-agent: *\",\n\"Disallow: /cart\";;\n", "User-agent: *\nDisallow: /cart\n"),
+        (
+            "User-agent;*\nDisallow;/cart\nSitemap: https://a.example/s.xml\n",
+            "User-agent: *\nDisallow: /cart\nSitemap: https://a.example/s.xml\n",
+        ),
         ("User-agent: \u{201c}Googlebot\u{201d}\nDisallow: /cart\n", "User-agent: Googlebot\nDisallow: /cart\n"),
         ("User-agent: \"*\"\nDisallow: /cart\n", "User-agent: *\nDisallow: /cart\n"),
     ] {
         assert_eq!(fixed(before, Safety::Safe), before, "it changes what the file does");
         assert_eq!(fixed(before, Safety::Unsafe), after);
+    }
+}
+
+#[test]
+fn a_text_that_is_no_robots_txt_is_left_alone() {
+    for file in ["django==4.2\nrequests>=2.31\n# pinned\nflask\n", "name = shop\nurl: x\n", "{\n  \"a\": 1\n}\n"] {
+        assert_eq!(fixed(file, Safety::Unsafe), file);
+        assert!(safeties(file.as_bytes(), &Options::new()).iter().all(|(_, safety)| safety.is_none()), "{file}");
     }
 }

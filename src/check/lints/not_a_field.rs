@@ -6,7 +6,7 @@ use crate::check::edit::Edit;
 use crate::check::finding::Finding;
 use crate::check::fixable_file::{FixableFile, LintFix};
 use crate::check::lint::{Example, Lint, Pass};
-use crate::check::quote::Quoted;
+use crate::check::quote::{Quoted, unquoted};
 use crate::check::sink::Sink;
 use crate::rules::{Line, LineKind};
 
@@ -21,6 +21,9 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Line(run),
 };
 
+/// Lines of a file whose columns are made fields: each of them is an edit of every finding.
+const MOST_EXPORTED: usize = 512;
+
 pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
@@ -33,20 +36,23 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if !ignored {
         return;
     }
-    let content = line.content();
-    let text = &line.bytes()[content.start - line.range().start..content.end - line.range().start];
+    let text = content(line);
     if let [b':', value @ ..] = text {
         sink.report(
-            content,
+            line.content(),
             format_args!("nothing stands before the colon of {}: crawlers ignore the line", Quoted(text)),
         )
         .help(format_args!("name the directive, for example {}", Quoted(&[b"Disallow:", value].concat())));
         return;
     }
-    let draft = sink
-        .report(content, format_args!("{} is neither a field nor a comment: crawlers ignore the line", Quoted(text)));
+    let draft = sink.report(
+        line.content(),
+        format_args!("{} is neither a field nor a comment: crawlers ignore the line", Quoted(text)),
+    );
     let word = first_word(text);
-    if is_spelled(word) {
+    if let Some(field) = of_columns(text) {
+        draft.help(format_args!("write {}", Quoted(&field)));
+    } else if is_spelled(word) {
         draft.help(format_args!("write {}", Quoted(&[word, b":", &text[word.len()..]].concat())));
     } else {
         draft.help(format_args!("begin a comment with \"#\""));
@@ -57,12 +63,33 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let text = file.text_of(finding);
     let start = finding.span().start;
     let word = first_word(text);
+    if of_columns(text).is_some() {
+        // A file is exported as a whole: a group whose rules are still in columns would be one without rules.
+        if file.lines().len() > MOST_EXPORTED {
+            return None;
+        }
+        let edit = |line: &Line<'_>| Some(Edit::new(line.content(), of_columns(content(line))?));
+        return Some(file.lines().iter().filter_map(edit).collect());
+    }
     if is_spelled(word) {
         return Some(vec![Edit::insert(start + word.len(), ":")]);
     }
     // What may be meant as a rule is not made a comment.
     let is_rule = matches!(text, [] | [b':' | b'/' | b'*', ..]) || nearest(word).is_some();
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
+}
+
+/// The field of a line that a spreadsheet exported in columns: `Disallow;/x/`.
+fn of_columns(text: &[u8]) -> Option<Vec<u8>> {
+    let at = text.iter().position(|octet| matches!(octet, b':' | b';' | b',' | b'|' | b'='))?;
+    let (name, value) = (text[..at].trim_ascii_end(), text[at + 1..].trim_ascii());
+    let is_column = text[at] != b':' && is_spelled(name);
+    is_column.then(|| [name, b": ", unquoted(value).unwrap_or(value)].concat())
+}
+
+fn content<'a>(line: &Line<'a>) -> &'a [u8] {
+    let (start, content) = (line.range().start, line.content());
+    &line.bytes()[content.start - start..content.end - start]
 }
 
 #[cfg(test)]
@@ -79,6 +106,8 @@ mod tests {
     fn the_help_knows_what_was_meant() {
         assert_eq!(helps("not-a-field", b"Disallow /a b"), ["write \"Disallow: /a b\""]);
         assert_eq!(helps("not-a-field", b"Disallow"), ["write \"Disallow:\""]);
+        assert_eq!(helps("not-a-field", b"Disallow;/a/"), ["write \"Disallow: /a/\""]);
+        assert_eq!(helps("not-a-field", b"User-agent , 'GPTBot'"), ["write \"User-agent: GPTBot\""]);
         assert_eq!(helps("not-a-field", b"go away"), ["begin a comment with \"#\""]);
         assert_eq!(helps("not-a-field", b": /x"), ["name the directive, for example \"Disallow: /x\""]);
     }

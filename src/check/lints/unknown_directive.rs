@@ -51,12 +51,14 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         return Some(vec![Edit::insert(range.start, "Sitemap: ")]);
     }
     let mut edits = vec![Edit::new(range, nearest(name)?)];
-    // A spreadsheet quotes the whole line.
-    if let ([quote @ (b'"' | b'\''), ..], [.., last]) = (name, field.value())
-        && quote == last
-    {
-        let end = field.value_range().end;
-        edits.push(Edit::remove(end - 1..end));
+    // A spreadsheet quotes the whole line, and separates it from the next column.
+    if let [quote @ (b'"' | b'\''), ..] = name {
+        let value = field.value();
+        let quoted = value.trim_ascii_end().iter().rposition(|octet| !matches!(octet, b',' | b';'))?;
+        if value[quoted] != *quote {
+            return None;
+        }
+        edits.push(Edit::remove(field.value_range().start + quoted..field.value_range().end));
     }
     Some(edits)
 }
