@@ -292,7 +292,9 @@ fn a_check_that_only_reports_ends_with_0_unless_a_file_is_missing() {
         (&["--format", "sarif", "--deny", "errors", "bad.txt"], 1),
         (&["--format", "sarif", "bad.txt", "missing.txt"], 2),
         (&["--format", "markdown", "bad.txt"], 1),
-        (&["--exit-zero", "--deny", "notes", "bad.txt"], 2),
+        (&["--exit-zero", "--deny", "notes", "bad.txt"], 0),
+        (&["--deny", "notes", "--exit-zero", "--format", "sarif", "bad.txt"], 0),
+        (&["--exit-zero", "--deny", "errors", "bad.txt", "missing.txt"], 2),
     ] {
         let output = robotsd(site.path(), arguments, b"");
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));

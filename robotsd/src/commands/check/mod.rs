@@ -98,8 +98,8 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_enum)]
     deny: Option<Deny>,
 
-    /// End with 0 whatever is found; a file that cannot be read still ends with 2
-    #[arg(long, conflicts_with = "deny")]
+    /// End with 0 whatever is found and --deny says; a file that cannot be read still ends with 2
+    #[arg(long)]
     exit_zero: bool,
 }
 
