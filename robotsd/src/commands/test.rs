@@ -13,6 +13,7 @@ use tower_robots::check::{ExpectationOutcome, Unmet};
 use tower_robots::rules::Reading;
 
 use super::arguments::site::SiteArgs;
+use super::arguments::within::WithinArgs;
 use super::output::unmet::{EvaluatedExpectations, Spelling};
 use crate::exit::{self, FAILED};
 use crate::expectations::ExpectationsFile;
@@ -32,6 +33,9 @@ pub(crate) struct TestArgs {
 
     #[command(flatten)]
     site: SiteArgs,
+
+    #[command(flatten)]
+    within: WithinArgs,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = TestFormat::Text)]
@@ -61,6 +65,11 @@ pub(crate) fn run(args: &TestArgs) -> ExitCode {
 
 fn test(args: &TestArgs) -> io::Result<ExitCode> {
     stdin_once(args.file.iter().chain(&args.robots))?;
+    args.file
+        .iter()
+        .map(PathBuf::as_path)
+        .chain(args.site.named_config())
+        .try_for_each(|path| args.within.refuse_named(path))?;
     let site = args.site.select()?;
     let path = args.file.clone().map_or_else(|| site.expectations(), Ok)?;
     let file = match ExpectationsFile::read(&path, &site.settings.registry) {
@@ -79,6 +88,7 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
         let message = format!("{}: no robots.txt: write robots = \"…\", or give --robots or --config", path.display());
         return Err(io::Error::other(message));
     }
+    robots.iter().try_for_each(|path| args.within.refuse_named(path))?;
     let robots = site.robots(robots.as_deref())?;
     let name = robots.name.clone();
     let evaluator = robots.evaluator(Reading::Standard, &site.settings)?;

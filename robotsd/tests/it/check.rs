@@ -301,6 +301,53 @@ fn a_check_that_only_reports_ends_with_0_unless_a_file_is_missing() {
     }
 }
 
+/// What others wrote: a link to a key beside the checkout, one into its `.git`, and settings that are a link.
+#[cfg(unix)]
+#[test]
+fn nothing_outside_of_the_folder_is_read() {
+    use std::os::unix::fs::symlink;
+
+    let folder = tempfile::tempdir().expect("a directory");
+    let site = folder.path().join("site");
+    for name in [".git", "out", "in", "git", "settings"] {
+        fs::create_dir_all(site.join(name)).expect("a directory is made");
+    }
+    for (path, content) in [
+        ("secret", "password = hunter2"),
+        ("site/.git/config", "password = hunter2"),
+        ("site/plain.txt", "User-agent: *\nDisallow: x\n"),
+        ("site/settings/robots.txt", "User-agent: *\nDisallow: x\n"),
+    ] {
+        fs::write(folder.path().join(path), content).expect("a file is written");
+    }
+    for (link, target) in [
+        ("out/robots.txt", "../../secret"),
+        ("git/robots.txt", "../.git/config"),
+        ("in/robots.txt", "../plain.txt"),
+        ("settings/robots-check.toml", "../../secret"),
+    ] {
+        symlink(target, site.join(link)).expect("a link is made");
+    }
+    let refused = ["out/robots.txt", "git/robots.txt", "settings/robots.txt", "../secret", "http://127.0.0.1:9/x"];
+    for path in refused {
+        let output = robotsd(&site, &["--within", ".", "--format", "concise", path, "in/robots.txt"], b"");
+        let said = text(&output.stderr);
+        assert!(said.contains("and --within . keeps to that folder: name a file that is in it"), "{path}: {said}");
+        assert!(!said.contains("hunter2") && !said.contains("connection"), "{path}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        let want = "in/robots.txt:2:11: error: ";
+        let found = text(&output.stdout);
+        assert!(found.starts_with(want) && !found.contains("hunter2"), "only the other is checked: {found}");
+    }
+    let output = robotsd(&site, &["--within", "..", "--format", "concise", "out/robots.txt"], b"");
+    assert!(text(&output.stdout).starts_with("out/robots.txt:1:"), "it is read: {}", text(&output.stdout));
+    let output = robotsd(&site, &["--within", ".", "--config", "../secret", "plain.txt"], b"");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("../secret: this leads to another place"), "{}", text(&output.stderr));
+    let output = robotsd(&site, &["--within", "missing", "plain.txt"], b"");
+    assert!(text(&output.stderr).contains("--within missing: No such file"), "{}", text(&output.stderr));
+}
+
 #[test]
 fn sarif_is_one_document_of_all_files() {
     let site = site();

@@ -41,6 +41,30 @@ fn the_exit_status_tells_met_from_not_met_from_broken() {
 }
 
 #[test]
+fn expectations_of_others_name_nothing_outside_of_the_folder() {
+    let met = |robots: &str| format!("robots = \"{robots}\"\n[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n");
+    let folder = folder(&[("secret", "password = hunter2"), ("site/robots.txt", ROBOTS)]);
+    let site = folder.path().join("site");
+    let absolute = folder.path().join("secret");
+    for (robots, fault) in [
+        ("robots.txt", None),
+        ("../site/robots.txt", None),
+        ("../secret", Some("this leads to another place")),
+        (absolute.to_str().unwrap(), Some("this leads to another place")),
+        ("http://127.0.0.1:9/latest/meta-data", Some("this is a URL")),
+    ] {
+        std::fs::write(site.join("robots.test.toml"), met(robots)).unwrap();
+        let output = run(robotsd().current_dir(&site).args(["test", "--within", ".", "robots.test.toml"]));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(if fault.is_some() { 2 } else { 0 }), "{robots}: {said}");
+        assert!(said.contains(fault.unwrap_or_default()) && !said.contains("connection"), "{robots}: {said}");
+    }
+    let output = run(robotsd().current_dir(&site).args(["test", "--within", ".", "../secret"]));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("../secret: this leads to another place") && !said.contains("hunter2"), "{said}");
+}
+
+#[test]
 fn a_name_that_no_crawler_has_is_said_with_its_place() {
     let file = "[[disallow]]\nagents = [\"GPTBot\", \"Googelbot\"]\npaths = [\"/drafts/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);

@@ -3,3 +3,4 @@
 mod retrieval;
 pub(super) mod running;
 pub(super) mod site;
+pub(super) mod within;

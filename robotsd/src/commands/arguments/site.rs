@@ -98,6 +98,11 @@ impl SiteArgs {
         Some(path)
     }
 
+    /// The config that the command line names.
+    pub(in crate::commands) fn named_config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
     /// Whether a config is named, here or by the environment.
     pub(in crate::commands) fn has_config(&self) -> bool {
         self.config.is_some() || self.site.is_some() || config_of_environment().is_some()

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use tower_robots::check::{Lint, Severity, lint, lints};
 
+use crate::commands::arguments::within::WithinArgs;
 use crate::config::{ConfigError, Document, Fault, as_utf8, read_document};
 use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
@@ -55,7 +56,11 @@ pub(super) struct CheckFile {
 
 impl CheckFile {
     /// The settings that are for a file, or for standard input under the name of one.
-    pub(super) fn find(source: &InputSource, stdin_filename: Option<&Path>) -> Result<Self, ConfigError> {
+    pub(super) fn find(
+        source: &InputSource,
+        stdin_filename: Option<&Path>,
+        within: &WithinArgs,
+    ) -> Result<Self, ConfigError> {
         let file = match source {
             InputSource::File(path) => Some(path.as_path()),
             InputSource::Stdin => stdin_filename,
@@ -65,7 +70,11 @@ impl CheckFile {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let Ok(folder) = fs::canonicalize(folder) else { return Ok(Self::default()) };
         match nearest(&folder) {
-            Some(path) => Self::read(&shown(&path)),
+            Some(path) => {
+                let path = shown(&path);
+                within.refuse_named(&path).map_err(|error| ConfigError::unread(&error))?;
+                Self::read(&path)
+            }
             None => Ok(Self::default()),
         }
     }

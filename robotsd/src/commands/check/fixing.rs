@@ -13,6 +13,7 @@ use tower_robots::check::{FixedFile, Safety, Severity, fix};
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_settings::CheckFile;
+use crate::commands::arguments::within::WithinArgs;
 use crate::commands::diff::{DiffNames, write_effects};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::complain;
@@ -41,6 +42,7 @@ pub(super) struct FixArgs {
 /// What was corrected in all files so far, and the options that count for it.
 pub(super) struct FixRun<'a> {
     pub(super) args: &'a FixArgs,
+    pub(super) within: &'a WithinArgs,
     /// The name that standard input has.
     pub(super) stdin_filename: Option<&'a Path>,
     /// Whether options say which lints to look for, and which not.
@@ -106,7 +108,7 @@ impl FixRun<'_> {
     ) -> io::Result<PreparedFile> {
         let file = match self.args.isolated {
             true => Ok(CheckFile::default()),
-            false => CheckFile::find(source, self.stdin_filename),
+            false => CheckFile::find(source, self.stdin_filename, self.within),
         };
         let file = match file {
             Ok(file) => file,

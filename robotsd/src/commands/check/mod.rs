@@ -30,6 +30,7 @@ use self::known_lint::KnownCode;
 use self::live::{FetchedSitemaps, LiveCheck};
 use self::summary::CheckSummary;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
+use super::arguments::within::WithinArgs;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain, fail};
 use crate::input::InputSource;
@@ -58,7 +59,7 @@ pub(crate) struct CheckArgs {
     site: SiteArgs,
 
     /// Explain a code, with examples; without a code, list all of them
-    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "ignore", "select", "stdin_filename", "exit_zero", "notes", "verbose", "fixing", "isolated"])]
+    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "ignore", "select", "stdin_filename", "exit_zero", "within", "notes", "verbose", "fixing", "isolated"])]
     explain: Option<Option<String>>,
 
     /// Output format
@@ -91,6 +92,9 @@ pub(crate) struct CheckArgs {
 
     #[command(flatten)]
     fixing: FixArgs,
+
+    #[command(flatten)]
+    within: WithinArgs,
 
     /// The lowest severity that fails the check
     ///
@@ -149,7 +153,8 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     }
     let mut out = BufWriter::new(io::stdout().lock());
     let mut summary = CheckSummary::default();
-    let mut site = match args.site.select() {
+    let permitted = args.site.named_config().map_or(Ok(()), |config| args.within.refuse_named(config));
+    let mut site = match permitted.and_then(|()| args.site.select()) {
         Ok(site) => site,
         Err(error) => return fail(&error),
     };
@@ -184,6 +189,11 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             Ok(retriever) => {
                 let live = LiveCheck { retriever, settings, sitemaps };
                 for url in urls {
+                    if let Err(error) = args.within.refuse(url) {
+                        let name = url.to_string_lossy();
+                        output.unread(&name, &format_args!("{}: {error}", printable(name.as_bytes())));
+                        continue;
+                    }
                     output.site(out, &live, &url.to_string_lossy(), |code| args.looks_for(code))?;
                 }
             }
@@ -201,7 +211,11 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             (InputSource::Stdin, Some(name)) => name.to_string_lossy().into_owned(),
             _ => source.name(),
         };
-        let read = source.and_then(|source| match source.read() {
+        let permitted = |source: &InputSource| match source {
+            InputSource::Stdin => Ok(()),
+            InputSource::File(path) => args.within.refuse(path),
+        };
+        let read = source.and_then(|source| match permitted(&source).and_then(|()| source.read()) {
             Ok(bytes) => Ok((name(&source), source, bytes)),
             Err(error) => Err((name(&source).into(), error)),
         });
@@ -331,6 +345,7 @@ impl CheckArgs {
     fn fix_run(&self) -> FixRun<'_> {
         FixRun {
             args: &self.fixing,
+            within: &self.within,
             stdin_filename: self.stdin_filename.as_deref(),
             has_select: !self.select.is_empty(),
             has_ignore: !self.ignore.is_empty(),
