@@ -7,6 +7,7 @@ A step of the action is run as GitHub does: its script, its `env` with the expre
 GitHub's interface there is a `gh` that keeps comments in a file. Needs git, jq, and robotsd/packaging/requirements.txt.
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -37,7 +38,11 @@ BROKEN = "User-agent *\nDisallow: /search\nDisallow: /search\nDisallow: drafts/\
 # Keeps the comments of a pull request, and refuses to write where the token may only read.
 GH = r"""#!/usr/bin/env python3
 import json, os, pathlib, subprocess, sys
-assert os.environ["GH_TOKEN"] == "a-token", "the token reaches the step"
+host = os.environ["GH_HOST"]
+assert host == os.environ["GITHUB_SERVER_URL"].removeprefix("https://"), host
+variable = "GH_TOKEN" if host == "github.com" else "GH_ENTERPRISE_TOKEN"
+assert os.environ[variable] == "a-token", "the token reaches the step in the variable that gh reads for the host"
+login = os.environ["LOGIN"]
 arguments = sys.argv[1:]
 assert arguments.pop(0) == "api", arguments
 options = {"--method": "GET"}
@@ -51,6 +56,12 @@ while arguments:
     else:
         rest.append(argument)
 (path,) = rest
+if path == "graphql":
+    assert "viewer" in options["--field"] and options["--jq"] == ".data.viewer.login", options
+    if os.environ.get("UNNAMED"):
+        sys.exit("GraphQL: Resource not accessible by integration")
+    print(login)
+    sys.exit()
 store = pathlib.Path(os.environ["COMMENTS"])
 comments = json.loads(store.read_text())
 if options["--method"] == "GET":
@@ -65,7 +76,8 @@ assert name == "body" and value.startswith("@"), options
 body = pathlib.Path(value[1:]).read_text()
 if options["--method"] == "POST":
     assert path == "repos/acme/site/issues/7/comments", path
-    comments.append({"id": len(comments) + 1, "user": {"type": "Bot"}, "body": body})
+    user = {"type": "Bot" if login.endswith("[bot]") else "User", "login": login}
+    comments.append({"id": len(comments) + 1, "user": user, "body": body})
 else:
     (changed,) = [comment for comment in comments if path == f"repos/acme/site/issues/comments/{comment['id']}"]
     changed["body"] = body
@@ -137,11 +149,10 @@ class Scene:
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
         self.comments = folder / "comments.json"
-        # Comments of others, one of which begins as the action's own does.
-        marker = "<!-- robotsd: what changes for which crawler -->"
+        # Comments of others.
         others = [
-            {"id": 1, "user": {"type": "User"}, "body": marker + "mine"},
-            {"id": 2, "user": {"type": "Bot"}, "body": "coverage"},
+            {"id": 1, "user": {"type": "User", "login": "someone"}, "body": "mine"},
+            {"id": 2, "user": {"type": "Bot", "login": "github-actions[bot]"}, "body": "coverage"},
         ]
         self.comments.write_text(json.dumps(others))
         tools = folder / "tools"
@@ -156,15 +167,17 @@ class Scene:
 class Action:
     """action.yml, carried out in a scene."""
 
-    def __init__(self, scene, read_only=False, pull_request=7, **inputs):
+    def __init__(self, scene, read_only=False, pull_request=7, environment=None, **inputs):
         self.scene = scene
+        self.environment = environment or {}
         self.document = yaml.safe_load((PROJECT / "action.yml").read_text())
         self.github = {
             "token": "a-token",
             "event_name": scene.event,
             "event.pull_request.number": str(pull_request) if scene.event == "pull_request" else "",
             "event.pull_request.base.sha": scene.base if scene.event == "pull_request" else "",
-            "event.before": "" if scene.event == "pull_request" else scene.base,
+            "event.merge_group.base_sha": scene.base if scene.event == "merge_group" else "",
+            "event.before": scene.base if scene.event == "push" else "",
         }
         self.inputs = {name: self.fill(value.get("default", "")) for name, value in self.document["inputs"].items()}
         self.inputs["robotsd"] = str(ROBOTSD)
@@ -217,10 +230,15 @@ class Action:
             environment |= {
                 "GITHUB_SHA": self.scene.sha,
                 "GITHUB_REPOSITORY": "acme/site",
+                "GITHUB_SERVER_URL": "https://github.com",
+                "GITHUB_WORKFLOW": "robots.txt",
+                "GITHUB_JOB": "robots-txt",
+                "LOGIN": "github-actions[bot]",
                 "RUNNER_TEMP": self.scene.temporary,
                 "COMMENTS": self.scene.comments,
                 "READ_ONLY": "1" if self.read_only else "",
                 "PATH": f"{self.scene.folder / 'tools'}:{os.environ['PATH']}",
+                **self.environment,
             }
             command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", files["SCRIPT"]]
             self.status, printed = run(command, self.scene.workspace, check=False, **environment)
@@ -303,7 +321,7 @@ def names_are_never_run(folder):
     (comment,) = scene.written()
     assert "/news/" in comment["body"] and f"``{name}``" in comment["body"], comment["body"]
     fails(Action(scene, options="--ignore=$(touch pwned)"), "does not pass")
-    fails(Action(scene, forbid="$(touch pwned)"), "could not be compared")
+    fails(Action(scene, forbid="$(touch pwned)", base="$(touch pwned)", folder=".", name="$(touch pwned)"), "could not be compared")
     assert list(folder.rglob("pwned")) == []
 
 
@@ -368,6 +386,299 @@ def the_action_installs_the_wheel(folder):
     fails(Action(scene, robotsd="", version="99.0"), "robotsd==99.0")
 
 
+def the_pull_request_is_not_run(folder):
+    """Python takes modules from the folder that it starts in."""
+    planted = "import pathlib; pathlib.Path(__file__).with_name('pwned').touch(); raise SystemExit('run')\n"
+    names = ["venv.py", "pip.py", "tempfile.py", "subprocess.py", "sitecustomize.py", "ensurepip/__init__.py"]
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS, **dict.fromkeys(names, planted)})
+    passes(Action(scene, robotsd=""))
+    # Nor with a variable that leads there; what else is Python in this scene is the test's own.
+    passes(Action(scene, robotsd="", comment="false", environment={"PYTHONPATH": scene.workspace}))
+    assert list(folder.rglob("pwned")) == []
+
+
+def what_is_installed_can_be_pinned(folder):
+    (wheel,) = WHEELS.glob("*.whl")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    passes(Action(scene, robotsd="", hashes=f"{'0' * 64}\nsha256:{digest}"))
+    passes(Action(scene, robotsd="", hashes=f"{digest}  {wheel.name}\n"))
+    fails(Action(scene, robotsd="", hashes="0" * 64), "THESE PACKAGES DO NOT MATCH THE HASHES")
+    fails(Action(scene, robotsd="", hashes=f"sha256:{digest[1:]}"), "the input hashes has a line that is no SHA-256")
+
+
+def what_is_denied_is_reported_too(folder):
+    warned = "User-agent: *\nDisallow: /\n"
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": warned})
+    for options in ("--deny=warnings", "--deny=notes\n--ignore=secret-path"):
+        action = Action(scene, options=options)
+        outputs = fails(action, "does not pass its check")
+        assert json.loads(pathlib.Path(outputs["sarif"]).read_text())["runs"][0]["results"], options
+        assert "| line |" in action.summary, action.summary
+    outputs = passes(Action(scene, options="--deny=warnings\n--exit-zero"))
+    assert json.loads(pathlib.Path(outputs["sarif"]).read_text())["runs"][0]["results"]
+    # What cannot be run at all is said, and is no document.
+    action = Action(scene, options="--no-such-option")
+    outputs = fails(action, "does not pass its check")
+    assert outputs["sarif"] == "" and "'--no-such-option'" in action.summary, f"{outputs}\n{action.summary}"
+    half = scene.folder / "tools/half-a-robotsd"
+    half.write_text(f'#!/bin/bash\nif [[ "$*" = *"--format sarif"* ]]; then echo "no SARIF today" >&2; exit 3; fi\nexec {ROBOTSD} "$@"\n')
+    half.chmod(0o755)
+    action = Action(scene, robotsd="half-a-robotsd")
+    outputs = fails(action, "does not pass its check")
+    assert outputs["sarif"] == "" and "no SARIF today" in action.summary, f"{outputs}\n{action.summary}"
+
+
+def where_the_effect_is_not_known_forbid_fails(folder):
+    def scene_of(name, after=NEWS, **options):
+        (folder / name).mkdir()
+        return Scene(folder / name, {"robots.txt": GOOD}, {"robots.txt": after}, **options)
+
+    forbid = "Googlebot:/shop/"
+    passes(Action(scene_of("known"), forbid=forbid))
+
+    scene = scene_of("no base", depth=1)
+    git(scene.workspace, "remote", "remove", "origin")
+    action = Action(scene, forbid=forbid)
+    outputs = fails(action, "could not be compared")
+    assert outputs["compared"] == "false" and "fetch-depth: 2" in action.summary, action.summary
+
+    scene = scene_of("git fails")
+    git_fails = scene.folder / "tools/git"
+    git_fails.write_text(f'#!/bin/bash\nfor word; do [ "$word" != "--diff-filter=D" ] || exit 128; done\nexec {shutil.which("git")} "$@"\n')
+    git_fails.chmod(0o755)
+    fails(Action(scene, forbid=forbid), "git cannot compare")
+    git_fails.write_text(git_fails.read_text().replace("--diff-filter=D", "blob"))
+    fails(Action(scene, forbid=forbid), "its content cannot be had from git")
+
+    scene = scene_of("a file is not here")
+    blob = git(scene.workspace, "rev-parse", "HEAD^1:robots.txt")
+    for pack in scene.workspace.glob(".git/objects/pack/*.pack"):
+        moved = pack.rename(scene.folder / pack.name)
+        run(["bash", "-c", 'git unpack-objects -q < "$1"', "-", moved], scene.workspace)
+    (scene.workspace / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    fails(Action(scene, forbid=forbid), "its content cannot be had from git")
+
+    for event in ("workflow_dispatch", "schedule"):
+        scene = scene_of(event, event="push", depth=9)
+        scene.event = event
+        fails(Action(scene, forbid=forbid), f"the event {event} names no version before this one")
+        assert passes(Action(scene))["compared"] == "false"
+        assert passes(Action(scene, forbid=forbid, base="HEAD~1"))["compared"] == "true"
+
+    scene = scene_of("first push", event="push")
+    scene.base = "0" * 40
+    fails(Action(scene, forbid=forbid), "the first push of a branch")
+
+    scene = scene_of("the base is checked out")
+    git(scene.workspace, "checkout", "--quiet", "HEAD^1")
+    for event, scene.base in (("pull_request", git(scene.workspace, "rev-parse", "HEAD")), ("pull_request_target", scene.base)):
+        action = Action(scene, forbid=forbid, environment={"GITHUB_SHA": git(scene.workspace, "rev-parse", "HEAD")})
+        action.github["event_name"] = event
+        fails(action, "what is checked out is the version before the pull request")
+
+    scene = scene_of("built")
+    (scene.workspace / "public").mkdir()
+    (scene.workspace / "public/robots.txt").write_text("User-agent: *\nDisallow: /shop/\n")
+    passes(Action(scene, files="public/robots.txt"))
+    fails(Action(scene, files="public/robots.txt", forbid=forbid), "public/robots.txt: made or changed by a build")
+    (scene.workspace / "robots.txt").write_text("User-agent: *\nDisallow: /shop/\n")
+    fails(Action(scene, forbid=forbid), "robots.txt: made or changed by a build")
+
+
+def a_merge_group_is_compared_with_its_base(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    scene.event = "merge_group"
+    action = Action(scene)
+    assert passes(action)["compared"] == "true" and "/news/" in action.summary
+    fails(Action(scene, forbid="Googlebot:/news/"), "changes what it may not")
+
+
+def unknown_is_not_unchanged(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS}, depth=1)
+    passes(Action(scene))
+    git(scene.workspace, "fetch", "--quiet", "--depth=1", "origin", scene.sha)
+    (scene.workspace / ".git/shallow").write_text(scene.sha + "\n")
+    git(scene.workspace, "remote", "remove", "origin")
+    git(scene.workspace, "reflog", "expire", "--expire=now", "--all")
+    git(scene.workspace, "gc", "--quiet", "--prune=now")
+    (scene.workspace / ".git/FETCH_HEAD").unlink(missing_ok=True)
+    git(scene.workspace, "prune", "--expire=now")
+    passes(Action(scene))
+    (comment,) = scene.written()
+    assert "is not known" in comment["body"] and "as it was" not in comment["body"], comment["body"]
+    assert "fetch-depth: 2" in comment["body"], comment["body"]
+
+
+def each_use_has_its_comment(folder):
+    scene = Scene(folder, {"a/robots.txt": GOOD, "b/robots.txt": GOOD}, {"a/robots.txt": NEWS, "b/robots.txt": "User-agent: *\nDisallow: /b/\n"})
+    first = passes(Action(scene, files="a/robots.txt"))
+    second = passes(Action(scene, files="b/robots.txt"))
+    assert [("/news/" in one["body"], "/b/" in one["body"]) for one in scene.written()] == [(True, False), (False, True)], scene.written()
+    assert first["sarif"] != second["sarif"] and pathlib.Path(first["sarif"]).is_file(), "no file takes the place of another use's"
+    passes(Action(scene, files="a/robots.txt", environment={"GITHUB_JOB": "another"}))
+    assert len(scene.written()) == 3, "another job"
+    passes(Action(scene, files="a/robots.txt", name="x"))
+    passes(Action(scene, files="b/robots.txt", name="x"))
+    assert len(scene.written()) == 4 and "/b/" in scene.written()[3]["body"], "the name alone"
+
+
+def links_out_of_the_checkout_are_not_read(folder):
+    secret = folder / "secret"
+    secret.write_text("password = hunter2 /\n[hunter2\n")
+    scene = Scene(folder, {"robots.txt": GOOD}, {"page.html": "other"})
+    site = scene.workspace
+    git(site, "config", "http.extraheader", "hunter2")
+    tests = "[[allow]]\nagents = ['Googlebot']\npaths = ['/']\n"
+    (folder / "tests").mkdir()
+    for number, (link, target) in enumerate(
+        [
+            ("a/robots.txt", secret),
+            ("a/robots.txt", "../../secret"),
+            ("a/robots.txt", "../.git/config"),
+            ("robots-check.toml", secret),
+            ("a/robots.test.toml", secret),
+            ("a/robots.test.toml", f"robots = '{secret}'\n{tests}"),
+            ("a/robots.test.toml", f"robots = '../../secret'\n{tests}"),
+            ("a/robots.test.toml", f"robots = 'http://127.0.0.1:9/'\n{tests}"),
+            ("robotsd.toml", secret),
+        ]
+    ):
+        git(site, "reset", "--quiet", "--hard", scene.sha)
+        path = site / link
+        path.parent.mkdir(exist_ok=True)
+        if "[[allow]]" in str(target):
+            path.write_text(target)
+        else:
+            path.symlink_to(target)
+        git(site, "add", "--all")
+        git(site, "commit", "--quiet", "--message", str(number))
+        action = Action(scene, options="--config=robotsd.toml" if link == "robotsd.toml" else "", base=scene.base)
+        outputs = fails(action, "--within . keeps to that folder")
+        sarif = pathlib.Path(outputs["sarif"]).read_text() if outputs["sarif"] else ""
+        for said in (action.log, action.summary, sarif, json.dumps(scene.written())):
+            assert "hunter2" not in said and "onnection" not in said, f"{link} -> {target}:\n{said}"
+    # A link that stays is read.
+    git(site, "reset", "--quiet", "--hard", scene.sha)
+    (site / "a").mkdir()
+    (site / "a/robots.txt").symlink_to("../robots.txt")
+    commit(site, {})
+    passes(Action(scene, base=scene.base))
+
+
+def a_link_is_compared_by_what_it_leads_to(folder):
+    scene = Scene(folder, {"robots.txt": GOOD, "conf/live": GOOD}, {"page.html": "other"})
+    site = scene.workspace
+
+    def change(forbid="", **files):
+        """What the last commit means, which writes these files; a link is given as a path."""
+        before = git(site, "rev-parse", "HEAD")
+        for name, content in files.items():
+            path = site / {"robots": "robots.txt", "live": "conf/live"}[name]
+            path.unlink(missing_ok=True)
+            if isinstance(content, pathlib.Path):
+                path.symlink_to(content)
+            else:
+                path.write_text(content)
+        commit(site, {})
+        return Action(scene, base=before, forbid=forbid)
+
+    # A link in place of a file with the same content changes nothing.
+    outputs = passes(change("Googlebot:/", robots=pathlib.Path("conf/live")))
+    assert outputs["diff"] == "" and outputs["compared"] == "true"
+    # What it leads to changes.
+    action = change("Googlebot:/news/", live=NEWS)
+    fails(action, "changes what it may not")
+    assert "/news/" in action.summary and "robots.txt" in action.summary
+    fails(change("Googlebot:/news/", robots=GOOD), "changes what it may not")
+    # One that leads to what only a build makes.
+    (site / ".gitignore").write_text("dist\n")
+    commit(site, {})
+    (site / "dist").mkdir()
+    (site / "dist/robots.txt").write_text(GOOD)
+    action = change(robots=pathlib.Path("dist/robots.txt"))
+    assert passes(action)["compared"] == "false" and "robots.txt: its content cannot be had from git" in action.summary
+    fails(Action(scene, base="HEAD~1", forbid="Googlebot:/news/"), "could not be compared")
+
+
+def a_fault_in_forbid_is_said_whatever_changes(folder):
+    unchanged = Scene(folder, {"robots.txt": GOOD}, {"page.html": "other"})
+    (folder / "changed").mkdir()
+    changed = Scene(folder / "changed", {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    (folder / "none").mkdir()
+    none = Scene(folder / "none", {"a": "b"}, {"c": "d"})
+    for scene in (unchanged, changed, none):
+        for forbid, said in (("Gogglebot:/news/", "Gogglebot"), ("Googlebot/news", "write a crawler, a colon and a path")):
+            action = Action(scene, forbid=forbid)
+            fails(action, "could not be compared")
+            assert said in action.summary, f"{forbid}\n{action.summary}"
+    passes(Action(unchanged, forbid="Googlebot:/"))
+
+
+def the_last_file_is_compared_where_it_goes(folder):
+    scene = Scene(folder, {"robots.txt": NEWS, "a": "b"}, {"robots.txt": None})
+    action = Action(scene, forbid="Googlebot:/news/")
+    fails(action, "changes what it may not")
+    assert "no robots.txt to check" in action.log and "/news/" in action.summary, action.summary
+
+
+def a_folder_that_looks_like_an_option_is_a_folder(folder):
+    scene = Scene(folder, {"-x/robots.txt": GOOD}, {"-x/robots.txt": NEWS})
+    passes(Action(scene))
+    assert "/news/" in scene.written()[0]["body"]
+
+
+def an_enterprise_server_gets_the_comment(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    passes(Action(scene, environment={"GITHUB_SERVER_URL": "https://git.site.example"}))
+    assert len(scene.written()) == 1
+
+
+def the_comment_is_that_of_whom_the_token_is_of(folder):
+    for login in ("someone", "github-actions[bot]", "an-app[bot]"):
+        (folder / login).mkdir()
+        scene = Scene(folder / login, {"robots.txt": GOOD}, {"robots.txt": NEWS})
+        passes(Action(scene, environment={"LOGIN": login}))
+        # Others may begin theirs alike.
+        mine = scene.written()[0]
+        others = [{"type": "User", "login": "mallory"}, {"type": "Bot", "login": "m[bot]"}]
+        copies = [{"id": 90 + n, "user": user, "body": mine["body"] + "\ncopied"} for n, user in enumerate(others)]
+        scene.comments.write_text(json.dumps([*copies, *json.loads(scene.comments.read_text())]))
+        passes(Action(scene, environment={"LOGIN": login}, files=":(glob)**/robots.txt"))
+        written = json.loads(scene.comments.read_text())
+        assert len(written) == 5 and written[:2] == copies, written
+    # A token that cannot say whose it is, which then is that of a program.
+    (folder / "unnamed").mkdir()
+    scene = Scene(folder / "unnamed", {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    for _ in range(2):
+        passes(Action(scene, environment={"UNNAMED": "1"}))
+    assert len(scene.written()) == 1
+
+
+def a_checkout_elsewhere_is_named(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS})
+    moved = scene.workspace.rename(folder / "moved")
+    scene.workspace.mkdir()
+    moved.rename(scene.workspace / "the site")
+    action = Action(scene)
+    fails(action, "the input folder names no checkout")
+    assert "no robots.txt" not in action.log, action.log
+    action = Action(scene, folder="the site")
+    passes(action)
+    assert "/news/" in scene.written()[0]["body"]
+    (scene.workspace / "the site/part").mkdir()
+    fails(Action(scene, folder="the site/part"), "a part of a checkout")
+
+
+def a_whole_clone_stays_whole(folder):
+    scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS}, event="push", depth=9)
+    assert git(scene.workspace, "rev-parse", "--is-shallow-repository") == "false"
+    scene.base = git(scene.origin, "rev-parse", "change")
+    action = Action(scene)
+    assert passes(action)["compared"] == "true" and "/news/" in action.summary
+    assert git(scene.workspace, "rev-parse", "--is-shallow-repository") == "false"
+
+
 def pre_commit(repository, *arguments, check=True):
     tools = repository.parent / "bin"
     tools.mkdir(exist_ok=True)
@@ -404,6 +715,28 @@ def the_hooks_of_the_repository_run(folder):
     assert status == 1 and "sub dir/robots.txt" in printed and "not-robots" not in printed, printed
 
 
+def the_expectations_of_any_folder_are_tested(folder):
+    hosted = repository_with(folder, {".pre-commit-hooks.yaml": (PROJECT / ".pre-commit-hooks.yaml").read_text()}).rename(folder / "hosted")
+    rev = git(hosted, "rev-parse", "HEAD")
+
+    def config(**hook):
+        return json.dumps({"repos": [{"repo": hosted.as_uri(), "rev": rev, "hooks": [{"id": "robotsd-test", **hook}]}]})
+
+    # Without expectations nothing is to be met.
+    repository = repository_with(folder, {".pre-commit-config.yaml": config(), "public/robots.txt": NEWS})
+    _, printed = pre_commit(repository)
+    assert "Passed" in printed, printed
+    tests = 'robots = "../public/robots.txt"\n[[allow]]\nagents = ["*"]\npaths = ["/shop"]\n'
+    unmet = 'robots = "../public/robots.txt"\n[[allow]]\nagents = ["*"]\npaths = ["/news/"]\n'
+    commit(repository, {"-a $(touch pwned) b/robots.test.toml": unmet, "met/robots.test.toml": tests, "unmet/robots.test.toml": unmet})
+    status, printed = pre_commit(repository, check=False)
+    assert status == 1 and printed.count("* may not fetch /news/") == 2, printed
+    assert "unmet/robots.test.toml:2:" in printed and "1 expected, all met" in printed, printed
+    commit(repository, {".pre-commit-config.yaml": config(args=["met/robots.test.toml"])})
+    _, printed = pre_commit(repository)
+    assert "Passed" in printed and list(folder.rglob("pwned")) == [], printed
+
+
 def the_local_hook_installs_the_wheel(folder):
     config = (PROJECT / "config/ci/pre-commit-config.yaml").read_text()
     fixable = "User-agent: *\nDisallow: /search\nDisallow: /search\n"
@@ -433,6 +766,33 @@ def the_job_of_gitlab_runs(folder):
     commit(scene.workspace, {"a b/robots.txt": BROKEN})
     status, printed = run(["bash", "-c", script], scene.workspace, check=False, **environment)
     assert status != 0 and "a b/robots.txt:" in printed, printed
+
+    def job_after(change, before="HEAD", **links):
+        """What the job says of a commit, and its artifact."""
+        environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = git(scene.workspace, "rev-parse", "HEAD") if before == "HEAD" else before
+        for name, target in links.items():
+            (scene.workspace / name).mkdir(exist_ok=True)
+            (scene.workspace / name / "robots.txt").unlink(missing_ok=True)
+            (scene.workspace / name / "robots.txt").symlink_to(target)
+        commit(scene.workspace, change)
+        artifact = scene.workspace / "effect.md"
+        artifact.unlink(missing_ok=True)
+        status, printed = run(["bash", "-c", script], scene.workspace, check=False, **environment)
+        return status, printed, artifact.read_text() if artifact.exists() else ""
+
+    exclude = scene.workspace / ".git/info/exclude"
+    exclude.write_text("effect.md\n")
+    assert job_after({"a b/robots.txt": GOOD, "-x/robots.txt": GOOD, "live": GOOD})[0] == 0
+    # A folder that looks like an option, and a link by what it leads to.
+    assert job_after({"page.html": "x"}, link="../live")[0] == 0
+    status, printed, effect = job_after({"live": NEWS, "-x/robots.txt": NEWS})
+    assert status == 0 and effect.count("/news/") >= 2 and "link/robots.txt" in effect and "-x/robots.txt" in effect, f"{printed}\n{effect}"
+    assert job_after({"page.html": "y"})[2] == "", "nothing changes"
+    # What is not known fails.
+    assert job_after({"page.html": "z"}, before="1" * 40)[0] != 0
+    (folder / "secret").write_text("hunter2 hunter2\n")
+    status, printed, effect = job_after({"page.html": "w"}, link=str(folder / "secret"))
+    assert status != 0 and "link/robots.txt: not known" in effect and "hunter2" not in printed + effect, f"{printed}\n{effect}"
 
 
 def a_new_user_has_a_green_check(folder):
@@ -478,7 +838,7 @@ def the_files_fit_their_schemas(folder):
     version = run([ROBOTSD, "--version"], folder)[1].split()[1]
     named = {PROJECT / "action.yml", ci / "github.yml", ci / "gitlab.yml", ci / "pre-commit-config.yaml", PROJECT / "robotsd/src/docs/ci.md"}
     for path in sorted(named):
-        found = re.findall(r"tower-robots@v([\d.]+\d)|robotsd==([\d.]+\d)|VERSION: \"([\d.]+)\"|default: \"([\d.]+)\"|rev: v([\d.]+)", path.read_text())
+        found = re.findall(r"tower-robots@v([\d.]+\d)|robotsd==([\d.]+\d)|VERSION: \"([\d.]+)\"|default: \"([\d.]+\d)\"|rev: v([\d.]+)", path.read_text())
         assert found and all("".join(one) == version for one in found), f"{path}: {found}, the program is {version}"
 
 
@@ -498,7 +858,24 @@ CASES = [
     without_a_file_it_says_so,
     a_program_that_is_not_there_is_said,
     the_action_installs_the_wheel,
+    the_pull_request_is_not_run,
+    what_is_installed_can_be_pinned,
+    what_is_denied_is_reported_too,
+    where_the_effect_is_not_known_forbid_fails,
+    a_merge_group_is_compared_with_its_base,
+    unknown_is_not_unchanged,
+    each_use_has_its_comment,
+    links_out_of_the_checkout_are_not_read,
+    a_link_is_compared_by_what_it_leads_to,
+    a_fault_in_forbid_is_said_whatever_changes,
+    the_last_file_is_compared_where_it_goes,
+    a_folder_that_looks_like_an_option_is_a_folder,
+    an_enterprise_server_gets_the_comment,
+    the_comment_is_that_of_whom_the_token_is_of,
+    a_checkout_elsewhere_is_named,
+    a_whole_clone_stays_whole,
     the_hooks_of_the_repository_run,
+    the_expectations_of_any_folder_are_tested,
     the_local_hook_installs_the_wheel,
     the_job_of_gitlab_runs,
     a_new_user_has_a_green_check,
