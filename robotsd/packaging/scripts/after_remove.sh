@@ -3,7 +3,7 @@
 set -e
 
 if [ -d /run/systemd/system ]; then
-    systemctl daemon-reload
+    systemctl daemon-reload || true
 fi
 if [ "${1:-}" = purge ]; then
     # A service with a user of its own has its folders under private, and links to them.
