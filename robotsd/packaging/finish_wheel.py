@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Finishes the wheel that maturin made: without the symbols of the program, which are a third of it, and with a bill of materials that
-names no folder of the machine and is the same in each build of one source. Writes the bill beside the wheel as well.
+"""Finishes the wheel that maturin made: without the symbols of the program, which are a third of it; with the notices of the code of
+others in it, and their licences in its metadata; and with a bill of materials that names what is in a program for this target alone, no
+folder of the machine, and is the same in each build of one source. Writes the bill beside the wheel as well.
 
-Usage: finish_wheel.py WHEEL OUT PROJECT        SOURCE_DATE_EPOCH: the time that the bill bears
+Usage: finish_wheel.py WHEEL OUT LICENSES       SOURCE_DATE_EPOCH: the time that the bill bears
+  LICENSES  a folder with the notices
 """
 
 import base64
@@ -11,11 +13,14 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import uuid
 import zipfile
+
+import third_party
 
 
 def stripped(program):
@@ -26,18 +31,52 @@ def stripped(program):
         return path.read_bytes()
 
 
-def neutral(bill, project):
-    """The bill of materials without the folder, the moment and the random name of this build."""
+def neutral(bill, target):
+    """The bill of materials of the program for one target, without the folder, the moment and the random name of this build.
+
+    maturin writes one of all targets, with what only Windows or WebAssembly would need.
+    """
     # A crate of the workspace is named by its folder.
-    document = json.loads(bill.replace(f"file://{project}", "file:///tower-robots"))
+    document = json.loads(bill.replace(f"file://{third_party.PROJECT}", "file:///tower-robots"))
+    edges = third_party.edges(target)
+    top = document["metadata"]["component"]
+    of = {(component["name"], component["version"]): component for component in [top, *document["components"]]}
+    unnamed = set(edges) - set(of)
+    assert not unnamed, f"the bill of materials lacks {unnamed}"
+    document["components"] = [component for component in document["components"] if (component["name"], component["version"]) in edges]
+    for component in [top, *top["components"], *document["components"]]:
+        component["purl"] = purl(component["purl"])
+    refs = {crate: of[crate]["bom-ref"] for crate in edges}
+    document["dependencies"] = sorted(
+        ({"ref": refs[crate], "dependsOn": sorted(refs[other] for other in others)} for crate, others in edges.items()),
+        key=lambda dependency: dependency["ref"],
+    )
+    properties = document["metadata"]["properties"]
+    properties[:] = [known for known in properties if known["name"] != "cdx:rustc:sbom:target:all_targets"]
+    properties.append({"name": "cdx:rustc:sbom:target:triple", "value": target})
     moment = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc)
     document["metadata"]["timestamp"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
     del document["serialNumber"]
     content = json.dumps(document, sort_keys=True)
     document["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, content).urn
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    assert str(project) not in text, "a path of this machine is left"
+    assert str(third_party.PROJECT) not in text, "a path of this machine is left"
     return text.encode()
+
+
+def purl(address):
+    """The address of a crate of the workspace without the folder that it was built from, which leads nowhere elsewhere."""
+    return re.sub(r"\?download_url=file://[^#]*", "", address)
+
+
+def metadata(text, licences, expression):
+    """What the wheel says of itself, with the licences of all that is in it: those of the source are robotsd's own."""
+    head, body = text.split("\n\n", 1)
+    lines = [line for line in head.split("\n") if not line.startswith("License-Expression:")]
+    assert len(lines) + 1 == len(head.split("\n")), "one line names the licence"
+    lines.append(f"License-Expression: {expression}")
+    lines += [f"License-File: {name}" for name in licences]
+    return "\n".join(lines) + "\n\n" + body
 
 
 def record_line(name, content):
@@ -46,26 +85,37 @@ def record_line(name, content):
 
 
 def main():
-    wheel, out, project = (pathlib.Path(argument) for argument in sys.argv[1:])
+    wheel, out, folder = (pathlib.Path(argument) for argument in sys.argv[1:])
+    target = third_party.host()
+    licences = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    version = wheel.name.split("-")[1]
+    information = f"robotsd-{version}.dist-info"
     with zipfile.ZipFile(wheel) as archive:
         entries = {entry: archive.read(entry) for entry in archive.infolist()}
-    record = ""
+    contents = {}
+    for entry, content in entries.items():
+        name = entry.filename
+        if name.endswith("/scripts/robotsd"):
+            content = stripped(content)
+        elif name == f"{information}/METADATA":
+            content = metadata(content.decode(), licences, third_party.expression(third_party.crates(target))).encode()
+        elif name.endswith(".cyclonedx.json"):
+            content = neutral(content.decode(), target)
+            (out / f"robotsd-{version}.cdx.json").write_bytes(content)
+        contents[name] = (entry, content)
+    (record,) = [name for name in contents if name.endswith("/RECORD")]
+    # The list of files is the last file.
+    entry, _ = contents.pop(record)
+    for licence, content in licences.items():
+        name = f"{information}/licenses/{licence}"
+        added = zipfile.ZipInfo(name, entry.date_time)
+        added.external_attr = entry.external_attr
+        contents[name] = (added, content)
+    lines = "".join(record_line(name, content) for name, (_, content) in contents.items()) + f"{record},,\n"
+    contents[record] = (entry, lines.encode())
     with zipfile.ZipFile(out / wheel.name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for entry, content in entries.items():
-            name = entry.filename
-            if name.endswith("/RECORD"):
-                record += f"{name},,\n"
-                content = record.encode()
-            elif name.endswith("/scripts/robotsd"):
-                content = stripped(content)
-            elif name.endswith(".cyclonedx.json"):
-                content = neutral(content.decode(), project)
-                version = wheel.name.split("-")[1]
-                (out / f"robotsd-{version}.cdx.json").write_bytes(content)
-            if not name.endswith("/RECORD"):
-                record += record_line(name, content)
+        for entry, content in contents.values():
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
-    assert record.endswith(",,\n"), "the list of files is the last file"
 
 
 main()

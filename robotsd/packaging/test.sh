@@ -5,7 +5,7 @@
 # Usage: robotsd/packaging/test.sh ROBOTSD OUT        as build.sh, whose results stay in OUT
 #
 # Needs root, for roots; the tools of build.sh; hadolint, and the schemas of cyclonedx-python-lib, from PyPI; from Debian: binutils
-# busybox-static curl fish iproute2 lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd zsh. Servers listen in a network of
+# busybox-static curl fish iproute2 lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd unzip zsh; and cargo. Servers listen in a network of
 # their own, on loopback.
 set -euo pipefail
 packaging=$(cd "$(dirname "$0")" && pwd)
@@ -13,7 +13,7 @@ project=$(cd "$packaging/../.." && pwd)
 robotsd=$(realpath "$1")
 out=$(realpath -m "$2")
 
-for tool in hadolint busybox curl fish ip lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd-analyze unshare zsh; do
+for tool in hadolint busybox curl fish ip lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd-analyze unshare unzip zsh; do
     command -v "$tool" > /dev/null || { echo "$tool is not here: the head of this script says what it needs" >&2; exit 2; }
 done
 [ "$(id -u)" = 0 ] || { echo "roots of their own need root" >&2; exit 2; }
@@ -37,8 +37,10 @@ pass "two builds are alike"
 
 # What the files are made of.
 shellcheck --severity=warning "$packaging"/*.sh "$packaging"/scripts/*.sh "$project/robotsd/tests/sarif.sh"
-python3 - "$bill" <<'PY'
-import json, pathlib, sys
+host=$(rustc -vV | sed -n 's/^host: //p')
+(cd "$project" && cargo tree --locked -p robotsd -e normal --target "$host" --prefix none --no-dedupe --format '{p}') | sort -u > "$folder/tree"
+python3 - "$bill" "$folder/tree" <<'PY'
+import json, pathlib, re, sys
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
@@ -46,9 +48,20 @@ text = pathlib.Path(sys.argv[1]).read_text()
 validator = JsonStrictValidator(SchemaVersion.V1_5)
 assert (fault := validator.validate_str(text)) is None, fault
 assert validator.validate_str(text.replace('"bomFormat"', '"format"')) is not None, "the validator finds a fault where one is"
-components = json.loads(text)["components"]
-assert len(components) > 100 and {"tower-robots", "hyper", "rustls"} <= {component["name"] for component in components}
+document = json.loads(text)
+components = document["components"]
 assert all(component.get("licenses") for component in components), "each has a licence"
+# What cargo links into the program for this machine, and nothing that only Windows has.
+tree = {tuple(line.replace(" v", " ").split()[:2]) for line in pathlib.Path(sys.argv[2]).read_text().splitlines()}
+listed = [(component["name"], component["version"]) for component in [document["metadata"]["component"], *components]]
+assert len(tree) > 150 and sorted(listed) == sorted(tree), f"the bill and cargo tree differ in {set(listed) ^ tree}"
+top = document["metadata"]["component"]
+for component in [top, *top["components"], *components]:
+    name, version = re.escape(component["name"]), re.escape(component["version"]).replace(r"\+", r"(\+|%2B)")
+    assert re.fullmatch(rf"pkg:cargo/{name}@{version}(#.+)?", component["purl"]), component["purl"]
+refs = {component["bom-ref"] for component in [top, *components]}
+assert {dependency["ref"] for dependency in document["dependencies"]} == refs
+assert all(set(dependency["dependsOn"]) <= refs for dependency in document["dependencies"])
 PY
 pass "bill of materials"
 lintian --no-cfg --allow-root --fail-on error,warning --tag-display-limit 0 "$deb"
@@ -57,9 +70,77 @@ rpmlint --strict --config "$packaging/rpmlint.toml" "$rpm" > "$folder/rpmlint.lo
 for wanted in 'libc.so.6(GLIBC_2.' 'libgcc_s.so.1()(64bit)'; do
     rpm -qp --requires "$rpm" | grep -F "$wanted" > /dev/null || fail "the rpm does not require $wanted"
 done
+[ "$(rpm -qp --queryformat '%{BUILDHOST}' "$rpm")" = localhost ] || fail "the rpm names the machine that built it"
 diff <(rpm -qpc "$rpm") <(printf '%s\n' /etc/robotsd/robots.txt /etc/robotsd/robotsd.toml) || fail "the config files of the rpm"
 rpm -qpd "$rpm" | grep -F /usr/share/man/man1/robotsd-check.1.gz > /dev/null || fail "the manual of the rpm"
 pass "rpmlint"
+
+# The code of others: each package holds the notices of each crate, and names their licences.
+mkdir "$folder/notices" "$folder/packages"
+unzip -q "$wheel" -d "$folder/packages/wheel"
+dpkg-deb --extract "$deb" "$folder/packages/deb"
+rpm2archive - < "$rpm" | tar -C "$folder/packages" --transform 's,^\./,rpm/,' -xzf -
+for name in THIRD-PARTY-NOTICES.txt RUST-STANDARD-LIBRARY.html; do
+    cp "$folder"/packages/wheel/robotsd-*.dist-info/licenses/"$name" "$folder/notices"
+    for held in deb/usr/share/doc/robotsd rpm/usr/share/licenses/robotsd; do
+        zcat "$folder/packages/$held/$name.gz" | cmp - "$folder/notices/$name" || fail "$held: $name"
+    done
+done
+grep -q 'Copyright notices for The Rust Standard Library' "$folder/notices/RUST-STANDARD-LIBRARY.html" || fail "the notices of the standard library"
+rpm -qp --queryformat '%{LICENSE}' "$rpm" > "$folder/rpm-license"
+(cd "$project" && cargo metadata --locked --format-version 1 --filter-platform "$host") > "$folder/metadata.json"
+python3 - "$folder/notices/THIRD-PARTY-NOTICES.txt" "$folder/tree" "$folder/metadata.json" "$folder"/packages/wheel/robotsd-*.dist-info/METADATA \
+    "$folder/rpm-license" <<'PY'
+import email, json, pathlib, re, sys
+from packaging.licenses import canonicalize_license_expression
+
+notices, tree, metadata, wheel, rpm = (pathlib.Path(argument).read_text() for argument in sys.argv[1:])
+squeezed = re.sub(r"\s+", " ", notices)
+tree = {tuple(line.replace(" v", " ").split()[:2]) for line in tree.splitlines()}
+expression = email.message_from_string(wheel)["License-Expression"]
+assert expression == rpm == canonicalize_license_expression(expression), "the wheel and the rpm name the licences as SPDX has them"
+assert expression.startswith("(MIT OR Apache-2.0) AND "), expression
+sections = {int(number): text for number, text in re.findall(r"^Text (\d+), in\n(?:  .+\n)+-+\n\n((?:.|\n)*?)(?=\n-{100}\nText |\Z)", notices, re.M)}
+seen = 0
+for package in json.loads(metadata)["packages"]:
+    name, version = package["name"], package["version"]
+    if (name, version) not in tree or package["source"] is None:
+        continue
+    seen += 1
+    line = re.search(rf"^{re.escape(name)} {re.escape(version)}: (.+); texts ([\d, ]*\d)", notices, re.M)
+    assert line, f"{name} {version} is not named"
+    assert set(re.findall(r"[\w.-]+", line[1])) <= set(re.findall(r"[\w.-]+", expression)), f"{name}: {line[1]}"
+    for number in line[2].split(", "):
+        assert sections[int(number)].strip(), f"{name}: text {number} is empty"
+    folder = pathlib.Path(package["manifest_path"]).parent
+    for path in folder.rglob("LICEN*"):
+        if path.is_file() and path.suffix != ".rs":
+            text = re.sub(r"\s+", " ", path.read_bytes().decode("utf-8", "replace")).strip()
+            assert text in squeezed, f"{path} is not in the notices"
+assert seen == len(tree) - 2, f"{seen} crates of others in a tree of {len(tree)}"
+# C code in a crate, under a licence of its own.
+assert "Copyright (c) 2018-20" in notices and "Daan Leijen" in notices, "mimalloc"
+assert re.search(r"^  ring \S+: third_party/fiat/LICENSE$", notices, re.M), "ring"
+PY
+pass "notices of the code of others"
+
+# Programs that name no folder of this machine.
+for program in "$folder/packages/wheel/"*.data/scripts/robotsd "$folder"/packages/{deb,rpm}/usr/bin/robotsd; do
+    for place in "${CARGO_HOME:-$HOME/.cargo}/" "$project/"; do
+        if grep -qaF "$place" "$program"; then fail "$program names $place: it is to be built as rustflags.sh says"; fi
+    done
+done
+pass "no folder of this machine"
+
+# The chapters lead to one another, and to docs.rs: to no item of Rust's.
+chapters=$folder/packages/deb/usr/share/doc/robotsd/chapters
+if grep -nE '\]\([^)]*::' "$chapters"/*.md; then fail "a link of a chapter leads nowhere"; fi
+grep -ohE '\]\([a-z]+\.md' "$chapters"/*.md | sort -u > "$folder/links"
+[ "$(wc -l < "$folder/links")" -gt 5 ] || fail "chapters lead to others"
+while read -r link; do [ -f "$chapters/${link#??}" ] || fail "the chapter $link is not there"; done < "$folder/links"
+grep -qF "https://docs.rs/tower-robots/${version#robotsd }/tower_robots/layer/struct.RobotsLayer.html#method.target_from" "$chapters/deployment.md" ||
+    fail "a method of the library is on its page"
+pass "links of the chapters"
 # An image is built of the latest packages of Alpine: a pinned version is gone there soon.
 hadolint --failure-threshold style --ignore DL3018 "$project/config/Containerfile"
 pass "hadolint"
@@ -132,7 +213,7 @@ mmdebstrap --quiet --variant=minbase "$suite" "$root" > "$folder/mmdebstrap.log"
 mkdir -p "$root/run/systemd/system" "$root/var/www/html" "$root/var/log/nginx"
 printf '#!/bin/sh\necho "$*" >> /tmp/systemctl.log\n' > "$root/usr/bin/systemctl"
 chmod 755 "$root/usr/bin/systemctl"
-cp "$deb" "$root/root"
+cp "$deb" "$out/SHA256SUMS" "$root/root"
 cp "$project/examples/access.log" "$root/var/log/nginx/access.log"
 cp "$project/examples/site/robots.txt" "$root/var/www/html/robots.txt"
 chapter=$project/robotsd/src/docs/install.md
@@ -153,8 +234,18 @@ mkdir "$folder/units"
 for unit in robotsd.service robotsd.socket; do
     sed "s|/usr/bin/robotsd|$root/usr/bin/robotsd|" "$root/usr/lib/systemd/system/$unit" > "$folder/units/$unit"
 done
+# With what the chapters add to them.
+for text in "$project"/robotsd/src/docs/{install,deployment}.md; do
+    for kind in Socket Service; do
+        unit=$folder/units/robotsd.$(echo "$kind" | tr '[:upper:]' '[:lower:]')
+        mkdir -p "$unit.d"
+        sed -n '/^```ini$/,/^```$/{/^```/!p}' "$text" | awk -v kind="[$kind]" '/^\[/ { on = $0 == kind } on' > "$unit.d/$(basename "$text" .md).conf"
+    done
+done
+grep -q '^ListenStream=$' "$folder/units/robotsd.socket.d/install.conf" || fail "the chapter changes the port"
+grep -q '^LoadCredential=' "$folder/units/robotsd.service.d/deployment.conf" || fail "the chapter gives the service a secret"
 # systemd before 253 keeps `Type=notify`, as the unit says.
-systemd-analyze verify "$folder"/units/* 2>&1 | grep -v 'Failed to parse service type, ignoring: notify-reload' > "$folder/verify.log" || true
+systemd-analyze verify "$folder"/units/robotsd.{service,socket} 2>&1 | grep -v 'Failed to parse service type, ignoring: notify-reload' > "$folder/verify.log" || true
 [ ! -s "$folder/verify.log" ] || { cat "$folder/verify.log" >&2; fail "systemd-analyze verify"; }
 systemd-analyze security --offline=true --threshold=15 "$folder/units/robotsd.service" > "$folder/security.log" ||
     { tail -n 1 "$folder/security.log" >&2; fail "the unit is more exposed than 1.5 of 10"; }
@@ -164,6 +255,16 @@ echo '# edited' >> "$root/etc/robotsd/robots.txt"
 dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb is not installed over itself"
 tail -n 1 "$root/etc/robotsd/robots.txt" | grep '^# edited$' > /dev/null || fail "an upgrade overwrites the config"
 diff "$root/tmp/systemctl.log" <(printf '%s\n' daemon-reload daemon-reload 'try-restart robotsd.service') || fail "an upgrade restarts the service"
+# A service that does not start again, such as one whose config is at fault, leaves no broken package.
+cp "$root/usr/bin/systemctl" "$folder/systemctl"
+printf 'exit 1\n' >> "$root/usr/bin/systemctl"
+dpkg --root="$root" --install "$deb" > "$folder/failing" 2>&1 || { cat "$folder/failing" >&2; fail "the deb fails where systemctl does"; }
+grep -q 'robotsd config check' "$folder/failing" || fail "it says what to do"
+dpkg --root="$root" --remove robotsd > "$folder/failing" 2>&1 || { cat "$folder/failing" >&2; fail "the deb stays where systemctl fails"; }
+grep -q 'systemctl stop robotsd.socket' "$folder/failing" || fail "it says what is left to do"
+[ "$(dpkg --root="$root" --audit | wc -l)" = 0 ] || fail "dpkg finds a broken package"
+dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb fails where systemctl does"
+cp "$folder/systemctl" "$root/usr/bin/systemctl"
 : > "$root/tmp/systemctl.log"
 dpkg --root="$root" --remove robotsd > /dev/null
 diff "$root/tmp/systemctl.log" <(printf '%s\n' '--no-reload disable --now robotsd.service robotsd.socket' daemon-reload) ||
@@ -187,9 +288,29 @@ rpm --root "$root" --initdb
 rpm --root "$root" --install --nodeps "$rpm"
 rpm --root "$root" --verify --nodeps robotsd || fail "what the rpm installed is not what it holds"
 try_out "$root"
-rpm --root "$root" --erase robotsd
-[ ! -e "$root/usr/bin/robotsd" ] || fail "the rpm stays"
+# A systemd that does not do what it is asked keeps it from going as little.
+mkdir -p "$root/run/systemd/system"
+cp "$folder/systemctl" "$root/usr/bin/systemctl"
+printf 'exit 1\n' >> "$root/usr/bin/systemctl"
+rpm --root "$root" --erase robotsd 2> "$folder/failing" || { cat "$folder/failing" >&2; fail "the rpm stays where systemctl fails"; }
+diff "$root/tmp/systemctl.log" <(printf '%s\n' '--no-reload disable --now robotsd.service robotsd.socket' daemon-reload) ||
+    fail "a removal of the rpm stops the service"
+left=$(find "$root/etc" "$root/usr" -name '*robotsd*')
+[ -z "$left" ] || fail "the rpm leaves $left"
 pass "rpm: installed, run, removed"
+
+# The image is built from what Containerfile.dockerignore leaves, and the licences of all that is in it go into it.
+excluded=()
+while read -r pattern; do excluded+=(":(exclude,glob)$pattern" ":(exclude,glob)$pattern/**"); done < <(grep -v '^#' "$project/config/Containerfile.dockerignore")
+mkdir -p "$folder/context"
+(cd "$project" && git ls-files -z -- . "${excluded[@]}" | tar -cf - --null --files-from - --ignore-failed-read) | tar -C "$folder/context" -xf -
+[ ! -e "$folder/context/fuzz" ] && [ ! -e "$folder/context/robotsd/tests" ] || fail "Containerfile.dockerignore leaves nothing out"
+mkdir "$folder/image-notices"
+command=$(sed -n 's|^ *\(python3 .*third_party.py notices\) /root-of-image/usr/share/licenses/robotsd$|\1|p' "$project/config/Containerfile")
+[ -n "$command" ] || fail "the image gets no notices"
+(cd "$folder/context" && $command "$folder/image-notices") || fail "the notices of the image"
+diff -r "$folder/notices" "$folder/image-notices" || fail "the image has other notices"
+pass "context of the image"
 
 # The image: what its last stage copies, with the libraries of a program that is not static, and its user.
 root=$folder/image
@@ -211,7 +332,7 @@ python3 -m venv "$folder/venv"
 "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
 [ "$("$folder/venv/bin/robotsd" --version)" = "$version" ] || fail "the program of the wheel"
 (cd "$folder"/venv/lib/python3*/site-packages/robotsd-*.dist-info && ls . licenses sboms && cat METADATA) > "$folder/metadata"
-for wanted in 'License-Expression: MIT OR Apache-2.0' LICENSE-MIT LICENSE-APACHE robotsd.cyclonedx.json; do
+for wanted in LICENSE-MIT LICENSE-APACHE THIRD-PARTY-NOTICES.txt 'License-File: THIRD-PARTY-NOTICES.txt' robotsd.cyclonedx.json; do
     grep -q "^$wanted\$" "$folder/metadata" || fail "the wheel lacks $wanted"
 done
 "$folder/venv/bin/robotsd" check "$project/config/robots.txt" > /dev/null

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""What other people's code robotsd contains, and under which licences: every crate that cargo links into it for a target, with the
+texts that the crate brings, those of C code in it as well. A crate without a text stops the build.
+
+Usage: third_party.py expression        prints the licences of the program as one SPDX expression
+       third_party.py notices OUT       writes the crates with the texts of their licences, and the notices of Rust's standard library,
+                                        as files in the folder OUT
+The target is that of rustc. What a build of the program did not need of the crates is fetched.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+# What a crate says about its licence, in every folder: C code has its own. The tails are of code that is named for licences.
+TEXT = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense|authors|patents)", re.IGNORECASE)
+CODE = {".c", ".cc", ".h", ".json", ".py", ".rs", ".sh", ".toml", ".yaml", ".yml"}
+
+Crate = collections.namedtuple("Crate", "name version license folder repository license_file ours")
+
+
+def cargo(*arguments):
+    command = ["cargo", *arguments, "--locked"]
+    return subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def host():
+    said = subprocess.run(["rustc", "-vV"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return re.search(r"^host: (.+)$", said, re.MULTILINE)[1]
+
+
+def edges(target):
+    """For each crate of the program, as name and version, those that it depends on for this target: what `cargo tree` shows."""
+    tree = cargo("tree", "--package", "robotsd", "--edges", "normal", "--target", target, "--no-dedupe", "--prefix", "depth", "--format", " {p}")
+    found, above = {}, []
+    for line in tree.splitlines():
+        depth, name, version = re.match(r"(\d+) (\S+) v(\S+)", line).groups()
+        crate = (name, version)
+        del above[int(depth) :]
+        if above:
+            found[above[-1]].add(crate)
+        found.setdefault(crate, set())
+        above.append(crate)
+    return found
+
+
+def crates(target):
+    """Every crate of the program, robotsd itself among them, in the order of their names."""
+    wanted = set(edges(target))
+    packages = json.loads(cargo("metadata", "--format-version", "1", "--filter-platform", target))["packages"]
+    found = [
+        Crate(
+            package["name"],
+            package["version"],
+            spdx(package["license"]),
+            pathlib.Path(package["manifest_path"]).parent,
+            package["repository"],
+            package["license_file"],
+            package["source"] is None,
+        )
+        for package in packages
+        if (package["name"], package["version"]) in wanted
+    ]
+    assert len(found) == len(wanted), "each crate of the tree is one of the metadata"
+    unnamed = [crate.name for crate in found if not crate.license]
+    if unnamed:
+        sys.exit(f"these crates name no licence: {', '.join(unnamed)}")
+    return sorted(found)
+
+
+def spdx(expression):
+    """A slash stands for `OR` in the manifests of old crates."""
+    return re.sub(r"\s*/\s*", " OR ", expression) if expression else None
+
+
+def conjuncts(expression):
+    """The parts of an expression that all hold at once, each a choice of licences in one order: `B OR A` is `A OR B`."""
+    parts, depth, start = [], 0, 0
+    for sign in re.finditer(r"\(|\)| AND ", expression):
+        depth += {"(": 1, ")": -1}.get(sign[0], 0)
+        if sign[0] == " AND " and depth == 0:
+            parts.append(expression[start : sign.start()])
+            start = sign.end()
+    parts.append(expression[start:])
+    for part in parts:
+        part = part.strip()
+        while part.startswith("(") and part.endswith(")"):
+            part = part[1:-1].strip()
+        if "(" in part or " AND " in part:
+            sys.exit(f'the licence "{expression}" is neither a choice of licences nor a row of such choices joined by AND')
+        yield " OR ".join(sorted(part.split(" OR ")))
+
+
+def expression(found):
+    """The licences of all crates, which hold together: that of robotsd stands first."""
+    parts = list(dict.fromkeys(crate.license for crate in found if crate.ours))
+    known = {conjunct for part in parts for conjunct in conjuncts(part)}
+    parts += sorted({conjunct for crate in found for conjunct in conjuncts(crate.license)} - known, key=lambda part: (" OR " in part, part))
+    return " AND ".join(f"({part})" if " OR " in part else part for part in parts)
+
+
+def texts(crate):
+    """What stands in the crate about its licence, as pairs of path and text."""
+    paths = {path for path in crate.folder.rglob("*") if path.is_file() and TEXT.match(path.name) and path.suffix.lower() not in CODE}
+    if crate.license_file:
+        paths.add(crate.folder / crate.license_file)
+    for path in sorted(paths):
+        text = path.read_bytes().decode("utf-8", "replace")
+        text = "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+        if text:
+            yield path.relative_to(crate.folder).as_posix(), text
+
+
+def notices(found):
+    """The crates, and below them each text once, with the files where it stands."""
+    strangers = [crate for crate in found if not crate.ours]
+    of_crate = {crate: list(texts(crate)) for crate in strangers}
+    borrowed = {}
+    for crate, own in of_crate.items():
+        if not own:
+            # Some crates leave the file in their repository, from which another crate brings it.
+            same = [other for other in strangers if other.repository == crate.repository and other.license == crate.license and of_crate[other]]
+            if not crate.repository or not same:
+                sys.exit(f"{crate.name} {crate.version} ({crate.license}) brings no text of its licence, and no crate of its repository does")
+            borrowed[crate] = same[0]
+    numbers, where = {}, collections.defaultdict(list)
+    for crate, own in of_crate.items():
+        for path, text in own:
+            numbers.setdefault(text, len(numbers) + 1)
+            where[text].append(f"{crate.name} {crate.version}: {path}")
+    lines = [
+        "robotsd contains code of the crates below, linked into the program or used to make it, each under its licence. The texts follow;",
+        "each is there once, with the files of the crates that hold it. The notices of Rust's standard library are in RUST-STANDARD-LIBRARY.html.",
+        "",
+    ]
+    for crate in strangers:
+        source = borrowed.get(crate, crate)
+        shown = sorted({numbers[text] for _, text in of_crate[source]})
+        line = f"{crate.name} {crate.version}: {crate.license}; texts {', '.join(map(str, shown))}"
+        if crate in borrowed:
+            line += f", which {source.name} {source.version} brings from the repository of both"
+        lines.append(line)
+    for text, number in numbers.items():
+        lines += ["", "-" * 100, f"Text {number}, in", *(f"  {place}" for place in where[text]), "-" * 100, "", text]
+    return "\n".join(lines) + "\n"
+
+
+def standard_library():
+    """The notices of the standard library, which is in each program: rustc brings them."""
+    root = subprocess.run(["rustc", "--print", "sysroot"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    path = pathlib.Path(root, "share/doc/rust/COPYRIGHT-library.html")
+    if not path.is_file():
+        sys.exit(f"{path}: the notices of the standard library are not there; rustup and the images of Rust bring them from 1.84 on")
+    return path
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("expression")
+    commands.add_parser("notices").add_argument("out", type=pathlib.Path)
+    arguments = parser.parse_args()
+    found = crates(host())
+    if arguments.command == "expression":
+        print(expression(found))
+        return
+    (arguments.out / "THIRD-PARTY-NOTICES.txt").write_text(notices(found), encoding="utf-8")
+    shutil.copyfile(standard_library(), arguments.out / "RUST-STANDARD-LIBRARY.html")
+
+
+if __name__ == "__main__":
+    main()
