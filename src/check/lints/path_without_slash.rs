@@ -39,7 +39,11 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 }
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    Some(vec![Edit::new(finding.span(), with_slash(file.text_of(finding)))])
+    let path = file.text_of(finding);
+    Some(vec![match unquoted(path) {
+        Some(_) => Edit::new(finding.span(), with_slash(path)),
+        None => Edit::insert(finding.span().start, "/"),
+    }])
 }
 
 /// The path that is meant: quotes around it are none of it.
