@@ -49,7 +49,14 @@ pub(super) fn resolve(site: &RawSite, folder: &Path, faults: &mut Faults) -> Opt
             Some(settings)
         })
         .collect();
-    hooks.into_iter().collect()
+    let hooks: Vec<Arc<HookSettings>> = hooks.into_iter().collect::<Option<_>>()?;
+    for (at, hook) in hooks.iter().enumerate() {
+        if hooks[..at].iter().any(|before| before.fingerprint() == hook.fingerprint()) {
+            faults.push(Fault::new(written[at].span(), "this request is sent already: leave one of the two out"));
+            return None;
+        }
+    }
+    Some(hooks)
 }
 
 fn resolve_hook(hook: &RawPublishHook, folder: &Path, faults: &mut Faults) -> Option<Arc<HookSettings>> {

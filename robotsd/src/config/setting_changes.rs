@@ -112,6 +112,8 @@ impl fmt::Display for SettingChange {
 impl Settings {
     fn of_config(text: &str) -> Option<Self> {
         let mut raw: RawConfig = toml::from_str(text).ok()?;
+        // Differences are logged.
+        raw.site.iter_mut().for_each(|site| site.get_mut().robots.hide_secrets());
         // A table that comes or goes differs in what it sets: its other keys are what they are without it.
         raw.admin.get_or_insert_default();
         // Fails for a path that is not UTF-8 only, and a text is.
@@ -311,6 +313,36 @@ mod tests {
             changes(&none, &with("", "[exempt]\npaths = [\"/a/\"]\n")),
             ["exempt.paths: [\"/.well-known/\"] → [\"/a/\"]"]
         );
+    }
+
+    #[test]
+    fn what_may_be_a_secret_differs_and_is_not_shown() {
+        let hook = |path: &str, header: &str, body: &str| {
+            with(
+                "",
+                &format!(
+                    "[[site.robots.on_publish]]\nurl = \"https://u:PASSWORD@api.example.net/{path}\"\n\
+                     headers = {{ X-Zone = \"{header}\", Authorization = {{ file = \"token\" }} }}\nbody = \"{body}\"\n\
+                     [[site.robots.append]]\nurl = \"https://example.net/ai.txt?key=SECRET1\"\n"
+                ),
+            )
+        };
+        let first = hook("zones/SECRET2/purge?key=SECRET3", "SECRET4", "SECRET5");
+        let all = changes(&with("", ""), &first).join("\n");
+        assert!(!all.contains("SECRET") && !all.contains("PASSWORD"), "{all}");
+        for shown in ["https://api.example.net/…", "https://example.net/ai.txt?…", "X-Zone = \"…", "file = \"token\""]
+        {
+            assert!(all.contains(shown), "{shown}: {all}");
+        }
+        for other in [
+            hook("zones/SECRET2/purge?key=SECRETX", "SECRET4", "SECRET5"),
+            hook("zones/SECRET2/purge?key=SECRET3", "SECRETX", "SECRET5"),
+            hook("zones/SECRET2/purge?key=SECRET3", "SECRET4", "SECRETX"),
+        ] {
+            let all = changes(&first, &other);
+            assert!(all.len() == 1 && !all[0].contains("SECRET"), "{all:?}");
+        }
+        assert!(changes(&first, &first).is_empty());
     }
 
     #[test]

@@ -7,12 +7,14 @@
 mod body_template;
 mod delivery_record;
 mod exchange;
+mod published_version;
 mod retry;
 mod sender;
 mod settings;
 
 pub(crate) use self::body_template::BodyTemplate;
-pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, PublishedVersion};
+pub(crate) use self::published_version::PublishedVersion;
+pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, SiteHooks};
 pub(crate) use self::settings::{DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget};
 
 #[cfg(test)]

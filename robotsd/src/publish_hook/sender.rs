@@ -15,11 +15,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::body_template::BodyValues;
 use super::delivery_record::DeliveryRecord;
 use super::exchange::attempt;
+use super::published_version::PublishedVersion;
 use super::retry::{Attempt, RetryPlan};
 use super::settings::HookSettings;
 
-/// Requests at the same time, of all hooks.
-const AT_ONCE: usize = 8;
+/// Requests at the same time, of all hooks and of those that send to one server.
+const AT_ONCE: usize = 32;
+const AT_ONCE_TO_ONE: usize = 2;
 
 /// How long the end of the process waits for requests under way.
 const FINISH: Duration = Duration::from_secs(2);
@@ -30,11 +32,13 @@ pub(crate) struct PublishHooks(Arc<HookShared>);
 
 struct HookShared {
     /// By site.
-    settings: Mutex<HashMap<String, Vec<Arc<HookSettings>>>>,
+    settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     /// The thread's; none until the first request, or where the system gave no thread.
     runtime: Mutex<Option<Handle>>,
-    permits: Arc<Semaphore>,
+    permits: Semaphore,
+    /// Of each server that is sent to: one that does not answer holds up none but its own.
+    permits_of_server: Mutex<HashMap<String, Arc<Semaphore>>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
     /// Nothing is tried again from now on.
@@ -47,15 +51,11 @@ struct HookShared {
 /// The name of a robots.txt, and what tells the hook from others.
 type JobKey = (String, String);
 
-/// A version that is live.
-#[derive(Clone, Debug)]
-pub(crate) struct PublishedVersion {
-    /// The name of the robots.txt: `SITE`, or `SITE/HOST`.
-    pub(crate) name: String,
-    /// Its hosts, patterns left out.
+/// The hooks of a site, and the hosts that they announce: patterns are left out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SiteHooks {
     pub(crate) hosts: Vec<String>,
-    /// Its hash; `none` where there is no robots.txt any more.
-    pub(crate) version: String,
+    pub(crate) hooks: Vec<Arc<HookSettings>>,
 }
 
 /// Requests of one hook for one robots.txt.
@@ -65,7 +65,8 @@ struct Job {
     is_running: bool,
     /// Notified when something waits, or the process ends.
     woken: Arc<Notify>,
-    delivered: Option<String>,
+    /// What it was asked for last, sent or not.
+    asked: Option<String>,
     status: HookStatus,
 }
 
@@ -128,7 +129,8 @@ impl PublishHooks {
             settings: Mutex::default(),
             jobs: Mutex::default(),
             runtime: Mutex::default(),
-            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Semaphore::new(AT_ONCE),
+            permits_of_server: Mutex::default(),
             record: folder.map(DeliveryRecord::new),
             retry,
             is_ending: AtomicBool::new(false),
@@ -137,30 +139,35 @@ impl PublishHooks {
         }))
     }
 
-    /// Replaces the hooks of every site. Requests under way go on.
-    pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, Vec<Arc<HookSettings>>)>) {
-        *lock(&self.0.settings) = settings.into_iter().filter(|(_, hooks)| !hooks.is_empty()).collect();
+    /// Replaces the hooks of every site. Requests of hooks that are gone end before they are tried again.
+    pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, SiteHooks)>) {
+        *lock(&self.0.settings) = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
+        lock(&self.0.jobs).values().for_each(|job| job.woken.notify_one());
     }
 
-    /// A version of a site has gone live: each hook of the site sends its request. It waits for nothing.
-    pub(crate) fn published(&self, site: &str, version: &PublishedVersion) {
-        for hook in self.hooks(site) {
+    /// The hosts of a site that are announced.
+    pub(crate) fn hosts(&self, site: &str) -> Vec<String> {
+        lock(&self.0.settings).get(site).map(|site| site.hosts.clone()).unwrap_or_default()
+    }
+
+    /// A version has gone live: each hook of its site sends its request. It waits for nothing.
+    pub(crate) fn published(&self, version: &PublishedVersion) {
+        for hook in self.hooks(&version.site) {
             self.send(hook, version);
         }
     }
 
-    /// The site was opened with this version: hooks send their requests unless it is the one they delivered last. It reads
-    /// the state directory.
-    pub(crate) fn opened(&self, hooks: &[Arc<HookSettings>], version: &PublishedVersion) {
-        for hook in hooks {
-            let key = (version.name.clone(), hook.fingerprint());
-            let known = lock(&self.0.jobs).get(&key).and_then(|job| job.delivered.clone());
-            let known = known.or_else(|| self.0.record.as_ref().and_then(|record| record.read(&key.0, &key.1)));
-            if known.as_deref() == Some(&version.version) {
-                let mut jobs = lock(&self.0.jobs);
-                jobs.entry(key).or_insert_with(|| Job::new(hook)).delivered = known;
+    /// A version is served from now on: hooks send their requests, unless it is what they were asked for last, by this process or
+    /// the one before. It reads the state directory.
+    pub(crate) fn serves(&self, version: &PublishedVersion) {
+        for hook in self.hooks(&version.site) {
+            let (key, announcement) = ((version.name.clone(), hook.fingerprint()), hook.announcement(version));
+            let asked = lock(&self.0.jobs).get(&key).and_then(|job| job.asked.clone());
+            let asked = asked.or_else(|| self.0.record.as_ref().and_then(|record| record.read(&key.0, &key.1)));
+            if asked.as_deref() == Some(&announcement) {
+                lock(&self.0.jobs).entry(key).or_insert_with(|| Job::new(&hook)).asked = asked;
             } else {
-                self.send(Arc::clone(hook), version);
+                self.send(hook, version);
             }
         }
     }
@@ -193,14 +200,24 @@ impl PublishHooks {
     }
 
     fn hooks(&self, site: &str) -> Vec<Arc<HookSettings>> {
-        lock(&self.0.settings).get(site).cloned().unwrap_or_default()
+        lock(&self.0.settings).get(site).map(|site| site.hooks.clone()).unwrap_or_default()
     }
 
     fn send(&self, hook: Arc<HookSettings>, version: &PublishedVersion) {
         let key = (version.name.clone(), hook.fingerprint());
+        let is_nameless = hook.needs_host() && version.hosts.is_empty();
         let is_idle = {
             let mut jobs = lock(&self.0.jobs);
             let job = jobs.entry(key.clone()).or_insert_with(|| Job::new(&hook));
+            job.asked = Some(hook.announcement(version));
+            if is_nameless {
+                // Of a folder: a file for a pattern of hosts, which is no URL that a cache has a copy of.
+                job.status.begin(&hook, version);
+                job.status.state = "idle";
+                job.status.trouble =
+                    Some("nothing is sent: the file is for a pattern, and the body names a host".to_owned());
+                return;
+            }
             job.waiting = Some((Arc::clone(&hook), version.clone()));
             job.woken.notify_one();
             !std::mem::replace(&mut job.is_running, true)
@@ -268,17 +285,22 @@ async fn deliver(
     dice: &RandomState,
 ) {
     for number in 1.. {
-        let Ok(permit) = shared.permits.acquire().await else { return };
+        let of_server = shared.permits_of(hook);
+        let (Ok(of_server), Ok(permit)) = (of_server.acquire().await, shared.permits.acquire().await) else { return };
+        // Until now another version may have come, or the hook may have gone.
+        if shared.is_superseded(key, hook, version) {
+            return;
+        }
         let values = BodyValues { site: &version.name, hosts: &version.hosts, version: &version.version };
         shared.update(key, |job| job.status.attempts = number);
         let outcome = attempt(hook, &values).await;
-        drop(permit);
+        drop((permit, of_server));
         let (why, pause) = match outcome {
             Attempt::Delivered(status) => {
-                let recorded = shared.record.as_ref().map(|record| record.write(&key.0, &key.1, &version.version));
+                let recorded =
+                    shared.record.as_ref().map(|record| record.write(&key.0, &key.1, &hook.announcement(version)));
                 let unrecorded = recorded.and_then(Result::err).map(|error| error.to_string());
                 shared.update(key, |job| {
-                    job.delivered = Some(version.version.clone());
                     job.status.state = "delivered";
                     job.status.trouble.clone_from(&unrecorded);
                     job.status.counts.0 += 1;
@@ -304,7 +326,7 @@ async fn deliver(
         // Another version takes its place at once, and the end of the process leaves it to the next start.
         let until = Instant::now() + again;
         while timeout_at(until, woken.notified()).await.is_ok() {
-            if shared.is_superseded(key) {
+            if shared.is_superseded(key, hook, version) || shared.is_ending.load(Ordering::Acquire) {
                 return;
             }
         }
@@ -318,9 +340,25 @@ impl HookShared {
         }
     }
 
-    fn is_superseded(&self, key: &JobKey) -> bool {
+    /// Whether a request is not to be sent any more: another version waits, or the config has the hook no more.
+    fn is_superseded(&self, key: &JobKey, hook: &HookSettings, version: &PublishedVersion) -> bool {
+        let is_own = |other: &Arc<HookSettings>| other.fingerprint() == key.1;
+        let is_gone = !lock(&self.settings).get(&version.site).is_some_and(|site| site.hooks.iter().any(is_own));
+        if is_gone {
+            self.update(key, |job| {
+                // Asked for again, it is sent.
+                (job.waiting, job.asked) = (None, None);
+                job.status = Job::new(hook).status;
+            });
+        }
         let is_waiting = lock(&self.jobs).get(key).is_some_and(|job| job.waiting.is_some());
-        is_waiting || self.is_ending.load(Ordering::Acquire)
+        is_gone || is_waiting
+    }
+
+    fn permits_of(&self, hook: &HookSettings) -> Arc<Semaphore> {
+        let mut permits = lock(&self.permits_of_server);
+        let made = || Arc::new(Semaphore::new(AT_ONCE_TO_ONE));
+        Arc::clone(permits.entry(hook.target.to_string()).or_insert_with(made))
     }
 
     fn report(&self, hook: &HookSettings, version: &PublishedVersion, kind: HookEventKind<'_>) {
@@ -331,7 +369,7 @@ impl HookShared {
 impl Job {
     fn new(hook: &HookSettings) -> Self {
         let status = HookStatus { target: hook.target.to_string(), state: "idle", ..HookStatus::default() };
-        Self { waiting: None, is_running: false, woken: Arc::default(), delivered: None, status }
+        Self { waiting: None, is_running: false, woken: Arc::default(), asked: None, status }
     }
 }
 
@@ -348,14 +386,6 @@ impl HookStatus {
         self.state = "failed";
         self.trouble = Some(why.to_owned());
         self.counts.1 += 1;
-    }
-}
-
-impl PublishedVersion {
-    /// The hash as the log shows it.
-    pub(crate) fn short(&self) -> &str {
-        let hash = self.version.rsplit(':').next().unwrap_or_default();
-        hash.get(..16).unwrap_or(hash)
     }
 }
 
@@ -376,6 +406,9 @@ impl fmt::Display for HookEvent<'_> {
                 }
             }
             HookEventKind::Retrying { why, again } => write!(f, "{why}; tried again in {} s", again.as_secs()),
+            HookEventKind::GivenUp { why, attempts: 0 } => {
+                write!(f, "{why}: a cache may keep its copy until that expires")
+            }
             HookEventKind::GivenUp { why, attempts } => {
                 let times = if *attempts == 1 { "attempt" } else { "attempts" };
                 write!(f, "{why}; given up after {attempts} {times}: a cache may keep its copy until that expires")

@@ -1,6 +1,6 @@
 //! The settings of a hook.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use http::{Method, Uri};
 use tower_robots::live::VersionHash;
 
 use super::body_template::BodyTemplate;
+use super::published_version::PublishedVersion;
 use crate::upstream::Trust;
 
 /// How long one attempt may take.
@@ -44,11 +45,26 @@ pub(crate) struct HookTarget {
 }
 
 impl HookSettings {
-    /// What tells it from other hooks of a site, also after a restart.
-    pub(super) fn fingerprint(&self) -> String {
-        let body = self.body.as_ref().map(BodyTemplate::text).unwrap_or_default();
-        let text = format!("{} {}{}\n{body}", self.method, self.target, self.target.path);
+    /// What tells it from other hooks of a site, also after a restart: a request with the same is the same.
+    pub(crate) fn fingerprint(&self) -> String {
+        let mut text = format!("{} {}{}\n", self.method, self.target, self.target.path);
+        for (name, value) in &self.headers {
+            let _ = writeln!(text, "{name}: {value:?}");
+        }
+        text.push_str(self.body.as_ref().map(BodyTemplate::text).unwrap_or_default());
         VersionHash::of(text.as_bytes()).to_string()
+    }
+
+    /// What tells one of its requests from another: the version, and the hosts where the body names them.
+    pub(super) fn announcement(&self, version: &PublishedVersion) -> String {
+        match self.needs_host() {
+            true => format!("{} {}", version.version, VersionHash::of(version.hosts.join(" ").as_bytes()).short()),
+            false => version.version.clone(),
+        }
+    }
+
+    pub(super) fn needs_host(&self) -> bool {
+        self.body.as_ref().is_some_and(BodyTemplate::needs_host)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::Method;
-use http::header::{AUTHORIZATION, HeaderName};
+use http::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
 
 use super::retry::RetryPlan;
 use super::*;
@@ -92,7 +92,12 @@ fn hook(port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> 
 }
 
 fn version(hash: &str) -> PublishedVersion {
-    PublishedVersion { name: "shop".to_owned(), hosts: vec!["shop.test".to_owned()], version: hash.to_owned() }
+    PublishedVersion {
+        site: "shop".to_owned(),
+        name: "shop".to_owned(),
+        hosts: vec!["shop.test".to_owned()],
+        version: hash.to_owned(),
+    }
 }
 
 /// Hooks with short pauses, and what they say.
@@ -107,7 +112,7 @@ fn hooks(folder: Option<&Path>, attempts: usize) -> (PublishHooks, Arc<Mutex<Vec
 }
 
 fn serve(hooks: &PublishHooks, hook: &Arc<HookSettings>) {
-    hooks.set([("shop".to_owned(), vec![Arc::clone(hook)])]);
+    hooks.set([("shop".to_owned(), SiteHooks { hosts: vec!["shop.test".to_owned()], hooks: vec![Arc::clone(hook)] })]);
 }
 
 fn state(hooks: &PublishHooks) -> &'static str {
@@ -131,7 +136,7 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
     let hook = hook(server.port, vec![(AUTHORIZATION, HookHeader::File(token.clone()))]);
     let (hooks, said) = hooks(None, 3);
     serve(&hooks, &hook);
-    hooks.published("shop", &version("sha256:0123456789abcdef0000"));
+    hooks.published(&version("sha256:0123456789abcdef0000"));
     until("delivered", || state(&hooks) == "delivered");
     let requests = server.requests();
     assert_eq!(requests.len(), 1, "{requests:?}");
@@ -148,7 +153,7 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
     assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
     // The file is read anew, and neither it nor the path is ever shown.
     std::fs::write(&token, "Bearer other").expect("written");
-    hooks.published("shop", &version("sha256:1"));
+    hooks.published(&version("sha256:1"));
     until("a second", || server.requests().len() == 2);
     assert!(server.requests()[1].contains("\r\nauthorization: Bearer other\r\n"));
     let shown = format!("{:?} {:?} {hooks:?}", said.lock().expect("whole"), hooks.status("shop", "shop"));
@@ -161,7 +166,7 @@ fn what_fails_is_tried_again_and_given_up() {
     let server = Server::new(&[Answer::Status(500), Answer::Reset, Answer::Silence, Answer::Status(204)]);
     let (hooks, said) = hooks(None, 5);
     serve(&hooks, &hook(server.port, Vec::new()));
-    hooks.published("shop", &version("sha256:1"));
+    hooks.published(&version("sha256:1"));
     until("delivered", || state(&hooks) == "delivered");
     assert_eq!(server.requests().len(), 4);
     let said = said.lock().expect("whole").join("\n");
@@ -172,14 +177,14 @@ fn what_fails_is_tried_again_and_given_up() {
     let server = Server::new(&[Answer::Status(503)]);
     let (hooks, said) = self::hooks(None, 3);
     serve(&hooks, &hook(server.port, Vec::new()));
-    hooks.published("shop", &version("sha256:1"));
+    hooks.published(&version("sha256:1"));
     until("given up", || state(&hooks) == "failed");
     assert_eq!(server.requests().len(), 3);
     assert!(said.lock().expect("whole").last().expect("a line").contains("given up after 3 attempts"));
 
     let server = Server::new(&[Answer::Status(403)]);
     serve(&hooks, &hook(server.port, Vec::new()));
-    hooks.published("shop", &version("sha256:2"));
+    hooks.published(&version("sha256:2"));
     until("refused", || state(&hooks) == "failed");
     assert_eq!(server.requests().len(), 1, "403 will be the answer again");
 }
@@ -194,10 +199,10 @@ fn a_newer_version_takes_the_place_of_one_that_waits() {
         listener.lock().expect("whole").push(event.to_string());
     });
     serve(&hooks, &hook(server.port, Vec::new()));
-    hooks.published("shop", &version("sha256:1"));
+    hooks.published(&version("sha256:1"));
     until("it waits", || said.lock().expect("whole").len() == 1);
     for number in 2..=9 {
-        hooks.published("shop", &version(&format!("sha256:{number}")));
+        hooks.published(&version(&format!("sha256:{number}")));
     }
     until("delivered", || {
         state(&hooks) == "delivered" && server.requests().last().is_some_and(|last| last.contains("sha256:9"))
@@ -214,7 +219,7 @@ fn a_restart_with_the_same_version_sends_nothing() {
     let start = |hash: &str| {
         let (hooks, _) = hooks(Some(folder.path()), 2);
         serve(&hooks, &hook);
-        hooks.opened(&[Arc::clone(&hook)], &version(hash));
+        hooks.serves(&version(hash));
         hooks
     };
     let first = start("sha256:1");
@@ -226,9 +231,94 @@ fn a_restart_with_the_same_version_sends_nothing() {
     until("delivered", || state(&changed) == "delivered");
     assert_eq!(server.requests().len(), 2);
     // Within one process, too, and whatever it was, what is live now is announced.
-    changed.opened(&[Arc::clone(&hook)], &version("sha256:2"));
-    changed.published("shop", &version("sha256:1"));
+    changed.serves(&version("sha256:2"));
+    changed.published(&version("sha256:1"));
     until("a third", || server.requests().len() == 3);
+}
+
+#[test]
+fn hooks_that_differ_in_a_header_alone_are_two() {
+    let server = Server::new(&[Answer::Status(200)]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let start = || {
+        let of_host = |host| hook(server.port, vec![(HOST, HookHeader::Text(HeaderValue::from_static(host)))]);
+        let (hooks, _) = hooks(Some(folder.path()), 2);
+        let of_site =
+            SiteHooks { hosts: vec!["shop.test".to_owned()], hooks: vec![of_host("a.test"), of_host("b.test")] };
+        hooks.set([("shop".to_owned(), of_site)]);
+        hooks.serves(&version("sha256:1"));
+        hooks
+    };
+    let first = start();
+    until("both", || first.status("shop", "shop").iter().all(|hook| hook.state == "delivered"));
+    let sent = server.requests().join("\n");
+    assert!(sent.contains("\r\nhost: a.test\r\n") && sent.contains("\r\nhost: b.test\r\n"), "{sent}");
+    let again = start();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!((server.requests().len(), again.status("shop", "shop").len()), (2, 2));
+}
+
+#[test]
+fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
+    let server = Server::new(&[Answer::Status(200)]);
+    let (hooks, said) = hooks(None, 2);
+    serve(&hooks, &hook(server.port, Vec::new()));
+    hooks.serves(&version("sha256:1"));
+    until("delivered", || state(&hooks) == "delivered");
+    let wider = PublishedVersion { hosts: vec!["shop.test".to_owned(), "new.test".to_owned()], ..version("sha256:1") };
+    hooks.serves(&wider);
+    until("the other host", || {
+        server.requests().last().is_some_and(|last| last.contains("https://new.test/robots.txt"))
+    });
+    hooks.serves(&wider);
+    let pattern = PublishedVersion { name: "shop/*.shop.test".to_owned(), hosts: Vec::new(), ..version("sha256:1") };
+    hooks.published(&pattern);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(server.requests().len(), 2, "{:?}", said.lock().expect("whole"));
+    let status = &hooks.status("shop", "shop/*.shop.test")[0];
+    assert!(status.trouble.as_ref().is_some_and(|trouble| trouble.contains("for a pattern")), "{status:?}");
+}
+
+#[test]
+fn a_hook_that_the_config_has_no_more_sends_nothing() {
+    let server = Server::new(&[Answer::Status(500)]);
+    let plan = RetryPlan { pauses: vec![Duration::from_secs(1), Duration::from_secs(60)] };
+    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    let listener = Arc::clone(&said);
+    let hooks = PublishHooks::with_plan(None, plan, move |event| {
+        listener.lock().expect("whole").push(event.to_string());
+    });
+    serve(&hooks, &hook(server.port, Vec::new()));
+    hooks.published(&version("sha256:1"));
+    until("it waits", || said.lock().expect("whole").len() == 1);
+    hooks.set([]);
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(server.requests().len(), 1);
+    // Once it is there again, it is sent.
+    serve(&hooks, &hook(server.port, Vec::new()));
+    hooks.serves(&version("sha256:1"));
+    until("it is sent", || server.requests().len() == 2);
+}
+
+#[test]
+fn a_server_that_does_not_answer_holds_up_no_other() {
+    let (dead, well) = (Server::new(&[Answer::Silence]), Server::new(&[Answer::Status(200)]));
+    let (hooks, _) = hooks(None, 1);
+    let slow = |number: usize| {
+        let mut slow = Arc::try_unwrap(hook(dead.port, Vec::new())).expect("the only one");
+        slow.timeout = Duration::from_secs(60);
+        (format!("slow{number}"), SiteHooks { hosts: vec!["a.test".to_owned()], hooks: vec![Arc::new(slow)] })
+    };
+    let of_shop = SiteHooks { hosts: vec!["shop.test".to_owned()], hooks: vec![hook(well.port, Vec::new())] };
+    hooks.set((0..100).map(slow).chain([("shop".to_owned(), of_shop)]));
+    for number in 0..100 {
+        let name = format!("slow{number}");
+        hooks.published(&PublishedVersion { site: name.clone(), name, ..version("sha256:1") });
+    }
+    hooks.published(&version("sha256:1"));
+    let started = Instant::now();
+    until("delivered", || state(&hooks) == "delivered");
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
 #[tokio::test]
@@ -242,7 +332,7 @@ async fn the_end_waits_for_a_moment_only() {
     hooks.finish().await;
     assert!(started.elapsed() < Duration::from_secs(1), "nothing is under way");
     serve(&hooks, &settings);
-    hooks.published("shop", &version("sha256:1"));
+    hooks.published(&version("sha256:1"));
     until("it is sent", || server.requests().len() == 1);
     hooks.finish().await;
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
@@ -266,7 +356,7 @@ fn a_secret_that_cannot_be_read_is_a_failure_that_names_its_file() {
     ] {
         let (hooks, said) = hooks(None, 1);
         serve(&hooks, &hook(server.port, vec![(AUTHORIZATION, HookHeader::File(path.clone()))]));
-        hooks.published("shop", &version("sha256:1"));
+        hooks.published(&version("sha256:1"));
         until("given up", || state(&hooks) == "failed");
         let said = said.lock().expect("whole").join("\n");
         assert!(said.contains("the header authorization cannot be sent") && said.contains(why), "{said}");

@@ -206,6 +206,8 @@ impl ActiveConfig {
         workers.replace(&self.sites);
         // Once requests are answered by them, and before the board asks what was counted.
         self.sites.note_moved_hosts(&before);
+        let sites = Arc::clone(&self.sites);
+        tokio::task::spawn_blocking(move || sites.announce());
         if let Some(engines) = self.sites.spared_engines().filter(|now| before.spared_engines().as_ref() != Some(now)) {
             self.log.say(LogEvent::SearchEngines, engines);
         }

@@ -139,6 +139,8 @@ pub(super) async fn serve(
     let serving = Serving::new(&sites, listeners.reports(), listeners.certificates(), workers.agent_lookups(), &edge);
     let summary = serving.summary();
     state.is_serving(serving);
+    let served = Arc::clone(&sites);
+    tokio::task::spawn_blocking(move || served.announce());
     supervisor.ready(&summary);
     if let Some(predecessor) = predecessor {
         predecessor.serves(&summary);

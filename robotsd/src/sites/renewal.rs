@@ -23,7 +23,7 @@ use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots};
 use super::site_settings::SiteSettings;
 use crate::config::{self, Config, extended_registry};
-use crate::publish_hook::HookSettings;
+use crate::publish_hook::SiteHooks;
 use crate::render::shell_word;
 
 /// Sources opened at once: those that are fetched take as long as their servers do.
@@ -38,7 +38,7 @@ pub(crate) struct Renewal {
     /// The versions of the published registry that are used whatever they change.
     accept: Vec<VersionHash>,
     /// What is sent when a version goes live, by site.
-    hooks: Vec<(String, Vec<Arc<HookSettings>>)>,
+    hooks: Vec<(String, SiteHooks)>,
     /// The settings of every robots.txt that was served before, or takes the place of one.
     settings: Vec<(SiteRobots, SiteSettings)>,
     /// The sites that are new and those that are gone, for people.

@@ -14,7 +14,7 @@ use super::appended_parts::{AppendedParts, FIRST_FETCH};
 use super::followed_registry::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::log_events;
-use super::publish_listener;
+use super::publish_listener::PublishListener;
 use super::reload_counts::ReloadCounts;
 use super::saved_pages::SavedPages;
 use super::site_pages::SitePages;
@@ -23,7 +23,6 @@ use super::site_settings::SiteSettings;
 use super::state_handle::StateHandle;
 use crate::config::{self, Config, Remote, RobotsSource, load_registry};
 use crate::log::Log;
-use crate::publish_hook::PublishHooks;
 
 /// What all sites of the process share: registry, state, watcher, compile cache, fetcher and the gate of the config.
 #[derive(Clone, Debug)]
@@ -32,7 +31,7 @@ pub(super) struct RobotsOpener {
     pub(super) state: StateHandle,
     pub(super) watcher: Watcher,
     /// What is sent when a version goes live; none where sites are opened and not served.
-    pub(super) hooks: Option<PublishHooks>,
+    pub(super) publish: Option<PublishListener>,
     /// What is appended to the robots.txt that is opened.
     parts: Option<AppendedParts>,
     /// Until when opening sites may wait for parts that were never fetched.
@@ -76,7 +75,7 @@ impl RobotsOpener {
             registry: load_registry(&config.registry).map_err(|error| error.to_string())?,
             state,
             watcher: Watcher::new(),
-            hooks: None,
+            publish: None,
             parts: None,
             parts_until: Instant::now() + FIRST_FETCH,
             gate: config.gate.clone(),
@@ -97,12 +96,13 @@ impl RobotsOpener {
         gate: Option<GateBuilder>,
     ) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
-        Self { registry, followed, gate, parts_until, is_of_other_config: true, ..self.clone() }
+        let publish = self.publish.as_ref().map(PublishListener::of_next_config);
+        Self { registry, followed, gate, parts_until, publish, is_of_other_config: true, ..self.clone() }
     }
 
     /// For a dry run, with a state that is read only; watcher and caches are the same.
     pub(super) fn for_rehearsal(&self, state: StateHandle) -> Self {
-        Self { state, hooks: None, ..self.clone() }
+        Self { state, publish: None, ..self.clone() }
     }
 
     /// Follows the published registry of a config, if it names one.
@@ -178,7 +178,7 @@ impl RobotsOpener {
 
     fn open_parts(&self, site: &config::SiteConfig, log: &Log) -> Result<Option<AppendedParts>, String> {
         let (name, settings) = (&site.name, &site.append);
-        match (&self.hooks, settings.is_empty()) {
+        match (&self.publish, settings.is_empty()) {
             (_, true) => Ok(None),
             (None, false) => Ok(Some(AppendedParts::at_hand(name, settings))),
             (Some(_), false) => {
@@ -279,8 +279,8 @@ impl RobotsOpener {
             Some(parts) => builder.append(parts.appendix()),
             None => builder,
         };
-        let builder = match &self.hooks {
-            Some(hooks) => builder.on_reload(publish_listener::listener(hooks, site, name)),
+        let builder = match &self.publish {
+            Some(publish) => builder.on_reload(publish.listen(&site.name, name)),
             None => builder,
         };
         self.state.attach(builder, name)

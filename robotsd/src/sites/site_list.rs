@@ -8,6 +8,7 @@ use tower_robots::live::{Enforcement, StateDir, VersionHash};
 use tower_robots::source::Watcher;
 
 use super::log_events;
+use super::publish_listener::PublishListener;
 use super::rate_store;
 use super::robots_opener::RobotsOpener;
 use super::sender_evidence::SenderEvidence;
@@ -18,7 +19,7 @@ use super::state_handle::StateHandle;
 use crate::board::{Second, SiteMoment};
 use crate::config::{Config, RegistrySources};
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
-use crate::publish_hook::{HookSettings, PublishHooks};
+use crate::publish_hook::{PublishHooks, SiteHooks};
 use crate::report::{IdentityReport, RateStoreReport, RegistryReport};
 use crate::shared_rate::SharedRate;
 
@@ -57,7 +58,7 @@ impl Sites {
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));
         let hooks = PublishHooks::new(folder, log_events::publish_hook(log.clone()));
         hooks.set(hooks_of(config));
-        opener.hooks = Some(hooks);
+        opener.publish = Some(PublishListener::new(hooks));
         opener.followed = opener.follow_registry(config, log)?;
         if opener.state.switch() == Enforcement::Off {
             let why = opener.state.directory().and_then(StateDir::switch_trouble);
@@ -104,7 +105,17 @@ impl Sites {
 
     /// The requests that are sent when a version goes live.
     pub(super) fn hooks(&self) -> Option<PublishHooks> {
-        self.locked().hooks.clone()
+        self.locked().publish.as_ref().map(|publish| publish.hooks.clone())
+    }
+
+    /// These sites are served from now on: what is live and was not announced is. Blocks.
+    pub(crate) fn announce(&self) {
+        let publish = self.locked().publish.clone();
+        if let Some(publish) = publish {
+            publish.serves(
+                self.iter().flat_map(|site| site.lives().into_iter().map(|live| (site.name.to_string(), live))),
+            );
+        }
     }
 
     /// Waits for those requests, for a moment: the process ends.
@@ -239,8 +250,11 @@ impl Sites {
 }
 
 /// The hooks of every site.
-pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, Vec<Arc<HookSettings>>)> {
-    config.sites.iter().map(|site| (site.name.clone(), site.on_publish.clone()))
+pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHooks)> {
+    config.sites.iter().map(|site| {
+        let hosts = site.hosts.iter().filter(|host| !host.contains('*')).cloned().collect();
+        (site.name.clone(), SiteHooks { hosts, hooks: site.on_publish.clone() })
+    })
 }
 
 /// What is said of a switch that is off in the state directory, for a site that the config does not have.

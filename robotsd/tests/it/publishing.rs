@@ -223,6 +223,59 @@ fn a_version_is_announced_once_and_its_secret_is_never_shown() {
 }
 
 #[test]
+fn another_config_announces_what_it_serves_and_one_that_is_dropped_nothing() {
+    let server = Recorder::start(200, "");
+    let folder = folder(&[("robots.txt", OWN), ("other.txt", "User-agent: *\nDisallow: /other\n")]);
+    let path = folder.path();
+    std::fs::create_dir(path.join("root")).unwrap();
+    let config = |hosts: &str, robots: &str, more: &str| {
+        let text = format!(
+            "state_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n\
+             [[site]]\nname = \"shop\"\nhosts = [{hosts}]\nroot = \"root\"\n[site.robots]\npath = \"{robots}\"\n\
+             [[site.robots.on_publish]]\nurl = \"http://127.0.0.1:{}/purge/h1dden\"\nbody = \"{{{{urls}}}} {{{{version}}}}\"\n{more}",
+            server.port
+        );
+        replace_file(&path.join("robotsd.toml"), text);
+    };
+    let requests = |count: usize| {
+        wait_for("requests", || (server.requests().len() >= count).then_some(()));
+        std::thread::sleep(Duration::from_millis(500));
+        let requests = server.requests();
+        assert_eq!(requests.len(), count, "{requests:?}");
+        requests
+    };
+    config("\"site.test\"", "robots.txt", "");
+    let running = Running::start(path);
+    let first = requests(1).remove(0);
+    // Its source is opened before another site turns out to be unusable.
+    let unusable = "[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \"root\"\n\
+                    [site.robots]\npath = \"none.txt\"\non_missing = \"fail\"\n";
+    config("\"site.test\"", "other.txt", unusable);
+    let (said, _) = command(path, &["reload"]);
+    assert!(said.contains("none.txt"), "{said}");
+    requests(1);
+    config("\"site.test\"", "other.txt", "");
+    command(path, &["reload"]);
+    let second = requests(2).remove(1);
+    let version = |request: &str| request.rsplit("sha256:").next().unwrap().to_owned();
+    assert_ne!(version(&first), version(&second));
+    // The same version at a further host.
+    config("\"site.test\", \"new.test\"", "other.txt", "");
+    command(path, &["reload"]);
+    let third = requests(3).remove(2);
+    assert_eq!(version(&second), version(&third));
+    assert!(third.contains("https://new.test/robots.txt") && !second.contains("new.test"), "{third}");
+    config(
+        "\"site.test\", \"new.test\"",
+        "other.txt",
+        "[[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/h1dden\"\n",
+    );
+    let (said, _) = command(path, &["reload"]);
+    let shown = format!("{said} {:?} {:?}", running.all("config"), running.all("config-changed"));
+    assert!(shown.contains("on_publish") && !shown.contains("h1dden"), "{shown}");
+}
+
+#[test]
 fn an_announcement_that_fails_is_in_the_status_and_holds_up_no_end() {
     let server = Recorder::start(0, "");
     let folder = folder(&[("robots.txt", OWN)]);
