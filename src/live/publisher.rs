@@ -103,18 +103,30 @@ impl Publisher {
         }
     }
 
-    /// Considers the first candidate. Where it does not go live, the version that was accepted last does, and is returned.
+    /// Considers the first candidate. Where it does not go live, the version that was accepted last does, and is returned. The
+    /// baseline of the gate counts as one where there is none.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
         let last = self.versions.current().cloned();
         let mut outcome = self.consider(candidate, now);
         let (ReloadOutcome::Kept { live, .. } | ReloadOutcome::Gated { live, .. }) = &mut outcome else {
             return (outcome, None);
         };
+        let last = last.or_else(|| self.accept_baseline(now));
         if let Some(last) = &last {
             *live = Some(last.hash());
             self.restore(&last.version, now);
         }
         (outcome, last)
+    }
+
+    /// What is there from elsewhere as if it had been accepted here, just now.
+    fn accept_baseline(&mut self, now: SystemTime) -> Option<AcceptedVersion> {
+        let bytes = self.gate.baseline()?.bytes().clone();
+        let version = Version::new(bytes, &Arc::from("the baseline"), None);
+        let accepted = AcceptedVersion { version, since: now, standing: Standing::Accepted };
+        self.versions.accept(accepted.clone(), self.grace_length, now);
+        self.unsaved.get_or_insert(Durability::Process);
+        Some(accepted)
     }
 
     /// Publishes a candidate, has it wait, or keeps what is live.

@@ -169,6 +169,11 @@ impl Gate {
         let has_reason = self.compares == Compare::Effects || !self.guards.is_empty() || !self.pages.is_empty();
         has_reason && self.baseline.is_none()
     }
+
+    /// What counts as the version that was accepted last.
+    pub(super) fn baseline(&self) -> Option<&RobotsTxt> {
+        self.baseline.as_ref().map(|baseline| &baseline.robots)
+    }
 }
 
 impl Default for Gate {
@@ -230,7 +235,8 @@ impl GateBuilder {
     }
 
     /// Compares versions with this one, such as what version control holds, in place of the one that was accepted last. The
-    /// very bytes of it pass. Default: none.
+    /// very bytes of it pass. Where nothing was accepted yet and the source's version waits or cannot be used, it goes live.
+    /// Default: none.
     pub fn baseline(mut self, robots: RobotsTxt) -> Self {
         self.gate.baseline = Some(Baseline { hash: VersionHash::of(robots.bytes()), robots });
         self

@@ -201,6 +201,27 @@ fn a_restart_falls_back_on_what_was_accepted_last() {
 }
 
 #[test]
+fn a_first_start_falls_back_on_the_baseline() {
+    for candidate in [broken(RejectionKind::Missing), holds(SHUT)] {
+        let gate = Gate::builder().baseline(RobotsTxt::parse(OPEN.as_bytes())).build();
+        let mut publisher = publisher_with(gate, Duration::ZERO, AcceptedVersions::default(), WasLive::Current);
+        let (outcome, restored) = publisher.start(candidate, day(9));
+        assert_eq!(restored.map(|last| (last.hash(), last.since)), Some((hash(OPEN), day(9))));
+        let (ReloadOutcome::Kept { live, .. } | ReloadOutcome::Gated { live, .. }) = &outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!((*live, publisher.live()), (Some(hash(OPEN)), Some(hash(OPEN))));
+        assert_eq!(publisher.pending().is_some(), matches!(outcome, ReloadOutcome::Gated { .. }));
+        assert!(publisher.take_unsaved().is_some());
+        // What waits is what the source holds, and goes live once it is accepted.
+        if let Some(pending) = publisher.pending().map(Pending::hash) {
+            let prefix = pending.to_string().parse().expect("a hash");
+            assert_published(&publisher.accept(&prefix, day(9)).expect("it waits"), SHUT);
+        }
+    }
+}
+
+#[test]
 fn what_was_live_before_a_restart_passes_the_gate_although_its_bytes_are_missing() {
     let was_live = WasLive::Other(hash(SHUT), day(3));
     let mut publisher = publisher_with(Gate::builder().build(), Duration::ZERO, accepted(&[OPEN]), was_live);
