@@ -129,9 +129,13 @@ fn read_for_gate(site: &config::SiteConfig, settings: &GateSettings, sitemaps: &
             &site.name,
             format!("it has no baseline to compare with, {only_first}: write baseline = \"robots.accepted.txt\" in [site.robots]"),
         ))),
-        (Some(_), Some(_)) => found.push(Problem::Warning(of_site(
+        // A word misspelled in its path would switch the gate off for good.
+        (Some(path), Some(_)) => found.push(Problem::Error(of_site(
             &site.name,
-            format!("there is no baseline to compare with, {only_first}: copy the version that is accepted there, and commit it"),
+            format!(
+                "there is no baseline to compare with: copy the version that is accepted to {}, and commit it",
+                path.display()
+            ),
         ))),
         (Some(_), None) => {}
     }

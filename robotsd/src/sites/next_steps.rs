@@ -54,11 +54,16 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
 
 /// How the version that was accepted gets into version control, where the gate compares with what is there. What stays out of
 /// it is compared again after the next change.
-pub(super) fn after_accepting(status: &Status, baseline: Option<&Path>) -> Vec<NextStep> {
+pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option<&Path>) -> Vec<NextStep> {
     let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
     let shown = baseline.display().to_string();
     let hash = status.live().map(|hash| hash.short()).unwrap_or_default();
     match file(status.last_reload().origin()) {
+        // The source alone is not what is served.
+        Some(_) if has_parts => vec![NextStep::say(format!(
+            "to accept it in version control too, save /robots.txt as it is served now, with what is appended, as {shown} and \
+             commit that: versions are compared with it"
+        ))],
         Some(source) => vec![
             NextStep::command("to accept it in version control too", ["cp", &source, &shown]),
             NextStep::say(format!("and commit {shown}: versions are compared with it")),

@@ -31,7 +31,8 @@ impl Sites {
     pub(crate) fn accept(&self, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
         let (of, live) = self.named(site)?;
         let report = accept(&live.name, &live.robots, hash)?;
-        let next = next_steps::after_accepting(&live.robots.status(), of.gate.baseline_path());
+        let has_parts = of.robots.parts().is_some();
+        let next = next_steps::after_accepting(&live.robots.status(), has_parts, of.gate.baseline_path());
         let report = ChangeReport { next, ..report };
         self.note(LogEvent::Accept, Some(&live), &report);
         Ok(self.done(report))
@@ -164,8 +165,10 @@ pub(crate) fn accept_at_rest(
 ) -> Result<ChangeReport, ChangeError> {
     let live = at_rest(config, site)?.robots;
     let report = accept(site, &live, hash)?;
-    let baseline = config.sites.iter().find(|of| of.name == site).and_then(|of| of.gate_basis.baseline.as_ref());
-    let next = next_steps::after_accepting(&live.status(), baseline.map(|file| &*file.path));
+    let of = config.sites.iter().find(|of| of.name == site);
+    let baseline = of.and_then(|of| of.gate_basis.baseline.as_ref());
+    let has_parts = of.is_some_and(|of| !of.append.is_empty());
+    let next = next_steps::after_accepting(&live.status(), has_parts, baseline.map(|file| &*file.path));
     Ok(ChangeReport { kept: report.trouble.is_none(), next, ..report })
 }
 

@@ -304,6 +304,43 @@ fn what_verified_search_engines_request_most_counts() {
 }
 
 #[test]
+fn a_first_start_serves_the_baseline_while_another_version_waits() {
+    let folder = site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nsitemaps = false\n");
+    fs::write(folder.path().join("robots.accepted.txt"), OPEN).unwrap();
+    put(folder.path(), "User-agent: *\nDisallow: /\n");
+    // Without what an earlier process wrote, as in a container that is replaced.
+    for _ in 0..2 {
+        let _ = fs::remove_dir_all(folder.path().join("state"));
+        let running = Running::start(folder.path());
+        assert_eq!(live(&running), OPEN);
+        waits(&running);
+    }
+}
+
+#[test]
+fn what_is_to_be_committed_is_what_is_served_where_a_list_is_appended() {
+    let folder = site(
+        "root = \".\"",
+        "baseline = \"robots.accepted.txt\"\n[[site.robots.append]]\npath = \"ai.txt\"\n[gate]\nsitemaps = false\n",
+    );
+    fs::write(folder.path().join("ai.txt"), "User-agent: GPTBot\nDisallow: /\n").unwrap();
+    fs::write(folder.path().join("robots.accepted.txt"), OPEN).unwrap();
+    put(folder.path(), "User-agent: *\nDisallow: /\n");
+    let running = Running::start(folder.path());
+    waits(&running);
+    let waiting = status(&running)["pending"]["hash"].as_str().unwrap().to_owned();
+    let output = command(&running, &["accept", "shop", &waiting]);
+    let said = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.status.success() && said.contains("save /robots.txt as it is served now"), "{said}");
+    assert!(!said.contains("cp "), "{said}");
+    let served = live(&running);
+    assert!(served.contains("# From ai.txt"), "{served}");
+    fs::write(folder.path().join("robots.accepted.txt"), served).unwrap();
+    let gate = run(robotsd().args(["config", "check", "--gate"]).arg(folder.path().join("robotsd.toml")));
+    assert!(gate.status.success(), "{gate:?}");
+}
+
+#[test]
 fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     let folder = site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nurls = \"urls.txt\"\n");
     let path = |name: &str| folder.path().join(name);
@@ -315,7 +352,10 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
     let (code, _, said) = check(&[]);
-    assert!(code == Some(0) && said.contains("there is no baseline to compare with"), "{said}");
+    assert!(code == Some(1) && said.contains("there is no baseline to compare with: copy"), "{said}");
+    fs::write(path("robots.accepted.txt"), "<html>").unwrap();
+    let (code, _, said) = check(&[]);
+    assert!(code == Some(1) && said.contains("there is no baseline to compare with: copy"), "{said}");
     fs::write(path("robots.accepted.txt"), OPEN).unwrap();
     assert_eq!(check(&[]).0, Some(0));
     put(folder.path(), EDIT);
