@@ -39,6 +39,11 @@ pub(super) fn resolve(
             faults.push(Fault::new(written[at].span(), format!("{} is appended twice: leave one out", part.source)));
             return None;
         }
+        if parts[..at].iter().any(|before| before.title == part.title) {
+            let message = format!("another part is called {:?} too: give one of them a name", part.title);
+            faults.push(Fault::new(written[at].span(), message));
+            return None;
+        }
     }
     Some(parts)
 }

@@ -25,7 +25,11 @@ pub(crate) fn read_urls(path: &Path, hosts: &[String]) -> Result<Vec<Page>, Stri
             TargetUrl::parse(line).map_err(|error| format!("{}:{}:{column}: {error}", path.display(), number + 1))?;
         pages.add(&url, &hosts);
     }
-    Ok(pages.into_pages())
+    match (pages.found, pages.of_others) {
+        (0, 0) => Err(format!("{}: it lists no page", path.display())),
+        (0, _) => Err(format!("{}: all of its pages are on other hosts", path.display())),
+        _ => Ok(pages.into_pages()),
+    }
 }
 
 #[cfg(test)]
@@ -45,6 +49,14 @@ mod tests {
         let text = "\u{feff}# what matters\n/\n/news/\r\nhttps://shop.example/news/#top\nhttp://www.shop.example:80/a?b=1\n\n\
                     https://other.example/elsewhere\n";
         assert_eq!(read(text).unwrap(), ["/", "/a?b=1", "/news/"]);
+    }
+
+    #[test]
+    fn a_list_that_watches_nothing_says_so() {
+        let error = read("# none\n\n").unwrap_err();
+        assert!(error.ends_with("urls.txt: it lists no page"), "{error}");
+        let error = read("https://www.shop.test/\n").unwrap_err();
+        assert!(error.ends_with("urls.txt: all of its pages are on other hosts"), "{error}");
     }
 
     #[test]
