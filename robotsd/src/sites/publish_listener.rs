@@ -36,10 +36,8 @@ impl PublishListener {
             let version = || own.version(&site, &name, snapshot);
             match (reload.cause(), reload.outcome()) {
                 // What is live may be what was live before a restart, whatever came of the source. A folder opens files later.
-                (Cause::Start, _) if own.is_serving.load(Ordering::Acquire) => {
-                    if snapshot.content().is_some() {
-                        own.hooks.serves(&version());
-                    }
+                (Cause::Start, _) if own.is_serving.load(Ordering::Acquire) && snapshot.content().is_some() => {
+                    own.hooks.serves(&version());
                 }
                 (Cause::Start, _) => {}
                 (_, ReloadOutcome::Published { .. } | ReloadOutcome::Absent { .. }) => own.hooks.published(&version()),
