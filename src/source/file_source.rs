@@ -10,7 +10,7 @@ use super::file;
 use super::watch::{Watched, Watcher};
 #[cfg(feature = "watch")]
 use crate::live::SourceStatus;
-use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source};
+use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
 /// How often a caller that waits for a file to settle looks whether the watcher has taken it.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -136,5 +136,33 @@ fn reload_once_quiet(site: &Site) -> Reload {
             std::thread::sleep(rest.min(LOOK_AGAIN));
         }
     }
-    site.reload(|again| first.is_none_or(|first| first.hash() == again.hash()))
+    site.reload(|again| may_be_taken(first.as_ref(), again))
+}
+
+/// Whether a version is no half of what is being written: it was the same a moment ago, or it was left alone for that long.
+/// A file that changed while it was read at first says nothing about what is in it now.
+fn may_be_taken(first: Option<&Version>, again: &Version) -> bool {
+    match first {
+        Some(first) => first.hash() == again.hash(),
+        None => again.modified().and_then(file::unrest).is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_read_a_moment_ago_is_taken_only_once_it_is_left_alone() {
+        let version = |text: &str, modified| Version::new(text.as_bytes(), &"robots.txt".into(), Some(modified));
+        let now = SystemTime::now();
+        let whole = version("User-agent: *\nDisallow: /\n", now);
+        let half = version("User-agent: *\n", now);
+        assert!(may_be_taken(Some(&whole), &whole));
+        assert!(!may_be_taken(Some(&whole), &half));
+        assert!(!may_be_taken(None, &half));
+        assert!(may_be_taken(None, &version("User-agent: *\n", now - file::QUIET * 2)));
+    }
 }
