@@ -1,5 +1,6 @@
 //! The file that fixes look at: its lines, and how lines are removed and added without touching others.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::allowed::codes;
@@ -28,6 +29,8 @@ pub(super) struct FixableFile<'a> {
     pub(super) codes: &'a [&'static str],
     pub(super) crawlers: CrawlersByToken<'a>,
     lines: Vec<Line<'a>>,
+    /// Found once: many findings may ask for it.
+    own_origin: OnceCell<Option<Vec<u8>>>,
 }
 
 impl LintFix {
@@ -44,7 +47,7 @@ impl LintFix {
 impl<'a> FixableFile<'a> {
     pub(super) fn new(robots: &'a RobotsTxt, site: &'a SiteContext, codes: &'a [&'static str]) -> Self {
         let crawlers = CrawlersByToken::new(&site.registry);
-        Self { robots, codes, crawlers, lines: robots.lines().collect() }
+        Self { robots, codes, crawlers, lines: robots.lines().collect(), own_origin: OnceCell::new() }
     }
 
     pub(super) fn bytes(&self) -> &'a [u8] {
@@ -154,7 +157,11 @@ impl<'a> FixableFile<'a> {
     }
 
     /// The scheme and the host that every sitemap of the file has which has any.
-    pub(super) fn own_origin(&self) -> Option<Vec<u8>> {
+    pub(super) fn own_origin(&self) -> Option<&[u8]> {
+        self.own_origin.get_or_init(|| self.find_own_origin()).as_deref()
+    }
+
+    fn find_own_origin(&self) -> Option<Vec<u8>> {
         let mut origins = self.robots.sitemaps().filter_map(|sitemap| {
             let (scheme, authority, _) = Authority::of_url(sitemap.value())?;
             let is_web = scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https");
@@ -217,7 +224,9 @@ mod tests {
     fn the_origin_is_known_where_all_sitemaps_agree() {
         let origin = |file: &str| {
             let (robots, site) = (RobotsTxt::parse(file.as_bytes()), SiteContext::default());
-            FixableFile::new(&robots, &site, &[]).own_origin().map(|origin| String::from_utf8(origin).expect("text"))
+            FixableFile::new(&robots, &site, &[])
+                .find_own_origin()
+                .map(|origin| String::from_utf8(origin).expect("text"))
         };
         assert_eq!(
             origin("Sitemap: https://A.test/x\nSitemap: /y\nSitemap: https://a.test/z").as_deref(),

@@ -16,10 +16,11 @@ use crate::check::report::Report;
 use crate::check::run::check_lints;
 use crate::rules::{Reading, RobotsTxt};
 
-/// Octets of all files that are looked at to judge the fixes of one, and again to make them together; fixes of one lint that are
-/// looked at alone; files whose effect is compared path by path, and finds a change, for one lint and for all that are made together.
-/// Bounds on the cost: a fix beyond them counts as unsafe.
+/// Octets of all files that are looked at to judge the fixes of one, and again to make them together; those of files whose effect
+/// is compared path by path, once for each reading; fixes of one lint that are looked at alone; comparisons that find a change, for
+/// one lint and for all that are made together. Bounds on the cost: a fix beyond them counts as unsafe.
 const MOST_OCTETS: usize = 8 << 20;
+const MOST_COMPARED: usize = 8 << 20;
 const MOST_OF_LINT: usize = 256;
 const MOST_CHANGES: usize = 12;
 const MOST_CHANGES_TOGETHER: usize = 24;
@@ -32,6 +33,7 @@ pub(super) struct Prover<'a> {
     found: BTreeMap<&'static str, usize>,
     content: OnceCell<Option<EffectiveContent>>,
     octets: Cell<usize>,
+    compared: Cell<usize>,
     /// How many more diffs may find a change.
     changes: Cell<usize>,
     names: RefCell<NameKeys>,
@@ -59,6 +61,7 @@ impl<'a> Prover<'a> {
             options,
             content: OnceCell::new(),
             octets: Cell::new(MOST_OCTETS.max(before.bytes().len() + 1)),
+            compared: Cell::new(MOST_COMPARED),
             changes: Cell::new(0),
             names: RefCell::default(),
         }
@@ -101,6 +104,7 @@ impl<'a> Prover<'a> {
     /// The file with the edits of as many of these candidates as are safe together, and their places.
     pub(super) fn apply_together(&self, candidates: &[Candidate], safe: &[usize]) -> Vec<usize> {
         self.octets.set(MOST_OCTETS.max(self.before.bytes().len() + 1));
+        self.compared.set(MOST_COMPARED);
         self.changes.set(MOST_CHANGES_TOGETHER);
         let mut accepted = Vec::new();
         // Halves that are still to be tried, the first on top.
@@ -149,6 +153,8 @@ impl<'a> Prover<'a> {
         }
         let Some(left) = self.changes.get().checked_sub(1) else { return Outcome::OtherEffect };
         let is_same = |reading: &Reading| {
+            let Some(left) = self.compared.get().checked_sub(length) else { return false };
+            self.compared.set(left);
             let options = DiffOptions::new().with_registry(registry.clone()).with_reading(*reading);
             diff(self.before, &after, &options).is_empty()
         };

@@ -35,7 +35,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let address = file.text_of(finding);
-    let origin = if matches!(address, [b'/', b'/', ..]) { b"https:".to_vec() } else { file.own_origin()? };
+    let origin = if matches!(address, [b'/', b'/', ..]) { b"https:".to_vec() } else { file.own_origin()?.to_vec() };
     address.starts_with(b"/").then(|| vec![Edit::insert(finding.span().start, origin)])
 }
 
