@@ -5,12 +5,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use http::uri::PathAndQuery;
 use tower_robots::check::Page;
 use tower_robots::source::fetch::FetchUrl;
 
 use super::own_hosts::OwnHosts;
 use super::page_set::PageSet;
 use super::sitemap::{Listed, read_sitemap};
+use crate::render::printable;
 use crate::target_url::TargetUrl;
 
 /// Sitemaps that are read of a site.
@@ -54,7 +56,7 @@ impl<'a> SitemapWalk<'a> {
         let mut seen = HashSet::new();
         let mut documents = 0;
         while let Some((depth, source)) = queue.pop_front() {
-            if !seen.insert(source.to_string()) {
+            if !seen.insert(source.key()) {
                 continue;
             }
             if documents >= MOST_SITEMAPS {
@@ -97,16 +99,18 @@ impl<'a> SitemapWalk<'a> {
             self.left_out += within.saturating_sub(MOST_SITEMAPS);
             if let Err(fault) = listed {
                 self.troubles.push(fault.in_document(&source));
-            } else if pages.found == before.0 && pages.of_others > before.1 {
+                continue;
+            }
+            if pages.found == before.0 && pages.of_others > before.1 {
                 self.troubles.push(format!("{source}: all of its pages are on other hosts"));
             }
             self.read += 1;
         }
     }
 
-    /// Whether any sitemap could be read.
-    pub(crate) const fn has_read(&self) -> bool {
-        self.read > 0
+    /// How many sitemaps could be read.
+    pub(crate) const fn read(&self) -> usize {
+        self.read
     }
 
     /// What could not be read, in one line.
@@ -141,17 +145,22 @@ impl FromStr for SitemapSource {
     }
 }
 
+impl SitemapSource {
+    /// With the query: it may be all that differs.
+    fn key(&self) -> String {
+        match self {
+            Self::File(path) => path.to_string_lossy().into_owned(),
+            Self::Url(url) => format!("{}{}", url.with_target(PathAndQuery::from_static("/")), url.target()),
+        }
+    }
+}
+
 impl fmt::Display for SitemapSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) => write!(f, "{}", path.display()),
-            // With the query: it may be all that differs.
-            Self::Url(url) => write!(
-                f,
-                "{}{}",
-                url.with_target(http::uri::PathAndQuery::from_static("/")).to_string().trim_end_matches('/'),
-                url.target()
-            ),
+            Self::File(path) => f.write_str(&printable(path.as_os_str().as_encoded_bytes())),
+            // Without the query, which may hold a secret.
+            Self::Url(url) => write!(f, "{url}"),
         }
     }
 }
@@ -185,7 +194,7 @@ mod tests {
         let mut walk = SitemapWalk::of(&hosts);
         let mut fetched = Vec::new();
         walk.walk([url("https://a.example/sitemap.xml")], |source| {
-            fetched.push(source.to_string());
+            fetched.push(source.key());
             Ok(Some(match &*source.to_string() {
                 "https://a.example/sitemap.xml" => {
                     let named =
@@ -198,7 +207,7 @@ mod tests {
             }))
         });
         assert_eq!(fetched, ["https://a.example/sitemap.xml", "https://a.example/1.xml?part=1"]);
-        assert_eq!((walk.has_read(), walk.trouble()), (true, None));
+        assert_eq!((walk.read(), walk.trouble()), (2, None));
         assert_eq!(walk.into_pages(), [Page::new("/x")]);
     }
 

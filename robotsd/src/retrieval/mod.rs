@@ -22,4 +22,4 @@ pub(crate) use self::connect_to::ConnectTo;
 pub(crate) use self::document::DocumentError;
 pub(crate) use self::retrieval_chain::{ChainEnd, RetrievalChain};
 pub(crate) use self::retriever::{RequestedCodings, RetrievalRequest, RetrievalSettings, Retriever};
-pub(crate) use self::robots_url::{is_url, robots_url, site_hint};
+pub(crate) use self::robots_url::{is_url, robots_url, shown_url, site_hint};

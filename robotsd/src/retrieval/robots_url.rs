@@ -20,6 +20,14 @@ pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, UrlError> {
     format!("{scheme}://{}/robots.txt", url.authority()).parse()
 }
 
+/// A word that is a URL as messages name it: without user information and query, which may be secrets.
+pub(crate) fn shown_url(word: &str) -> String {
+    match word.parse::<FetchUrl>() {
+        Ok(url) => url.to_string(),
+        Err(error) => error.url().escape_debug().to_string(),
+    }
+}
+
 /// What to write for a word that is no file and looks like the name of a site.
 pub(crate) fn site_hint(word: &str) -> Option<String> {
     let host = word.strip_suffix("/robots.txt").unwrap_or(word);
@@ -45,6 +53,20 @@ mod tests {
         ] {
             assert!(is_url(word), "{word}");
             assert_eq!(robots_url(word).expect(word).to_string(), want);
+        }
+    }
+
+    #[test]
+    fn no_message_holds_a_secret() {
+        for (word, want) in [
+            ("https://u:p@example.com/a?key=s", "https://…@example.com/a?…"),
+            ("ftp://u:p@example.com/a", "ftp://…@example.com/a"),
+            ("sftp://u:p/?#w@example.com/a", "sftp://…@example.com/a"),
+            ("http://example.com/@u?key=s", "http://example.com/@u?…"),
+            ("ftp://[::1]:21/@u?key=s", "ftp://[::1]:21/@u?…"),
+            ("file:///a/b", "file:///a/b"),
+        ] {
+            assert_eq!(shown_url(word), want);
         }
     }
 

@@ -73,11 +73,12 @@ impl Sites {
         let known = pages.of_sitemaps();
         let mut walk = SitemapWalk::of(documents.hosts());
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
-        let of_named = walk.trouble();
+        let (of_named, read_of_named) = (walk.trouble(), walk.read());
         walk.walk(usual.map(SitemapSource::Url), fetch);
         // What answers there for a site that has no sitemap, such as a page of an application, is no trouble.
-        let mut trouble = if known > 0 { walk.trouble() } else { of_named };
-        let has_read = walk.has_read();
+        let has_usual = walk.read() > read_of_named;
+        let mut trouble = if known > 0 || has_usual { walk.trouble() } else { of_named };
+        let has_read = walk.read() > 0;
         let read = walk.into_pages();
         let others: usize = self.iter().map(|site| site.gate.pages.count()).sum::<usize>().saturating_sub(known);
         if others + read.len() > MOST_PAGES {

@@ -165,7 +165,12 @@ impl FromStr for FetchUrl {
 
     fn from_str(url: &str) -> Result<Self, UrlError> {
         let error = |fault| UrlError::new(url, fault);
-        let (scheme, authority, target) = Authority::of_url(url.as_bytes()).ok_or_else(|| error(UrlFault::NoScheme))?;
+        let (scheme, authority, target) = Authority::of_url(url.as_bytes()).ok_or_else(|| {
+            // As in `javascript:`; a name with a port looks alike.
+            let is_port = |rest: &str| rest.starts_with(|char: char| char.is_ascii_digit());
+            let is_other = url.split_once(':').is_some_and(|(scheme, rest)| !scheme.contains('.') && !is_port(rest));
+            error(if is_other && has_scheme(url) { UrlFault::UrlScheme } else { UrlFault::NoScheme })
+        })?;
         let scheme = match scheme.to_ascii_lowercase().as_slice() {
             b"http" => UrlScheme::Http,
             b"https" => UrlScheme::Https,
@@ -216,13 +221,12 @@ impl fmt::Debug for FetchUrl {
 
 impl UrlError {
     fn new(url: &str, fault: UrlFault) -> Self {
-        // User information is a secret, and a query may hold one.
-        let shown = match (fault, url.split_once("://"), url.rsplit_once('@')) {
-            (UrlFault::Userinfo, Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
-            _ => url.to_owned(),
-        };
-        let shown = shown.split_once('?').map_or(shown.clone(), |(path, _)| format!("{path}?…"));
-        Self { url: shown.chars().take(256).collect(), fault }
+        Self { url: without_secrets(url).chars().take(256).collect(), fault }
+    }
+
+    /// The text, at most 256 characters, with `…` in place of user information and of a query: they may hold secrets.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// For an upstream, whose paths are its own.
@@ -260,6 +264,21 @@ impl fmt::Display for UrlError {
 }
 
 impl Error for UrlError {}
+
+/// A text that is meant as a URL, without its user information and its query.
+fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    // A password that holds a delimiter looks like a port that is none, and goes on behind it.
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
+    let shown = match (if is_cut { rest } else { authority }).rfind('@') {
+        Some(at) => format!("…{}", &rest[at..]),
+        None => rest.to_owned(),
+    };
+    let shown = shown.split_once('?').map_or(shown.clone(), |(path, _)| format!("{path}?…"));
+    if scheme.is_empty() { shown } else { format!("{scheme}://{shown}") }
+}
 
 fn has_scheme(reference: &str) -> bool {
     let Some((scheme, _)) = reference.split_once(':') else { return false };
@@ -389,7 +408,7 @@ mod tests {
         assert_eq!(joined(base, "/a/.."), "http://a.example:8080/");
         assert_eq!(joined(base, "#top"), "http://a.example:8080/x/y?z");
         assert_eq!(joined(base, "/ä b"), "http://a.example:8080/%C3%A4%20b");
-        assert!(joined(base, "mailto:a@b").contains("has no scheme"));
+        assert!(joined(base, "mailto:a@b").contains("use http or https"));
         assert!(joined(base, "ftp://b.example/").contains("ftp is not spoken"));
     }
 

@@ -197,6 +197,12 @@ async fn beside<C: Future, W: Future>(connection: C, work: W) -> W::Output {
 }
 
 fn broken(error: hyper::Error) -> FetchError {
-    let kind = if error.is_parse() { FetchErrorKind::BadResponse } else { FetchErrorKind::Broken };
+    // A chunk that is none is an error of the body.
+    let is_body_fault = |error: &hyper::Error| {
+        let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+        cause.is_some_and(|cause| matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
+    };
+    let is_bad = error.is_parse() || is_body_fault(&error);
+    let kind = if is_bad { FetchErrorKind::BadResponse } else { FetchErrorKind::Broken };
     FetchError::with_cause(kind, error)
 }

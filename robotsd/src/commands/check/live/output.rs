@@ -10,6 +10,7 @@ use super::report::LiveReport;
 use super::{LiveCheck, record, text};
 use crate::evaluator::Evaluator;
 use crate::render::{self, AnswerFinding, Checked, FindingFormat};
+use crate::retrieval::shown_url;
 
 impl CheckOutput<'_> {
     /// Checks what a site answers, and writes what is found. `is_wanted` says whether findings with a code are.
@@ -23,7 +24,7 @@ impl CheckOutput<'_> {
         let mut report = match live.check(word) {
             Ok(report) => report,
             Err(error) => {
-                self.unread(word, &error);
+                self.unread(&shown_url(word), &error);
                 return Ok(());
             }
         };
