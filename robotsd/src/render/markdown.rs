@@ -58,12 +58,29 @@ fn row(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
     writeln!(out, "| {} | {} {link} | {message}{help} |", finding.line(), finding.severity())
 }
 
+/// Backticks in a row that are shown: readers of Markdown know no fence that is much longer.
+const MOST_BACKTICKS: usize = 16;
+
 /// A text as code, in a cell of a table: nothing in it is markup, the name of a person, or a link, and it can be copied.
 pub(crate) fn code(text: &str) -> String {
-    let longest = text.split(|char| char != '`').map(str::len).max().unwrap_or(0);
+    let (mut shown, mut run, mut longest) = (String::with_capacity(text.len()), 0, 0);
+    for char in text.chars() {
+        run = if char == '`' { run + 1 } else { 0 };
+        longest = longest.max(run.min(MOST_BACKTICKS));
+        match char {
+            '`' if run == MOST_BACKTICKS + 1 => shown.push('…'),
+            '`' if run > MOST_BACKTICKS => {}
+            '|' => shown.push_str("\\|"),
+            _ => shown.push(char),
+        }
+    }
+    if shown.is_empty() {
+        // Two backticks would begin code.
+        shown.push(' ');
+    }
     let fence = "`".repeat(longest + 1);
-    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
-    format!("{fence}{space}{}{space}{fence}", text.replace('|', "\\|"))
+    let space = if shown.starts_with('`') || shown.ends_with('`') { " " } else { "" };
+    format!("{fence}{space}{shown}{space}{fence}")
 }
 
 #[cfg(test)]
@@ -97,6 +114,13 @@ mod tests {
         assert_eq!(code("a @team | b"), "`a @team \\| b`");
         assert_eq!(code("a``b`c"), "```a``b`c```");
         assert_eq!(code("`a"), "`` `a ``");
+        assert_eq!(code(""), "` `");
+        let (ticks, fence) = ("`".repeat(16), "`".repeat(17));
+        assert_eq!(code(&ticks), format!("{fence} {ticks} {fence}"));
+        assert_eq!(
+            code(&format!("{}@team", "`".repeat(400))),
+            format!("{fence} {ticks}…@team{fence}").replace("team`", "team `")
+        );
         let text = written("a|b`c.txt", b"User-agent: *\nDisallow: @team <img src=x> | [a](b) ``c` https://x.test\n");
         for row in text.lines().filter(|line| line.starts_with("| 2 |")) {
             assert_eq!(row.replace("\\|", "").matches('|').count(), 4, "{row}");

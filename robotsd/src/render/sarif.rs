@@ -13,12 +13,14 @@ use tower_robots::rules::{Line, RobotsTxt};
 
 use super::answer_finding::{AnswerFinding, AnswerLint};
 use super::checked::Checked;
-use super::printable::printable;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 /// What stays as it is in a path of a URI (RFC 3986, section 3.3).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What stays as it is in a URL that is written as one already.
+const URL: &AsciiSet = &SEGMENT.remove(b'%').remove(b':').remove(b'/').remove(b'@').remove(b'[').remove(b']');
 
 /// The findings of all files that were checked.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ pub(crate) struct SarifLog {
     notifications: Vec<Value>,
     /// Those of answers, which follow those of files in the list of rules.
     answer_lints: Vec<&'static AnswerLint>,
+    /// Findings about an answer so far, by code and URL.
+    seen_answers: HashMap<(&'static str, String), usize>,
     has_failed: bool,
 }
 
@@ -64,13 +68,15 @@ impl SarifLog {
                 Some(help) => format!("{}\nhelp: {help}", finding.message()),
                 None => finding.message().to_owned(),
             };
+            let seen = self.seen_answers.entry((lint.code, finding.url().to_owned()));
+            let times = *seen.and_modify(|times| *times += 1).or_insert(1);
             self.results.push(json!({
                 "ruleId": lint.code,
                 "ruleIndex": lints().len() + index,
                 "level": level(finding.severity()),
                 "message": { "text": message(&text) },
                 "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri_of_url(finding.url()) } } }],
-                "partialFingerprints": { "primaryLocationLineHash": fingerprint(lint.code, finding.url().as_bytes(), 1) },
+                "partialFingerprints": { "primaryLocationLineHash": fingerprint(lint.code, finding.url().as_bytes(), times) },
             }));
         }
     }
@@ -170,9 +176,9 @@ fn result<'f>(
     })
 }
 
-/// Without the query, in whose place another sign stands.
+/// Without the query, in whose place another sign stands. A word that is no URL may hold any character.
 fn uri_of_url(url: &str) -> String {
-    printable(url.split('?').next().unwrap_or(url).as_bytes())
+    utf8_percent_encode(url.split('?').next().unwrap_or(url), URL).to_string()
 }
 
 /// What stays the same of a finding while lines come and go before it.
@@ -239,7 +245,7 @@ fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
 
 /// A file as a URI: relative to the working directory where it is below that.
 fn uri(name: &str) -> String {
-    if ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme)) {
+    if name.contains("://") {
         return uri_of_url(name);
     }
     let path = Path::new(name);
@@ -326,6 +332,17 @@ mod tests {
     }
 
     #[test]
+    fn each_finding_about_an_answer_has_a_fingerprint() {
+        static LINT: AnswerLint =
+            AnswerLint { code: "answer-it", severity: Severity::Note, summary: "It", why: "Because it is." };
+        let mut log = SarifLog::default();
+        let found = |message: &str| AnswerFinding::new(&LINT, &"https://example.com/", message);
+        log.add_answer(&[found("one"), found("two")]);
+        let print = |at: usize| log.results[at]["partialFingerprints"]["primaryLocationLineHash"].clone();
+        assert_ne!(print(0), print(1));
+    }
+
+    #[test]
     fn a_safe_fix_is_its_replacements() {
         let robots = RobotsTxt::parse("User-agent: *\r\nDisallow: /é*\r\nDisallow: /é*\r\nDisallow: x\r\n".as_bytes());
         let report = check(&robots, &Options::new()).with_fixes(&robots, &Options::new());
@@ -357,6 +374,7 @@ mod tests {
     fn files_are_relative_uris() {
         assert_eq!(uri("a b/ro%bots.txt"), "a%20b/ro%25bots.txt");
         assert_eq!(uri("./x/../é.txt"), "x/../%C3%A9.txt");
+        assert_eq!(uri("ftp://…@[::1]:21/a b?…"), "ftp://%E2%80%A6@[::1]:21/a%20b");
         let here = std::env::current_dir().expect("a directory");
         assert_eq!(uri(&here.join("robots.txt").to_string_lossy()), "robots.txt");
         #[cfg(unix)]
