@@ -55,7 +55,7 @@ pub(crate) struct AgentsArgs {
     offline: bool,
 
     /// A robots.txt whose group names are identified too
-    #[arg(long, value_name = "FILE", requires = "identify")]
+    #[arg(long, value_name = "FILE", requires = "identify", conflicts_with_all = ["words", "verify"])]
     robots: Option<PathBuf>,
 
     /// A file of rows to add to, change in or remove from the registry

@@ -164,3 +164,49 @@ fn mistakes_of_the_settings_have_a_place() {
     assert!(complaints.starts_with("robotsd: robots-check.toml:1:1: "), "{complaints}");
     assert!(complaints.contains("did you mean \"select\"?"), "{complaints}");
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
+    let folder = folder(&[("site/robots.txt", BAD), ("site/en/robots.txt", BAD), ("other.txt", BAD)]);
+    let path = |name: &str| folder.path().join(name);
+    let is_left = |name: &str| fs::read_to_string(path(name)).expect("a file") == BAD;
+    fs::create_dir(path("site/de")).expect("a folder");
+    std::os::unix::fs::symlink("../../other.txt", path("site/de/robots.txt")).expect("a link");
+    fs::hard_link(path("site/en/robots.txt"), path("linked.txt")).expect("a link");
+    let (status, out, complaints) = run(folder.path(), &["--fix", "site"], "");
+    assert_eq!(status, Some(2), "{out}{complaints}");
+    assert!(complaints.contains("site/de/robots.txt: this leads out of site, so it is not corrected"), "{complaints}");
+    assert!(complaints.contains("site/en/robots.txt: it has another name (a hard link)"), "{complaints}");
+    assert!(is_left("other.txt") && is_left("site/en/robots.txt") && !is_left("site/robots.txt"));
+    // What was left is not counted as fixed.
+    assert!(out.contains("fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{out}");
+    // It is checked without --fix, and corrected where it is named.
+    let (status, _, complaints) = run(folder.path(), &["site/de"], "");
+    assert_eq!((status, &*complaints), (Some(1), ""));
+    run(folder.path(), &["--fix", "site/de/robots.txt"], "");
+    assert!(!is_left("other.txt"));
+}
+
+#[test]
+fn options_that_cannot_hold_together_are_refused_or_hold() {
+    let folder = folder(&[("a/robots.txt", BAD), ("b/robots.txt", BAD), ("robots-check.toml", "ignore = [\"x\"]\n")]);
+    let (status, _, complaints) = run(folder.path(), &["."], "");
+    assert_eq!((status, complaints.matches("no lint has the code \"x\"").count()), (Some(2), 1), "{complaints}");
+    let (status, _, complaints) =
+        run(folder.path(), &["--isolated", "--diff", "--format", "sarif", "a/robots.txt"], "");
+    assert_eq!(status, Some(2));
+    assert!(complaints.contains("cannot be used with"), "{complaints}");
+    let (status, out, _) = run(folder.path(), &["--isolated", "--diff", "--exit-zero", "a/robots.txt"], "");
+    assert_eq!(status, Some(0), "{out}");
+    let (status, _, complaints) = run(folder.path(), &["-", "-"], "User-agent: *\n");
+    assert_eq!(status, Some(2));
+    assert!(complaints.contains("standard input can be read once only"), "{complaints}");
+    let word = "ftp://user:hunter2@example.com/robots.txt?key=hunter2";
+    for options in [&[word][..], &["--fix", word], &["--format", "sarif", word]] {
+        let (status, out, complaints) = run(folder.path(), options, "");
+        assert_eq!(status, Some(2));
+        assert!(complaints.contains("ftp://…@example.com/robots.txt"), "{complaints}");
+        assert!(!format!("{out}{complaints}").contains("hunter2"), "{out}{complaints}");
+    }
+}

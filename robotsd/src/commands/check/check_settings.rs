@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use tower_robots::check::{Lint, Severity, lint, lints};
 
+use super::live::answer_lint;
 use crate::commands::arguments::within::WithinArgs;
 use crate::config::{ConfigError, Document, Fault, as_utf8, read_document};
 use crate::evaluator::EvaluatorSettings;
@@ -94,10 +95,8 @@ impl CheckFile {
                 match lint(code.get_ref()) {
                     Some(lint) => found.push(lint),
                     None => {
-                        let hint = did_you_mean(code.get_ref(), lints().iter().map(Lint::code));
-                        let hint = hint.unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned());
-                        let message = format!("no lint has the code {:?}", code.get_ref());
-                        faults.push(Fault::new(code.span(), message).help(hint));
+                        let (message, help) = unknown(code.get_ref());
+                        faults.push(Fault::new(code.span(), message).help(help));
                     }
                 }
             }
@@ -137,6 +136,17 @@ impl CheckFile {
             DenyKey::Notes => Severity::Note,
         })
     }
+}
+
+/// What is wrong with a code that no lint of files has, and what to do.
+fn unknown(code: &str) -> (String, String) {
+    if answer_lint(code).is_some() {
+        let message = format!("{code:?} is about what a server answers, and this file is for files");
+        return (message, "leave it out here; `--ignore` takes it where a URL is checked".to_owned());
+    }
+    let hint = did_you_mean(code, lints().iter().map(Lint::code));
+    let hint = hint.unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned());
+    (format!("no lint has the code {code:?}"), hint)
 }
 
 /// The nearest file of settings, from a folder upwards.
@@ -182,6 +192,11 @@ mod tests {
             (
                 "ignore = [\"secret-path\", \"duplicate-rules\"]\n",
                 "robots-check.toml:1:26: no lint has the code \"duplicate-rules\"; did you mean \"duplicate-rule\"?",
+            ),
+            (
+                "ignore = [\"answer-tls\"]",
+                "robots-check.toml:1:11: \"answer-tls\" is about what a server answers, and this file is for files; leave it out here; \
+                 `--ignore` takes it where a URL is checked",
             ),
             (
                 "select = [\"x\"]",

@@ -1,9 +1,9 @@
 //! `--fix`, `--unsafe-fixes` and `--diff`: files corrected in place, or the difference that would make.
 //!
-//! A file is replaced whole or not at all: the corrected one is written beside it, with its mode, and takes its place. A
-//! symbolic link stays, and the file that it leads to is replaced. What an unsafe fix changes for crawlers is printed, as
-//! `robotsd diff` prints it.
+//! A file is replaced whole or not at all ([`replace`]). What an unsafe fix changes for crawlers is printed, as `robotsd diff`
+//! prints it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,12 +13,14 @@ use tower_robots::check::{FixedFile, Safety, Severity, fix};
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_settings::CheckFile;
+use super::replaced_file::replace;
 use crate::commands::arguments::within::WithinArgs;
 use crate::commands::diff::{DiffNames, write_effects};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::complain;
 use crate::input::InputSource;
 use crate::render::printable;
+use crate::retrieval::{is_url, shown_url};
 
 #[derive(clap::Args, Debug)]
 pub(super) struct FixArgs {
@@ -27,7 +29,7 @@ pub(super) struct FixArgs {
     fix: bool,
 
     /// Show the changes that --fix would make, and make none; end with 1 if there are any
-    #[arg(long, group = "fixing")]
+    #[arg(long, group = "fixing", conflicts_with = "format")]
     diff: bool,
 
     /// With --fix or --diff: also what changes the effect of the file, which is printed, or could be meant otherwise
@@ -52,6 +54,8 @@ pub(super) struct FixRun<'a> {
     pub(super) has_threshold: bool,
     pub(super) is_for_people: bool,
     pub(super) is_stdin: bool,
+    /// What is wrong with files of settings, each of which may be for many files.
+    pub(super) faults: BTreeSet<String>,
     pub(super) corrected: usize,
     /// What is left: findings, and those of them whose fix is unsafe.
     pub(super) left: usize,
@@ -66,6 +70,8 @@ pub(super) enum PreparedFile {
     Shown { is_changed: bool },
     /// It could not be read, or written.
     Failed(String),
+    /// Nothing more: its settings are those of another file, and what is wrong with them was said.
+    FailedAgain,
 }
 
 impl FixArgs {
@@ -86,9 +92,8 @@ impl FixArgs {
         if paths.is_empty() {
             return Some(format!("{option} corrects files: name the robots.txt"));
         }
-        let is_url = |path: &&PathBuf| path.to_str().is_some_and(|path| path.contains("://"));
-        if let Some(url) = paths.iter().find(is_url) {
-            let url = printable(url.as_os_str().as_encoded_bytes());
+        if let Some(url) = paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word)) {
+            let url = shown_url(url);
             return Some(format!("{option} corrects files, not what a site serves: name the file in place of {url}"));
         }
         (self.fix && paths.len() > 1 && paths.iter().any(|path| path == Path::new("-")))
@@ -112,7 +117,11 @@ impl FixRun<'_> {
         };
         let file = match file {
             Ok(file) => file,
-            Err(error) => return Ok(PreparedFile::Failed(error.to_string())),
+            Err(error) => {
+                let error = error.to_string();
+                let is_new = self.faults.insert(error.clone());
+                return Ok(if is_new { PreparedFile::Failed(error) } else { PreparedFile::FailedAgain });
+            }
         };
         let (settings, threshold) = (
             file.settings(settings, self.has_select, self.has_ignore),
@@ -128,6 +137,18 @@ impl FixRun<'_> {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error),
             Err(error) => Ok(PreparedFile::Failed(format!("{}: {error}", printable(name.as_bytes())))),
         }
+    }
+
+    /// A file that an argument stands for. One that a link leads to out of a directory is not corrected.
+    pub(super) fn permitted(&self, argument: &Path, source: InputSource) -> Result<InputSource, (PathBuf, io::Error)> {
+        let InputSource::File(file) = &source else { return Ok(source) };
+        let is_inside = || Ok(fs::canonicalize(file)?.starts_with(fs::canonicalize(argument)?));
+        if !self.args.fix || !argument.is_dir() || is_inside().unwrap_or_else(|_: io::Error| true) {
+            return Ok(source);
+        }
+        let folder = printable(argument.as_os_str().as_encoded_bytes());
+        let fault = format!("this leads out of {folder}, so it is not corrected: name the file that is meant");
+        Err((file.clone(), io::Error::other(fault)))
     }
 
     /// Whether the findings go to standard error, because standard output has the corrected text.
@@ -148,16 +169,16 @@ impl FixRun<'_> {
         let fixed = fix(&before, &settings.checks, self.args.safety());
         let after = fixed.robots().bytes();
         let is_changed = before.bytes() != after;
-        self.corrected += fixed.applied().len();
-        self.left += fixed.report().findings().len() + fixed.report().omitted();
-        self.left_unsafe += fixed.report().fixes().count(Safety::Unsafe);
         if self.args.diff {
             write_difference(out, name, before.bytes(), after)?;
         } else if matches!(source, InputSource::Stdin) {
             out.write_all(after)?;
         } else if let (InputSource::File(path), true) = (source, is_changed) {
-            replace(path, after)?;
+            replace(path, before.bytes(), after)?;
         }
+        self.corrected += fixed.applied().len();
+        self.left += fixed.report().findings().len() + fixed.report().omitted();
+        self.left_unsafe += fixed.report().fixes().count(Safety::Unsafe);
         if fixed.applied().iter().any(|applied| applied.safety() == Safety::Unsafe) {
             // Before it what was written so far, so that both are in order where they go to one place.
             out.flush()?;
@@ -235,42 +256,6 @@ fn write_difference(out: &mut impl Write, name: &str, before: &[u8], after: &[u8
     Ok(())
 }
 
-/// Puts octets in the place of a file, at once.
-fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
-    // The file that a link leads to.
-    let path = fs::canonicalize(path)?;
-    let metadata = fs::metadata(&path)?;
-    if !metadata.is_file() {
-        return Err(io::Error::other(
-            "it is no regular file, so it cannot be replaced: send it to standard input with -",
-        ));
-    }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let unwritable = |error: io::Error| {
-        io::Error::new(error.kind(), format!("the corrected file cannot be written to {}: {error}", folder.display()))
-    };
-    let mut aside = tempfile::Builder::new().prefix(".robots-").tempfile_in(folder).map_err(unwritable)?;
-    aside.write_all(octets).map_err(unwritable)?;
-    aside.as_file().set_permissions(metadata.permissions()).map_err(unwritable)?;
-    keep_owner(aside.path(), &metadata);
-    aside.as_file().sync_all().map_err(unwritable)?;
-    aside.persist(&path).map_err(|error| unwritable(error.error))?;
-    Ok(())
-}
-
-/// Only root can give a file away; for others it is their own already, or becomes so.
-#[cfg(unix)]
-fn keep_owner(path: &Path, metadata: &fs::Metadata) {
-    use std::os::unix::fs::MetadataExt;
-    let is_kept = fs::metadata(path).is_ok_and(|own| (own.uid(), own.gid()) == (metadata.uid(), metadata.gid()));
-    if !is_kept {
-        let _ = std::os::unix::fs::chown(path, Some(metadata.uid()), Some(metadata.gid()));
-    }
-}
-
-#[cfg(not(unix))]
-fn keep_owner(_: &Path, _: &fs::Metadata) {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,21 +273,5 @@ mod tests {
         out.clear();
         write_difference(&mut out, "robots.txt", b"a\n", b"a\n").expect("a vector takes all");
         assert_eq!(out, b"");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_file_is_replaced_behind_a_link_and_keeps_its_mode() {
-        use std::os::unix::fs::{PermissionsExt, symlink};
-        let folder = tempfile::tempdir().expect("a folder");
-        let (file, link) = (folder.path().join("real.txt"), folder.path().join("robots.txt"));
-        fs::write(&file, "old").expect("a file");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("a mode");
-        symlink("real.txt", &link).expect("a link");
-        replace(&link, b"new").expect("a replaced file");
-        assert_eq!(fs::read(&file).expect("a file"), b"new");
-        assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o640);
-        assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
-        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
     }
 }

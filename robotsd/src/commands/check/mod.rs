@@ -13,8 +13,10 @@ mod finding_groups;
 mod fixing;
 mod known_lint;
 mod live;
+mod replaced_file;
 mod summary;
 
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,9 +35,9 @@ use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use super::arguments::within::WithinArgs;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain, fail};
-use crate::input::InputSource;
+use crate::input::{InputSource, stdin_once};
 use crate::render::{self, Checked, Colour, FindingFormat, SarifLog, printable};
-use crate::retrieval::{is_url, site_hint};
+use crate::retrieval::{is_url, shown_url, site_hint};
 
 /// Findings of one lint that `--verbose` shows: every one of any file that a person wrote.
 const MOST_SHOWN: usize = 100_000;
@@ -151,6 +153,9 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     if let Some(reason) = args.fixing.refusal(&args.paths) {
         return fail(&reason);
     }
+    if let Err(error) = stdin_once(&args.paths) {
+        return fail(&error);
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     let mut summary = CheckSummary::default();
     let permitted = args.site.named_config().map_or(Ok(()), |config| args.within.refuse_named(config));
@@ -165,7 +170,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         site.settings.checks = site.settings.checks.findings_per_lint(MOST_SHOWN);
     }
     match write(args, &site, &mut out, &mut summary).and_then(|()| out.flush()) {
-        Ok(()) => exit_code(&summary, args.threshold()),
+        Ok(()) => exit_code(&summary, args),
         Err(error) => {
             // A closed pipe: the reader has enough.
             if error.kind() != io::ErrorKind::BrokenPipe {
@@ -180,7 +185,9 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
     let mut fixing = args.fix_run();
     let settings = &site.settings;
     let (urls, paths): (Vec<_>, Vec<_>) = args.paths.iter().partition(|path| path.to_str().is_some_and(is_url));
-    let sources: Vec<_> = paths.iter().flat_map(|path| expand(path)).collect();
+    let expanded =
+        |path: &&PathBuf| expand(path).into_iter().map(|source| fixing.permitted(path, source?)).collect::<Vec<_>>();
+    let sources: Vec<_> = paths.iter().flat_map(expanded).collect();
     let detail = args.detail(sources.len() + urls.len());
     let mut output = CheckOutput { detail, settings, summary, sarif: SarifLog::default() };
     if !urls.is_empty() {
@@ -190,14 +197,14 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
                 let live = LiveCheck { retriever, settings, sitemaps };
                 for url in urls {
                     if let Err(error) = args.within.refuse(url) {
-                        let name = url.to_string_lossy();
-                        output.unread(&name, &format_args!("{}: {error}", printable(name.as_bytes())));
+                        let name = shown_url(&url.to_string_lossy());
+                        output.unread(&name, &format_args!("{name}: {error}"));
                         continue;
                     }
                     output.site(out, &live, &url.to_string_lossy(), |code| args.looks_for(code))?;
                 }
             }
-            Err(error) => output.unread(&urls[0].to_string_lossy(), &error),
+            Err(error) => output.unread(&shown_url(&urls[0].to_string_lossy()), &error),
         }
     }
     if args.paths.is_empty() {
@@ -311,6 +318,10 @@ impl CheckOutput<'_> {
                 self.unread(name, &reason);
                 return Ok(());
             }
+            PreparedFile::FailedAgain => {
+                self.summary.add_unread();
+                return Ok(());
+            }
         };
         let evaluator = Evaluator::new(bytes, Reading::Standard, &settings);
         let report = evaluator.check_with_fixes();
@@ -326,8 +337,9 @@ impl CheckOutput<'_> {
     }
 }
 
-fn exit_code(summary: &CheckSummary, threshold: Option<Severity>) -> ExitCode {
-    let is_denied = summary.is_denied() || threshold.is_some_and(|threshold| summary.reaches(threshold));
+fn exit_code(summary: &CheckSummary, args: &CheckArgs) -> ExitCode {
+    let is_denied = !args.exit_zero
+        && (summary.is_denied() || args.threshold().is_some_and(|threshold| summary.reaches(threshold)));
     match (summary.unread(), is_denied) {
         (0, false) => ExitCode::SUCCESS,
         (0, true) => ExitCode::from(NEGATIVE),
@@ -352,6 +364,7 @@ impl CheckArgs {
             has_threshold: self.deny.is_some() || self.exit_zero,
             is_for_people: self.format.is_for_people(),
             is_stdin: self.paths.iter().any(|path| path.as_os_str() == "-"),
+            faults: BTreeSet::new(),
             corrected: 0,
             left: 0,
             left_unsafe: 0,
