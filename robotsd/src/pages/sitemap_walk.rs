@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use http::uri::PathAndQuery;
 use tower_robots::check::Page;
 use tower_robots::source::fetch::FetchUrl;
 
@@ -150,7 +149,10 @@ impl SitemapSource {
     fn key(&self) -> String {
         match self {
             Self::File(path) => path.to_string_lossy().into_owned(),
-            Self::Url(url) => format!("{}{}", url.with_target(PathAndQuery::from_static("/")), url.target()),
+            Self::Url(url) => {
+                let scheme = if url.is_https() { "https" } else { "http" };
+                format!("{scheme}://{}{}", url.authority(), url.target())
+            }
         }
     }
 }
