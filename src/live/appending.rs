@@ -7,7 +7,7 @@ use super::rejection::{MAX_FILE, Rejection, RejectionKind};
 use super::source::Candidate;
 use super::version::Version;
 use super::version_hash::VersionHash;
-use crate::rules::RobotsTxt;
+use crate::rules::{RobotsTxt, appended_titles};
 
 /// The parts of a site, and what its source held last.
 pub(super) struct Appending {
@@ -21,8 +21,6 @@ struct LastOffer {
     source: Option<Version>,
     /// The hash of what came of it.
     appended: Option<VersionHash>,
-    /// Something was published without all parts, because nothing was live before.
-    is_incomplete: bool,
 }
 
 impl Appending {
@@ -32,8 +30,8 @@ impl Appending {
 
     /// The candidate with the parts. What is no robots.txt stays as it is, so that it is rejected for what it is.
     ///
-    /// `is_remembered` says that the site has a version, which has all parts as far as is known.
-    pub(super) fn append(&self, candidate: Candidate, is_remembered: bool) -> Candidate {
+    /// `before` is what the site serves, or served last. A part of it that is not at hand now is not dropped.
+    pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
         let mut last = self.last();
         let version = match candidate {
             Candidate::Version(version) => version,
@@ -51,11 +49,13 @@ impl Appending {
         }
         last.source = Some(version.clone());
         let HeldParts { fragments, missing, modified } = self.appendix.held();
-        if let Some(title) = &missing {
-            if is_remembered && !last.is_incomplete {
+        if let (Some(title), Some(before)) = (&missing, before) {
+            // Under another name too: which of the missing parts it was, is not known.
+            let is_held = |part: &[u8]| fragments.iter().any(|held| held.title().as_bytes() == part);
+            let is_own = |part: &[u8]| appended_titles(version.bytes()).any(|own| own == part);
+            if appended_titles(before).any(|part| !is_held(part) && !is_own(part)) {
                 return Candidate::Rejected(Rejection::not_appended(title, version.origin()));
             }
-            last.is_incomplete = true;
         }
         let appended = robots.append(&fragments);
         if appended.bytes().len() as u64 > MAX_FILE {

@@ -13,8 +13,7 @@ use crate::rules::Fragment;
 /// other version. A part that is replaced makes a new version of every site. Where the parts are read from is the caller's
 /// affair.
 ///
-/// While a part was never at hand, what a site had live stays; a site that had nothing live serves its file without the
-/// part.
+/// While a part was never at hand, a site whose version has it keeps that version; any other serves its file without the part.
 ///
 /// Cheap to clone; clones are the same.
 ///

@@ -268,8 +268,9 @@ impl Site {
     /// With what is appended. Under the publisher's lock, so that a part which is replaced meanwhile is not lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
-        let is_remembered = publisher.live().is_some() || publisher.versions().current().is_some();
-        appending.append(candidate, is_remembered)
+        let remembered = || publisher.versions().current().map(|current| &**current.version.bytes());
+        let before = publisher.content().map(|content| &**content.body()).or_else(remembered);
+        appending.append(candidate, before)
     }
 
     pub(super) fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, AcceptError> {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::document::{Name, RobotsTxt};
 use super::fragment::{Fragment, line_ends};
-use super::line::{Directive, LineKind};
+use super::line::{Directive, Field, LineKind};
 use super::token::ProductToken;
 
 /// Names that a comment lists.
@@ -62,6 +62,15 @@ pub struct LinePlaces {
     begin: usize,
 }
 
+/// Begins the comment before a part, which its title follows.
+const FROM: &[u8] = b"# From ";
+
+/// The titles of the parts that a file has which is served, as its comments say them.
+#[cfg(feature = "live")]
+pub(crate) fn appended_titles(served: &[u8]) -> impl Iterator<Item = &[u8]> {
+    served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
+}
+
 /// What every reading makes of a name.
 type NameKey = (Option<ProductToken>, ProductToken);
 
@@ -69,6 +78,7 @@ type NameKey = (Option<ProductToken>, ProductToken);
 struct GroupLine {
     number: usize,
     content: Range<usize>,
+    /// Every reader takes it for a rule.
     is_rule: bool,
 }
 
@@ -95,8 +105,8 @@ impl RobotsTxt {
         }
         let mut writer = Writer { lines: line_ends(&out), out, places: LinePlaces::default() };
         writer.places.begin = writer.lines + 1;
-        if self.groups().last().is_some_and(|group| group.rules().len() == 0) {
-            writer.line(b"# Ends the group above, which has no rule");
+        if is_last_group_open(self) {
+            writer.line(b"# Ends the group above: not every crawler reads a rule in it");
             writer.line(b"Disallow:");
         }
         for (number, fragment) in fragments.iter().enumerate() {
@@ -164,7 +174,7 @@ impl Writer {
         if self.lines > 0 {
             self.line(b"");
         }
-        self.line(format!("# From {}", fragment.title()).as_bytes());
+        self.line(&[FROM, fragment.title().as_bytes()].concat());
         if !left_out.is_empty() {
             self.line(format!("# Named above, so left out here: {}", listed(&left_out)).as_bytes());
         }
@@ -188,7 +198,7 @@ impl Writer {
                 self.line_of(number, line.number, &robots.bytes()[line.content.clone()]);
             }
             if !has_rule {
-                // Names without a rule would share the next group.
+                // Names without a rule would share the next group, to readers that know no rule there.
                 self.line(b"Disallow:");
             }
         }
@@ -207,7 +217,7 @@ fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
         let LineKind::Field(field) = line.kind() else { continue };
         let is_rule = match field.directive() {
             Directive::UserAgent => continue,
-            Directive::Allow | Directive::Disallow => true,
+            Directive::Allow | Directive::Disallow => is_rule_to_all(&field),
             Directive::CrawlDelay
             | Directive::ContentUsage
             | Directive::ContentSignal
@@ -225,6 +235,30 @@ fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
         }
     }
     (lines, others)
+}
+
+/// Whether a reader may be left that takes the names which follow for more names of the last group: one that reads no rule there.
+fn is_last_group_open(robots: &RobotsTxt) -> bool {
+    let mut is_open = false;
+    for line in robots.lines() {
+        let LineKind::Field(field) = line.kind() else { continue };
+        match field.directive() {
+            Directive::UserAgent => is_open = true,
+            _ => is_open &= !is_rule_to_all(&field),
+        }
+    }
+    is_open
+}
+
+/// Whether a line is a rule by the letter of RFC 9309, section 2.2: strict readers know no other spelling and no path without `/`.
+fn is_rule_to_all(field: &Field<'_>) -> bool {
+    let is_spelled = match field.directive() {
+        directive @ (Directive::Allow | Directive::Disallow) => {
+            directive.spelling().is_some_and(|spelling| field.name().eq_ignore_ascii_case(spelling.as_bytes()))
+        }
+        _ => false,
+    };
+    is_spelled && field.has_colon() && matches!(field.value(), [] | [b'/', ..])
 }
 
 /// The names that are not yet `named`, each once, and the groups that are for each.

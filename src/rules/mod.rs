@@ -45,6 +45,8 @@ mod token;
 mod value;
 mod write;
 
+#[cfg(feature = "live")]
+pub(crate) use self::append::appended_titles;
 pub use self::append::{Appended, LinePlaces};
 pub use self::authority::{Authority, Port};
 pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};

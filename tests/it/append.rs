@@ -139,9 +139,9 @@ impl Readers {
                 (false, true) => {
                     assert_eq!(both.0, list.0, "{}", what());
                     let place = both.1.and_then(|line| appended.places().of(line)).map(|(_, line)| line);
-                    // The line that ends a group without rules is from nowhere. Groups that other readers tell apart come in
-                    // another order, so of two rules that say the same the other one may decide.
-                    let is_same = place == list.1 || (place.is_some() && of_both == of_list);
+                    // The line that ends a group is from nowhere. Groups that other readers tell apart come in another order,
+                    // so of two rules that say the same the other one may decide.
+                    let is_same = place == list.1 || of_both == of_list;
                     assert!(is_same || list.1.is_none(), "{}: {place:?} {list:?}", what());
                 }
                 // This reader takes for one crawler what others tell apart: no rule is lost.
@@ -324,6 +324,32 @@ mod live {
         appendix.set(0, list(LIST), None);
         assert_eq!(body(&live), with(MORE, LIST));
         assert_eq!(live.status().condition(), Condition::Live);
+    }
+
+    #[test]
+    fn a_part_that_was_never_read_does_not_keep_edits_from_going_live_after_a_restart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("robots.txt");
+        let open = |appendix: &Appendix| {
+            let state = StateDir::open(folder.path().join("state")).expect("a state directory");
+            let builder = LiveRobots::file(&path).when_missing(WhenMissing::Unavailable).append(appendix);
+            builder.state(&state, "site").open().expect("a site")
+        };
+        // The comment of the operator's own is no part.
+        let own = |text: &str| format!("# From the old site\n{text}");
+        std::fs::write(&path, own(OWN)).expect("written");
+        assert_eq!(body(&open(&Appendix::new(["ai.txt"]))), own(OWN));
+        std::fs::write(&path, own(MORE)).expect("written");
+        let appendix = Appendix::new(["ai.txt"]);
+        let live = open(&appendix);
+        assert_eq!(body(&live), own(MORE));
+        appendix.set(0, list(LIST), None);
+        assert_eq!(body(&live), with(&own(MORE), LIST));
+        drop(live);
+        // Under another title it may still be the part that is live.
+        std::fs::write(&path, own(OWN)).expect("written");
+        let live = open(&Appendix::new(["list.txt"]));
+        assert_eq!(body(&live), with(&own(MORE), LIST));
     }
 
     #[test]

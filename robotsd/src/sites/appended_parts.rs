@@ -199,7 +199,11 @@ impl PartReader {
                     (state.hash.replace(hash), state.trouble.take().is_some())
                 };
                 if before != Some(hash) {
-                    let crawlers = fragment.robots().groups().map(|group| group.names().len()).sum::<usize>();
+                    let crawlers = fragment
+                        .robots()
+                        .groups()
+                        .map(|group| group.names().filter(|name| !name.is_star()).count())
+                        .sum::<usize>();
                     let names = if crawlers == 1 { "name" } else { "names" };
                     self.say(LogLevel::Info, &format!("version {} with {crawlers} {names} is appended", hash.short()));
                     self.appendix.set(self.place, fragment, modified);

@@ -140,3 +140,24 @@ fn a_list_made_to_repeat_its_rules_is_appended_as_it_is_written() {
         assert!(!is_allowed("b-ac", "/own-b-ac") && is_allowed("b-ac", "/own-b-ad"));
     }
 }
+
+#[test]
+fn names_that_follow_are_no_part_of_a_group_for_strict_readers_either() {
+    let list = "User-agent: GPTBot\nDissallow: /\nUser-agent: CCBot\nDisallow: /\n";
+    for (rule, is_ended) in [
+        ("Disallow: /private", false),
+        ("disallow:", false),
+        ("Allow : /a # b", false),
+        ("Dissallow: /private", true),
+        ("Disallow /private", true),
+        ("Disallow: private", true),
+        ("Crawl-delay: 5", true),
+        ("Disallow: /a\nUser-agent: b", true),
+    ] {
+        let file = format!("User-agent: Foobot\n{rule}\n");
+        let end =
+            if is_ended { "# Ends the group above: not every crawler reads a rule in it\nDisallow:\n" } else { "" };
+        let rest = "# From ai.txt\nUser-agent: GPTBot\nDissallow: /\nDisallow:\n\nUser-agent: CCBot\nDisallow: /\n";
+        assert_eq!(append(&file, &[list]), format!("{file}{end}\n{rest}"), "{rule}");
+    }
+}
