@@ -10,6 +10,12 @@ use crate::rules::{Name, ProductToken};
 /// Names shorter than this are near to too many others.
 const SHORTEST_GUESS: usize = 6;
 
+/// What is called so may be a search engine or an assistant, whose crawlers are called like it.
+const SHORTEST_BRAND: usize = 3;
+
+/// What the names of such crawlers have behind it.
+const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
+
 /// Unknown names of one file that are compared with the known ones: a bound on the cost.
 const GUESSES: usize = 64;
 
@@ -50,11 +56,11 @@ impl<'r> CrawlersByToken<'r> {
         name.is_star() || self.named(name).is_some_and(|crawler| crawler.category() == Category::Search)
     }
 
-    /// Unknown names that are nearly a known one, each with that one.
+    /// Unknown names that are nearly known ones, each with those.
     pub(super) fn misspelled<'a>(
         &self,
         names: impl Iterator<Item = Name<'a>>,
-    ) -> impl Iterator<Item = (Name<'a>, &'r str)> {
+    ) -> impl Iterator<Item = (Name<'a>, Vec<&'r str>)> {
         let mut seen = HashSet::new();
         names
             .filter(|name| !name.is_star())
@@ -62,19 +68,30 @@ impl<'r> CrawlersByToken<'r> {
             .filter(|(_, token)| self.is_unknown(token))
             .filter(move |(_, token)| seen.insert(token.clone()))
             .take(GUESSES)
-            .filter_map(|(name, token)| Some((name, self.nearest(&token)?)))
+            .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
     /// Whether no crawler obeys a token that is long enough for a guess. Blanks are no slip of the finger.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
-        !self.registry.knows(token) && text.len() >= SHORTEST_GUESS && !text.contains(&b' ')
+        !self.registry.knows(token) && text.len() >= SHORTEST_BRAND && !text.contains(&b' ')
     }
 
-    /// The crawler whose own token is nearly this one.
+    /// The crawlers that are probably meant.
+    fn likely(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
+        let of_brand = ENDINGS.iter().filter_map(|ending| {
+            self.by_token().get([token.as_bytes(), ending.as_bytes()].concat().as_slice()).map(|crawler| crawler.name())
+        });
+        let of_brand: Vec<_> = of_brand.collect();
+        if of_brand.is_empty() { self.nearest(token).map(|nearest| vec![nearest]) } else { Some(of_brand) }
+    }
+
     /// The crawler whose name is nearly this token.
     pub(super) fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
         let token = token.as_bytes();
+        if token.len() < SHORTEST_GUESS {
+            return None;
+        }
         let known = self.by_token().iter();
         let near = known
             .filter(|(known, _)| known.len() >= SHORTEST_GUESS && known.len().abs_diff(token.len()) <= 2)

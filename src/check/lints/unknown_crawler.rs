@@ -15,7 +15,7 @@ pub(super) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "an unknown name that is nearly a known one",
     why: "A crawler looks for its own name, letter by letter, so a misspelled name is a group for no crawler, and the \
-          crawler that was meant follows \"*\" instead. Names that are far from all known ones are left alone: not \
+          crawler that was meant follows \"*\" instead; so is the name of a search engine or an assistant (Bing for bingbot). Names that are far from all known ones are left alone: not \
           every crawler is known here.",
     bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
@@ -26,10 +26,11 @@ pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let names = file.robots.groups().flat_map(|group| group.names());
-    for (name, nearest) in file.crawlers.misspelled(names) {
+    for (name, likely) in file.crawlers.misspelled(names) {
+        let likely = likely.iter().map(|name| Quoted(name.as_bytes()).to_string()).collect::<Vec<_>>().join(" or ");
         sink.report(name.range(), format_args!("no known crawler is called {}", Quoted(name.value())))
             .of_agent(name.value())
-            .help(format_args!("did you mean {}?", Quoted(nearest.as_bytes())));
+            .help(format_args!("did you mean {likely}?"));
     }
 }
 
@@ -46,6 +47,11 @@ mod tests {
     fn only_near_names_are_found() {
         assert_eq!(helps("unknown-crawler", b"User-agent: Googlbot\n"), ["did you mean \"Googlebot\"?"]);
         assert_eq!(helps("unknown-crawler", b"User-agent: Blingbot\n"), ["did you mean \"bingbot\"?"]);
+        assert_eq!(helps("unknown-crawler", b"User-agent: Bing\n"), ["did you mean \"bingbot\"?"]);
+        assert_eq!(
+            helps("unknown-crawler", b"User-agent: perplexity\n"),
+            ["did you mean \"PerplexityBot\" or \"Perplexity-User\"?"]
+        );
         let file = b"User-agent: *\nUser-agent: Googlebot\nUser-agent: ExampleBot\nUser-agent: xbot\nUser-agent:\n";
         assert_eq!(found("unknown-crawler", file), [""; 0]);
         assert_eq!(found("unknown-crawler", b"User-agent: Googelbot\nUser-agent: googelbot\n"), ["1:13"]);
