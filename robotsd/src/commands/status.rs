@@ -294,7 +294,13 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
         page.line("waiting", &format!("{} since {}", short(&pending.hash), pending.since));
         pending.objections.iter().for_each(|objection| page.line("", objection));
     }
-    for (at, pages) in site.watched_pages.iter().enumerate() {
+    if site.watched_pages.as_ref().is_some_and(Vec::is_empty) {
+        page.line(
+            "gate",
+            "watches no pages: no sitemap was read, and neither urls nor requests of search engines are known",
+        );
+    }
+    for (at, pages) in site.watched_pages.iter().flatten().enumerate() {
         let noun = if pages.count == 1 { "page" } else { "pages" };
         page.line(if at == 0 { "gate" } else { "" }, &format!("watches {} {noun} {}", pages.count, pages.of));
     }

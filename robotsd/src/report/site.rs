@@ -57,9 +57,9 @@ pub(crate) struct SiteReport {
     /// Times that logging what was decided ended in a fault of robotsd's; the decisions stood.
     #[serde(default)]
     pub(crate) callback_faults: u64,
-    /// The pages that its gate watches, by where they come from.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) watched_pages: Vec<WatchedPagesReport>,
+    /// The pages that its gate watches, by where they come from; none without a gate, and for one of a directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
     /// Troubles of the site: with what its gate reads, with events of the file system, with the state directory.
     #[serde(default)]
     pub(crate) troubles: Vec<String>,
@@ -91,7 +91,8 @@ pub(crate) struct AppendReport {
     pub(crate) name: String,
     /// Its path or its URL.
     pub(crate) source: String,
-    /// `appended`, `last-good` (it cannot be read now) or `missing` (it was never read).
+    /// `appended` to the newest version, which may wait at the gate, `last-good` (it cannot be read now) or `missing` (it was never
+    /// read).
     pub(crate) state: String,
     #[serde(default)]
     pub(crate) hash: Option<String>,

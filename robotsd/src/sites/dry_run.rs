@@ -158,6 +158,11 @@ fn read_for_gate(site: &config::SiteConfig, settings: &GateSettings, sitemaps: &
         found.push(Problem::Error(of_site(&site.name, format!("sitemaps not read: {trouble}"))));
     }
     settings.pages.set_sitemaps(walk.into_pages());
+    if settings.pages.count() == 0 {
+        let advice = "name one with --sitemap, or a list of URLs as urls in [gate]";
+        let fault = "its gate watches no pages, as it knows no sitemap, so what pages lose is not measured";
+        found.push(Problem::Warning(of_site(&site.name, format!("{fault}: {advice}"))));
+    }
     found
 }
 

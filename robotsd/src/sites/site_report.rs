@@ -169,7 +169,7 @@ impl LiveSite {
             append: Vec::new(),
             on_publish: Vec::new(),
             next: next_steps::for_site(&self.name, &snapshot, &status),
-            watched_pages: self.pages.as_ref().map(SitePages::report).unwrap_or_default(),
+            watched_pages: self.pages.as_ref().map(SitePages::report),
             troubles: {
                 let of_robots = status.watch_trouble().into_iter().chain(status.state_troubles()).map(str::to_owned);
                 let of_gate = self.pages.as_ref().map(SitePages::notes).unwrap_or_default();

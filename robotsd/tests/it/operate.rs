@@ -286,7 +286,9 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     let operated = Operated::start(&folder);
     assert_eq!(operated.robots(), OPEN);
     let status = operated.stdout(&["status"]);
-    assert!(unfolded(&status).contains("it was rolled back next: to bring it live again:"), "{status}");
+    let said = unfolded(&status);
+    assert!(said.contains("it was rolled back gate: watches no pages:"), "{status}");
+    assert!(said.contains("next: to bring it live again:"), "{status}");
     let causes = operated.json(&["history", "shop"]);
     let of = |cause: &str| causes["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == cause).count();
     assert_eq!((of("accept"), of("rollback")), (1, 1), "{causes}");
