@@ -201,6 +201,10 @@ fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, ChangeError>
     if let Some(pending) = live.status().pending() {
         let _ = write!(message, "; sha256:{} waits, and does not come back by itself", pending.hash().short());
     }
+    if let Some(dropped) = before.pending() {
+        let hash = dropped.hash().short();
+        let _ = write!(message, "; sha256:{hash}, which waited, is compared again when its source is read next");
+    }
     Ok(changed(name, live, &before, message))
 }
 

@@ -297,6 +297,26 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
 }
 
 #[test]
+fn a_rollback_says_what_becomes_of_another_version_that_waits() {
+    let folder = site();
+    let operated = Operated::start(&folder);
+    let more = format!("{OPEN}Disallow: /more/\n");
+    replace(folder.path(), &more);
+    operated.stdout(&["reload", "--site", "shop"]);
+    assert_eq!(operated.robots(), more);
+    replace(folder.path(), SHUT);
+    assert_eq!(operated.command(&["reload", "--site", "shop"]).status.code(), Some(1));
+    let waiting = operated.site(0)["pending"]["hash"].as_str().unwrap().to_owned();
+    let said = unfolded(&operated.stdout(&["rollback", "shop"]));
+    let want = format!("; {}, which waited, is compared again when its source is read next", &waiting[..23]);
+    assert!(said.contains(&want), "{said}");
+    // As it says.
+    assert_eq!(operated.robots(), OPEN);
+    assert_eq!(operated.command(&["reload", "--site", "shop"]).status.code(), Some(1));
+    assert_eq!(operated.site(0)["pending"]["hash"], waiting);
+}
+
+#[test]
 fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
     let more = "enforcement = { mode = \"observe\", grace = \"1h\" }\n\
         override = [{ agent = \"GPTBot\", mode = \"refuse\", until = 2099-01-31 },\n\
