@@ -2,6 +2,7 @@
 //! written. Hardly any of it stops a start, and none of it a process that runs, so most are warnings or notes, each with its
 //! place.
 
+use std::fs::{self, Metadata};
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::SystemTime;
@@ -43,7 +44,7 @@ fn review(file: &RawConfig, config: &Config, name: &str, text: &str, now: System
     found.extend(open_networks(file).map(warning));
     found.extend(everything_exempt(file).map(warning));
     found.extend(unasked_store(file).map(warning));
-    found.extend(unread_secrets(file, config).into_iter().map(warning));
+    found.extend(secrets(file, config).into_iter().map(warning));
     found.extend(
         file.site.iter().filter_map(|site| without_grace(file, site.get_ref())).map(|note| (Severity::Note, note)),
     );
@@ -78,29 +79,56 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
 }
 
-/// Files with secrets of `on_publish` that cannot be read: they may be there when a version goes live.
-fn unread_secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
+/// Secrets of `on_publish` that are none: every user of the machine, or everyone on the way to the server, can read them. And files
+/// of them that cannot be read: they may be there when a version goes live.
+fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
-    for (site, settings) in file.site.iter().zip(&config.sites) {
-        let hooks = site.get_ref().robots.on_publish.iter().zip(&settings.on_publish);
+    let sites = file.site.iter().zip(&config.sites);
+    let hooks = sites.flat_map(|(site, settings)| site.get_ref().robots.on_publish.iter().zip(&settings.on_publish));
+    for (written, hook) in hooks {
         // Both have the headers in the order of their names.
-        let headers = hooks.flat_map(|(written, hook)| written.get_ref().headers.values().zip(&hook.headers));
-        for (written, (name, header)) in headers {
+        for (written, (name, header)) in written.get_ref().headers.values().zip(&hook.headers) {
             let HookHeader::File(path) = header else { continue };
-            let why = match std::fs::metadata(path) {
-                // Opening a pipe would wait for a writer.
-                Ok(found) if !found.is_file() => "this is not a regular file".to_owned(),
-                Ok(_) => match std::fs::File::open(path) {
-                    Ok(_) => continue,
-                    Err(error) => error.to_string(),
-                },
-                Err(error) => error.to_string(),
-            };
-            let message = format!("{}: {why}: without the header {name} the request is not sent", path.display());
-            faults.push(Fault::new(written.span(), message));
+            let fault = |message: String| Fault::new(written.span(), message);
+            if hook.target.is_open() {
+                let message = format!("{name} is sent to {} without TLS: who is on the way can read it", hook.target);
+                faults.push(fault(message).help("use https".to_owned()));
+            }
+            let path_shown = path.display();
+            match readable(path) {
+                Ok(found) if is_for_everyone(&found) => {
+                    let message = format!("{path_shown}: every user of this machine can read it");
+                    faults.push(fault(message).help(format!("chmod o= {path_shown}")));
+                }
+                Ok(_) => {}
+                Err(why) => {
+                    let message = format!("{path_shown}: {why}: without the header {name} the request is not sent");
+                    faults.push(fault(message));
+                }
+            }
         }
     }
     faults
+}
+
+/// What a regular file is, if it can be read, and why not.
+fn readable(path: &Path) -> Result<Metadata, String> {
+    let found = fs::metadata(path).map_err(|error| error.to_string())?;
+    if !found.is_file() {
+        // Opening a pipe would wait for a writer.
+        return Err("this is not a regular file".to_owned());
+    }
+    fs::File::open(path).map(|_| found).map_err(|error| error.to_string())
+}
+
+#[cfg(unix)]
+fn is_for_everyone(found: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::mode(found) & 0o004 != 0
+}
+
+#[cfg(not(unix))]
+fn is_for_everyone(_: &Metadata) -> bool {
+    false
 }
 
 /// By its name, or by a product token that it obeys.
@@ -168,7 +196,7 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     let path = config.admin.as_ref()?.socket.as_ref()?;
     let shown = path.display();
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let wrong = match std::fs::symlink_metadata(path) {
+    let wrong = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => {
             format!("{shown} is a folder: socket names a file in it, such as \"admin.sock\"")
         }

@@ -1,6 +1,7 @@
 //! The settings of a hook.
 
 use std::fmt::{self, Write as _};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -94,6 +95,12 @@ impl HookTarget {
 
     pub(crate) const fn is_secure(&self) -> bool {
         self.is_secure
+    }
+
+    /// Whether what is sent can be read on its way, and changed.
+    pub(crate) fn is_open(&self) -> bool {
+        let is_loopback = |address: IpAddr| address.is_loopback();
+        !self.is_secure && self.host != "localhost" && !self.host().parse().is_ok_and(is_loopback)
     }
 
     /// As it is connected to and as a certificate has it: without the brackets of an IPv6 address.

@@ -275,6 +275,36 @@ fn another_config_announces_what_it_serves_and_one_that_is_dropped_nothing() {
     assert!(shown.contains("on_publish") && !shown.contains("h1dden"), "{shown}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_secret_that_others_can_read_is_a_warning() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder(&[("robots.txt", OWN), ("token", "Bearer s3cr3t\n")]);
+    let checked = |url: &str, mode: u32| {
+        let token = folder.path().join("token");
+        std::fs::set_permissions(token, std::fs::Permissions::from_mode(mode)).unwrap();
+        let config = format!(
+            "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nhosts = [\"site.test\"]\nroot = \".\"\n[site.robots]\n\
+             path = \"robots.txt\"\n[[site.robots.on_publish]]\nurl = \"{url}\"\nheaders = {{ Authorization = {{ file = \"token\" }} }}\n"
+        );
+        std::fs::write(folder.path().join("robotsd.toml"), config).unwrap();
+        let output = run(robotsd().current_dir(folder.path()).args(["config", "check", "--config", "robotsd.toml"]));
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (url, mode, wants) in [
+        ("https://cdn.test/purge", 0o640, &[][..]),
+        ("http://127.0.0.1:9/purge", 0o600, &[]),
+        ("https://cdn.test/purge", 0o644, &["token: every user of this machine can read it"]),
+        ("http://cdn.test/purge", 0o600, &["authorization is sent to http://cdn.test without TLS"]),
+    ] {
+        let said = checked(url, mode);
+        assert_eq!(said.matches("warning: ").count(), wants.len(), "{url} {mode:o}: {said}");
+        assert!(wants.iter().all(|want| said.contains(want)), "{said}");
+        assert!(!said.contains("s3cr3t"), "{said}");
+    }
+}
+
 #[test]
 fn an_announcement_that_fails_is_in_the_status_and_holds_up_no_end() {
     let server = Recorder::start(0, "");

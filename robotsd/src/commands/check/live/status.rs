@@ -48,9 +48,10 @@ const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'static str)
         AnswerKind::TooManyRequests => (&lints::RATE_LIMITED, "leave /robots.txt out of the limit"),
         AnswerKind::ClientError(_) => (&lints::CLIENT_ERROR, "answer 200 with the rules, or 404 where there are none"),
         AnswerKind::ServerError(_) => (&lints::SERVER_ERROR, "answer 200 with the rules, or 404 where there are none"),
-        AnswerKind::Failed(FetchErrorKind::Tls) => {
-            (&lints::TLS, "renew the certificate, with this name in it, and serve its intermediate certificates")
-        }
+        AnswerKind::Failed(FetchErrorKind::Tls) => (
+            &lints::TLS,
+            "serve https there, with a certificate that is in force, has this name, and comes with its intermediate certificates",
+        ),
         AnswerKind::Failed(FetchErrorKind::Timeout) => (&lints::TIMEOUT, ""),
         AnswerKind::Failed(FetchErrorKind::Name | FetchErrorKind::Connect | FetchErrorKind::RedirectAddress) => {
             (&lints::REDIRECT_UNREACHABLE, "redirect to a server that answers")
