@@ -2,6 +2,7 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
+use crate::check::crawlers::CrawlersByToken;
 use crate::check::edit::Edit;
 use crate::check::finding::Finding;
 use crate::check::fixable_file::{FixableFile, LintFix};
@@ -25,6 +26,9 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
+/// Names of one line that are told apart.
+const MOST_NAMES: usize = 16;
+
 pub(super) const FIX: LintFix = LintFix::new(LINT.code, fix);
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -45,6 +49,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let draft = draft.of_agent(value);
         if as_meant {
             draft.help(format_args!("write {}", Quoted(kept)));
+        } else if let Some(names) = several(value, &file.crawlers) {
+            let lines: Vec<_> = names.iter().map(|name| Quoted(&line_of(name)).to_string()).collect();
+            draft.help(format_args!("a line holds one name: write {}", lines.join(" and ")));
         } else if let Some(name) = unquoted(value) {
             draft.help(format_args!("write {}", Quoted(name)));
         } else if value.starts_with(b"*") {
@@ -53,6 +60,20 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             draft.help(format_args!("use the name the crawler documents; standard ones are letters, \"_\" and \"-\""));
         }
     }
+}
+
+/// The names that a line holds which was meant for several crawlers: with a comma between them, or all of them known.
+fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
+    let is_separator = |octet: &u8| matches!(octet, b',' | b';') || octet.is_ascii_whitespace();
+    let names: Vec<&[u8]> = value.split(is_separator).filter(|name| !name.is_empty()).collect();
+    let has_comma = value.iter().any(|octet| matches!(octet, b',' | b';'));
+    let is_known = |name: &&[u8]| crawlers.of_token(&ProductToken::new(name)).is_some();
+    let is_name = |name: &&[u8]| is_one_word(name) && (has_comma || is_known(name));
+    ((2..=MOST_NAMES).contains(&names.len()) && names.iter().all(is_name)).then_some(names)
+}
+
+fn line_of(name: &[u8]) -> Vec<u8> {
+    [b"User-agent: ", name].concat()
 }
 
 /// Whether a crawler is known by exactly this name, which it then reads whole.
@@ -98,6 +119,12 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     if let Some(name) = unquoted(value) {
         return Some(vec![Edit::new(finding.span(), name)]);
     }
+    if let Some(names) = several(value, &file.crawlers) {
+        let (first, others) = names.split_first()?;
+        let others: Vec<_> = others.iter().map(|name| line_of(name)).collect();
+        let lines = file.lines_after(file.line_of(finding), others.iter().map(Vec::as_slice));
+        return Some(vec![Edit::new(finding.span(), *first), lines]);
+    }
     let meant = file.crawlers.declared_by(value)?;
     (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span(), meant)])
 }
@@ -105,7 +132,7 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::lints::tests::{found, messages};
+    use crate::check::lints::tests::{found, helps, messages};
 
     #[test]
     fn the_message_says_what_is_left() {
@@ -113,6 +140,22 @@ mod tests {
         assert_eq!(messages("cut-product-token", b"User-agent: GPT Bot"), [want]);
         let want = "\"008\" is not a product token: crawlers that cut it read nothing";
         assert_eq!(messages("cut-product-token", b"User-agent: 008"), [want]);
+    }
+
+    #[test]
+    fn a_line_for_several_crawlers_is_told_apart() {
+        let several = "a line holds one name: write \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
+        for (value, is_several) in [
+            ("GPTBot, ccbot", true),
+            ("GPTBot;ccbot", true),
+            ("GPTBot ccbot", true),
+            ("GPTBot,ccbot,", true),
+            ("GPTBot or-so", false),
+            ("Yahoo! Slurp", false),
+        ] {
+            let helps = helps("cut-product-token", format!("User-agent: {value}\nDisallow: /\n").as_bytes());
+            assert_eq!(helps == [several], is_several, "{value}: {helps:?}");
+        }
     }
 
     #[test]
