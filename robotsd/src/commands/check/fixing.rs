@@ -142,8 +142,11 @@ impl FixRun<'_> {
     /// A file that an argument stands for. One that a link leads to out of a directory is not corrected.
     pub(super) fn permitted(&self, argument: &Path, source: InputSource) -> Result<InputSource, (PathBuf, io::Error)> {
         let InputSource::File(file) = &source else { return Ok(source) };
-        let is_inside = || Ok(fs::canonicalize(file)?.starts_with(fs::canonicalize(argument)?));
-        if !self.args.fix || !argument.is_dir() || is_inside().unwrap_or_else(|_: io::Error| true) {
+        if !self.args.fix || !argument.is_dir() {
+            return Ok(source);
+        }
+        let place = |path: &Path| fs::canonicalize(path).map_err(|error| (file.clone(), error));
+        if place(file)?.starts_with(place(argument)?) {
             return Ok(source);
         }
         let folder = printable(argument.as_os_str().as_encoded_bytes());
