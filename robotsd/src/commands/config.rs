@@ -93,7 +93,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
                 (0, _) if waits > 0 => "has versions that would wait at the gate",
                 (0, false) => "can be served",
                 (0, true) => "can be served, but not enforced: a kill switch cannot be read",
-                _ => "has sites that cannot be served as they are",
+                _ => "has sites with errors",
             };
             let mut counts = format!("listeners: {listeners}, sites: {sites}");
             if warnings > 0 {

@@ -117,10 +117,7 @@ mod tests {
         assert_eq!(code(""), "` `");
         let (ticks, fence) = ("`".repeat(16), "`".repeat(17));
         assert_eq!(code(&ticks), format!("{fence} {ticks} {fence}"));
-        assert_eq!(
-            code(&format!("{}@team", "`".repeat(400))),
-            format!("{fence} {ticks}…@team{fence}").replace("team`", "team `")
-        );
+        assert_eq!(code(&format!("{}@team", "`".repeat(400))), format!("{fence} {ticks}…@team {fence}"));
         let text = written("a|b`c.txt", b"User-agent: *\nDisallow: @team <img src=x> | [a](b) ``c` https://x.test\n");
         for row in text.lines().filter(|line| line.starts_with("| 2 |")) {
             assert_eq!(row.replace("\\|", "").matches('|').count(), 4, "{row}");

@@ -72,6 +72,8 @@ fn a_name_that_does_not_exist_is_none_of_the_site() {
     assert_eq!(same_of(&checked), "named differs no-site no-site", "{}", checked.stderr());
     assert_eq!(findings_of(&checked), ["https://example.com/robots.txt host-other-rules"]);
     assert_eq!((checked.findings[0]["severity"].as_str(), checked.exit()), (Some("note"), 0));
+    // No site is told to lead back from TLS.
+    assert_eq!(checked.findings[0]["help"], "serve the same file, or redirect http://example.com/robots.txt here");
 }
 
 #[test]

@@ -139,5 +139,10 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     let finding = AnswerFinding::new(&lints::OTHER_RULES, other.url(), &message);
     // Many sites have no server for one of the schemes, and no crawler loses anything by that.
     let severity = if matches!(kind, AnswerKind::Unreachable(_)) { Severity::Note } else { Severity::Warning };
-    Some(finding.severity_is(severity).help(&format!("redirect it to {}, or serve the same file", named.url())))
+    let help = match (other.url().is_https(), named.url().is_https()) {
+        // No site is to lead back from TLS.
+        (true, false) => format!("serve the same file, or redirect {} here", named.url()),
+        _ => format!("redirect it to {}, or serve the same file", named.url()),
+    };
+    Some(finding.severity_is(severity).help(&help))
 }
