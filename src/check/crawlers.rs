@@ -62,8 +62,10 @@ impl<'r> CrawlersByToken<'r> {
         names: impl Iterator<Item = Name<'a>>,
     ) -> impl Iterator<Item = (Name<'a>, Vec<&'r str>)> {
         let mut seen = HashSet::new();
+        // A line with several names is told apart first.
+        let is_list = |name: &Name<'_>| name.value().iter().any(|octet| matches!(octet, b',' | b';'));
         names
-            .filter(|name| !name.is_star())
+            .filter(move |name| !name.is_star() && !is_list(name))
             .filter_map(|name| Some((name, ProductToken::from_name(name.value())?)))
             .filter(|(_, token)| self.is_unknown(token))
             .filter(move |(_, token)| seen.insert(token.clone()))

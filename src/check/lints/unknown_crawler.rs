@@ -52,6 +52,7 @@ mod tests {
             helps("unknown-crawler", b"User-agent: perplexity\n"),
             ["did you mean \"PerplexityBot\" or \"Perplexity-User\"?"]
         );
+        assert_eq!(helps("unknown-crawler", b"User-agent: Bing, ChatGPT\n"), [""; 0]);
         let file = b"User-agent: *\nUser-agent: Googlebot\nUser-agent: ExampleBot\nUser-agent: xbot\nUser-agent:\n";
         assert_eq!(found("unknown-crawler", file), [""; 0]);
         assert_eq!(found("unknown-crawler", b"User-agent: Googelbot\nUser-agent: googelbot\n"), ["1:13"]);
