@@ -165,12 +165,8 @@ impl FromStr for FetchUrl {
 
     fn from_str(url: &str) -> Result<Self, UrlError> {
         let error = |fault| UrlError::new(url, fault);
-        let (scheme, authority, target) = Authority::of_url(url.as_bytes()).ok_or_else(|| {
-            // As in `javascript:`; a name with a port looks alike.
-            let is_port = |rest: &str| rest.starts_with(|char: char| char.is_ascii_digit());
-            let is_other = url.split_once(':').is_some_and(|(scheme, rest)| !scheme.contains('.') && !is_port(rest));
-            error(if is_other && has_scheme(url) { UrlFault::UrlScheme } else { UrlFault::NoScheme })
-        })?;
+        let (scheme, authority, target) = Authority::of_url(url.as_bytes())
+            .ok_or_else(|| error(if has_other_scheme(url) { UrlFault::UrlScheme } else { UrlFault::NoScheme }))?;
         let scheme = match scheme.to_ascii_lowercase().as_slice() {
             b"http" => UrlScheme::Http,
             b"https" => UrlScheme::Https,
@@ -286,6 +282,14 @@ fn has_scheme(reference: &str) -> bool {
         && scheme.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.'))
 }
 
+/// As in `javascript:`. A name with a port looks alike, and `http:/example.com` lacks a slash.
+fn has_other_scheme(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once(':') else { return false };
+    let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+    let is_port = rest.starts_with(|char: char| char.is_ascii_digit());
+    has_scheme(url) && !is_web && !is_port && !scheme.contains('.')
+}
+
 fn is_host(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[') {
         return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
@@ -361,7 +365,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_fetched_is_refused_with_a_reason() {
-        assert_eq!(fault("example.com/robots.txt"), UrlFault::NoScheme);
+        for text in
+            ["example.com/robots.txt", "localhost:3000", "example.com:x", "http:/example.com", "HTTPS:example.com"]
+        {
+            assert_eq!(fault(text), UrlFault::NoScheme, "{text}");
+        }
+        assert_eq!(fault("javascript:alert(1)"), UrlFault::UrlScheme);
         assert_eq!(fault("file:///etc/passwd"), UrlFault::UrlScheme);
         assert_eq!(fault("http://user:secret@example.com/"), UrlFault::Userinfo);
         assert_eq!(fault("http:///robots.txt"), UrlFault::Host);
