@@ -13,7 +13,7 @@ use http::Request;
 use tower_robots::agent::{Identity, IdentityMethod};
 use tower_robots::layer::{Original, RobotsLayer};
 use tower_robots::live::LiveRobots;
-use tower_robots::policy::{Policy, RateMode};
+use tower_robots::policy::{Mode, Policy, RateMode};
 use tower_robots::rate::{NetworkBuckets, Quota, RateKey, RateSender, SiteBuckets};
 use tower_robots::rules::ProductToken;
 
@@ -49,7 +49,10 @@ fn buckets(criterion: &mut Criterion) {
 fn requests(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("request");
     let layer = |file: &str, rate: RateMode| {
-        let live = LiveRobots::inline(file).policy(Policy::builder().rate(rate).build()).open().expect("a robots.txt");
+        let live = LiveRobots::inline(file)
+            .policy(Policy::builder().mode(Mode::Refuse).rate(rate).build())
+            .open()
+            .expect("a robots.txt");
         RobotsLayer::new(live)
             .address_from(|_| Some(IpAddr::V4(Ipv4Addr::LOCALHOST)))
             .identity_from(|extensions| extensions.get::<Identity>().copied())

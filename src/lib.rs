@@ -36,21 +36,20 @@
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub mod agent;
-pub mod check;
 #[cfg(all(feature = "layer", feature = "watch"))]
 pub mod docs;
-pub mod identity;
 #[cfg(feature = "layer")]
 pub mod layer;
 #[cfg(feature = "live")]
 pub mod live;
-pub mod policy;
-#[cfg(feature = "live")]
-pub mod rate;
-pub mod rules;
 #[cfg(feature = "live")]
 pub mod source;
+
+#[doc(inline)]
+#[cfg(feature = "live")]
+pub use robots_core::rate;
+#[doc(inline)]
+pub use robots_core::{agent, check, identity, policy, rules};
 
 #[cfg(feature = "layer")]
 #[doc(no_inline)]
@@ -65,6 +64,13 @@ pub use crate::rules::RobotsTxt;
 #[cfg(feature = "live")]
 #[doc(no_inline)]
 pub use crate::source::{HostMap, Sites};
+
+/// What robotsd uses. No promise: any release may change it.
+#[cfg(feature = "live")]
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::live::mutex::Mutex;
+}
 
 /// The code of the project's page, which the tests of the documentation compile.
 #[cfg(all(doctest, feature = "axum08", feature = "watch"))]

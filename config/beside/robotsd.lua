@@ -6,6 +6,9 @@
 local address, port = "127.0.0.1", 9180
 local patience = 0.25 -- seconds
 
+-- The name of the [[site]]: its rules hold, whatever Host a client writes.
+local site = "site"
+
 -- The fields that robotsd reads. Every line of a repeated field goes along.
 local question_fields = { "host", "accept", "content-type", "cookie", "referer", "sec-fetch-dest", "sec-fetch-mode",
   "sec-fetch-site", "signature", "signature-agent", "signature-input", "user-agent" }
@@ -26,7 +29,7 @@ local reasons = {
 -- HTTP/1.0 ends an answer with the connection, and may leave out Host as a client may have.
 local function question(txn)
   local lines = {
-    "GET /-/auth/haproxy HTTP/1.0",
+    "GET /-/site/" .. site .. "/auth/haproxy HTTP/1.0",
     -- The target as it came, not decoded.
     "X-Original-URI: " .. txn.f:pathq(),
     "X-Original-Method: " .. txn.f:method(),

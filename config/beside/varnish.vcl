@@ -73,7 +73,8 @@ sub vcl_recv {
             set req.http.X-Original-URI = req.url;
             set req.http.X-Original-Method = req.method;
             set req.http.X-Real-IP = client.ip;
-            set req.url = "/-/auth/varnish";
+            # "site" is the name of the [[site]]: its rules hold, whatever Host a client writes.
+            set req.url = "/-/site/site/auth/varnish";
         }
         return (pass);
     }

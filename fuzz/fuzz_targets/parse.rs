@@ -21,9 +21,9 @@ fuzz_target!(|file: &[u8]| {
         let _ = extension.meaning();
         assert!(extension.line() <= lines && extension.range().end <= file.len());
     }
-    assert!(robots.notes().is_sorted_by_key(|note| note.line()));
+    assert!(robots.notes().is_sorted_by_key(|note| note.line));
     for reading in [Reading::Standard, Reading::Reference, Reading::Legacy] {
         let rules = robots.compile(reading);
-        assert!(rules.costly().iter().all(|costly| costly.line() <= lines));
+        assert!(rules.costly().iter().all(|costly| costly.line <= lines));
     }
 });

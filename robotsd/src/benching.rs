@@ -26,7 +26,6 @@ struct IdleService;
 
 impl CountingBench {
     /// For a layer without observers.
-    #[must_use]
     pub fn new(layer: &RobotsLayer) -> Self {
         let counts = Arc::<OutcomeCounts>::default();
         let (disallowed, crawlers) = (Arc::clone(&counts), Arc::clone(&counts));

@@ -1,26 +1,23 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::accept::{self, AcceptArgs};
 use crate::commands::agents::{self, AgentsArgs};
 use crate::commands::board::{self, BoardArgs};
 use crate::commands::check::{self, CheckArgs};
-use crate::commands::completions::{self, CompletionsArgs};
+use crate::commands::command_line::{CompletionsArgs, ManArgs, completions, man};
 use crate::commands::config::{self, ConfigArgs};
+use crate::commands::decisions::{AcceptArgs, EnforceArgs, RollbackArgs, accept, enforce, rollback};
 use crate::commands::diff::{self, DiffArgs};
-use crate::commands::enforce::{self, EnforceArgs};
 use crate::commands::explain::{self, ExplainArgs};
-use crate::commands::history::{self, HistoryArgs};
-use crate::commands::man::{self, ManArgs};
-use crate::commands::reload::{self, ReloadArgs};
 use crate::commands::replay::{self, ReplayArgs};
-use crate::commands::rollback::{self, RollbackArgs};
+use crate::commands::running::{HistoryArgs, ReloadArgs, UpgradeArgs, history, reload, upgrade};
 use crate::commands::status::{self, StatusArgs};
 use crate::commands::test::{self, TestArgs};
-use crate::commands::upgrade::{self, UpgradeArgs};
+use crate::render::printable;
 use crate::serve::{self, ServeArgs};
 
 #[derive(Debug, Parser)]
@@ -71,15 +68,19 @@ enum CliCommand {
 }
 
 pub(crate) fn run() -> ExitCode {
-    match Cli::parse().command {
+    let cli = match parsed(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    match cli.command {
         CliCommand::Serve(args) => serve::run(&args),
         CliCommand::Status(args) => status::run(&args),
-        CliCommand::Reload(args) => reload::run(&args),
-        CliCommand::Upgrade(args) => upgrade::run(&args),
-        CliCommand::Accept(args) => accept::run(&args),
-        CliCommand::Rollback(args) => rollback::run(&args),
-        CliCommand::Enforce(args) => enforce::run(&args),
-        CliCommand::History(args) => history::run(&args),
+        CliCommand::Reload(args) => reload(&args),
+        CliCommand::Upgrade(args) => upgrade(&args),
+        CliCommand::Accept(args) => accept(&args),
+        CliCommand::Rollback(args) => rollback(&args),
+        CliCommand::Enforce(args) => enforce(&args),
+        CliCommand::History(args) => history(&args),
         CliCommand::Board(args) => board::run(&args),
         CliCommand::Check(args) => check::run(&args),
         CliCommand::Explain(args) => explain::run(&args),
@@ -88,7 +89,36 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Replay(args) => replay::run(&args),
         CliCommand::Config(args) => config::run(&args),
         CliCommand::Agents(args) => agents::run(&args),
-        CliCommand::Completions(args) => completions::run(&args, Cli::command()),
-        CliCommand::Man(args) => man::run(&args, Cli::command()),
+        CliCommand::Completions(args) => completions(&args, Cli::command()),
+        CliCommand::Man(args) => man(&args, Cli::command()),
+    }
+}
+
+/// Errors repeat words of the command line, which may come from names of files that others chose: those are escaped.
+fn parsed(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let words: Vec<OsString> = words.collect();
+    Cli::try_parse_from(&words).map_err(|error| {
+        let shown = words.iter().map(|word| printable(word.as_encoded_bytes()));
+        Cli::try_parse_from(shown).err().unwrap_or(error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_repeat_words_that_print() {
+        for words in [
+            &["robotsd", "check", "--format", "a\n::error::b\u{1b}[2J"][..],
+            &["robotsd", "check\n\u{202e}"],
+            &["robotsd", "test", "a", "\u{3164}\u{9b}1m"],
+            &["robotsd", "check", "--for\u{1b}=x"],
+        ] {
+            let error = parsed(words.iter().map(OsString::from)).expect_err("an error").to_string();
+            assert!(!error.contains(['\u{1b}', '\u{202e}', '\u{3164}', '\u{9b}']), "{error:?}");
+            assert!(!error.lines().any(|line| line.starts_with("::")), "{error}");
+            assert!(error.contains("\\u{") || error.contains("\\n"), "{error}");
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use crate::render::stderr;
+
 /// The command ran, and its answer is no: findings, unmet expectations, a rejected reload.
 pub(crate) const NEGATIVE: u8 = 1;
 
@@ -19,7 +21,7 @@ pub(crate) fn fail(reason: &dyn Display) -> ExitCode {
 /// Writes a line to standard error.
 pub(crate) fn complain(reason: &dyn Display) {
     // Where standard error is closed, the exit code remains.
-    let _ = writeln!(io::stderr().lock(), "robotsd: {reason}");
+    let _ = writeln!(stderr(), "robotsd: {reason}");
 }
 
 /// 0, or [`NEGATIVE`] where the answer is no.

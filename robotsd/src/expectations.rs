@@ -12,6 +12,7 @@
 //! paths  = ["/drafts/"]
 //! ```
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,8 +23,14 @@ use tower_robots::check::Expectations;
 use tower_robots::rules::Access;
 
 use crate::config::{ConfigError, Document, Fault, as_utf8, read_document};
-use crate::input::{self, place};
+use crate::input::{Places, ReadInput};
+use crate::render::printable;
 use crate::target_url::TargetUrl;
+
+/// Octets of a file of expectations, and agents times paths of all its tables: bounds on the cost. What is read as TOML takes a
+/// hundred times its size.
+const MOST_OCTETS: usize = 1 << 20;
+const MOST_PAIRS: usize = 100_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,8 +78,13 @@ pub(crate) struct WrittenWord {
 
 impl ExpectationsFile {
     /// Reads a file. Errors name it, with the line and column of every problem.
-    pub(crate) fn read(path: &Path, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
-        let octets = input::read(path).map_err(|error| ConfigError::unread(&error))?;
+    pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
+        let octets = read(path).map_err(|error| ConfigError::unread(&error))?;
+        if octets.len() > MOST_OCTETS {
+            let name = printable(path.as_os_str().as_encoded_bytes());
+            let fault = format!("{name}: larger than {} KiB: expect less, or in several files", MOST_OCTETS >> 10);
+            return Err(ConfigError::unread(&io::Error::new(io::ErrorKind::FileTooLarge, fault)));
+        }
         Self::parse(path, &as_utf8(path, octets)?, registry)
     }
 
@@ -91,16 +103,20 @@ impl ExpectationsFile {
             return Err(at((fault.help(EXAMPLE.to_owned()), Vec::new())));
         }
         let (mut lines, mut agents, mut paths) = (Vec::new(), Vec::new(), Vec::new());
-        let word = |word: &Spanned<String>| WrittenWord {
-            text: word.get_ref().clone(),
-            place: place(text, word.span().start),
-        };
+        let pairs = tables.iter().map(|(_, table)| table.get_ref().agents.len() * table.get_ref().paths.len());
+        if pairs.sum::<usize>() > MOST_PAIRS {
+            let fault = format!("the agents and paths of the file make more than {MOST_PAIRS} pairs");
+            return Err(at((Fault::new(0..0, fault).help("expect less, or in several files".to_owned()), Vec::new())));
+        }
+        let places = Places::of(text);
+        let word =
+            |word: &Spanned<String>| WrittenWord { text: word.get_ref().clone(), place: places.at(word.span().start) };
         let mut expectations = Expectations::new(registry.clone());
         for (access, table) in tables {
             let (span, table) = (table.span(), table.get_ref());
             let owned = |list: &[Spanned<String>]| list.iter().map(|item| item.get_ref().clone()).collect::<Vec<_>>();
             expectations = expectations.expect(access, owned(&table.agents), owned(&table.paths));
-            lines.push(place(text, span.start).0);
+            lines.push(places.at(span.start).0);
             agents.extend(table.agents.iter().map(word));
             paths.extend(table.paths.iter().map(word));
         }

@@ -1,11 +1,13 @@
-//! Reading the files of the command line, with a bound on their size, and finding line and column in them.
+//! Reading with a bound, such as the files of the command line, and finding line and column in them.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use tower_robots::live::MAX_FILE;
 
+use crate::regular_file;
 use crate::render::printable;
 
 /// Where a robots.txt is read from.
@@ -13,6 +15,8 @@ use crate::render::printable;
 pub(crate) enum InputSource {
     Stdin,
     File(PathBuf),
+    /// One that was found in a folder: nothing but a regular file is read.
+    Found(PathBuf),
 }
 
 impl InputSource {
@@ -25,14 +29,23 @@ impl InputSource {
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".to_owned(),
-            Self::File(path) => path.to_string_lossy().into_owned(),
+            Self::File(path) | Self::Found(path) => path.to_string_lossy().into_owned(),
+        }
+    }
+
+    /// The file that it is.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Stdin => None,
+            Self::File(path) | Self::Found(path) => Some(path),
         }
     }
 
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         match self {
-            Self::Stdin => read_bounded(io::stdin().lock()),
-            Self::File(path) => read_bounded(File::open(path)?),
+            Self::Stdin => read_bounded(io::stdin().lock(), MAX_FILE),
+            Self::File(path) => read_bounded(File::open(path)?, MAX_FILE),
+            Self::Found(path) => read_bounded(regular_file::open(path)?.0, MAX_FILE),
         }
     }
 }
@@ -49,11 +62,15 @@ pub(crate) fn stdin_once<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> io
     }
 }
 
-fn read_bounded(input: impl Read) -> io::Result<Vec<u8>> {
+fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    input.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 8 MiB, so it cannot be a robots.txt"));
+    input.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let fault = match most {
+            MAX_FILE => "larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
+            _ => format!("larger than {} KiB, which is more than such a file needs", most >> 10),
+        };
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
     }
     Ok(bytes)
 }
@@ -66,9 +83,117 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", printable(source.name().as_bytes()))))
 }
 
+/// How a file is read: [`read`] where a command line names it, [`read_configured`] where a config does.
+pub(crate) type ReadInput = fn(&Path) -> io::Result<Vec<u8>>;
+
+/// Reads a file that a config names: nothing writes into a FIFO there, unlike `<(…)` on a command line. The error names it.
+pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
+    read_found(path, MAX_FILE)
+}
+
+/// Reads a regular file of at most so many octets. The error names it.
+pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let named = |error: io::Error| {
+        io::Error::new(error.kind(), format!("{}: {error}", printable(path.as_os_str().as_encoded_bytes())))
+    };
+    regular_file::open(path).and_then(|(file, _)| read_bounded(file, most)).map_err(named)
+}
+
+/// Octets up to a bound; one more is an error with [`TooManyOctets`] in it, and not a cut that looks like an end.
+#[derive(Debug)]
+pub(crate) struct AtMost<R> {
+    octets: R,
+    left: usize,
+}
+
+/// There are more octets than may be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooManyOctets;
+
+impl<R> AtMost<R> {
+    pub(crate) const fn new(octets: R, most: usize) -> Self {
+        Self { octets, left: most }
+    }
+}
+
+impl<R: Read> Read for AtMost<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = buffer.len().min(self.left.max(1));
+        let read = self.octets.read(&mut buffer[..room])?;
+        self.left = self.left.checked_sub(read).ok_or_else(|| io::Error::other(TooManyOctets))?;
+        Ok(read)
+    }
+}
+
+impl TooManyOctets {
+    /// Whether it is why a reader failed.
+    pub(crate) fn is_in(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|cause| cause.is::<Self>())
+    }
+}
+
+impl fmt::Display for TooManyOctets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("larger than may be read")
+    }
+}
+
+impl std::error::Error for TooManyOctets {}
+
 /// Line and column of an octet of a text, in characters, both from 1.
 pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (before.matches('\n').count() + 1, column)
+    Places::of(text).at(at)
+}
+
+/// Octets from one place that is kept to the next.
+const STRIDE: usize = 1 << 10;
+
+/// Lines and columns of many octets of one text, each found in the same time.
+#[derive(Debug)]
+pub(crate) struct Places<'t> {
+    text: &'t str,
+    /// Octets with their line and column, in their order.
+    known: Vec<(usize, (usize, usize))>,
+}
+
+impl<'t> Places<'t> {
+    pub(crate) fn of(text: &'t str) -> Self {
+        let mut known = vec![(0, (1, 1))];
+        let mut place = (1, 1);
+        for (at, char) in text.char_indices() {
+            if at >= known.len() * STRIDE {
+                known.push((at, place));
+            }
+            place = behind(place, char);
+        }
+        Self { text, known }
+    }
+
+    /// Line and column in characters, both from 1.
+    pub(crate) fn at(&self, octet: usize) -> (usize, usize) {
+        let before = self.known.partition_point(|(at, _)| *at <= octet).saturating_sub(1);
+        let (start, place) = self.known[before];
+        let chars = self.text[start..].char_indices().take_while(|(at, _)| start + at < octet);
+        chars.fold(place, |place, (_, char)| behind(place, char))
+    }
+}
+
+const fn behind((line, column): (usize, usize), char: char) -> (usize, usize) {
+    if char == '\n' { (line + 1, 1) } else { (line, column + 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_its_line_and_column_in_characters() {
+        let text = ["a\n\u{e9}b\n", &"x\u{1f916}\n".repeat(2_000), &"\u{e9}".repeat(3_000), "\nlast"].concat();
+        let places = Places::of(&text);
+        for (at, _) in text.char_indices().step_by(97).chain([(0, 'a'), (text.len(), ' '), (text.len() + 9, ' ')]) {
+            let before = text.get(..at).unwrap_or(&text);
+            let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+            assert_eq!(places.at(at), (before.matches('\n').count() + 1, column), "{at}");
+        }
+    }
 }

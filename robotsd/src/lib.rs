@@ -37,6 +37,7 @@ mod private_file;
 mod publish_hook;
 mod quoted_list;
 mod refusal;
+mod regular_file;
 mod render;
 mod report;
 mod retrieval;
@@ -51,7 +52,6 @@ mod upstream;
 use std::process::ExitCode;
 
 /// Runs the command that the process was started with.
-#[must_use]
 pub fn run() -> ExitCode {
     cli::run()
 }

@@ -1,11 +1,16 @@
 //! Files below the state directory that only the owner reads, replaced whole or not at all.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
 /// Puts octets at a path, with the folders above it. A process that ends meanwhile leaves what was there. Blocks.
 pub(crate) fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
+    replace_by(path, |file| file.write_all(octets))
+}
+
+/// The same with octets that are written one after the other.
+pub(crate) fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let mut folders = fs::DirBuilder::new();
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -18,8 +23,10 @@ pub(crate) fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
     let aside = path.with_extension("tmp");
     // One that a process left may be open to others.
     let _ = fs::remove_file(&aside);
-    let written = options.write(true).create_new(true).open(&aside).and_then(|mut file| {
-        file.write_all(octets)?;
+    let written = options.write(true).create_new(true).open(&aside).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        write(&mut file)?;
+        file.flush()?;
         fs::rename(&aside, path)
     });
     if written.is_err() {

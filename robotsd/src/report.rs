@@ -4,30 +4,18 @@
 //! process it reaches may be of different versions, so readers have a default for fields that are missing.
 
 mod change;
-mod config;
-mod evidence;
-mod rate_store;
 mod site;
-mod traffic;
-mod upgrade;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::change::{
     ChangeReport, ConfigReload, HistoryReport, RecordedReload, RegistryReload, ReloadReport, SiteReload,
 };
-pub(crate) use self::config::{ConfigReport, HeldBackSetting, RejectedConfigReport};
-pub(crate) use self::evidence::{
-    DirectoryReport, IdentityReport, ListReport, PublishedRegistryReport, RegistryReport, SuspectReport,
-    WaitingRegistryReport,
-};
-pub(crate) use self::rate_store::RateStoreReport;
 pub(crate) use self::site::{
     AppendReport, FetchReport, Findings, LastReload, OverrideReport, PendingReport, PublishHookReport, ReloadCount,
     SiteReport, WatchedPagesReport,
 };
-pub(crate) use self::traffic::{KindCount, ListenerReport, RequestsReport, SiteTraffic, TrafficReport, UpstreamReport};
-pub(crate) use self::upgrade::UpgradeReport;
+pub(crate) use self::site::{KindCount, ListenerReport, RequestsReport, SiteTraffic, TrafficReport, UpstreamReport};
 
 /// `GET /status`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -94,4 +82,203 @@ impl NextStep {
     pub(crate) fn command<'a>(what: &str, command: impl IntoIterator<Item = &'a str>) -> Self {
         Self { what: what.to_owned(), command: command.into_iter().map(str::to_owned).collect() }
     }
+}
+
+/// The config file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ConfigReport {
+    pub(crate) path: String,
+    /// `accepted`: the file is what is served; `rejected`: it cannot be used, and the config before is served.
+    pub(crate) state: String,
+    /// When the config that is served was accepted.
+    pub(crate) accepted: String,
+    #[serde(default)]
+    pub(crate) rejected: Option<RejectedConfigReport>,
+    /// The settings of the config that is served which have another value until robotsd starts again.
+    #[serde(default)]
+    pub(crate) next_start: Vec<HeldBackSetting>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RejectedConfigReport {
+    /// Since when the file cannot be used, and when it was last tried.
+    pub(crate) since: String,
+    pub(crate) tried: String,
+    /// The first error, with path, line and column, and how many more there are.
+    pub(crate) why: String,
+    /// The settings that are served with another value than the file has; none where the file cannot be read so far.
+    #[serde(default)]
+    pub(crate) held_back: Option<Vec<HeldBackSetting>>,
+    /// What to do next.
+    #[serde(default)]
+    pub(crate) next: Vec<NextStep>,
+}
+
+/// A setting that has another value in the file than in the process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct HeldBackSetting {
+    #[serde(default)]
+    pub(crate) site: Option<String>,
+    pub(crate) setting: String,
+    /// The value that is served; none where it is not set.
+    #[serde(default)]
+    pub(crate) running: Option<String>,
+    /// The value in the file, likewise.
+    #[serde(default)]
+    pub(crate) file: Option<String>,
+}
+
+/// The store in which processes share what they count of crawlers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RateStoreReport {
+    /// Its URL, without user and password.
+    pub(crate) place: String,
+    /// `used`, `out` while each process counts for itself, or `partly` while it does so for the buckets of some nodes of a cluster.
+    pub(crate) state: String,
+    /// Why no request asks it, where that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unasked: Option<String>,
+    /// What failed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trouble: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trouble_at: Option<String>,
+    /// How often it was lost.
+    #[serde(default)]
+    pub(crate) outages: u64,
+    /// Questions to it: `answered`, `late` or `failed`.
+    #[serde(default)]
+    pub(crate) calls: Vec<KindCount>,
+    /// Limited requests: `allowed` or `denied` by it, `known-allowed` or `known-denied` by what it said before, or counted by this
+    /// process `alone`.
+    #[serde(default)]
+    pub(crate) requests: Vec<KindCount>,
+}
+
+/// An upgrade in place: what `POST /upgrade` answers, and what the status has of the last one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct UpgradeReport {
+    /// `under-way`; `done`: the new process serves; `failed`: the process goes on as before.
+    pub(crate) state: String,
+    /// When that was.
+    pub(crate) at: String,
+    /// The number of the new process; none where none was started.
+    #[serde(default)]
+    pub(crate) process: Option<u32>,
+    pub(crate) message: String,
+}
+
+/// The registry of crawlers, with the rows of a published one and of an extra file.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RegistryReport {
+    pub(crate) crawlers: usize,
+    /// Rows for which the documentation of their operator was read.
+    pub(crate) checked: usize,
+    /// The last day on which that was done.
+    #[serde(default)]
+    pub(crate) last_checked: Option<String>,
+    /// The one that is published at a URL, where one is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) published: Option<PublishedRegistryReport>,
+}
+
+/// A registry that is published at a URL.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PublishedRegistryReport {
+    pub(crate) url: String,
+    /// `fetched` or `saved`; none where there is none yet.
+    #[serde(default)]
+    pub(crate) origin: Option<String>,
+    #[serde(default)]
+    pub(crate) hash: Option<String>,
+    /// When its server last said that it is right.
+    #[serde(default)]
+    pub(crate) confirmed: Option<String>,
+    /// The version that waits to be accepted.
+    #[serde(default)]
+    pub(crate) waiting: Option<WaitingRegistryReport>,
+    /// Why the last fetch brought nothing.
+    #[serde(default)]
+    pub(crate) trouble: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WaitingRegistryReport {
+    pub(crate) hash: String,
+    pub(crate) why: String,
+}
+
+/// The evidence about who sends requests.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct IdentityReport {
+    #[serde(default)]
+    pub(crate) lists: Vec<ListReport>,
+    #[serde(default)]
+    pub(crate) directories: Vec<DirectoryReport>,
+    /// Addresses whose names are known, and those that wait to be looked up.
+    #[serde(default)]
+    pub(crate) names_known: usize,
+    #[serde(default)]
+    pub(crate) names_waiting: usize,
+    /// Where claims fail and are not refuted.
+    #[serde(default)]
+    pub(crate) suspects: Vec<SuspectReport>,
+    /// What is missing, a line for each cause, as the log has it.
+    #[serde(default)]
+    pub(crate) troubles: Vec<String>,
+    /// Why what is known of paths does not outlive the process.
+    #[serde(default)]
+    pub(crate) paths_trouble: Option<String>,
+}
+
+/// A published list of addresses.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ListReport {
+    pub(crate) url: String,
+    /// `fetched`, `saved`, `file` or `embedded`; none where there is no list.
+    #[serde(default)]
+    pub(crate) origin: Option<String>,
+    #[serde(default)]
+    pub(crate) prefixes: usize,
+    /// When its operator made it, as it says itself.
+    #[serde(default)]
+    pub(crate) created: Option<String>,
+    /// When its server last said that it is right, and how long ago that was.
+    #[serde(default)]
+    pub(crate) confirmed: Option<String>,
+    #[serde(default)]
+    pub(crate) age_seconds: Option<u64>,
+    /// Why the last fetch brought nothing.
+    #[serde(default)]
+    pub(crate) trouble: Option<String>,
+}
+
+/// A directory of keys; one that no request has needed has neither keys nor trouble.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DirectoryReport {
+    pub(crate) url: String,
+    #[serde(default)]
+    pub(crate) keys: Option<usize>,
+    #[serde(default)]
+    pub(crate) confirmed: Option<String>,
+    #[serde(default)]
+    pub(crate) trouble: Option<String>,
+}
+
+/// A path of requests on which no claim is refuted, because its addresses may be those of a proxy.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SuspectReport {
+    pub(crate) site: String,
+    pub(crate) listener: String,
+    /// Empty for those whose signature names no crawler that is registered.
+    pub(crate) crawler: String,
+    /// What fails: `range`, `rdns` or `signature`.
+    #[serde(default)]
+    pub(crate) method: String,
+    /// The networks of most of its addresses: what may be missing in `trusted_proxies`.
+    #[serde(default)]
+    pub(crate) networks: Vec<String>,
+    /// When the crawler was last verified on it.
+    #[serde(default)]
+    pub(crate) last_verified: Option<String>,
 }

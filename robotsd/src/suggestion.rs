@@ -2,8 +2,8 @@
 
 /// The nearest of the known words, without case; none where all of them are another word.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // What a person does not type as one word is no misspelling, and the distance costs the product of both lengths.
-    const LONGEST: usize = 64;
+    // A URL is the longest that a person types as one word, and the distance costs the product of both lengths.
+    const LONGEST: usize = 128;
     if word.is_empty() || word.len() > LONGEST {
         return None;
     }

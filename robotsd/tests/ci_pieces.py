@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -164,6 +165,25 @@ class Scene:
         return json.loads(self.comments.read_text())[2:]
 
 
+# Of the runner: what it obeys in the output of a step.
+COMMANDS = set("error warning notice debug group endgroup echo add-mask add-path set-env set-output save-state add-matcher remove-matcher".split())
+
+
+def obeyed(printed):
+    """The commands that a runner obeys, and whether it obeys any more at the end: behind blanks, and in the older form within a line."""
+    commands, token = [], None
+    for line in printed.splitlines():
+        known = {"stop-commands", *COMMANDS} if token is None else {token}
+        newer = re.match(r"\s*::([^ :]+)(?: .*?)?::(.*)", line)
+        older = re.search(r"##\[([^ \]]+)[^\]]*\](.*)", line)
+        for found in (newer, older):
+            if found and found[1] in known:
+                commands.append((found[1], found[2]))
+                token = found[2] if found[1] == "stop-commands" else None
+                break
+    return commands, token is None
+
+
 class Action:
     """action.yml, carried out in a scene."""
 
@@ -186,6 +206,7 @@ class Action:
         self.read_only = read_only
         self.outputs = {}
         self.log = ""
+        self.commands = []
         self.summary = ""
         self.status = 0
 
@@ -243,6 +264,9 @@ class Action:
             command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", files["SCRIPT"]]
             self.status, printed = run(command, self.scene.workspace, check=False, **environment)
             self.log += printed
+            commands, is_open = obeyed(printed)
+            assert is_open, f"{step['name']}: the next step's commands are not obeyed\n{printed}"
+            self.commands += [(name, text) for name, text in commands if name in COMMANDS]
             self.summary += files["GITHUB_STEP_SUMMARY"].read_text()
             lines = files["GITHUB_OUTPUT"].read_text().splitlines()
             self.outputs[step.get("id", number)] = dict(line.split("=", 1) for line in lines)
@@ -303,6 +327,8 @@ def an_error_is_an_annotation_and_fails(folder):
     action = Action(scene)
     outputs = fails(action, "robots.txt does not pass its check")
     assert re.search(r"::(error|warning) .*file=robots\.txt,.*line=\d", action.log), action.log
+    assert ("error", "robots.txt does not pass its check: the lines above say why") in action.commands, action.commands
+    assert len(action.commands) > 2, "findings are commands"
     assert "| line |" in action.summary, action.summary
     results = json.loads(pathlib.Path(outputs["sarif"]).read_text())["runs"][0]["results"]
     assert results, "findings in SARIF"
@@ -323,6 +349,33 @@ def names_are_never_run(folder):
     fails(Action(scene, options="--ignore=$(touch pwned)"), "does not pass")
     fails(Action(scene, forbid="$(touch pwned)", base="$(touch pwned)", folder=".", name="$(touch pwned)"), "could not be compared")
     assert list(folder.rglob("pwned")) == []
+
+
+def what_others_wrote_is_no_command(folder):
+    """Paths and content of a pull request, and whatever git, pip and robotsd say about them."""
+    planted = [f"{line}planted" for line in ("::error::", "  ::notice::", "::stop-commands::", "\t::add-mask::", "x ##[warning]", "##[set-env name=A]")]
+    for number, text in enumerate(planted):
+        place = folder / str(number)
+        place.mkdir()
+        name = f"a\n{text}\r{text}\n/robots.txt"
+        content = f"User-agent *\n{text}\nDisallow: x\n{text}: {text}\n"
+        tests = f"robots = 'robots.txt'\n[[allow]]\nagents = [{json.dumps(text)}]\npaths = ['/']\n[[x]]\n"
+        after = {name: content, name.replace("robots.txt", "robots.test.toml"): tests, "robots.txt": NEWS}
+        scene = Scene(place, {"robots.txt": GOOD, name: GOOD}, after)
+        link = scene.workspace / "link\n" / text / "robots.txt"
+        link.parent.mkdir(parents=True)
+        link.symlink_to(f"../../../\n{text}\n/none")
+        commit(scene.workspace, {f"{text}\n/robots-check.toml": f"{text}\n = 1\n", "robots-check.toml": f"\n{text}\n"})
+        program = place / "tools/robotsd"
+        program.write_text(f"#!/bin/bash\nprintf '%s' {shlex.quote(text)} {shlex.quote(chr(10) + text)} >&2\nexec {ROBOTSD} \"$@\"\n")
+        program.chmod(0o755)
+        for inputs in ({}, {"robotsd": "robotsd"}, {"robotsd": f"no\n{text}"}, {"options": f"--{text}"}, {"forbid": f"{text}:/"}, {"folder": f"x\n{text}"}):
+            action = Action(scene, base=scene.base, **inputs)
+            action.run()
+            assert all(name in ("error", "warning", "notice") for name, _ in action.commands), action.commands
+            assert not any(text.lstrip().startswith("planted") for _, text in action.commands), f"{inputs}\n{action.log}"
+            # What is ours is obeyed nevertheless.
+            assert action.commands, f"{inputs}\n{action.log}"
 
 
 def a_new_and_a_deleted_file_are_compared_with_nothing(folder):
@@ -793,6 +846,35 @@ def the_job_of_gitlab_runs(folder):
     (folder / "secret").write_text("hunter2 hunter2\n")
     status, printed, effect = job_after({"page.html": "w"}, link=str(folder / "secret"))
     assert status != 0 and "link/robots.txt: not known" in effect and "hunter2" not in printed + effect, f"{printed}\n{effect}"
+    # The request brings an artifact of its own: a file, a folder, a link to a file elsewhere, and one to none.
+    (scene.workspace / "link/robots.txt").unlink()
+    commit(scene.workspace, {})
+    outside = folder / "outside"
+    outside.write_text("as it was")
+    exclude.write_text("")
+    artifact = scene.workspace / "effect.md"
+    artifact.unlink(missing_ok=True)
+
+    def brought(number, files):
+        if number == 0:
+            artifact.write_text("planted")
+        elif number == 1:
+            artifact.mkdir()
+            (artifact / "planted").write_text("planted")
+        else:
+            artifact.symlink_to(outside if number == 2 else folder / "not-there")
+        commit(scene.workspace, files)
+        environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = git(scene.workspace, "rev-parse", "HEAD~1")
+        run(["bash", "-c", script], scene.workspace, check=False, **environment)
+
+    for number, text in enumerate((NEWS, GOOD, NEWS, GOOD)):
+        brought(number, {"live": text, "robots.txt": text})
+        assert artifact.is_file() and not artifact.is_symlink(), number
+        assert "planted" not in artifact.read_text() and "/news/" in artifact.read_text(), artifact.read_text()
+        artifact.unlink()
+        brought(number, {"page.html": str(number)})
+        assert not artifact.exists() and not artifact.is_symlink(), "nothing changes"
+    assert outside.read_text() == "as it was" and not (folder / "not-there").exists()
 
 
 def a_new_user_has_a_green_check(folder):
@@ -850,6 +932,7 @@ CASES = [
     an_error_is_an_annotation_and_fails,
     an_unmet_expectation_fails,
     names_are_never_run,
+    what_others_wrote_is_no_command,
     a_new_and_a_deleted_file_are_compared_with_nothing,
     the_base_is_fetched_where_it_can_be,
     without_the_base_the_check_goes_on,

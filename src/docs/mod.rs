@@ -5,6 +5,9 @@
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}
 
+#[doc = include_str!("releasing.md")]
+pub mod releasing {}
+
 #[doc = include_str!("semantics.md")]
 pub mod semantics {}
 

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::{Extensions, Request, Response};
 
+use super::record;
 use super::record::Record;
-use super::tag;
 
 /// The answer to a request: it owns its parts, so that no snapshot is held while the request goes on.
 #[derive(Debug)]
@@ -32,20 +32,17 @@ impl Answer {
     }
 
     /// What becomes of the request.
-    #[must_use]
     pub const fn outcome(&self) -> &Outcome {
         &self.outcome
     }
 
     /// What becomes of the request, for code that answers it in its own way.
-    #[must_use]
     pub fn into_outcome(self) -> Outcome {
         self.outcome
     }
 
     /// What the layer adds to the extensions of a request that goes on, besides the [`Record`] of one that is tagged: the
     /// [`CrawlerRequest`](super::CrawlerRequest), where the layer adds it.
-    #[must_use]
     pub const fn extensions(&self) -> &Extensions {
         &self.extensions
     }
@@ -56,18 +53,17 @@ impl Answer {
     /// A client's own `Robots-Verdict` field is removed, spelled with hyphen or underscore; a request that is tagged gets
     /// ours, and its [`Record`] as an extension. Where the extensions hold a record already, a layer outside has tagged
     /// the request, and its field stays.
-    #[must_use]
     pub fn carry_out<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         match self.outcome {
             Outcome::Pass => {
                 // With a record in the extensions the field is that of an outer layer.
-                if tag::is_present(request.headers()) && request.extensions().get::<Record>().is_none() {
-                    tag::strip(request.headers_mut());
+                if record::is_present(request.headers()) && request.extensions().get::<Record>().is_none() {
+                    record::strip(request.headers_mut());
                 }
             }
             Outcome::Tag(record) => {
-                tag::strip(request.headers_mut());
-                tag::mark(request.headers_mut(), &record);
+                record::strip(request.headers_mut());
+                record::mark(request.headers_mut(), &record);
                 request.extensions_mut().insert(*record);
             }
             Outcome::Respond(response) => return Some(*response),

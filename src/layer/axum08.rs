@@ -2,13 +2,18 @@
 //!
 //! A nested router strips its prefix from the request's URI; the outermost router keeps the whole as [`OriginalUri`]. One
 //! request meets the layers of every router on its way, so the first that judges it leaves a mark.
+//!
+//! **axum has a form of the layer, behind a feature with its version.** Its routers keep the whole target in a type of
+//! their own, so there has to be a dependency on it; it is read here and is part of no signature. The plain layer does
+//! not read it, because a feature that another crate turns on must not change what is judged; it counts what it judges
+//! by less than the whole target, and logs the first.
 
 use axum::extract::OriginalUri;
 use http::header::USER_AGENT;
 use http::uri::PathAndQuery;
 use http::{Extensions, HeaderValue, Method, Uri};
 
-use super::callbacks::Observers;
+use super::crawler_request::Observers;
 use super::original::Original;
 use crate::live::{LiveRobots, SiteIdentity};
 use crate::policy::{Action, Decision, Reason};

@@ -1,15 +1,29 @@
-//! A crawler's request, allowed or not: for handlers and for observers of all requests of crawlers.
+//! A crawler's request, allowed or not, for handlers and observers, and the application's own functions: those that
+//! find target, address and agent, and those that run after the decision.
 
-use super::record::{cut, text, token_name};
+use std::fmt;
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{COOKIE, REFERER};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri};
+
+use super::grpc;
+use super::original::Original;
+use super::record::{Record, cut, text, token_name};
 use crate::agent::{Agent, Class, Identity};
-use crate::live::{Content, VersionHash};
-use crate::policy::{Action, Decision, Policy, Reason};
+use crate::live::{Content, LiveRobots, VersionHash};
+use crate::policy::{Action, Decision, HumanEvidence, Policy, Reason};
+
 use crate::rules::Access;
 
 /// A crawler's request and its decision: which agent sends it, the verdict, and the action taken.
 ///
 /// In the extensions of the request where [`RobotsLayer::with_crawler_extension`] is set, whether the request is allowed
-/// or not; and the record of the [`Event`](super::Event) of [`RobotsLayer::observe_crawlers`].
+/// or not; and the record of the [`Event`] of [`RobotsLayer::observe_crawlers`].
 ///
 /// A crawler is an agent that is registered or declares itself one, and any other that a group of the robots.txt applies
 /// to. Requests of other agents have no such extension, nor has any while nothing is known of the robots.txt or its
@@ -65,13 +79,11 @@ impl CrawlerRequest {
     }
 
     /// The agent, with its class, category and product tokens.
-    #[must_use]
     pub const fn agent(&self) -> &Agent {
         &self.agent
     }
 
     /// The agent's name: that of a crawler, or else its class. Partly from the client: escape it.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.claimed_name().unwrap_or(self.agent.class().as_str())
     }
@@ -81,50 +93,43 @@ impl CrawlerRequest {
     }
 
     /// What became of the claim that the request makes about its sender; `None` where claims are not checked.
-    #[must_use]
     pub const fn identity(&self) -> Option<Identity> {
         self.identity
     }
 
     /// The action taken.
-    #[must_use]
     pub const fn action(&self) -> Action {
         self.action
     }
 
     /// The reason for it.
-    #[must_use]
     pub const fn reason(&self) -> Reason {
         self.reason
     }
 
     /// The verdict of the rules; `None` where they were not evaluated: no group applies, or the request is exempt, as one for
     /// `/robots.txt` is.
-    #[must_use]
     pub const fn access(&self) -> Option<Access> {
         self.access
     }
 
     /// The path pattern of the rule that decided, as written, if one did: what no rule matches is allowed.
-    #[must_use]
     pub fn rule(&self) -> Option<&str> {
         self.rule.as_ref().map(|(pattern, _)| pattern.as_str())
     }
 
     /// The line of the rule that decided, if one did.
-    #[must_use]
     pub fn line(&self) -> Option<usize> {
         self.rule.as_ref().map(|(_, line)| *line)
     }
 
     /// The version of the robots.txt.
-    #[must_use]
     pub const fn hash(&self) -> VersionHash {
         self.hash
     }
 }
 
-/// Like a [`Record`](super::Record): what a log wants to hold.
+/// Like a [`Record`]: what a log wants to hold.
 #[cfg(feature = "serde")]
 impl serde::Serialize for CrawlerRequest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -152,4 +157,224 @@ pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bo
 /// Whether an agent is a crawler, regardless of the robots.txt.
 pub(super) const fn is_crawler(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Registered | Class::Declared)
+}
+
+/// Fetch Metadata Request Headers, section 2.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
+/// The evidence in the fields of a disallowed request.
+pub(super) fn of<'a>(request: &Original<'a>) -> HumanEvidence<'a> {
+    let field = |name: &HeaderName| request.headers().get(name).map_or(&b""[..], |value| value.as_bytes());
+    let cookies = request.headers().get_all(COOKIE).into_iter();
+    let evidence = cookies.fold(HumanEvidence::new(), |evidence, value| evidence.cookies(value.as_bytes()));
+    let site = field(&SEC_FETCH_SITE);
+    if site.is_empty() {
+        // Most crawlers: the other fields only count beside this one.
+        return evidence;
+    }
+    evidence
+        .fetch_metadata(site, field(&SEC_FETCH_MODE), field(&SEC_FETCH_DEST))
+        .referer(field(&REFERER), request.host().unwrap_or_default().as_bytes())
+}
+
+/// A request that robots.txt disallows, for [`RobotsLayer::observe`](super::RobotsLayer::observe) and
+/// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with); or, with a
+/// [`CrawlerRequest`] as its record, any request of a crawler, for
+/// [`RobotsLayer::observe_crawlers`](super::RobotsLayer::observe_crawlers).
+///
+/// The record is owned, because it stays in the extensions; the request is borrowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a, R = Record> {
+    record: &'a R,
+    request: Original<'a>,
+    status: Option<StatusCode>,
+    grpc_status: Option<u16>,
+}
+
+impl<'a, R> Event<'a, R> {
+    pub(super) const fn new(record: &'a R, request: Original<'a>) -> Self {
+        Self { record, request, status: None, grpc_status: None }
+    }
+
+    pub(super) fn set_response<B>(&mut self, response: &Response<B>) {
+        self.status = Some(response.status());
+        self.grpc_status = grpc::said_status(response.headers());
+    }
+
+    /// The agent, the rule that decided, and the action taken.
+    pub const fn record(&self) -> &'a R {
+        self.record
+    }
+
+    /// The request's method.
+    pub const fn method(&self) -> &'a Method {
+        self.request.method()
+    }
+
+    /// The path and query that were judged, as octets: a client may send any. Escape them before writing them anywhere.
+    pub fn target(&self) -> &'a [u8] {
+        self.request.target()
+    }
+
+    /// The host the request is for.
+    pub fn host(&self) -> Option<&'a str> {
+        self.request.host()
+    }
+
+    /// The request's fields.
+    pub const fn headers(&self) -> &'a HeaderMap {
+        self.request.headers()
+    }
+
+    /// Whether the request is a [call of gRPC](Original::is_grpc_call), which has no use for a page.
+    pub fn is_grpc_call(&self) -> bool {
+        self.request.is_grpc_call()
+    }
+
+    /// The request's extensions.
+    pub const fn extensions(&self) -> &'a Extensions {
+        self.request.extensions()
+    }
+
+    /// The status of the layer's own response: a refusal, or the robots.txt. The refusal of a call of gRPC has 200.
+    pub const fn status(&self) -> Option<StatusCode> {
+        self.status
+    }
+
+    /// The status of gRPC in the refusal of a call, such as 7 for `PERMISSION_DENIED`.
+    pub const fn grpc_status(&self) -> Option<u16> {
+        self.grpc_status
+    }
+}
+
+// The application's own functions. A panic in one that finds target, address or agent passes the request. A panic in
+// one that runs after the decision leaves the decision as it is.
+pub(super) type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
+pub(super) type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
+pub(super) type AgentFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync>;
+pub(super) type TooSoonFrom = Arc<dyn Fn(&Extensions) -> Option<Duration> + Send + Sync>;
+pub(super) type IdentityFrom = Arc<dyn Fn(&Extensions) -> Option<Identity> + Send + Sync>;
+#[cfg(feature = "verify")]
+pub(super) type ListenerFrom = Arc<dyn Fn(&Extensions) -> Option<Arc<str>> + Send + Sync>;
+pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+pub(super) type CrawlerObserver = Arc<dyn Fn(&Event<'_, CrawlerRequest>) + Send + Sync>;
+pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
+
+/// The observers of a layer. A panic in one does not keep the event from the others. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Observers {
+    disallowed: Arc<Vec<Observer>>,
+    crawlers: Arc<Vec<CrawlerObserver>>,
+    /// A layer outside has written the trace event of the decision.
+    #[cfg(feature = "tracing")]
+    is_traced: bool,
+}
+
+impl Observers {
+    /// Adds an observer of the requests that robots.txt disallows.
+    pub(super) fn add(&mut self, observer: Observer) {
+        Arc::make_mut(&mut self.disallowed).push(observer);
+    }
+
+    /// Adds an observer of all requests of crawlers.
+    pub(super) fn add_for_crawlers(&mut self, observer: CrawlerObserver) {
+        Arc::make_mut(&mut self.crawlers).push(observer);
+    }
+
+    pub(super) fn follow_crawlers(&self) -> bool {
+        !self.crawlers.is_empty()
+    }
+
+    pub(super) fn notify(&self, live: &LiveRobots, event: &Event<'_>) {
+        #[cfg(feature = "tracing")]
+        if !self.is_traced {
+            guarded(live, || trace(event));
+        }
+        for observer in &*self.disallowed {
+            guarded(live, || observer(event));
+        }
+    }
+
+    pub(super) fn notify_of_crawler(&self, live: &LiveRobots, event: &Event<'_, CrawlerRequest>) {
+        for observer in &*self.crawlers {
+            guarded(live, || observer(event));
+        }
+    }
+}
+
+/// What a layer inside of another one needs to know of their observers.
+#[cfg(feature = "axum08")]
+impl Observers {
+    /// Whether each of these is one of `others`.
+    pub(super) fn are_among(&self, others: &Self) -> bool {
+        Arc::ptr_eq(&self.disallowed, &others.disallowed) && Arc::ptr_eq(&self.crawlers, &others.crawlers) || {
+            let Self { disallowed, crawlers, .. } = self.without(others);
+            disallowed.is_empty() && crawlers.is_empty()
+        }
+    }
+
+    /// Those of these that are none of `others`.
+    pub(super) fn without(&self, others: &Self) -> Self {
+        let disallowed = self.disallowed.iter().filter(|own| !others.disallowed.iter().any(|it| Arc::ptr_eq(own, it)));
+        let crawlers = self.crawlers.iter().filter(|own| !others.crawlers.iter().any(|it| Arc::ptr_eq(own, it)));
+        Self {
+            disallowed: Arc::new(disallowed.cloned().collect()),
+            crawlers: Arc::new(crawlers.cloned().collect()),
+            #[cfg(feature = "tracing")]
+            is_traced: true,
+        }
+    }
+
+    /// Those of both.
+    pub(super) fn with(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        let Self { disallowed, crawlers, .. } = others.without(self);
+        disallowed.iter().cloned().for_each(|observer| all.add(observer));
+        crawlers.iter().cloned().for_each(|observer| all.add_for_crawlers(observer));
+        all
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observers").finish_non_exhaustive()
+    }
+}
+
+/// Writes a trace event. The query is left out: it may hold secrets.
+#[cfg(feature = "tracing")]
+fn trace(event: &Event<'_>) {
+    let record = event.record();
+    let path = event.target().split(|octet| *octet == b'?').next().unwrap_or_default();
+    let message = match (record.reason(), record.access()) {
+        (Reason::Limited | Reason::LimitObserved, _) => "the request comes sooner than the delay of its group",
+        (_, Access::Disallow) => "robots.txt disallows the request",
+        // A refusal for the sender may be of a request that robots.txt allows.
+        (_, Access::Allow) => "an impostor sends the request",
+    };
+    tracing::info!(
+        target: "tower_robots::layer",
+        agent = record.agent(),
+        identity = record.identity().map(|identity| identity.to_string()),
+        host = event.host(),
+        path = %path.escape_ascii(),
+        decision = record.action().as_str(),
+        reason = record.reason().as_str(),
+        would = record.would().as_str(),
+        rule = record.rule(),
+        line = record.line(),
+        "{message}"
+    );
+}
+
+/// The result of a function that runs after the decision; `None`, counted, where it panics. The panic hook has
+/// reported it.
+pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
+    let called = catch_unwind(AssertUnwindSafe(function)).ok();
+    if called.is_none() {
+        live.count_callback_fault();
+    }
+    called
 }

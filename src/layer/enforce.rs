@@ -5,6 +5,7 @@
 
 #[cfg(feature = "axum08")]
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,25 +17,24 @@ use http::{Extensions, HeaderValue, Response};
 use super::answer::{Answer, Outcome};
 #[cfg(feature = "axum08")]
 use super::axum08::{self, Judged};
-use super::callbacks::{AddressFrom, AgentFrom, IdentityFrom, Observers, RefuseWith, TargetFrom, TooSoonFrom, guarded};
-use super::crawler_request::{CrawlerRequest, may_be_of_crawler};
-use super::event::Event;
-use super::evidence_fields;
+use super::crawler_request::{
+    AddressFrom, AgentFrom, CrawlerRequest, Event, IdentityFrom, Observers, RefuseWith, TargetFrom, TooSoonFrom,
+    guarded, may_be_of_crawler,
+};
 use super::original::Original;
-use super::pace::{self, PacedRequest};
-use super::record::Record;
-use super::refusal;
-use super::robots_txt;
+use super::record::{self, PacedRequest, Record};
 #[cfg(feature = "verify")]
 use super::sender::CheckedSender;
 use super::sender::Sender;
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
+use super::{crawler_request, refusal, robots_txt};
 use crate::agent::Agent;
 #[cfg(feature = "verify")]
 use crate::agent::Identity;
 use crate::live::{AgentLookups, Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, Facts, Reason};
+use crate::rules::RequestPath;
 use crate::source::Sites;
 #[cfg(feature = "verify")]
 use crate::source::evidence::Verifier;
@@ -108,7 +108,7 @@ impl Enforcer {
         let snapshot = live.load();
         let request = self.with_target(request);
         let is_enforced = snapshot.enforcement() == Enforcement::On;
-        if robots_txt == RobotsTxtRequests::Serve && robots_txt::is_target(request.target()) {
+        if robots_txt == RobotsTxtRequests::Serve && RequestPath::is_robots_txt_target(request.target()) {
             let Some(mut response) = robots_txt::serve(&snapshot, &request) else { return Outcome::Pass.into() };
             if let Some(content) = snapshot.content().filter(|_| is_enforced && self.follows_crawlers()) {
                 let decision = Decision::unjudged(Reason::Exempt);
@@ -149,20 +149,25 @@ impl Enforcer {
     ) -> Answer {
         let sender = self.sender(live, &request, agents);
         let (agents, identity) = (sender.agents(agents), sender.identity);
-        let address = || self.address(&request);
+        if identity.is_none() && snapshot.policy().heeds_claims(agents) {
+            live.count_unchecked_claim();
+        }
+        // The policy may ask twice: what it would do under another mode is a decision of its own.
+        let known = OnceCell::new();
+        let address = || *known.get_or_init(|| self.address(&request));
         let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
         let facts = facts.with_identity(identity.unwrap_or_default());
         let mut decision = snapshot.decide(agents, facts);
         if decision.pace().is_some()
             && !self.was_counted(live, &request)
-            && !snapshot.policy().spares(|| evidence_fields::of(&request))
-            && let Some(taken) = pace::taken(&decision, snapshot, &request, agents, identity, address)
+            && !snapshot.policy().spares(|| crawler_request::of(&request))
+            && let Some(taken) = record::taken(&decision, snapshot, &request, agents, identity, address)
         {
             let elsewhere = self.too_soon_from.as_ref().and_then(|too_soon| too_soon(request.extensions()));
             decision = match (elsewhere, self.counting) {
                 (Some(wait), _) if !wait.is_zero() => decision.too_soon(wait),
-                (None, Counting::Look) => pace::looked_at(decision, snapshot, &taken),
-                (None, Counting::Take) => pace::kept(decision, snapshot, &taken),
+                (None, Counting::Look) => record::looked_at(decision, snapshot, &taken),
+                (None, Counting::Take) => record::kept(decision, snapshot, &taken),
                 (Some(_), Counting::Look) => decision,
                 (Some(_), Counting::Take) => {
                     // It passes whatever comes of it here: else the bucket would be full where the other stops counting.
@@ -173,7 +178,7 @@ impl Enforcer {
         }
         let mut outcome = Outcome::Pass;
         if decision.is_reported() {
-            decision = snapshot.policy().weigh(decision, &evidence_fields::of(&request));
+            decision = snapshot.policy().weigh(decision, &crawler_request::of(&request));
         }
         let observers = &self.observers;
         #[cfg(feature = "axum08")]
@@ -313,8 +318,8 @@ impl Enforcer {
         self.ahead(request, None, |live, snapshot, request, agents| {
             let policy = snapshot.policy();
             if policy.limits_no_agent()
-                || robots_txt::is_target(request.target())
-                || policy.spares(|| evidence_fields::of(request))
+                || RequestPath::is_robots_txt_target(request.target())
+                || policy.spares(|| crawler_request::of(request))
             {
                 return None;
             }
@@ -324,8 +329,8 @@ impl Enforcer {
             let address = || self.address(request);
             let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
             let decision = snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()));
-            let (key, quota) = pace::taken(&decision, snapshot, request, agents, identity, address)?;
-            Some(PacedRequest::new(live.origin(), &key, quota))
+            let (key, quota) = record::taken(&decision, snapshot, request, agents, identity, address)?;
+            Some(PacedRequest::new(live.origin(), &key, quota, decision.pace()?.mode()))
         })
     }
 

@@ -29,7 +29,6 @@ pub enum GrpcCode {
 
 impl GrpcCode {
     /// Its number in `grpc-status`.
-    #[must_use]
     pub const fn number(self) -> u16 {
         match self {
             Self::Cancelled => 1,

@@ -10,14 +10,12 @@ use http::{Extensions, HeaderValue, Response, Uri};
 use tower_layer::Layer;
 
 use super::answer::Answer;
-use super::callbacks::Observers;
-use super::crawler_request::CrawlerRequest;
+use super::crawler_request::{CrawlerRequest, Event, Observers};
 #[cfg(feature = "axum08")]
 use super::enforce::Framework;
 use super::enforce::{Counting, CrawlerExtension, Enforcer, RobotsTxtRequests};
-use super::event::Event;
 use super::original::Original;
-use super::pace::PacedRequest;
+use super::record::PacedRequest;
 #[cfg(feature = "verify")]
 use super::sender::CheckedSender;
 #[cfg(feature = "verify")]
@@ -31,6 +29,7 @@ use crate::source::evidence::Verifier;
 
 /// Serves `/robots.txt` and holds crawlers to it; makes [`Robots`]. Cheap to clone.
 #[derive(Clone)]
+#[must_use]
 pub struct RobotsLayer {
     pub(super) enforcer: Arc<Enforcer>,
 }
@@ -42,7 +41,6 @@ impl RobotsLayer {
     /// The target is that of the request as the layer gets it. In a nested axum router that is one without its prefix: a
     /// disallowed crawler passes. `RobotsLayer::for_axum08`, with the feature `axum08`, is right there; with that feature
     /// [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts such requests.
-    #[must_use]
     pub fn new(sites: impl IntoSites) -> Self {
         let enforcer = Enforcer {
             sites: sites.into_sites(),
@@ -89,7 +87,6 @@ impl RobotsLayer {
     /// - Other major versions of axum have an `OriginalUri` of their own, which is not read.
     #[cfg(feature = "axum08")]
     #[cfg_attr(docsrs, doc(cfg(feature = "axum08")))]
-    #[must_use]
     pub fn for_axum08(sites: impl IntoSites) -> Self {
         Self::new(sites).with(|enforcer| enforcer.framework = Framework::Axum08)
     }
@@ -111,7 +108,6 @@ impl RobotsLayer {
     /// let layer = RobotsLayer::new(live).target_from(|extensions| extensions.get::<SentTarget>().map(|uri| &uri.0));
     /// # Ok::<(), tower_robots::live::Rejection>(())
     /// ```
-    #[must_use]
     pub fn target_from(
         self,
         target: impl for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync + 'static,
@@ -122,7 +118,6 @@ impl RobotsLayer {
     /// Finds the client's address, for the exempt networks of the policy. Only the server knows which of its proxies to
     /// trust, so there is no default: without this function no network is exempt. It is called for requests that a group
     /// applies to, and belongs to judging: if it panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
-    #[must_use]
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
     }
@@ -134,7 +129,6 @@ impl RobotsLayer {
     ///
     /// Any client can send such a field, so put it in the extensions only for requests from a proxy that sets or removes
     /// it.
-    #[must_use]
     pub fn agent_from(
         self,
         agent: impl for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync + 'static,
@@ -171,7 +165,6 @@ impl RobotsLayer {
     /// ```
     #[cfg(feature = "verify")]
     #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
-    #[must_use]
     pub fn verifier(self, verifier: &Verifier) -> Self {
         let check = SenderCheck::new(verifier.clone());
         self.with(|enforcer| enforcer.sender_check = Some(check))
@@ -181,7 +174,6 @@ impl RobotsLayer {
     /// its robots.txt comes from. It is for a layer with a `Verifier`.
     #[cfg(feature = "verify")]
     #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
-    #[must_use]
     pub fn claims_on_site(self, site: impl Into<Arc<str>>) -> Self {
         self.with_check(|check| check.site = Some(site.into()))
     }
@@ -190,7 +182,6 @@ impl RobotsLayer {
     /// be that of a proxy. Default: there is one. It is for a layer with a `Verifier`.
     #[cfg(feature = "verify")]
     #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
-    #[must_use]
     pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
         self.with_check(|check| check.listener_from = Some(Arc::new(listener)))
     }
@@ -199,7 +190,6 @@ impl RobotsLayer {
     /// checked it, such as a content delivery network. If the function returns `None`, the layer's `Verifier` checks it, if it
     /// has one. The function belongs to judging: if it panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts it.
-    #[must_use]
     pub fn identity_from(self, identity: impl Fn(&Extensions) -> Option<Identity> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
@@ -210,7 +200,6 @@ impl RobotsLayer {
     /// other when it has to count alone. [`paced`](Self::paced) says what to count. The
     /// function belongs to judging: if it panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts it.
-    #[must_use]
     pub fn too_soon_from(self, wait: impl Fn(&Extensions) -> Option<Duration> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.too_soon_from = Some(Arc::new(wait)))
     }
@@ -218,16 +207,15 @@ impl RobotsLayer {
     /// For requests that another layer of the same sites refused a moment ago, where a proxy in front could not relay the
     /// response and requests it again: none is counted, and one that is held to a delay gets the 429 for it unless it is refused
     /// for another reason.
-    #[must_use]
     pub fn of_refused_requests(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Look)
     }
 
     /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed, for one that comes
-    /// too soon ([`Reason::Limited`](crate::policy::Reason::Limited)), and for that of an impostor which the policy tags or refuses. The
-    /// callback runs before the request goes on and must not block. If it panics, the decision stands, the other observers
-    /// are called, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
-    #[must_use]
+    /// too soon ([`Reason::Limited`](crate::policy::Reason::Limited)), and for that of an impostor which the policy tags or refuses, or
+    /// would if the mode let it. [`Record::would`](super::Record::would) says what the mode `refuse` would do. The callback runs before
+    /// the request goes on and must not block. If it panics, the decision stands, the other observers are called, and
+    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     pub fn observe(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.observers.add(Arc::new(observer)))
     }
@@ -250,7 +238,6 @@ impl RobotsLayer {
     /// });
     /// # Ok::<(), tower_robots::live::Rejection>(())
     /// ```
-    #[must_use]
     pub fn observe_crawlers(self, observer: impl Fn(&Event<'_, CrawlerRequest>) + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.observers.add_for_crawlers(Arc::new(observer)))
     }
@@ -271,7 +258,6 @@ impl RobotsLayer {
     /// assert_eq!((lookups.hits(), lookups.misses()), (2, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn count_agent_lookups(self, counts: Arc<AgentLookups>) -> Self {
         self.with(|enforcer| enforcer.agent_lookups = Some(counts))
     }
@@ -292,7 +278,6 @@ impl RobotsLayer {
     /// ```
     ///
     /// A page that differs by agent wants `Vary: User-Agent`, or a cache serves one agent's page to another.
-    #[must_use]
     pub fn with_crawler_extension(self) -> Self {
         self.with(|enforcer| enforcer.crawler_extension = CrawlerExtension::Insert)
     }
@@ -308,7 +293,6 @@ impl RobotsLayer {
     /// refused with the default, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     ///
     /// [`Record`]: super::Record
-    #[must_use]
     pub fn refuse_with(self, refuse: impl Fn(&Event<'_>) -> Response<Bytes> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.refuse_with = Some(Arc::new(refuse)))
     }
@@ -331,7 +315,6 @@ impl RobotsLayer {
     ///     }
     /// }
     /// ```
-    #[must_use]
     pub fn answer(&self, request: &Original<'_>) -> Answer {
         self.enforcer.answer(*request, RobotsTxtRequests::Serve)
     }
@@ -343,10 +326,10 @@ impl RobotsLayer {
     /// ```
     /// use tower_robots::layer::{Original, RobotsLayer};
     /// use tower_robots::live::LiveRobots;
-    /// use tower_robots::policy::{Policy, RateMode};
+    /// use tower_robots::policy::{Mode, Policy, RateMode};
     ///
     /// let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 10\n")
-    ///     .policy(Policy::builder().rate(RateMode::Refuse).build())
+    ///     .policy(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build())
     ///     .open()?;
     /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
     /// let paced = RobotsLayer::new(live).paced(&Original::of(&request)).ok_or("limited")?;
@@ -354,7 +337,6 @@ impl RobotsLayer {
     /// assert_eq!((paced.interval().as_secs(), paced.burst().get()), (10, 5));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn paced(&self, request: &Original<'_>) -> Option<PacedRequest> {
         self.enforcer.paced(*request)
     }
@@ -367,7 +349,6 @@ impl RobotsLayer {
     /// the way, or layers inside have another `Verifier`.
     #[cfg(feature = "verify")]
     #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
-    #[must_use]
     pub fn check_sender(&self, request: &Original<'_>) -> Option<CheckedSender> {
         self.enforcer.check_sender(*request)
     }
@@ -394,7 +375,6 @@ impl RobotsLayer {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn decide(&self, request: &Original<'_>) -> Answer {
         self.enforcer.answer(*request, RobotsTxtRequests::Judge)
     }

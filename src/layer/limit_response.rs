@@ -8,7 +8,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER
 use http::{Response, StatusCode};
 use serde_json::json;
 
-use super::event::Event;
+use super::crawler_request::Event;
 use super::grpc::GrpcCode;
 use super::refusal::{grpc_response, push_printable};
 
@@ -30,7 +30,6 @@ impl Event<'_> {
     ///
     /// A [call of gRPC](Self::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
     /// body.
-    #[must_use]
     pub fn limited(&self) -> Response<Bytes> {
         let record = self.record();
         let wait = record.wait();

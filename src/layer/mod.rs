@@ -15,7 +15,10 @@
 //! A refused call of gRPC ([`Original::is_grpc_call`]) is answered with a status of gRPC, `PERMISSION_DENIED`, in fields alone: its clients read
 //! neither 403 nor a page. gRPC-Web is answered as every other request, because its clients do read 403.
 //!
-//! Where the policy limits ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that comes sooner
+//! Under the modes [`Mode::Off`](crate::policy::Mode::Off) and [`Mode::Observe`](crate::policy::Mode::Observe) all of this only
+//! records: every request but `/robots.txt` is answered as without the layer, unless an override says otherwise.
+//!
+//! Where the policy refuses and limits ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that comes sooner
 //! than the `Crawl-delay` of its crawler's groups is answered with 429 and `Retry-After`. Each verified crawler has a bucket of
 //! its own, and so has each network of other clients, by the address that [`RobotsLayer::address_from`] finds. See the chapter
 //! `rate`.
@@ -48,7 +51,8 @@
     feature = "axum08",
     doc = r#"
 ```
-use axum::{Router, routing::get};
+use axum::Router;
+use axum::routing::get;
 use tower_robots::layer::RobotsLayer;
 # use tower_robots::live::LiveRobots;
 # use tower_robots::policy::{Mode, Policy};
@@ -95,8 +99,6 @@ let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum0
 //! ```
 
 // What an application builds, and what its requests and responses go through.
-mod body;
-mod future;
 mod grpc;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
 mod layer;
@@ -109,9 +111,6 @@ mod enforce;
 mod original;
 
 // The steps of the path.
-mod callbacks;
-mod evidence_fields;
-mod pace;
 mod robots_txt;
 mod sender;
 #[cfg(feature = "verify")]
@@ -120,31 +119,24 @@ mod sender_check;
 // What becomes of a request, and what is kept of it.
 mod answer;
 mod crawler_request;
-mod event;
 mod limit_response;
 mod record;
 mod refusal;
-mod tag;
 
 // A request that meets several layers.
 #[cfg(feature = "axum08")]
 mod axum08;
 
 pub use self::answer::{Answer, Outcome};
-pub use self::body::ResponseBody;
-pub use self::crawler_request::CrawlerRequest;
-pub use self::event::Event;
-pub use self::future::ResponseFuture;
+pub use self::crawler_request::{CrawlerRequest, Event};
 pub use self::grpc::{GrpcCode, grpc_status, is_grpc};
 pub use self::layer::RobotsLayer;
 pub use self::original::Original;
-pub use self::pace::PacedRequest;
-pub use self::record::Record;
+pub use self::record::{PacedRequest, ROBOTS_VERDICT, Record};
 #[cfg(feature = "verify")]
 #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
 pub use self::sender::CheckedSender;
-pub use self::service::Robots;
-pub use self::tag::ROBOTS_VERDICT;
+pub use self::service::{ResponseBody, ResponseFuture, Robots};
 #[cfg(feature = "verify")]
 #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
 pub use self::verify::{Verify, VerifyFuture, VerifyLayer};

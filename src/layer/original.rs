@@ -1,4 +1,7 @@
 //! A request as its client sent it, before proxies and routers rewrote it.
+//!
+//! **`target_from` takes the extensions**, not the request: it has to work for any body type and must not be able to
+//! change anything.
 
 use http::header::HOST;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version};
@@ -12,6 +15,7 @@ use crate::source::Scheme;
 /// They are taken from an ordinary request as it is ([`Original::of`]). Where a proxy requests a decision about another
 /// request, it names method, target and host. The target is octets, because it may hold some that [`http::Uri`] refuses.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct Original<'a> {
     method: &'a Method,
     /// Of HTTP, where it is the client's own.
@@ -39,7 +43,6 @@ enum HostIs<'a> {
 
 impl<'a> Original<'a> {
     /// A request that came here as its client sent it.
-    #[must_use]
     pub fn of<B>(request: &'a Request<B>) -> Self {
         Self {
             method: request.method(),
@@ -53,7 +56,6 @@ impl<'a> Original<'a> {
     }
 
     /// With the method the client used.
-    #[must_use]
     pub const fn with_method(self, method: &'a Method) -> Self {
         Self { method, ..self }
     }
@@ -61,25 +63,21 @@ impl<'a> Original<'a> {
     /// With the target the client sent: path and query, or a whole URL. It comes before
     /// [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The version of HTTP is the one of who names the target, so that of
     /// the client is not known any more.
-    #[must_use]
     pub const fn with_target(self, target: &'a [u8]) -> Self {
         Self { target: TargetIs::Given(target), version: None, ..self }
     }
 
     /// With the host the client meant, as octets, and the port where it named one; `None` where it named no host.
-    #[must_use]
     pub const fn with_host(self, host: Option<&'a [u8]>) -> Self {
         Self { host: HostIs::Given(host), ..self }
     }
 
     /// The method.
-    #[must_use]
     pub const fn method(&self) -> &'a Method {
         self.method
     }
 
     /// Path and query in the octets that are judged. From the client: escape them before writing them anywhere.
-    #[must_use]
     pub fn target(&self) -> &'a [u8] {
         match self.target {
             TargetIs::InRequest => octets(self.uri),
@@ -89,13 +87,11 @@ impl<'a> Original<'a> {
     }
 
     /// The host the request is for, where it is text.
-    #[must_use]
     pub fn host(&self) -> Option<&'a str> {
         self.host_octets().and_then(|host| std::str::from_utf8(host).ok())
     }
 
     /// The fields.
-    #[must_use]
     pub const fn headers(&self) -> &'a HeaderMap {
         self.headers
     }
@@ -105,7 +101,6 @@ impl<'a> Original<'a> {
     ///
     /// The field alone proves nothing: a call is refused with status 200 and without a body, which a client or a cache that
     /// does not speak gRPC would take for a page.
-    #[must_use]
     pub fn is_grpc_call(&self) -> bool {
         // The method first: of most requests it is another.
         *self.method == Method::POST
@@ -114,7 +109,6 @@ impl<'a> Original<'a> {
     }
 
     /// The request's extensions.
-    #[must_use]
     pub const fn extensions(&self) -> &'a Extensions {
         self.extensions
     }

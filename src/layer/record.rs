@@ -1,17 +1,27 @@
-//! The part of a decision that outlives its snapshot.
+//! The part of a decision that outlives its snapshot, and whether an allowed request comes sooner than its crawler may
+//! come.
+//!
+//! **A record may be without a rule.** An impostor is refused where the file allows its request, or says nothing; its
+//! refusal says that the claim failed, and nothing of what would have held.
 
+use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
+use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+
+use super::original::Original;
 use crate::agent::{Agent, Category, Class, Identity};
-use crate::live::{Content, VersionHash};
-use crate::policy::{Action, Decision, HumanSigns, Reason};
-use crate::rules::{Access, PathForm};
+use crate::live::{Content, Snapshot, VersionHash};
+use crate::policy::{Action, Decision, HumanSigns, RateMode, Reason, Would, is_asset};
+use crate::rate::{Quota, RateKey, RateSender};
+use crate::rules::{Access, PathForm, ProductToken};
 
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
 const MAX_NAME: usize = 128;
 
 /// An owned record of a request that robots.txt disallows, that comes sooner than its delay lets it, or that an impostor
-/// sends whom the policy tags or refuses: for observers, and in the extensions of a tagged request and of a refusal, where a
+/// sends whom the policy tags or refuses, or would under another mode: for observers, and in the extensions of a tagged request and of a refusal, where a
 /// borrowed [`Decision`] cannot stay.
 ///
 /// The request of an impostor may be allowed, or be matched by no rule: then group, rule and line are those of the rule that
@@ -25,6 +35,7 @@ pub struct Record {
     identity: Option<Identity>,
     action: Action,
     reason: Reason,
+    would: Would,
     access: Access,
     group: Option<String>,
     group_size: usize,
@@ -73,6 +84,7 @@ impl Record {
             identity,
             action: decision.action(),
             reason: decision.reason(),
+            would: decision.would(),
             access: verdict.map_or(Access::Allow, |verdict| verdict.access()),
             group,
             group_size: rule.map_or(0, |rule| rule.group().names().len()),
@@ -86,85 +98,76 @@ impl Record {
     }
 
     /// The claimed sender: a crawler's name, or else the agent's class. Partly from the client: escape it.
-    #[must_use]
     pub fn agent(&self) -> &str {
         self.name().unwrap_or(self.class.as_str())
     }
 
     /// The name it claims, if it claims one.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.agent.as_deref()
     }
 
     /// The agent's class.
-    #[must_use]
     pub const fn class(&self) -> Class {
         self.class
     }
 
     /// The crawler's category, where it is registered.
-    #[must_use]
     pub const fn category(&self) -> Option<Category> {
         self.category
     }
 
     /// What became of the claim that the request makes about its sender; `None` where claims are not checked.
-    #[must_use]
     pub const fn identity(&self) -> Option<Identity> {
         self.identity
     }
 
     /// The action taken.
-    #[must_use]
     pub const fn action(&self) -> Action {
         self.action
     }
 
     /// The reason for it.
-    #[must_use]
     pub const fn reason(&self) -> Reason {
         self.reason
     }
 
+    /// What the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) would do, whatever the mode is: what to look at before it is on.
+    pub const fn would(&self) -> Would {
+        self.would
+    }
+
     /// The verdict of the rules; [`Access::Allow`] where no group is for the agent.
-    #[must_use]
     pub const fn access(&self) -> Access {
         self.access
     }
 
     /// The name, as written, that makes the deciding rule's group one for this agent.
-    #[must_use]
     pub fn group(&self) -> Option<&str> {
         self.group.as_deref()
     }
 
     /// How many names the group has; 0 where there is none.
-    #[must_use]
     pub const fn group_size(&self) -> usize {
         self.group_size
     }
 
     /// The path pattern of the deciding rule, as written.
-    #[must_use]
     pub fn rule(&self) -> Option<&str> {
         self.rule.as_deref()
     }
 
     /// The line of the deciding rule.
-    #[must_use]
     pub const fn line(&self) -> Option<usize> {
         self.line
     }
 
     /// The form of the path that decided.
-    #[must_use]
     pub const fn form(&self) -> PathForm {
         self.form
     }
 
     /// The delay that a request came too soon for, as written in the robots.txt, and its line; `None` for any other request.
-    #[must_use]
     pub fn delay(&self) -> Option<(Duration, usize)> {
         self.limit.as_ref().map(|limit| (limit.interval, limit.line))
     }
@@ -175,13 +178,11 @@ impl Record {
     }
 
     /// The name, as written, that makes the delay's group one for this agent.
-    #[must_use]
     pub fn delay_group(&self) -> Option<&str> {
         self.limit.as_ref().map(|limit| limit.group.as_str())
     }
 
     /// How long to wait before the next request; zero unless this one came too soon.
-    #[must_use]
     pub fn wait(&self) -> Duration {
         self.limit.as_ref().map_or(Duration::ZERO, |limit| limit.wait)
     }
@@ -203,13 +204,11 @@ impl Record {
     }
 
     /// The signs that a person is behind the request.
-    #[must_use]
     pub const fn signs(&self) -> HumanSigns {
         self.signs
     }
 
     /// The version of the robots.txt.
-    #[must_use]
     pub const fn hash(&self) -> VersionHash {
         self.hash
     }
@@ -251,4 +250,214 @@ pub(super) fn cut(name: &str) -> &str {
         return name;
     }
     name.char_indices().nth(MAX_NAME).map_or(name, |(at, _)| &name[..at])
+}
+
+/// Fetch Metadata Request Headers, section 2.1.
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
+/// The decision about a request that takes from a bucket: it may come too soon.
+pub(super) fn kept<'r>(
+    decision: Decision<'r>,
+    snapshot: &Snapshot,
+    (key, quota): &(RateKey<'_>, Quota),
+) -> Decision<'r> {
+    match snapshot.take(key, *quota) {
+        Ok(()) => decision,
+        Err(too_soon) => decision.too_soon(too_soon.wait()),
+    }
+}
+
+/// The decision about a request that was refused a moment ago, maybe because it came too soon: it does so still, though its time
+/// may have come since. Nothing is taken.
+pub(super) fn looked_at<'r>(
+    decision: Decision<'r>,
+    snapshot: &Snapshot,
+    (key, quota): &(RateKey<'_>, Quota),
+) -> Decision<'r> {
+    let wait = snapshot.look(key, *quota).map_or_else(|too_soon| too_soon.wait(), |()| Duration::from_nanos(1));
+    decision.too_soon(wait)
+}
+
+/// The bucket that a request takes from; none where it is not limited. A request that has no pace costs nothing here.
+///
+/// The key of the bucket comes from the identity: a verified crawler has one of its own, so that no other client uses
+/// it up by borrowing the name; see [`rate`](crate::rate).
+pub(super) fn taken<'a>(
+    decision: &Decision<'_>,
+    snapshot: &Snapshot,
+    request: &Original<'_>,
+    agents: &'a [Agent],
+    identity: Option<Identity>,
+    address: impl FnOnce() -> Option<IpAddr>,
+) -> Option<(RateKey<'a>, Quota)> {
+    let pace = decision.pace()?;
+    if is_part_of_page(request) {
+        return None;
+    }
+    let sender = RateSender::of(identity.unwrap_or_default(), address);
+    let is_named = |token: &ProductToken| pace.is_known() && snapshot.names(token);
+    let key = RateKey::of(agents.get(pace.agent())?, sender, is_named)?;
+    Some((key, Quota::new(pace.interval(), snapshot.policy().rate_burst())))
+}
+
+/// The bucket of a site that a request takes from, for a store that several processes share: see
+/// [`RobotsLayer::paced`](super::RobotsLayer::paced).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacedRequest {
+    origin: String,
+    key: String,
+    has_network: bool,
+    interval: Duration,
+    burst: NonZeroU32,
+    mode: RateMode,
+}
+
+impl PacedRequest {
+    pub(super) fn new(origin: &str, key: &RateKey<'_>, quota: Quota, mode: RateMode) -> Self {
+        let token = key.token().map_or("*".into(), ToString::to_string);
+        let has_network = matches!(key.sender(), RateSender::Claimed(Some(_)));
+        let key = match key.sender() {
+            RateSender::Verified => format!("{token} verified"),
+            RateSender::Refuted => format!("{token} refuted"),
+            RateSender::Claimed(None) => format!("{token} claimed"),
+            RateSender::Claimed(Some(address)) => match address.to_canonical() {
+                IpAddr::V4(address) => format!("{token} claimed {address}"),
+                IpAddr::V6(address) => {
+                    format!("{token} claimed {}/64", Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
+                }
+            },
+        };
+        Self { origin: origin.to_owned(), key, has_network, interval: quota.interval(), burst: quota.burst(), mode }
+    }
+
+    /// Where the robots.txt comes from whose delay this is: a path, `inline`, or a URL. Where a layer has several, each has its own
+    /// buckets.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// What tells the bucket from others of the robots.txt, the same in every process: the crawler's product token in lower case, or
+    /// `*` for all names that may be made up; what is known of the sender; and its network, for one that only claims to be the
+    /// crawler.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Whether the bucket is that of one network: clients with many addresses have many of them.
+    pub const fn has_network(&self) -> bool {
+        self.has_network
+    }
+
+    /// One request passes in this time.
+    pub const fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// So many pass at once after a pause.
+    pub const fn burst(&self) -> NonZeroU32 {
+        self.burst
+    }
+
+    /// What becomes of the request if it comes too soon. Where that is only recorded, it has nothing to wait for.
+    pub const fn mode(&self) -> RateMode {
+        self.mode
+    }
+}
+
+/// What a crawler that renders a page fetches for it, all at once.
+fn is_part_of_page(request: &Original<'_>) -> bool {
+    let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
+    // Few crawlers send the field, and comparing the names of all fields costs less than a hash of its own.
+    let has_dest = || request.headers().keys().any(|name| *name == SEC_FETCH_DEST);
+    let dest = || request.headers().get(SEC_FETCH_DEST);
+    is_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))
+}
+
+/// The field that carries the verdict to an upstream:
+/// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item of RFC 9651 in ASCII, what a string may
+/// not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may hold. Where the path as sent does
+/// not match the rule, `;form=resolved` names the form that does ([`PathForm`]). `;reason=search-engine` says that the
+/// mode refuses others, and only tags the crawlers of search engines that people use ([`Reason::SearchEngine`]), and
+/// `;reason=impostor` that the request is tagged for its sender ([`Reason::Impostor`]): then the verdict may be `allow`, and rule
+/// and line are left out where no rule decided. Where senders are checked, `;identity=verified` is what became of the
+/// claim ([`IdentityOutcome`](crate::agent::IdentityOutcome)).
+pub const ROBOTS_VERDICT: HeaderName = HeaderName::from_static("robots-verdict");
+
+/// CGI and its successors read both spellings as one name.
+const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
+
+/// Octets of a rule that a field holds.
+const MAX_RULE: usize = 256;
+
+/// Whether there is such a field, ours or a client's. Requests have few fields and hardly any with a name as long
+/// as this one: looking at each is cheaper than looking up two names that nearly never are there.
+pub(super) fn is_present(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| *name == ROBOTS_VERDICT || *name == WITH_UNDERSCORE)
+}
+
+/// Removes a client's own field.
+pub(super) fn strip(headers: &mut HeaderMap) {
+    if is_present(headers) {
+        headers.remove(ROBOTS_VERDICT);
+        headers.remove(WITH_UNDERSCORE);
+    }
+}
+
+/// Sets ours. It is taken out of the client's `Connection`, or a proxy behind would drop it.
+pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
+    headers.insert(ROBOTS_VERDICT, record.to_field());
+    let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));
+    if headers.get_all(CONNECTION).into_iter().any(names_ours) {
+        let kept: Vec<_> =
+            headers.get_all(CONNECTION).into_iter().filter(|value| !names_ours(value)).cloned().collect();
+        headers.remove(CONNECTION);
+        for value in kept {
+            headers.append(CONNECTION, value);
+        }
+    }
+}
+
+fn options(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+    value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
+}
+
+impl Record {
+    /// The value of the field [`ROBOTS_VERDICT`], in ASCII.
+    pub fn to_field(&self) -> HeaderValue {
+        let mut out = format!("{};agent=\"", self.access());
+        push_string(&mut out, self.agent());
+        out.push('"');
+        if let (Some(rule), Some(line)) = (self.rule(), self.line()) {
+            out.push_str(";rule=\"");
+            push_string(&mut out, rule);
+            out.push_str("\";line=");
+            out.push_str(&line.to_string());
+        }
+        if self.form() != PathForm::Standard {
+            out.push_str(";form=");
+            out.push_str(self.form().as_str());
+        }
+        if let Reason::SearchEngine | Reason::Impostor = self.reason() {
+            out.push_str(";reason=");
+            out.push_str(self.reason().as_str());
+        }
+        if let Some(identity) = self.identity() {
+            out.push_str(";identity=");
+            out.push_str(identity.outcome().as_str());
+        }
+        // Everything but visible ASCII and blanks was escaped, so this is a field value.
+        HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))
+    }
+}
+
+fn push_string(out: &mut String, text: &str) {
+    for byte in text.bytes().take(MAX_RULE) {
+        match byte {
+            b' '..=b'~' if !matches!(byte, b'"' | b'\\') => out.push(char::from(byte)),
+            _ => {
+                out.push('%');
+                out.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)])));
+            }
+        }
+    }
 }

@@ -10,7 +10,7 @@ use http::header::{
 use http::{Method, Response, StatusCode};
 use serde_json::json;
 
-use super::event::Event;
+use super::crawler_request::Event;
 use super::grpc::{GrpcCode, grpc_status};
 use crate::agent::{Identity, IdentityMethod};
 use crate::policy::Reason;
@@ -29,7 +29,6 @@ const MAX_RULE: usize = 256;
 
 impl<'a> Event<'a> {
     /// The request's `X-Request-Id`, where it is a plain word of at most 128 characters.
-    #[must_use]
     pub fn request_id(&self) -> Option<&'a str> {
         let id = self.headers().get(X_REQUEST_ID)?.to_str().ok()?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -40,7 +39,6 @@ impl<'a> Event<'a> {
     /// request that came too soon it is [`limited`](Self::limited).
     ///
     /// A [call of gRPC](Self::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
-    #[must_use]
     pub fn refusal(&self) -> Response<Bytes> {
         if self.record().reason() == Reason::Limited {
             return self.limited();
@@ -50,7 +48,6 @@ impl<'a> Event<'a> {
 
     /// The default refusal with another status, such as 402, 410 or 451, which text and problem details name. A call of gRPC gets
     /// `PERMISSION_DENIED` all the same: gRPC has no status for these.
-    #[must_use]
     pub fn refusal_with_status(&self, status: StatusCode) -> Response<Bytes> {
         if self.is_grpc_call() {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
@@ -70,7 +67,6 @@ impl<'a> Event<'a> {
     }
 
     /// Whether the client accepts JSON by name. `*/*` does not count: every crawler sends it.
-    #[must_use]
     pub fn wants_json(&self) -> bool {
         let types =
             self.headers().get_all(ACCEPT).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));

@@ -1,7 +1,7 @@
 //! Answering `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
 //!
-//! The values of `Cache-Control`, `ETag`, `Last-Modified` and `Content-Length` are made in `live::response_fields`, once for each
-//! version.
+//! The values of `Cache-Control`, `ETag`, `Last-Modified` and `Content-Length` are made in `live::snapshot`, once for
+//! each version.
 
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use http::{Method, Response, StatusCode};
 
 use super::original::Original;
 use crate::live::{Content, Snapshot, WhenMissing};
-use crate::rules::{PathForms, RequestPath};
 
 /// Seconds after which a client repeats a request for a robots.txt that is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");
@@ -23,13 +22,6 @@ const RETRY: HeaderValue = HeaderValue::from_static("30");
 const FIELDS: usize = 7;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-
-/// Whether a target is that of `/robots.txt`, with any query and in any spelling of its octets.
-pub(super) fn is_target(target: &[u8]) -> bool {
-    // Every spelling begins with the slash and an `r` or its escape, or with a scheme; no other target is read here.
-    let may_be = !target.starts_with(b"/") || matches!(target, [_, b'r' | b'%', ..]);
-    may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()
-}
 
 /// The response, or `None` where the inner service has to give it.
 pub(super) fn serve(snapshot: &Snapshot, request: &Original<'_>) -> Option<Response<Bytes>> {
@@ -108,35 +100,5 @@ fn plain(status: StatusCode, (name, value): (HeaderName, HeaderValue)) -> Respon
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &Bytes) {
     if let Ok(value) = HeaderValue::from_maybe_shared(value.clone()) {
         headers.insert(name, value);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_target_is_that_of_robots_txt_where_its_path_is() {
-        for (target, want) in [
-            ("/robots.txt", true),
-            ("/robots.txt?x", true),
-            ("/robots.txt#x", true),
-            ("/%72obots.txt", true),
-            ("/%72%6f%62%6F%74%73%2e%74%78%74?", true),
-            ("http://a.test/robots.txt", true),
-            ("http://a.test/%72obots.txt", true),
-            ("/robots.txt/", false),
-            ("/x/robots.txt", false),
-            ("/./robots.txt", false),
-            ("//robots.txt", false),
-            ("/Robots.txt", false),
-            ("/%2frobots.txt", false),
-            ("http://a.test/x?/robots.txt", false),
-            ("/", false),
-            ("", false),
-        ] {
-            assert_eq!(is_target(target.as_bytes()), want, "{target}");
-            assert_eq!(RequestPath::new(target.as_bytes()).is_robots_txt(), want, "{target}");
-        }
     }
 }

@@ -39,7 +39,6 @@ impl CheckedSender {
     }
 
     /// What became of the request's claim.
-    #[must_use]
     pub fn identity(&self) -> Identity {
         self.0.identity.unwrap_or_default()
     }

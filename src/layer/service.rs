@@ -1,17 +1,18 @@
-//! The service the layer makes.
+//! The service the layer makes, with the future and the body of its responses: ours, or those of the inner service.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body::Body;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::body::ResponseBody;
 use super::enforce::{Enforcer, RobotsTxtRequests};
-use super::future::ResponseFuture;
 use super::original::Original;
 
 /// Serves `/robots.txt` and holds crawlers to it, in front of `S`. Made by [`RobotsLayer`](super::RobotsLayer).
@@ -62,5 +63,124 @@ where
 impl<S: fmt::Debug> fmt::Debug for Robots<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Robots").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+pin_project! {
+    /// The future of [`Robots`](super::Robots).
+    #[derive(Debug)]
+    pub struct ResponseFuture<F> {
+        #[pin]
+        state: State<F>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    #[derive(Debug)]
+    enum State<F> {
+        Pass { #[pin] future: F },
+        Ready { response: Option<Response<Bytes>> },
+    }
+}
+
+impl<F> ResponseFuture<F> {
+    pub(super) const fn pass(future: F) -> Self {
+        Self { state: State::Pass { future } }
+    }
+
+    pub(super) const fn ready(response: Response<Bytes>) -> Self {
+        Self { state: State::Ready { response: Some(response) } }
+    }
+}
+
+impl<F, B, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    B: Body<Data: From<Bytes>>,
+{
+    type Output = Result<Response<ResponseBody<B>>, E>;
+
+    /// # Panics
+    ///
+    /// If it is polled again after it was done.
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProjection::Pass { future } => {
+                let response = ready!(future.poll(context))?;
+                Poll::Ready(Ok(response.map(ResponseBody::inner)))
+            }
+            StateProjection::Ready { response } => match response.take() {
+                Some(response) => Poll::Ready(Ok(response.map(ResponseBody::full))),
+                None => panic!("the future was polled after it was done"),
+            },
+        }
+    }
+}
+
+pin_project! {
+    /// The response body of [`Robots`](super::Robots): the inner service's, or bytes of our own.
+    #[derive(Debug)]
+    pub struct ResponseBody<B> {
+        #[pin]
+        source: Source<B>,
+    }
+}
+
+pin_project! {
+    #[project = SourceProjection]
+    #[derive(Debug)]
+    enum Source<B> {
+        Inner { #[pin] body: B },
+        Full { bytes: Option<Bytes> },
+    }
+}
+
+impl<B> ResponseBody<B> {
+    pub(super) const fn inner(body: B) -> Self {
+        Self { source: Source::Inner { body } }
+    }
+
+    pub(super) fn full(bytes: Bytes) -> Self {
+        Self { source: Source::Full { bytes: (!bytes.is_empty()).then_some(bytes) } }
+    }
+}
+
+/// An empty body, for layers that answer by themselves: tower-http's `CorsLayer` and `TimeoutLayer`, for example.
+impl<B> Default for ResponseBody<B> {
+    fn default() -> Self {
+        Self { source: Source::Full { bytes: None } }
+    }
+}
+
+impl<B> Body for ResponseBody<B>
+where
+    B: Body<Data: From<Bytes>>,
+{
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        match self.project().source.project() {
+            SourceProjection::Inner { body } => body.poll_frame(context),
+            SourceProjection::Full { bytes } => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes.into())))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Inner { body } => body.is_end_stream(),
+            Source::Full { bytes } => bytes.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Inner { body } => body.size_hint(),
+            Source::Full { bytes } => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+        }
     }
 }

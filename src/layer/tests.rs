@@ -3,6 +3,7 @@
 mod agents;
 mod callbacks;
 mod crawlers;
+mod modes;
 mod rate;
 mod refusals;
 mod requests;
@@ -17,8 +18,9 @@ mod trace_events;
 #[cfg(feature = "verify")]
 mod verify;
 
+use crate::live::Mutex;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;

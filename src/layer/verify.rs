@@ -69,7 +69,6 @@ impl VerifyLayer {
     ///
     /// Both look up the agents of a request. Where [`RobotsLayer::count_agent_lookups`] is to count each request once, make this of a
     /// layer that counts, and serve with one that does not.
-    #[must_use]
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::LONGEST_WAIT);
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();

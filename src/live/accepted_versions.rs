@@ -3,8 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::version::Version;
-use super::version_hash::VersionHash;
+use super::version::{Version, VersionHash};
 
 /// Versions that are kept of one site.
 pub(super) const MOST: usize = 8;

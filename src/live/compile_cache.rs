@@ -1,14 +1,19 @@
 //! Equal files of many sites are compiled once; and what else the sites of a process share, to bound it.
+//!
+//! **An earlier version is not parsed to be compared.** The publisher finds it in the `CompileCache`, in which every
+//! version is that any site holds, or among the rules of the grace. A version that waits stays compiled, so accepting
+//! it costs nothing.
 
+use crate::live::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use super::agent_cache::Budget;
 use super::snapshot::Compiled;
-use super::version_hash::VersionHash;
+use super::version::VersionHash;
 use crate::agent::Registry;
 use crate::check;
 use crate::rate::{NetworkBuckets, SiteBuckets};
@@ -58,7 +63,6 @@ pub(super) struct CompileSettings {
 
 impl CompileCache {
     /// An empty cache.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             shared: Arc::new(SharedCompilations {
@@ -78,7 +82,7 @@ impl CompileCache {
             || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
         let Some(name) = name else { return new() };
         // Only whole entries are put in.
-        let mut counted = self.shared.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.shared.counted.lock();
         if let Some(buckets) = counted.get(name) {
             return buckets.clone();
         }
@@ -96,20 +100,20 @@ impl CompileCache {
 
     /// A compiled version, if a site holds it.
     pub(super) fn find(&self, hash: VersionHash, settings: &CompileSettings) -> Option<Arc<Compiled>> {
-        find(&self.versions(), hash, settings, &settings.options())
+        find(&self.shared.versions.lock(), hash, settings, &settings.options())
     }
 
     /// Compiles a version, unless a site holds it compiled.
     pub(super) fn compile(&self, hash: VersionHash, robots: RobotsTxt, settings: &CompileSettings) -> Arc<Compiled> {
         let options = settings.options();
-        if let Some(compiled) = find(&self.versions(), hash, settings, &options) {
+        if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {
             return compiled;
         }
         // Not under the lock: one long file would hold up every other site.
         let (reading, registry) = (settings.reading, &settings.registry);
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);
-        let mut versions = self.versions();
+        let mut versions = self.shared.versions.lock();
         // Two sites may have compiled the same at once; then the first is for both.
         if let Some(first) = find(&versions, hash, settings, &options) {
             return first;
@@ -126,11 +130,6 @@ impl CompileCache {
         let (registry, made) = (Arc::downgrade(registry), Arc::downgrade(&compiled));
         compilations.push(Compilation { reading, registry, options, compiled: made });
         compiled
-    }
-
-    fn versions(&self) -> std::sync::MutexGuard<'_, HashMap<VersionHash, Vec<Compilation>>> {
-        // Only whole entries are put in.
-        self.shared.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -162,6 +161,6 @@ impl Default for CompileCache {
 
 impl fmt::Debug for CompileCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompileCache").field("versions", &self.versions().len()).finish()
+        f.debug_struct("CompileCache").field("versions", &self.shared.versions.lock().len()).finish()
     }
 }

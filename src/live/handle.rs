@@ -8,18 +8,17 @@ use std::sync::Weak;
 #[cfg(feature = "layer")]
 use arc_swap::Guard;
 
-use super::enforcement::Enforcement;
 use super::gate::Gate;
+use super::kill_switch::Enforcement;
 use super::publisher::{AcceptError, RollbackError};
 use super::rejection::Rejection;
-use super::reload::Reload;
-use super::reload_history::HistoryEntry;
+use super::reload::{HistoryEntry, Reload};
 use super::reloading::Reloading;
 use super::site::Site;
 use super::snapshot::Snapshot;
 use super::state::StateError;
 use super::status::Status;
-use super::version_hash::VersionHashPrefix;
+use super::version::VersionHashPrefix;
 use crate::agent::Registry;
 use crate::check;
 use crate::policy::Policy;
@@ -49,7 +48,6 @@ pub(crate) struct SiteIdentity(Weak<Site>);
 
 impl LiveRobots {
     /// The snapshot that is live now. It is immutable.
-    #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.site.current().load_full()
     }
@@ -159,14 +157,12 @@ impl LiveRobots {
     }
 
     /// The live version and its date, the version that waits, and the last reload. It waits for no reload and no disk.
-    #[must_use]
     pub fn status(&self) -> Status {
         self.site.status()
     }
 
     /// Reloads with a new outcome, and turns of the kill switch, the newest last: at most
     /// [`MAX_HISTORY`](super::MAX_HISTORY) entries, with a state directory those of earlier processes too.
-    #[must_use]
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.history()
     }
@@ -187,6 +183,12 @@ impl LiveRobots {
     #[cfg(feature = "axum08")]
     pub(crate) fn count_stripped_target(&self) {
         self.site.count_stripped_target();
+    }
+
+    /// Counts a request whose claim nothing checks.
+    #[cfg(feature = "layer")]
+    pub(crate) fn count_unchecked_claim(&self) {
+        self.site.count_unchecked_claim();
     }
 
     /// Where its robots.txt comes from.

@@ -1,9 +1,10 @@
 //! The kill switch of many sites.
 
+use crate::live::Mutex;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
-use super::enforcement::Enforcement;
+use robots_core::keywords;
 
 /// The kill switch of many sites, which ends with the process; a [`StateDir`](super::StateDir) has one that does not.
 /// Cheap to clone.
@@ -45,7 +46,6 @@ struct JoinedSites {
 
 impl KillSwitch {
     /// A switch that is on.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -56,9 +56,8 @@ impl KillSwitch {
     }
 
     /// How it stands.
-    #[must_use]
     pub fn enforcement(&self) -> Enforcement {
-        self.joined().enforcement
+        self.0.joined.lock().enforcement
     }
 
     /// Turns enforcement off, or on again, for every site that has it, at once and for those opened later. A site's own
@@ -69,11 +68,11 @@ impl KillSwitch {
 
     /// Turns it and writes that down. Every site has it before it is written.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, write: impl FnOnce() -> R) -> R {
-        let turning = self.0.turning.lock().unwrap_or_else(PoisonError::into_inner);
+        let turning = self.0.turning.lock();
         // Kept until no lock is held: the last handle of a site writes its state down.
         let mut sites = Vec::new();
         let before = {
-            let mut joined = self.joined();
+            let mut joined = self.0.joined.lock();
             joined.sites.retain(|site| {
                 let site = site.upgrade().inspect(|site| site.set_switch_of_all(enforcement));
                 let is_open = site.is_some();
@@ -92,7 +91,7 @@ impl KillSwitch {
 
     /// Sets a site to this switch, now and at every turn.
     pub(super) fn join(&self, site: &Arc<impl Switched + 'static>) {
-        let mut joined = self.joined();
+        let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
             // Before it grows: at every site, ten thousand would be looked through ten thousand times.
             joined.sites.retain(|other| other.strong_count() > 0);
@@ -101,16 +100,45 @@ impl KillSwitch {
         joined.sites.push(weak);
         site.set_switch_of_all(joined.enforcement);
     }
-
-    fn joined(&self) -> MutexGuard<'_, JoinedSites> {
-        // Only whole values are put in, whatever panicked meanwhile.
-        self.0.joined.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for KillSwitch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("KillSwitch").field(&self.enforcement()).finish()
+    }
+}
+
+/// Whether anything is enforced.
+///
+/// Off, every request passes unjudged and unrecorded, whatever the policy says; `/robots.txt` is served as before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+pub enum Enforcement {
+    /// The policy decides. The default.
+    #[default]
+    On,
+    /// Everything passes.
+    Off,
+}
+
+/// The switch of one site and the one of all sites: off is whatever either turns off.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Switches {
+    pub(super) site: Enforcement,
+    pub(super) all: Enforcement,
+}
+
+keywords!(Enforcement, "a position of the kill switch", {
+    On = "on",
+    Off = "off",
+});
+
+impl Switches {
+    pub(super) fn both(self) -> Enforcement {
+        match self {
+            Self { site: Enforcement::On, all: Enforcement::On } => Enforcement::On,
+            _ => Enforcement::Off,
+        }
     }
 }
 
@@ -131,7 +159,7 @@ mod tests {
     impl Switched for Leaving {
         fn set_switch_of_all(&self, enforcement: Enforcement) {
             if enforcement == Enforcement::Off {
-                drop(self.own.lock().unwrap_or_else(PoisonError::into_inner).take());
+                drop(self.own.lock().take());
             }
         }
 
@@ -150,7 +178,7 @@ mod tests {
         let (dropped, receiver) = mpsc::channel();
         let site = Arc::new(Leaving { own: Mutex::default(), switch: switch.clone(), dropped });
         switch.join(&site);
-        *site.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(site.clone());
+        *site.own.lock() = Some(site.clone());
         drop(site);
         let turning = switch.clone();
         std::thread::spawn(move || turning.set_enforcement(Enforcement::Off));

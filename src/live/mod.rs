@@ -10,60 +10,46 @@
 
 mod accepted_versions;
 mod agent_cache;
-mod agent_lookups;
-mod appending;
-mod appendix;
 mod clock;
 mod compile_cache;
-mod date;
-mod durability;
-mod earlier_process;
-mod enforcement;
 mod gate;
 mod handle;
 mod kill_switch;
-mod notices;
+pub(crate) mod mutex;
 mod publisher;
 mod rejection;
 mod reload;
-mod reload_history;
 mod reload_record;
 mod reloading;
-mod response_fields;
-mod settings;
 mod site;
 mod snapshot;
 mod source;
 mod state;
 mod status;
 mod version;
-mod version_hash;
 
-pub use self::agent_lookups::AgentLookups;
-pub use self::appendix::Appendix;
+pub use self::agent_cache::AgentLookups;
 pub use self::compile_cache::CompileCache;
-pub use self::enforcement::Enforcement;
 pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending, WatchedPages};
 pub use self::handle::LiveRobots;
-pub use self::kill_switch::KillSwitch;
+pub use self::kill_switch::{Enforcement, KillSwitch};
 pub use self::publisher::{AcceptError, RollbackError};
 pub use self::rejection::{MAX_FILE, Rejection, RejectionKind};
-pub use self::reload::{Cause, Reload, ReloadOutcome, ReloadOutcomeKind};
-pub use self::reload_history::{HistoryEntry, MAX_HISTORY};
+pub use self::reload::{Cause, HistoryEntry, MAX_HISTORY, Reload, ReloadOutcome, ReloadOutcomeKind};
 pub use self::reloading::Reloading;
-pub use self::settings::{DEFAULT_MAX_AGE, LONGEST_MAX_AGE};
+pub use self::site::{DEFAULT_MAX_AGE, LONGEST_MAX_AGE};
 pub use self::snapshot::{Content, Snapshot, WhenMissing};
-pub use self::source::FetchStatus;
+pub use self::source::{Appendix, FetchStatus};
 pub use self::state::{StateDir, StateDirInUse, StateError, StateEvent};
 pub use self::status::{Condition, Status};
-pub use self::version_hash::{VersionHash, VersionHashError, VersionHashPrefix};
+pub use self::version::{VersionHash, VersionHashError, VersionHashPrefix};
 
 pub(crate) use self::clock::Clock;
 #[cfg(feature = "axum08")]
 pub(crate) use self::handle::SiteIdentity;
+pub(crate) use self::mutex::Mutex;
 pub(crate) use self::reloading::Completion;
-pub(crate) use self::settings::SiteSettings;
-pub(crate) use self::site::Site;
+pub(crate) use self::site::{Site, SiteSettings};
 #[cfg(feature = "fetch")]
 pub(crate) use self::source::Candidate;
 #[cfg(any(feature = "watch", feature = "fetch"))]

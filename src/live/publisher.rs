@@ -5,26 +5,28 @@
 //! 3. What is no robots.txt is rejected, and the last good version stays.
 //! 4. What the gate objects to waits to be accepted by its hash.
 //! 5. Everything else is published.
+//!
+//! **Rolling back makes a version wait.** So it leaves in one way, by being accepted, stands in one place of the
+//! status, and follows one rule: a version that waits does not come back by itself.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use robots_core::internals::Grace;
+
 use super::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
 use super::compile_cache::{CompileCache, CompileSettings};
-use super::durability::Durability;
-use super::earlier_process::WasLive;
 use super::gate::{Gate, Objection, Pending};
+use super::kill_switch::Enforcement;
 use super::rejection::Rejection;
-use super::reload::ReloadOutcome;
+use super::reload::{History, ReloadOutcome};
 use super::snapshot::{Compiled, Content};
-use super::source::Candidate;
-use super::version::Version;
-use super::version_hash::{VersionHash, VersionHashPrefix};
+use super::source::{Candidate, Durability};
+use super::version::{Version, VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
 use crate::check;
-use crate::policy::Grace;
 use crate::rules::{RobotsTxt, RuleSet};
 
 /// What is published of a site, what waits, and what was accepted before. Compiling goes through a cache, in which every
@@ -141,12 +143,14 @@ impl Publisher {
             }
         };
         let hash = version.hash();
-        if live == Some(hash) {
+        if let Some(report) =
+            self.content.as_ref().filter(|content| content.hash() == hash).map(|content| content.report().clone())
+        {
             if self.stop_waiting() {
                 self.versions.supersede();
                 self.unsaved = Some(Durability::Machine);
             }
-            return ReloadOutcome::Unchanged { hash };
+            return ReloadOutcome::Unchanged { hash, report };
         }
         let is_examined = |pending: &&Pending| self.examined == Examined::Yes || pending.is_rolled_back();
         if let Some(pending) = self.pending.as_ref().filter(|pending| pending.hash() == hash).filter(is_examined) {
@@ -273,6 +277,7 @@ impl Publisher {
 
     fn publish(&mut self, version: Version, compiled: Arc<Compiled>, now: SystemTime) -> ReloadOutcome {
         let hash = version.hash();
+        let report = compiled.report().clone();
         let is_known = self.pending.is_none() && self.versions.current().is_some_and(|last| last.hash() == hash);
         let content = self.content_of(&version, compiled, now);
         let modified = content.modified().map(|(modified, _)| modified);
@@ -285,15 +290,16 @@ impl Publisher {
             // The source can be read again; ten thousand files that are changed at once must not wait for the disk.
             self.unsaved = Some(Durability::Process);
         }
-        ReloadOutcome::Published { hash }
+        ReloadOutcome::Published { hash, report }
     }
 
     /// Shows a version that was accepted before.
     fn restore(&mut self, version: &Version, now: SystemTime) -> ReloadOutcome {
         let compiled = self.compile(version);
+        let report = compiled.report().clone();
         let content = self.content_of(version, compiled, now);
         self.show(content, now);
-        ReloadOutcome::Published { hash: version.hash() }
+        ReloadOutcome::Published { hash: version.hash(), report }
     }
 
     /// Makes the content that is live again, of the same bytes.
@@ -397,7 +403,6 @@ impl Publisher {
 
 impl AcceptError {
     /// The version that waits, if one does.
-    #[must_use]
     pub const fn pending(&self) -> Option<VersionHash> {
         self.pending
     }
@@ -407,8 +412,8 @@ impl fmt::Display for AcceptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { requested, pending } = self;
         match pending {
-            Some(pending) => write!(f, "no version \"{requested}\" waits to be accepted: \"{pending}\" does"),
-            None => write!(f, "no version \"{requested}\" waits to be accepted: none does"),
+            Some(pending) => write!(f, "no version {requested:.16} waits to be accepted: {} does", pending.short()),
+            None => write!(f, "no version {requested:.16} waits to be accepted: none does"),
         }
     }
 }
@@ -422,6 +427,29 @@ impl fmt::Display for RollbackError {
 }
 
 impl Error for RollbackError {}
+
+/// What a site knows from an earlier process.
+#[derive(Default)]
+pub(super) struct Remembered {
+    pub(super) versions: AcceptedVersions,
+    pub(super) pending: Option<Pending>,
+    pub(super) history: History,
+    pub(super) enforcement: Enforcement,
+    /// What was live last, as far as that is known.
+    pub(super) was_live: WasLive,
+}
+
+/// What was live when the process before ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum WasLive {
+    /// The current one of the versions that are remembered.
+    Current,
+    /// Nothing says what.
+    #[default]
+    Unknown,
+    /// Another one, accepted then, whose bytes are missing.
+    Other(VersionHash, SystemTime),
+}
 
 #[cfg(test)]
 mod tests;

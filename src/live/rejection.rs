@@ -1,15 +1,15 @@
 //! Why a candidate is not published.
 
 use std::error::Error;
-use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
+use std::{fmt, io};
 
-use super::date;
+use robots_core::internals::{FileKind, NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
+use robots_core::keyword_enum;
+
+use super::clock;
 use super::gate::Pending;
-use crate::check::file_kind::FileKind;
-use crate::check::known_field::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
 use crate::rules::RobotsTxt;
 
 /// The largest robots.txt that is read, in octets. Crawlers read 512,000.
@@ -26,68 +26,42 @@ pub struct Rejection {
     until: Option<SystemTime>,
 }
 
-/// The kind of a rejection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum RejectionKind {
-    /// There is no such file.
-    Missing,
-    /// It cannot be read.
-    Unreadable,
-    /// It is a directory, a FIFO or another thing that is no regular file.
-    NotAFile,
-    /// It is larger than [`MAX_FILE`].
-    TooLarge,
-    /// It is empty or blank, which is what a truncated file looks like too.
-    Empty,
-    /// It is not text.
-    Binary,
-    /// It is an HTML page.
-    Html,
-    /// It is some other text: no line of it is a field that crawlers know, and not every line is a comment.
-    NoField,
-    /// It changed while it was being read.
-    Unstable,
-    /// The gate refused it, and it waits to be accepted: at the start, where no version was accepted before, or a text that
-    /// was handed in.
-    Gated,
-    /// Nothing was fetched yet.
-    NotFetched,
-    /// It could not be fetched.
-    Unreachable,
-    /// It is missing where it was before; the site keeps its version for a while.
-    Held,
-    /// A text was handed in for a site whose robots.txt comes from elsewhere.
-    NotInline,
-    /// A part that is to be appended was never read, and what was live has it.
-    NotAppended,
-    /// A fault in this crate cut the reload short.
-    Interrupted,
-}
-
-impl RejectionKind {
-    /// The kind's name in kebab-case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Unreadable => "unreadable",
-            Self::NotAFile => "not-a-file",
-            Self::TooLarge => "too-large",
-            Self::Empty => "empty",
-            Self::Binary => "binary",
-            Self::Html => "html",
-            Self::NoField => "no-field",
-            Self::Unstable => "unstable",
-            Self::Gated => "gated",
-            Self::NotFetched => "not-fetched",
-            Self::Unreachable => "unreachable",
-            Self::Held => "held",
-            Self::NotInline => "not-inline",
-            Self::NotAppended => "not-appended",
-            Self::Interrupted => "interrupted",
-        }
+keyword_enum! {
+    /// The kind of a rejection.
+    RejectionKind, "a kind of rejection", {
+        /// There is no such file.
+        Missing = "missing",
+        /// It cannot be read.
+        Unreadable = "unreadable",
+        /// It is a directory, a FIFO or another thing that is no regular file.
+        NotAFile = "not-a-file",
+        /// It is larger than [`MAX_FILE`].
+        TooLarge = "too-large",
+        /// It is empty or blank, which is what a truncated file looks like too.
+        Empty = "empty",
+        /// It is not text.
+        Binary = "binary",
+        /// It is an HTML page.
+        Html = "html",
+        /// It is some other text: no line of it is a field that crawlers know, and not every line is a comment.
+        NoField = "no-field",
+        /// It changed while it was being read.
+        Unstable = "unstable",
+        /// The gate refused it, and it waits to be accepted: at the start, where no version was accepted before, or a text that
+        /// was handed in.
+        Gated = "gated",
+        /// Nothing was fetched yet.
+        NotFetched = "not-fetched",
+        /// It could not be fetched.
+        Unreachable = "unreachable",
+        /// It is missing where it was before; the site keeps its version for a while.
+        Held = "held",
+        /// A text was handed in for a site whose robots.txt comes from elsewhere.
+        NotInline = "not-inline",
+        /// A part that is to be appended was never read, and what was live has it.
+        NotAppended = "not-appended",
+        /// A fault in this crate cut the reload short.
+        Interrupted = "interrupted",
     }
 }
 
@@ -108,8 +82,24 @@ impl Rejection {
         Self { pending: Some(pending), ..Self::new(RejectionKind::Gated, origin) }
     }
 
+    /// Says how a version that waits can be accepted where there is no handle to accept it with; `is_remembered` where a state directory
+    /// would have known it.
+    pub(super) fn not_open(self, is_remembered: bool) -> Self {
+        let Some(pending) = &self.pending else { return self };
+        let hash = pending.hash().short();
+        let accept = format!("open the site with GateBuilder::accept of \"{hash}\"");
+        let why = if is_remembered {
+            format!("it was not accepted before: where it is meant as it is, {accept}")
+        } else {
+            format!(
+                "what was accepted before is forgotten at a restart without a StateDir: keep one (LiveBuilder::state), or where it is \
+                 meant as it is, {accept}"
+            )
+        };
+        Self { why: Some(why.into()), ..self }
+    }
+
     /// The version that the gate refused, if it refused one.
-    #[must_use]
     pub const fn pending(&self) -> Option<&Pending> {
         self.pending.as_ref()
     }
@@ -130,19 +120,16 @@ impl Rejection {
     }
 
     /// Until when a version that is missing at its source stays in force: [`RejectionKind::Held`].
-    #[must_use]
     pub const fn until(&self) -> Option<SystemTime> {
         self.until
     }
 
     /// The kind.
-    #[must_use]
     pub const fn kind(&self) -> RejectionKind {
         self.kind
     }
 
     /// The path of the file, or its URL.
-    #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
     }
@@ -186,7 +173,10 @@ impl fmt::Display for Rejection {
             RejectionKind::NoField => write!(f, "{NO_ROBOTS_TXT}; {NO_RESTRICTIONS}"),
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
             RejectionKind::Gated => match &self.pending {
-                Some(pending) => write!(f, "version {} waits to be accepted: {pending}", pending.hash()),
+                Some(pending) => {
+                    write!(f, "version {} waits to be accepted: {pending}", pending.hash().short())?;
+                    self.why.as_ref().map_or(Ok(()), |why| write!(f, "; {why}"))
+                }
                 None => f.write_str("the gate refuses it"),
             },
             RejectionKind::NotFetched => f.write_str("it was not fetched yet"),
@@ -196,7 +186,7 @@ impl fmt::Display for Rejection {
             RejectionKind::Held => {
                 write!(f, "the answer is {}", self.why.as_deref().unwrap_or("that there is none"))?;
                 match self.until {
-                    Some(until) => write!(f, ", which is believed from {} on", date::shown(until)),
+                    Some(until) => write!(f, ", which is believed from {} on", clock::shown(until)),
                     None => Ok(()),
                 }
             }

@@ -1,11 +1,19 @@
-//! A reload: its cause and its outcome.
+//! A reload: its cause and its outcome, the listeners that are notified of it, and the history.
 
+use crate::live::Mutex;
+use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::SystemTime;
+
+use robots_core::keyword_enum;
 
 use super::gate::Pending;
 use super::rejection::{Rejection, RejectionKind};
-use super::version_hash::VersionHash;
+use super::snapshot::Snapshot;
+use super::version::VersionHash;
+use crate::check::{Report, Severity};
 
 /// One attempt to bring a new version live: its cause and its outcome.
 #[derive(Clone, Debug)]
@@ -17,29 +25,34 @@ pub struct Reload {
     pub(crate) restored: Option<Arc<str>>,
 }
 
-/// The cause of a reload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
-#[non_exhaustive]
-pub enum Cause {
-    /// The site was opened.
-    Start,
-    /// The file system reported a change.
-    Event,
-    /// Polling found a change.
-    Poll,
-    /// A caller requested it.
-    Request,
-    /// A caller handed in a text.
-    Publish,
-    /// A version that waited was accepted.
-    Accept,
-    /// An operator rolled back.
-    Rollback,
-    /// A part that is appended has changed.
-    Append,
-    /// An operator turned the kill switch; only history entries have this cause.
-    Switch,
+keyword_enum! {
+    /// The cause of a reload.
+    Cause, "the cause of a reload", {
+        /// The site was opened at the start of the program.
+        Start = "start",
+        /// The site was opened because another configuration has it ([`LiveBuilder::opened_by`](crate::source::LiveBuilder::opened_by)).
+        Config = "config",
+        /// The site was opened because its file appeared in a [`Directory`](crate::source::Directory).
+        NewFile = "new-file",
+        /// The file system reported a change.
+        Event = "event",
+        /// Polling found a change.
+        Poll = "poll",
+        /// A caller requested it.
+        Request = "request",
+        /// A caller handed in a text.
+        Publish = "publish",
+        /// A version that waited was accepted.
+        Accept = "accept",
+        /// An operator rolled back.
+        Rollback = "rollback",
+        /// A part that is appended has changed.
+        Append = "append",
+        /// An operator turned the kill switch; only history entries have this cause.
+        Switch = "switch",
+        /// The site got another policy; only history entries have this cause.
+        Policy = "policy",
+    }
 }
 
 /// The outcome of a reload.
@@ -51,12 +64,16 @@ pub enum ReloadOutcome {
     Published {
         /// Its hash.
         hash: VersionHash,
+        /// What the check found in it.
+        report: Arc<Report>,
     },
     /// The source still holds the version that is live.
     #[non_exhaustive]
     Unchanged {
         /// Its hash.
         hash: VersionHash,
+        /// What the check found in it.
+        report: Arc<Report>,
     },
     /// There is no robots.txt at its source: nothing is enforced, and the application behind answers for it.
     #[non_exhaustive]
@@ -82,30 +99,30 @@ pub enum ReloadOutcome {
     },
 }
 
-/// The kind of an outcome, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum ReloadOutcomeKind {
-    /// [`ReloadOutcome::Published`].
-    Published,
-    /// [`ReloadOutcome::Unchanged`].
-    Unchanged,
-    /// [`ReloadOutcome::Absent`].
-    Absent,
-    /// [`ReloadOutcome::Kept`].
-    Kept,
-    /// [`ReloadOutcome::Gated`].
-    Gated,
-    /// Enforcement was turned on; only history entries have this outcome.
-    SwitchedOn,
-    /// Enforcement was turned off; likewise.
-    SwitchedOff,
+keyword_enum! {
+    /// The kind of an outcome, in one word.
+    ReloadOutcomeKind, "the outcome of a reload", {
+        /// [`ReloadOutcome::Published`].
+        Published = "published",
+        /// [`ReloadOutcome::Unchanged`].
+        Unchanged = "unchanged",
+        /// [`ReloadOutcome::Absent`].
+        Absent = "absent",
+        /// [`ReloadOutcome::Kept`].
+        Kept = "kept",
+        /// [`ReloadOutcome::Gated`].
+        Gated = "gated",
+        /// Enforcement was turned on; only history entries have this outcome.
+        SwitchedOn = "switched-on",
+        /// Enforcement was turned off; likewise.
+        SwitchedOff = "switched-off",
+        /// The mode of the policy is another; likewise.
+        ModeChanged = "mode-changed",
+    }
 }
 
 impl ReloadOutcome {
     /// The kind, in one word.
-    #[must_use]
     pub const fn kind(&self) -> ReloadOutcomeKind {
         match self {
             Self::Published { .. } => ReloadOutcomeKind::Published,
@@ -117,61 +134,27 @@ impl ReloadOutcome {
     }
 
     /// The version it is about: live now, or waiting.
-    #[must_use]
     pub fn hash(&self) -> Option<VersionHash> {
         match self {
-            Self::Published { hash } | Self::Unchanged { hash } => Some(*hash),
+            Self::Published { hash, .. } | Self::Unchanged { hash, .. } => Some(*hash),
             Self::Absent { .. } | Self::Kept { .. } => None,
             Self::Gated { pending, .. } => Some(pending.hash()),
         }
     }
-}
 
-impl ReloadOutcomeKind {
-    /// The outcome's name in kebab-case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    /// What the check found in the version that is live because of it, or was already.
+    pub fn report(&self) -> Option<&Report> {
         match self {
-            Self::Published => "published",
-            Self::Unchanged => "unchanged",
-            Self::Absent => "absent",
-            Self::Kept => "kept",
-            Self::Gated => "gated",
-            Self::SwitchedOn => "switched-on",
-            Self::SwitchedOff => "switched-off",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        let reloads = [Self::Published, Self::Unchanged, Self::Absent, Self::Kept, Self::Gated];
-        let all = reloads.into_iter().chain([Self::SwitchedOn, Self::SwitchedOff]);
-        all.into_iter().find(|kind| kind.as_str() == name)
-    }
-}
-
-impl Cause {
-    /// The cause's name in lower case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Event => "event",
-            Self::Poll => "poll",
-            Self::Request => "request",
-            Self::Publish => "publish",
-            Self::Accept => "accept",
-            Self::Rollback => "rollback",
-            Self::Append => "append",
-            Self::Switch => "switch",
+            Self::Published { report, .. } | Self::Unchanged { report, .. } => Some(report),
+            Self::Absent { .. } | Self::Kept { .. } | Self::Gated { .. } => None,
         }
     }
 }
 
 impl Cause {
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        let reads = [Self::Start, Self::Event, Self::Poll, Self::Request, Self::Publish];
-        let all = reads.into_iter().chain([Self::Accept, Self::Rollback, Self::Append, Self::Switch]);
-        all.into_iter().find(|cause| cause.as_str() == name)
+    /// Whether the site was opened by such a reload: what is live then may be what was live before a restart.
+    pub const fn is_opening(self) -> bool {
+        matches!(self, Self::Start | Self::Config | Self::NewFile)
     }
 }
 
@@ -181,13 +164,11 @@ impl Reload {
     }
 
     /// The cause.
-    #[must_use]
     pub const fn cause(&self) -> Cause {
         self.cause
     }
 
     /// Where the bytes come from: a path, `inline`, or a URL.
-    #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
     }
@@ -199,17 +180,19 @@ impl Reload {
     }
 
     /// The outcome.
-    #[must_use]
     pub const fn outcome(&self) -> &ReloadOutcome {
         &self.outcome
     }
 }
 
+/// One line; where a version is live, with the errors and warnings that the check found in it ([`Report::summary`]).
 impl fmt::Display for Reload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {
-            ReloadOutcome::Published { hash } => write!(f, "{}: version {} is live", self.origin, hash.short()),
-            ReloadOutcome::Unchanged { hash } => write!(f, "{}: version {} is live already", self.origin, hash.short()),
+            ReloadOutcome::Published { hash, .. } => write!(f, "{}: version {} is live", self.origin, hash.short()),
+            ReloadOutcome::Unchanged { hash, .. } => {
+                write!(f, "{}: version {} is live already", self.origin, hash.short())
+            }
             ReloadOutcome::Absent { status } => {
                 write!(f, "{}: the answer is {status}: there is no robots.txt, so nothing is enforced", self.origin)
             }
@@ -220,16 +203,151 @@ impl fmt::Display for Reload {
                 write!(f, "{rejection}; nothing is live, so nothing is enforced")
             }
             ReloadOutcome::Gated { pending, live } => {
-                write!(f, "{}: version {} waits to be accepted: {pending}; ", self.origin, pending.hash())?;
+                write!(f, "{}: version {} waits to be accepted: {pending}; ", self.origin, pending.hash().short())?;
                 match live {
                     Some(hash) => write!(f, "version {} stays live", hash.short()),
                     None => f.write_str("nothing is live, so nothing is enforced"),
                 }
             }
         }?;
+        if let Some(summary) = self.outcome.report().and_then(Report::summary) {
+            write!(f, "; {summary}")?;
+        }
         match &self.restored {
             Some(restored) => write!(f, "; {restored}"),
             None => Ok(()),
         }
     }
+}
+
+pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
+
+/// The listeners of a site, and the reloads that they are to be notified of.
+///
+/// A reload is queued under the lock that orders publications, and delivered after that lock is released. One thread
+/// delivers at a time; another that has queued a reload leaves it to that thread. So a listener may reload the site, and
+/// what comes of that is delivered after the listener returns.
+pub(super) struct Notices {
+    listeners: Vec<ReloadListener>,
+    queue: Mutex<NoticeQueue>,
+}
+
+#[derive(Default)]
+struct NoticeQueue {
+    waiting: VecDeque<(Reload, Arc<Snapshot>)>,
+    is_delivering: bool,
+}
+
+impl Notices {
+    pub(super) fn new(listeners: Vec<ReloadListener>) -> Self {
+        Self { listeners, queue: Mutex::default() }
+    }
+
+    /// Queues a reload with the snapshot that it left live.
+    pub(super) fn push(&self, reload: Reload, snapshot: Arc<Snapshot>) {
+        self.queue.lock().waiting.push_back((reload, snapshot));
+    }
+
+    /// Notifies the listeners of everything queued, unless another call is doing so.
+    pub(super) fn deliver(&self) {
+        if std::mem::replace(&mut self.queue.lock().is_delivering, true) {
+            return;
+        }
+        while let Some((reload, snapshot)) = self.next() {
+            // A panic must end neither the watching nor the delivery to the other listeners; the panic hook reports it.
+            #[cfg(feature = "tracing")]
+            let _ = catch_unwind(AssertUnwindSafe(|| trace(&reload, &snapshot)));
+            for listener in &self.listeners {
+                let _ = catch_unwind(AssertUnwindSafe(|| listener(&reload, &snapshot)));
+            }
+        }
+    }
+
+    /// The next in the queue; where there is none, the delivery ends under the same lock, so that none is left behind.
+    fn next(&self) -> Option<(Reload, Arc<Snapshot>)> {
+        let mut queue = self.queue.lock();
+        let next = queue.waiting.pop_front();
+        queue.is_delivering = next.is_some();
+        next
+    }
+}
+
+/// A version that is live with errors is as much of a warning as one that is not taken.
+#[cfg(feature = "tracing")]
+fn trace(reload: &Reload, snapshot: &Snapshot) {
+    let is_warning = match &reload.outcome {
+        ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => true,
+        outcome => outcome.report().is_some_and(|report| report.faults().next().is_some()),
+    };
+    if is_warning {
+        tracing::warn!(target: "tower_robots::reload", cause = reload.cause.as_str(), "{reload}");
+    } else {
+        tracing::info!(target: "tower_robots::reload", cause = reload.cause.as_str(), "{reload}");
+    }
+    for trouble in snapshot.misspelled_overrides() {
+        tracing::warn!(target: "tower_robots::reload", cause = reload.cause.as_str(), "{}: {trouble}", reload.origin);
+    }
+}
+
+/// Entries that are kept of one site.
+pub const MAX_HISTORY: usize = 64;
+
+/// Characters of a text in it that are kept.
+const MAX_TEXT: usize = 300;
+
+/// One reload with a new outcome, or one turn of the kill switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HistoryEntry {
+    /// When it happened.
+    pub when: SystemTime,
+    /// The cause.
+    pub cause: Cause,
+    /// The outcome.
+    pub outcome: ReloadOutcomeKind,
+    /// Where the bytes came from.
+    pub origin: Arc<str>,
+    /// The version it is about: the one that went live, was live already or waits; `None` where there were no bytes that
+    /// could be one.
+    pub hash: Option<VersionHash>,
+    pub(crate) findings: [usize; 3],
+    /// The change for crawlers in one sentence (see [`Diff`](crate::check::Diff)); `None` without a version to compare
+    /// with, and for very large files.
+    pub effect: Option<String>,
+    /// The message, in one line.
+    pub detail: String,
+}
+
+/// At most [`MAX_HISTORY`] entries, the newest last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History(VecDeque<HistoryEntry>);
+
+impl HistoryEntry {
+    /// How many findings of a severity the check has made in it.
+    pub const fn findings(&self, severity: Severity) -> usize {
+        self.findings[severity as usize]
+    }
+}
+
+impl History {
+    pub(crate) fn push(&mut self, entry: HistoryEntry) {
+        if self.0.len() >= MAX_HISTORY {
+            self.0.pop_front();
+        }
+        self.0.push_back(entry);
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &HistoryEntry> {
+        self.0.iter()
+    }
+}
+
+/// A text of bounded length.
+pub(crate) fn bounded(text: &impl ToString) -> String {
+    let mut text = text.to_string();
+    if let Some((at, _)) = text.char_indices().nth(MAX_TEXT) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
 }

@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::accepted_versions::AcceptedVersion;
-use super::date;
-use super::earlier_process::WasLive;
+use super::clock;
 use super::gate::Pending;
-use super::publisher::Publisher;
-use super::reload::{Cause, Reload, ReloadOutcome};
-use super::reload_history::{History, HistoryEntry, bounded};
-use super::version_hash::VersionHash;
+use super::publisher::{Publisher, WasLive};
+use super::reload::{Cause, History, HistoryEntry, Reload, ReloadOutcome, bounded};
+use super::version::VersionHash;
 use crate::check::{DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 
@@ -116,7 +114,7 @@ pub(super) struct Restoration {
 
 impl Restoration {
     pub(super) fn new(was_live: WasLive, last: &AcceptedVersion) -> Self {
-        let when = date::shown(last.since);
+        let when = clock::shown(last.since);
         let (text, is_behind) = match was_live {
             WasLive::Current => {
                 (format!("it was accepted {when} and was live before, as far as is written down"), false)
@@ -126,7 +124,7 @@ impl Restoration {
                 true,
             ),
             WasLive::Other(hash, since) => {
-                let (hash, since) = (hash.short(), date::shown(since));
+                let (hash, since) = (hash.short(), clock::shown(since));
                 let text = format!(
                     "it was accepted {when} and is older than what was live before: version {hash}, accepted {since}, is not \
                      in the state directory"

@@ -1,9 +1,10 @@
 //! A reload that a caller waits for.
 
+use crate::live::Mutex;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::reload::Reload;
@@ -33,9 +34,8 @@ impl Reloading {
     }
 
     /// Blocks until the reload is done.
-    #[must_use]
     pub fn wait(self) -> Reload {
-        let mut state = self.completion.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.completion.state.lock();
         loop {
             match state.result.take() {
                 Some(reload) => return reload,
@@ -48,7 +48,7 @@ impl Reloading {
 impl Completion {
     pub(crate) fn fill(&self, reload: Reload) {
         let waker = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state.lock();
             state.result = Some(reload);
             state.waker.take()
         };
@@ -64,7 +64,7 @@ impl Future for Reloading {
     type Output = Reload;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reload> {
-        let mut state = self.completion.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.completion.state.lock();
         match state.result.take() {
             Some(reload) => Poll::Ready(reload),
             None => {
@@ -95,7 +95,7 @@ mod tests {
 
     impl Wake for Inline {
         fn wake(self: Arc<Self>) {
-            let reloading = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let reloading = self.0.lock().take();
             let polled =
                 reloading.map(|mut reloading| Pin::new(&mut reloading).poll(&mut Context::from_waker(Waker::noop())));
             let _ = self.1.send(polled.is_some_and(|polled| polled.is_ready()));
@@ -109,7 +109,7 @@ mod tests {
         let executor = Arc::new(Inline(Mutex::default(), sender));
         let waker = Waker::from(executor.clone());
         assert!(Pin::new(&mut reloading).poll(&mut Context::from_waker(&waker)).is_pending());
-        *executor.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reloading);
+        *executor.0.lock() = Some(reloading);
         std::thread::spawn(move || completion.fill(Reload::interrupted(Cause::Request, &"it".into(), None)));
         assert!(receiver.recv_timeout(Duration::from_secs(20)).expect("the poll waits for no lock"));
     }

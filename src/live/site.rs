@@ -7,42 +7,37 @@
 //! | `record` | a value is read or replaced | anything else |
 //! | `switch` | the site's kill switch is turned and written down | anything else |
 //!
-//! What only reads takes `record` and no other of them.
+//! What only reads takes `record` and no other of them, so to read status, history or a switch waits for no disk. The
+//! locks that are held over a read or a write (`reading`, `switch`, `KillSwitch::turning`) are taken only by what reads
+//! or writes the same thing: a site that hangs holds up its own reload.
 
+use crate::live::Mutex;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::SystemTime;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 
-use super::appending::Appending;
-use super::appendix::AppendsParts;
 use super::clock::Clock;
-use super::compile_cache::CompileSettings;
-use super::earlier_process::Remembered;
-use super::enforcement::Enforcement;
+use super::compile_cache::{CompileCache, CompileSettings};
 use super::gate::Gate;
-use super::kill_switch::Switched;
-use super::notices::Notices;
-use super::publisher::{AcceptError, Publisher, Republished, RollbackError};
+use super::kill_switch::{Enforcement, KillSwitch, Switched};
+use super::publisher::{AcceptError, Publisher, Remembered, Republished, RollbackError};
 use super::rejection::{Rejection, RejectionKind};
-use super::reload::{Cause, Reload, ReloadOutcome, ReloadOutcomeKind};
-use super::reload_history::HistoryEntry;
+use super::reload::{Cause, HistoryEntry, Notices, Reload, ReloadListener, ReloadOutcome, ReloadOutcomeKind};
 use super::reload_record::{ReloadRecord, Restoration, history_entry};
 use super::reloading::Completion;
-use super::settings::SiteSettings;
 use super::snapshot::{Snapshot, WhenMissing};
-use super::source::{Candidate, Loaded, Source, load_text};
-use super::state::{SiteState, StateError};
+use super::source::{Appending, Appendix, AppendsParts, Candidate, Loaded, Source, load_text};
+use super::state::{SiteState, StateDir, StateError};
 use super::status::Status;
-use super::version::Version;
-use super::version_hash::{VersionHash, VersionHashPrefix};
+use super::version::{Version, VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
 use crate::check;
 use crate::policy::Policy;
-use crate::rules::RobotsTxt;
+use crate::rules::{Reading, RobotsTxt};
 
 /// One site's published state, shared by its handles and its source.
 pub(crate) struct Site {
@@ -50,6 +45,7 @@ pub(crate) struct Site {
     source: Arc<dyn Source>,
     origin: Arc<str>,
     when_missing: WhenMissing,
+    opened_by: Cause,
     reading: Mutex<()>,
     publisher: Mutex<Publisher>,
     record: Mutex<ReloadRecord>,
@@ -61,6 +57,7 @@ pub(crate) struct Site {
     faults: AtomicU64,
     callback_faults: AtomicU64,
     stripped_targets: AtomicU64,
+    unchecked_claims: AtomicU64,
 }
 
 impl Site {
@@ -71,8 +68,8 @@ impl Site {
         origin: &Arc<str>,
         source: impl FnOnce(Weak<Self>) -> Arc<S>,
     ) -> Arc<Self> {
-        let SiteSettings { policy, registry, check, gate, reading, max_age, grace, when_missing, appendix, .. } =
-            settings;
+        let SiteSettings { policy, registry, check, gate, reading, max_age, grace, appendix, .. } = settings;
+        let (when_missing, opened_by) = (settings.when_missing, settings.opened_by);
         let (listeners, cache) = (settings.listeners, settings.compile_cache);
         let clock = settings.clock.beginning(cache.began());
         let state = settings.state.as_ref().map(|(state, name)| state.site(name));
@@ -90,12 +87,13 @@ impl Site {
         let compile = CompileSettings { reading, registry, check };
         // Stands for "nothing yet" until `start` records what came of it.
         let rejection = Rejection::new(RejectionKind::Missing, origin);
-        let last = Reload::new(Cause::Start, origin, ReloadOutcome::Kept { rejection, live: None });
+        let last = Reload::new(opened_by, origin, ReloadOutcome::Kept { rejection, live: None });
         let site = Arc::new_cyclic(|site| Self {
             current: ArcSwap::from_pointee(snapshot),
             source: source(site.clone()),
             origin: origin.clone(),
             when_missing,
+            opened_by,
             reading: Mutex::default(),
             publisher: Mutex::new(Publisher::new(compile, cache, gate, grace, (versions, pending, was_live))),
             record: Mutex::new(ReloadRecord { last, since: now, history, pending: None, before: None }),
@@ -107,6 +105,7 @@ impl Site {
             faults: AtomicU64::new(0),
             callback_faults: AtomicU64::new(0),
             stripped_targets: AtomicU64::new(0),
+            unchecked_claims: AtomicU64::new(0),
         });
         if let Some(appendix) = &appendix {
             let site: Weak<Self> = Arc::downgrade(&site);
@@ -126,7 +125,7 @@ impl Site {
     pub(crate) fn start(&self) -> Result<(), Rejection> {
         let candidate = self.source.load().into();
         let now = self.clock.now();
-        let mut publisher = self.publisher();
+        let mut publisher = self.publisher.lock();
         let candidate = self.appended(&publisher, candidate);
         let (outcome, restored) = publisher.start(candidate, now);
         let restored = restored.map(|last| (last.hash(), Restoration::new(publisher.was_live(), &last)));
@@ -141,11 +140,11 @@ impl Site {
         };
         let reload = Reload {
             restored: restored.map(|(_, restored)| restored.text),
-            ..Reload::new(Cause::Start, &self.origin, outcome)
+            ..Reload::new(self.opened_by, &self.origin, outcome)
         };
         if refusal.as_ref().is_some_and(|refusal| refusal.kind() == RejectionKind::NotFetched) {
             // There is nothing to report before the first answer.
-            self.record().update(&publisher, &reload, now);
+            self.record.lock().update(&publisher, &reload, now);
             drop(publisher);
             if let Some(state) = &self.state {
                 state.is_behind(behind);
@@ -155,7 +154,7 @@ impl Site {
         self.remember(&mut publisher, &reload, None, now);
         let has_failed = publisher.live().is_none() && self.when_missing == WhenMissing::Fail;
         if let Some(refusal) = refusal.filter(|_| has_failed) {
-            return Err(refusal);
+            return Err(refusal.not_open(self.state.is_some()));
         }
         let is_current = matches!(reload.outcome, ReloadOutcome::Published { .. });
         self.notices.push(reload, self.current.load_full());
@@ -180,7 +179,7 @@ impl Site {
     /// later.
     pub(crate) fn reload(&self, settled: impl FnOnce(&Version) -> bool) -> Reload {
         let reload = {
-            let _reading = self.reading();
+            let _reading = self.reading.lock();
             let candidate = match self.source.load() {
                 Ok(version) if self.live_source() != Some(version.hash()) && !settled(&version) => {
                     Candidate::Rejected(Rejection::new(RejectionKind::Unstable, &self.origin))
@@ -205,10 +204,10 @@ impl Site {
         };
         let loaded = load_text(text, &self.origin);
         let reload = {
-            let _reading = self.reading();
+            let _reading = self.reading.lock();
             let reload = self.consider(Cause::Publish, loaded.clone().into());
             if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
-                *held.lock().unwrap_or_else(PoisonError::into_inner) = version;
+                *held.lock() = version;
             }
             reload
         };
@@ -286,29 +285,37 @@ impl Site {
     }
 
     pub(super) fn set_gate(&self, gate: Gate) {
-        self.publisher().set_gate(gate);
+        self.publisher.lock().set_gate(gate);
     }
 
     pub(super) fn set_registry(&self, registry: Arc<Registry>) {
-        let mut publisher = self.publisher();
+        let mut publisher = self.publisher.lock();
         let republished = publisher.set_registry(registry, self.clock.now());
         self.store(&publisher, republished == Republished::Yes);
     }
 
     pub(super) fn set_check(&self, options: check::Options) {
-        let mut publisher = self.publisher();
+        let mut publisher = self.publisher.lock();
         let republished = publisher.set_check(options, self.clock.now());
         self.store(&publisher, republished == Republished::Yes);
     }
 
+    /// Another mode is written down in the history: it is what an operator looks for where crawlers are refused all at once.
     pub(super) fn set_policy(&self, policy: Policy) {
         let policy = Arc::new(policy);
+        let before = self.current.load().policy().mode();
         self.change(|current| current.with_policy(policy.clone()));
+        if before != policy.mode() {
+            let detail = format!("mode: {before} → {}", policy.mode());
+            if let Some(state) = self.note(Cause::Policy, ReloadOutcomeKind::ModeChanged, detail) {
+                state.write_soon();
+            }
+        }
     }
 
     /// Turns the site's own switch, then writes it down.
     pub(super) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        let _turning = self.switch.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turning = self.switch.lock();
         let before = self.current.load().switches().site;
         self.change(|current| current.with_switches(|switches| switches.site = enforcement));
         let written = self.state.as_ref().map_or(Ok(()), |state| state.set_enforcement(enforcement));
@@ -342,20 +349,26 @@ impl Site {
     }
 
     #[cfg(feature = "fetch")]
+    pub(crate) const fn opened_by(&self) -> Cause {
+        self.opened_by
+    }
+
+    #[cfg(feature = "fetch")]
     pub(crate) const fn clock(&self) -> &Clock {
         &self.clock
     }
 
     pub(super) fn history(&self) -> Vec<HistoryEntry> {
-        self.record().history.iter().cloned().collect()
+        self.record.lock().history.iter().cloned().collect()
     }
 
     pub(super) fn status(&self) -> Status {
         let snapshot = self.current.load();
         let source = self.source.status();
-        let record = self.record();
+        let record = self.record.lock();
         Status {
             live: snapshot.content().map(|content| content.hash()),
+            report: snapshot.content().map(|content| content.report().clone()),
             last: record.last.clone(),
             since: record.since,
             pending: record.pending.clone(),
@@ -366,6 +379,7 @@ impl Site {
             faults: self.faults.load(Ordering::Relaxed),
             callback_faults: self.callback_faults.load(Ordering::Relaxed),
             stripped_targets: self.stripped_targets.load(Ordering::Relaxed),
+            unchecked_claims: self.unchecked_claims.load(Ordering::Relaxed),
             state_troubles: self.state.as_ref().map(SiteState::troubles).unwrap_or_default(),
             source,
         }
@@ -400,6 +414,20 @@ impl Site {
         }
     }
 
+    /// As above.
+    #[cfg(feature = "layer")]
+    pub(super) fn count_unchecked_claim(&self) {
+        if self.unchecked_claims.fetch_add(1, Ordering::Relaxed) == 0 {
+            #[cfg(feature = "tracing")]
+            tracing::warn!(
+                target: "tower_robots::layer",
+                "{}: the policy tags or refuses impostors, and nothing can refute a claim, so they pass: give the layer a Verifier \
+                 (RobotsLayer::verifier) or RobotsLayer::identity_from",
+                self.origin
+            );
+        }
+    }
+
     /// Takes a step of the publisher, stores its snapshot and records the outcome; then, without the publisher's lock, writes
     /// down what an operator decided. The caller has the listeners notified.
     fn publish<E>(
@@ -407,20 +435,20 @@ impl Site {
         cause: Cause,
         step: impl FnOnce(&mut Publisher, SystemTime) -> Result<ReloadOutcome, E>,
     ) -> Result<Reload, E> {
-        let mut publisher = self.publisher();
+        let mut publisher = self.publisher.lock();
         let now = self.clock.now();
         let before = publisher.content().map(|content| content.robots().clone());
         let outcome = step(&mut publisher, now)?;
         let is_shown = matches!(outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Absent { .. });
         self.store(&publisher, is_shown);
         let reload = Reload::new(cause, &self.origin, outcome);
-        let is_news = self.record().is_news(&reload);
+        let is_news = self.record.lock().is_news(&reload);
         let is_saved = if is_news {
             self.remember(&mut publisher, &reload, before, now);
             self.notices.push(reload.clone(), self.current.load_full());
             true
         } else {
-            self.record().update(&publisher, &reload, now);
+            self.record.lock().update(&publisher, &reload, now);
             self.save(&mut publisher)
         };
         drop(publisher);
@@ -456,13 +484,31 @@ impl Site {
 
     /// Records news. It is written down later, without the publisher's lock.
     fn remember(&self, publisher: &mut Publisher, reload: &Reload, before: Option<RobotsTxt>, now: SystemTime) {
-        self.record().update(publisher, reload, now);
+        self.record.lock().update(publisher, reload, now);
         self.save(publisher);
         let entry = history_entry(publisher, reload, before, now);
-        self.record().history.push(entry.clone());
+        self.record.lock().history.push(entry.clone());
         if let Some(state) = &self.state {
             state.append(entry);
         }
+    }
+
+    /// Puts what is no reload into the history; the caller has it written down where there is a state directory.
+    fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
+        let entry = HistoryEntry {
+            when: self.clock.now(),
+            cause,
+            outcome,
+            origin: self.origin.clone(),
+            hash: self.live(),
+            findings: [0; 3],
+            effect: None,
+            detail,
+        };
+        self.record.lock().history.push(entry.clone());
+        let state = self.state.as_ref()?;
+        state.append(entry);
+        Some(state)
     }
 
     fn save(&self, publisher: &mut Publisher) -> bool {
@@ -471,20 +517,6 @@ impl Site {
             state.save(publisher.versions().clone(), publisher.pending().cloned(), durability);
         }
         unsaved.is_some()
-    }
-
-    fn reading(&self) -> MutexGuard<'_, ()> {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn publisher(&self) -> MutexGuard<'_, Publisher> {
-        // Only whole values are put in, whatever panicked meanwhile.
-        self.publisher.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn record(&self) -> MutexGuard<'_, ReloadRecord> {
-        // A panic while it was held left it as it was before: it is only written with whole values.
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -499,19 +531,8 @@ impl Switched for Site {
             Enforcement::On => ReloadOutcomeKind::SwitchedOn,
             Enforcement::Off => ReloadOutcomeKind::SwitchedOff,
         };
-        let entry = HistoryEntry {
-            when: self.clock.now(),
-            cause: Cause::Switch,
-            outcome,
-            origin: self.origin.clone(),
-            hash: self.live(),
-            findings: [0; 3],
-            effect: None,
-            detail: format!("enforcement of {of} is switched {enforcement}"),
-        };
-        self.record().history.push(entry.clone());
-        if let Some(state) = &self.state {
-            state.append(entry);
+        let detail = format!("enforcement of {of} is switched {enforcement}");
+        if let Some(state) = self.note(Cause::Switch, outcome, detail) {
             state.write();
         }
     }
@@ -527,6 +548,59 @@ impl AppendsParts for Site {
         // Nothing came from the source yet: what does will have the parts.
         let _: Result<Reload, ()> = self.publish(Cause::Append, step);
         self.notices.deliver();
+    }
+}
+
+/// How long others may cache `/robots.txt` unless a setting says otherwise.
+pub const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
+
+/// How long others may cache `/robots.txt` at most (RFC 9309, section 2.4).
+pub const LONGEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// The settings of a site, whatever its source. Their defaults are written here and nowhere else.
+pub(crate) struct SiteSettings {
+    pub(crate) policy: Policy,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) check: check::Options,
+    pub(crate) gate: Gate,
+    pub(crate) reading: Reading,
+    pub(crate) max_age: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) when_missing: WhenMissing,
+    /// Why the site is opened.
+    pub(crate) opened_by: Cause,
+    pub(crate) listeners: Vec<ReloadListener>,
+    /// Where the site remembers what it accepted, and under which name.
+    pub(crate) state: Option<(StateDir, String)>,
+    pub(crate) switch: Option<KillSwitch>,
+    pub(crate) compile_cache: CompileCache,
+    /// The name under which its crawlers are counted.
+    pub(crate) counted_as: Option<String>,
+    pub(crate) clock: Clock,
+    /// What is appended to every version of the source.
+    pub(crate) appendix: Option<Appendix>,
+}
+
+impl Default for SiteSettings {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            registry: Registry::builtin().clone(),
+            check: check::Options::default(),
+            gate: Gate::open(),
+            reading: Reading::default(),
+            max_age: DEFAULT_MAX_AGE,
+            grace: Duration::ZERO,
+            when_missing: WhenMissing::default(),
+            opened_by: Cause::Start,
+            listeners: Vec::new(),
+            state: None,
+            switch: None,
+            compile_cache: CompileCache::new(),
+            counted_as: None,
+            clock: Clock::default(),
+            appendix: None,
+        }
     }
 }
 

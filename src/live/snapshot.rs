@@ -5,22 +5,24 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::Guard;
 use bytes::Bytes;
+use robots_core::internals::{Grace, crawler_meant};
+use robots_core::keywords;
 
-use super::agent_cache::{AgentCache, Budget, CachedAgents};
-use super::agent_lookups::AgentLookups;
+use super::agent_cache::{AgentCache, AgentLookups, Budget, CachedAgents};
+use super::clock;
 use super::clock::Clock;
-use super::enforcement::{Enforcement, Switches};
-use super::response_fields;
-use super::version_hash::VersionHash;
+use super::kill_switch::{Enforcement, Switches};
+use super::version::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
-use crate::policy::{Decision, Facts, Grace, Policy, Reason};
+use crate::policy::{Decision, Facts, Override, Policy, Reason};
 use crate::rate::SiteBuckets;
+use crate::rules::{LinePlaces, Reading, RobotsTxt, RuleSet};
+
 #[cfg(feature = "layer")]
 use crate::rate::{Quota, RateKey, TooSoon};
 #[cfg(feature = "layer")]
 use crate::rules::ProductToken;
-use crate::rules::{LinePlaces, Reading, RobotsTxt, RuleSet, keywords};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
 ///
@@ -76,7 +78,7 @@ pub(super) struct Compiled {
     rules: RuleSet,
     recognizer: Recognizer,
     agents: AgentCache,
-    report: Report,
+    report: Arc<Report>,
     hash: VersionHash,
     etag: Bytes,
     #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer answers"))]
@@ -93,7 +95,7 @@ impl Snapshot {
         when_missing: WhenMissing,
     ) -> Self {
         let switches = Switches::default();
-        let cache_control = response_fields::cache_control(max_age);
+        let cache_control = cache_control(max_age);
         Self { content: None, policy, grace: None, switches, clock, buckets, cache_control, max_age, when_missing }
     }
 
@@ -116,36 +118,46 @@ impl Snapshot {
         next
     }
 
+    /// Overrides of the policy whose name is nearly that of a crawler, and that of none, nor of a group: a line each, with the name that
+    /// is probably meant. They have no effect.
+    pub fn misspelled_overrides(&self) -> Vec<String> {
+        let Some(content) = &self.content else { return Vec::new() };
+        let registry = content.compiled.recognizer.registry();
+        let names = self.policy.overrides().iter().filter_map(Override::agent_name);
+        let misspelled = names.filter_map(|name| {
+            let meant = crawler_meant(&name.to_string(), content.robots(), registry)?;
+            Some(format!(
+                "the override for \"{name}\" has no effect, because no crawler and no group is called so: did you mean {meant:?}?"
+            ))
+        });
+        misspelled.collect()
+    }
+
     pub(super) const fn switches(&self) -> Switches {
         self.switches
     }
 
     /// The version that is live, if any is.
-    #[must_use]
     pub fn content(&self) -> Option<&Arc<Content>> {
         self.content.as_ref()
     }
 
     /// The policy.
-    #[must_use]
     pub const fn policy(&self) -> &Arc<Policy> {
         &self.policy
     }
 
     /// Whether anything is enforced. Off, every request passes unjudged; `/robots.txt` is served as before.
-    #[must_use]
     pub fn enforcement(&self) -> Enforcement {
         self.switches.both()
     }
 
     /// Until when some of what is disallowed is only observed, because it was not before; `None` where no grace runs.
-    #[must_use]
     pub fn grace_end(&self) -> Option<SystemTime> {
         self.grace.as_ref().map(|grace| grace.end()).filter(|end| self.clock.now() < *end)
     }
 
     /// How long others may cache the file.
-    #[must_use]
     pub const fn max_age(&self) -> Duration {
         self.max_age
     }
@@ -157,7 +169,6 @@ impl Snapshot {
     }
 
     /// How `/robots.txt` is answered while there is no content.
-    #[must_use]
     pub const fn when_missing(&self) -> WhenMissing {
         self.when_missing
     }
@@ -188,7 +199,6 @@ impl Snapshot {
 
     /// Judges a request by agents that [`Content::agents`] recognised. It counts nothing: whether the request comes sooner than
     /// its [`Decision::pace`] allows is known in the layer only.
-    #[must_use]
     pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], request: Facts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),
@@ -214,10 +224,10 @@ impl Compiled {
         Self {
             recognizer: Recognizer::new(registry.clone(), &robots),
             agents: AgentCache::new(budget),
-            report: check::check(&robots, options),
+            report: check::check(&robots, options).into(),
             hash,
-            etag: response_fields::etag(hash),
-            length: response_fields::content_length(robots.bytes()),
+            etag: etag(hash),
+            length: content_length(robots.bytes()),
             body: Bytes::from_owner(robots.bytes().clone()),
             robots,
             rules,
@@ -228,7 +238,7 @@ impl Compiled {
         &self.robots
     }
 
-    pub(super) fn report(&self) -> &Report {
+    pub(super) fn report(&self) -> &Arc<Report> {
         &self.report
     }
 }
@@ -237,7 +247,7 @@ impl Content {
     /// `modified` must not be in the future: caches would hold on to the file (RFC 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
         // A date that HTTP cannot write is left out, as if the file had none.
-        let modified = modified.and_then(|modified| Some((modified, response_fields::last_modified(modified)?)));
+        let modified = modified.and_then(|modified| Some((modified, last_modified(modified)?)));
         Self { compiled, modified, places: None }
     }
 
@@ -248,25 +258,21 @@ impl Content {
 
     /// Where the lines of appended parts come from; `None` where nothing is appended, and for a version that an earlier
     /// process remembered.
-    #[must_use]
     pub const fn places(&self) -> Option<&Arc<LinePlaces>> {
         self.places.as_ref()
     }
 
     /// The document.
-    #[must_use]
     pub fn robots(&self) -> &RobotsTxt {
         &self.compiled.robots
     }
 
     /// The compiled rules.
-    #[must_use]
     pub fn rules(&self) -> &RuleSet {
         &self.compiled.rules
     }
 
     /// Recognises the agents of one `User-Agent` field line; an empty one where the request has no such field.
-    #[must_use]
     pub fn agents(&self, field: &[u8]) -> Agents {
         self.cached_agents(field, None).agents().clone()
     }
@@ -282,19 +288,16 @@ impl Content {
     }
 
     /// The report of the check.
-    #[must_use]
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &Arc<Report> {
         &self.compiled.report
     }
 
     /// The hash that names this version.
-    #[must_use]
     pub fn hash(&self) -> VersionHash {
         self.compiled.hash
     }
 
     /// The file, to be served.
-    #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.compiled.body
     }
@@ -306,14 +309,35 @@ impl Content {
     }
 
     /// A strong entity tag, quoted (RFC 9110, section 8.8.3); made from the bytes alone, so equal on every replica.
-    #[must_use]
     pub fn etag(&self) -> &Bytes {
         &self.compiled.etag
     }
 
     /// When the file was last changed, as a date and as an HTTP date. A text given inline has none.
-    #[must_use]
     pub fn modified(&self) -> Option<(SystemTime, &Bytes)> {
         self.modified.as_ref().map(|(time, text)| (*time, text))
     }
+}
+
+/// `Cache-Control`: any cache may keep the file this long (RFC 9111, section 5.2.2).
+///
+/// Like the other values of the fields that `/robots.txt` is served with, it is made once for each version and its
+/// settings, so that a response only shares it.
+pub(super) fn cache_control(max_age: Duration) -> Bytes {
+    format!("public, max-age={}", max_age.as_secs()).into()
+}
+
+/// `ETag`: strong, and made from the bytes alone, so equal on every replica (RFC 9110, section 8.8.3).
+pub(super) fn etag(hash: VersionHash) -> Bytes {
+    format!("\"{}\"", hash.short()).into()
+}
+
+/// `Content-Length`.
+fn content_length(body: &[u8]) -> Bytes {
+    body.len().to_string().into()
+}
+
+/// `Last-Modified`; `None` for a date that HTTP cannot write.
+pub(super) fn last_modified(modified: SystemTime) -> Option<Bytes> {
+    clock::http(modified).map(Into::into)
 }

@@ -1,12 +1,17 @@
-//! What a site needs of its source, and what a source hands to its site.
+//! What a site needs of its source, what a source hands to its site, and the parts that are appended to that before it
+//! is published.
 
+use crate::live::Mutex;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
+
+use robots_core::internals::appended_titles;
 
 use super::rejection::{MAX_FILE, Rejection, RejectionKind};
 use super::reloading::Completion;
-use super::version::Version;
+use super::version::{Version, VersionHash};
+use crate::rules::{Fragment, RobotsTxt};
 
 /// A source's content, or why it has none that can be used.
 pub(crate) type Loaded = Result<Version, Rejection>;
@@ -66,11 +71,17 @@ pub(crate) struct SourceStatus {
 
 /// How fetching a site's robots.txt fares; part of [`Status`](super::Status).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FetchStatus {
-    pub(crate) confirmed: Option<SystemTime>,
-    pub(crate) failing_since: Option<SystemTime>,
-    pub(crate) failures: u32,
-    pub(crate) held_until: Option<SystemTime>,
+    /// When the server last confirmed that it has what is live, or has none; `None` before the first confirmation since the
+    /// start.
+    pub confirmed: Option<SystemTime>,
+    /// Since when fetches fail.
+    pub failing_since: Option<SystemTime>,
+    /// How many fetches in a row brought nothing that was taken.
+    pub failures: u32,
+    /// Until when the version that is live stays in force although it is missing at its source.
+    pub held_until: Option<SystemTime>,
     pub(crate) next: SystemTime,
 }
 
@@ -84,34 +95,199 @@ impl From<Loaded> for Candidate {
 }
 
 impl FetchStatus {
-    /// When the server last confirmed that it has what is live, or has none; `None` before the first confirmation since the
-    /// start.
-    #[must_use]
-    pub const fn confirmed(&self) -> Option<SystemTime> {
-        self.confirmed
-    }
-
-    /// Since when fetches fail.
-    #[must_use]
-    pub const fn failing_since(&self) -> Option<SystemTime> {
-        self.failing_since
-    }
-
-    /// How many fetches in a row brought nothing that was taken.
-    #[must_use]
-    pub const fn failures(&self) -> u32 {
-        self.failures
-    }
-
-    /// Until when the version that is live stays in force although it is missing at its source.
-    #[must_use]
-    pub const fn held_until(&self) -> Option<SystemTime> {
-        self.held_until
-    }
-
     /// When the next fetch is due.
-    #[must_use]
     pub const fn next_fetch(&self) -> SystemTime {
         self.next
     }
+}
+
+/// The parts of a site, and what its source held last.
+pub(super) struct Appending {
+    appendix: Appendix,
+    last: Mutex<LastOffer>,
+}
+
+#[derive(Default)]
+struct LastOffer {
+    /// As the source had it.
+    source: Option<Version>,
+    /// The hash of what came of it.
+    appended: Option<VersionHash>,
+}
+
+impl Appending {
+    pub(super) fn new(appendix: Appendix) -> Self {
+        Self { appendix, last: Mutex::default() }
+    }
+
+    /// The candidate with the parts. What is no robots.txt stays as it is, so that it is rejected for what it is.
+    ///
+    /// `before` is what the site serves, or served last. A part of it that is not at hand now is not dropped.
+    pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
+        let mut last = self.last.lock();
+        let version = match candidate {
+            Candidate::Version(version) => version,
+            // It is there no more; a source that failed may still hold what it held.
+            Candidate::Absent { .. } => {
+                last.source = None;
+                return candidate;
+            }
+            Candidate::Rejected(_) => return candidate,
+        };
+        last.appended = None;
+        let robots = RobotsTxt::parse(version.bytes().clone());
+        if Rejection::of(&robots, version.origin()).is_some() {
+            return Candidate::Version(version);
+        }
+        last.source = Some(version.clone());
+        let HeldParts { fragments, missing, modified } = self.appendix.held();
+        if let (Some(title), Some(before)) = (&missing, before) {
+            // Under another name too: which of the missing parts it was, is not known.
+            let is_held = |part: &[u8]| fragments.iter().any(|held| held.title().as_bytes() == part);
+            let is_own = |part: &[u8]| appended_titles(version.bytes()).any(|own| own == part);
+            if appended_titles(before).any(|part| !is_held(part) && !is_own(part)) {
+                return Candidate::Rejected(Rejection::not_appended(title, version.origin()));
+            }
+        }
+        let appended = robots.append(&fragments);
+        if appended.bytes().len() as u64 > MAX_FILE {
+            return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, version.origin()));
+        }
+        // Its date is that of the part that changed last; a file without one has none.
+        let modified = version.modified().map(|date| modified.map_or(date, |modified| modified.max(date)));
+        let appended =
+            Version::new(appended.bytes().clone(), version.origin(), modified).with_places(appended.places());
+        last.appended = Some(appended.hash());
+        Candidate::Version(appended)
+    }
+
+    /// What the source held last that was a robots.txt.
+    pub(super) fn source(&self) -> Option<Version> {
+        self.last.lock().source.clone()
+    }
+
+    /// The hash of what the source held when this went live; `None` if it is from elsewhere, or from before.
+    pub(super) fn source_of(&self, live: VersionHash) -> Option<VersionHash> {
+        let last = self.last.lock();
+        last.source.as_ref().filter(|_| last.appended == Some(live)).map(Version::hash)
+    }
+}
+
+/// Parts that others keep, such as a list of AI crawlers, for one site or many.
+///
+/// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends them to whatever its source
+/// holds, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append) does; what comes of that is checked, gated, remembered and rolled back like any
+/// other version. A part that is replaced makes a new version of every site. Where the parts are read from is the caller's
+/// affair.
+///
+/// While a part was never at hand, a site whose version has it keeps that version; any other serves its file without the part.
+///
+/// Cheap to clone; clones are the same.
+///
+/// ```
+/// use tower_robots::live::{Appendix, LiveRobots};
+/// use tower_robots::rules::Fragment;
+///
+/// let appendix = Appendix::new(["ai.txt"]);
+/// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").append(&appendix).open()?;
+/// assert_eq!(appendix.missing(), ["ai.txt"]);
+/// appendix.set(0, Fragment::parse("ai.txt", "User-agent: GPTBot\nDisallow: /\n").unwrap(), None);
+/// let body = live.snapshot().content().map(|content| content.body().clone());
+/// assert!(body.is_some_and(|body| body.ends_with(b"User-agent: GPTBot\nDisallow: /\n")));
+/// # Ok::<(), tower_robots::live::Rejection>(())
+/// ```
+#[derive(Clone)]
+pub struct Appendix(Arc<AppendixState>);
+
+/// What appends the parts.
+pub(super) trait AppendsParts: Send + Sync {
+    /// Appends parts that have changed to what its source held last.
+    fn append_again(&self);
+}
+
+struct AppendixState {
+    parts: Mutex<Vec<AppendixPart>>,
+    sites: Mutex<Vec<Weak<dyn AppendsParts>>>,
+}
+
+#[derive(Clone)]
+struct AppendixPart {
+    title: Arc<str>,
+    held: Option<(Fragment, Option<SystemTime>)>,
+}
+
+/// The parts that are at hand.
+pub(super) struct HeldParts {
+    pub(super) fragments: Vec<Fragment>,
+    /// The first part that never was.
+    pub(super) missing: Option<Arc<str>>,
+    /// When one of them was changed last.
+    pub(super) modified: Option<SystemTime>,
+}
+
+impl Appendix {
+    /// Parts with these titles, in the order in which they are appended. None is at hand yet.
+    pub fn new<T: Into<Arc<str>>>(titles: impl IntoIterator<Item = T>) -> Self {
+        let parts = titles.into_iter().map(|title| AppendixPart { title: title.into(), held: None }).collect();
+        Self(Arc::new(AppendixState { parts: Mutex::new(parts), sites: Mutex::default() }))
+    }
+
+    /// Replaces a part, by its place from 0, and has every site append it. `modified` is when it was changed, as far as that
+    /// is known. A part of the same octets changes nothing, and so does a place that there is none of.
+    ///
+    /// It blocks until the sites have compiled what comes of it.
+    pub fn set(&self, part: usize, fragment: Fragment, modified: Option<SystemTime>) {
+        {
+            let mut parts = self.0.parts.lock();
+            let Some(part) = parts.get_mut(part) else { return };
+            let before = part.held.as_ref().map(|(before, _)| (before.title(), before.robots().bytes()));
+            if before == Some((fragment.title(), fragment.robots().bytes())) {
+                return;
+            }
+            part.held = Some((fragment, modified));
+        }
+        let sites: Vec<_> = {
+            let mut sites = self.0.sites.lock();
+            sites.retain(|site| site.strong_count() > 0);
+            sites.iter().filter_map(Weak::upgrade).collect()
+        };
+        sites.iter().for_each(|site| site.append_again());
+    }
+
+    /// The titles of the parts that were never at hand.
+    pub fn missing(&self) -> Vec<String> {
+        self.0.parts.lock().iter().filter(|part| part.held.is_none()).map(|part| part.title.to_string()).collect()
+    }
+
+    pub(super) fn join(&self, site: Weak<dyn AppendsParts>) {
+        let mut sites = self.0.sites.lock();
+        // The hosts of a directory come and go.
+        sites.retain(|site| site.strong_count() > 0);
+        sites.push(site);
+    }
+
+    pub(super) fn held(&self) -> HeldParts {
+        let parts = self.0.parts.lock().clone();
+        let missing = parts.iter().find(|part| part.held.is_none()).map(|part| part.title.clone());
+        let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
+        let fragments = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
+        HeldParts { fragments, missing, modified }
+    }
+}
+
+impl fmt::Debug for Appendix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let titles: Vec<_> = self.0.parts.lock().iter().map(|part| part.title.clone()).collect();
+        f.debug_tuple("Appendix").field(&titles).finish()
+    }
+}
+
+/// What a write must outlive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Durability {
+    /// The process: what a source holds can be read again, and ten thousand files that change at once must not wait for
+    /// the disk.
+    Process,
+    /// The machine: what an operator decided, and what waits for a decision.
+    Machine,
 }

@@ -1,9 +1,13 @@
 //! A version of a robots.txt: bytes under the hash that names them.
 
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::version_hash::VersionHash;
+use sha2::{Digest, Sha256};
+
 use crate::rules::LinePlaces;
 
 /// Bytes that a source held, hashed once. Cheap to clone.
@@ -52,5 +56,154 @@ impl Version {
 
     pub(crate) const fn modified(&self) -> Option<SystemTime> {
         self.modified
+    }
+}
+
+/// The SHA-256 of a robots.txt; equal bytes have equal hashes on every replica.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VersionHash([u8; 32]);
+
+/// A [`VersionHash`] by its first hex digits, at least [`VersionHashPrefix::SHORTEST`]: the 16 of [`VersionHash::short`], as messages
+/// have them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct VersionHashPrefix(String);
+
+/// A text that is no hash, or too short a prefix of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionHashError {
+    text: String,
+    least: usize,
+}
+
+impl VersionHash {
+    /// Hashes bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The first 16 hex digits: the form in which people read a version, and which every place takes that a person writes one in.
+    pub fn short(&self) -> String {
+        hex(&self.0[..8])
+    }
+
+    /// All 64 hex digits, which is the name of its file in a state directory.
+    pub(super) fn hex(&self) -> String {
+        hex(&self.0)
+    }
+}
+
+/// Without a formatter, because every line about a refused request has one.
+fn hex(octets: &[u8]) -> String {
+    let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
+    let digits = octets.iter().flat_map(|octet| [digit(octet >> 4), digit(*octet)]);
+    let mut text = Vec::with_capacity(2 * octets.len());
+    text.extend(digits);
+    // Digits and letters are text.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+impl VersionHashPrefix {
+    /// Fewest hex digits that name a version: 48 bits, so that no two versions of a site share them by chance.
+    pub const SHORTEST: usize = 12;
+
+    /// Whether it is how this hash begins.
+    pub fn matches(&self, hash: &VersionHash) -> bool {
+        hash.hex().starts_with(&self.0)
+    }
+}
+
+impl From<VersionHash> for VersionHashPrefix {
+    fn from(hash: VersionHash) -> Self {
+        Self(hash.hex())
+    }
+}
+
+/// Reads 64 hex digits, with or without `sha256:` before them.
+impl FromStr for VersionHash {
+    type Err = VersionHashError;
+
+    fn from_str(text: &str) -> Result<Self, VersionHashError> {
+        let error = || VersionHashError { text: text.to_owned(), least: 64 };
+        let digits = digits(text).filter(|digits| digits.len() == 64).ok_or_else(error)?;
+        let mut octets = [0; 32];
+        for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            let pair = std::str::from_utf8(pair).ok();
+            *octet = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(error)?;
+        }
+        Ok(Self(octets))
+    }
+}
+
+/// Reads 12 to 64 hex digits, with or without `sha256:` before them.
+impl FromStr for VersionHashPrefix {
+    type Err = VersionHashError;
+
+    fn from_str(text: &str) -> Result<Self, VersionHashError> {
+        let digits = digits(text).filter(|digits| (Self::SHORTEST..=64).contains(&digits.len()));
+        digits.map(Self).ok_or_else(|| VersionHashError { text: text.to_owned(), least: Self::SHORTEST })
+    }
+}
+
+fn digits(text: &str) -> Option<String> {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text);
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| digits.to_ascii_lowercase())
+}
+
+impl fmt::Display for VersionHashPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Display for VersionHashError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { text, least } = self;
+        match least {
+            64 => write!(f, "{text:?} is not the hash of a version: write \"sha256:\" and all 64 hex digits"),
+            _ => write!(
+                f,
+                "{text:?} is not the hash of a version: write the 16 hex digits that the message about it has, or at least {least} of them"
+            ),
+        }
+    }
+}
+
+impl Error for VersionHashError {}
+
+/// `sha256:` and 64 hex digits.
+impl fmt::Display for VersionHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.hex())
+    }
+}
+
+impl fmt::Debug for VersionHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VersionHash({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_as_it_is_written_and_by_enough_of_its_digits() {
+        let hash = VersionHash::of(b"User-agent: *\n");
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+        assert_eq!(hash.hex().to_uppercase().parse(), Ok(hash));
+        for digits in [12, 16, 64] {
+            let prefix: VersionHashPrefix = hash.hex()[..digits].parse().expect("a prefix");
+            assert!(prefix.matches(&hash) && !prefix.matches(&VersionHash::of(b"other")));
+        }
+        for text in ["", "sha256:", "0123456789a", "0123456789ag", &hash.hex()[1..], &format!("{}0", hash.hex())] {
+            assert!(text.parse::<VersionHash>().is_err(), "{text}");
+        }
+        let error = "0123456789a".parse::<VersionHashPrefix>().expect_err("too short");
+        assert_eq!(
+            error.to_string(),
+            "\"0123456789a\" is not the hash of a version: write the 16 hex digits that the message about it has, or at least 12 of them"
+        );
+        assert!(format!("{}0", hash.hex()).parse::<VersionHashPrefix>().is_err());
     }
 }

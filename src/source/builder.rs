@@ -1,14 +1,15 @@
-//! The builder of a live robots.txt, with the settings that every source has.
+//! The builder of a live robots.txt, with the settings that every source has; and the source that is a text.
 
+use crate::live::Mutex;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use crate::agent::Registry;
 use crate::check;
 use crate::live::{
-    Appendix, Clock, CompileCache, Gate, KillSwitch, LONGEST_MAX_AGE, LiveRobots, Rejection, Reload, SiteSettings,
-    Snapshot, StateDir, WhenMissing,
+    Appendix, Cause, Clock, CompileCache, Completion, Gate, KillSwitch, LONGEST_MAX_AGE, LiveRobots, Loaded, Rejection,
+    Reload, Site, SiteSettings, Snapshot, Source, StateDir, Version, WhenMissing, load_text,
 };
 use crate::policy::Policy;
 use crate::rules::Reading;
@@ -20,7 +21,7 @@ pub struct LiveBuilder<S> {
     pub(super) settings: SiteSettings,
 }
 
-/// A source of a site: [`InlineSource`](super::InlineSource), [`FileSource`](super::FileSource), and with the feature
+/// A source of a site: [`InlineSource`], [`FileSource`](super::FileSource), and with the feature
 /// `fetch` `UrlSource` and `UpstreamSource`. Sealed.
 pub trait SiteSource: sealed::Opens {}
 
@@ -81,6 +82,13 @@ impl<S> LiveBuilder<S> {
     /// What to do when there is no usable robots.txt at the start. Default: [`WhenMissing::Fail`].
     pub fn when_missing(mut self, when_missing: WhenMissing) -> Self {
         self.settings.when_missing = when_missing;
+        self
+    }
+
+    /// Why the site is opened, which is the cause of its first reload: [`Cause::Config`] where the configuration of a program that
+    /// runs has changed, so that the history does not speak of a start. Default: [`Cause::Start`].
+    pub fn opened_by(mut self, cause: Cause) -> Self {
+        self.settings.opened_by = cause;
         self
     }
 
@@ -178,5 +186,55 @@ impl<S: fmt::Debug> fmt::Debug for LiveBuilder<S> {
             .field("source", &self.source)
             .field("policy", &self.settings.policy)
             .finish_non_exhaustive()
+    }
+}
+
+/// A robots.txt given as text; see [`LiveRobots::inline`].
+#[derive(Debug)]
+pub struct InlineSource {
+    text: Arc<[u8]>,
+}
+
+impl LiveRobots {
+    /// A robots.txt given as text; [`LiveRobots::publish`] replaces it.
+    pub fn inline(text: impl AsRef<[u8]>) -> LiveBuilder<InlineSource> {
+        LiveBuilder::new(InlineSource { text: text.as_ref().into() })
+    }
+}
+
+/// The text of a site that is open.
+#[derive(Debug)]
+struct InlineText {
+    /// Held for a moment only.
+    version: Mutex<Version>,
+    site: Weak<Site>,
+}
+
+impl SiteSource for InlineSource {}
+
+impl sealed::Opens for InlineSource {
+    fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
+        let origin = "inline".into();
+        let LiveBuilder { source, settings } = builder;
+        let version = Mutex::new(load_text(&source.text, &origin)?);
+        let site = Site::new(settings, &origin, |site| Arc::new(InlineText { version, site }));
+        site.start()?;
+        Ok(LiveRobots::of(site))
+    }
+}
+
+impl Source for InlineText {
+    fn load(&self) -> Loaded {
+        Ok(self.version.lock().clone())
+    }
+
+    fn text(&self) -> Option<&Mutex<Version>> {
+        Some(&self.version)
+    }
+
+    fn reload(&self, completion: Arc<Completion>) {
+        if let Some(site) = self.site.upgrade() {
+            Site::reload_apart(site, completion, |site| site.reload(|_| true));
+        }
     }
 }

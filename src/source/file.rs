@@ -36,6 +36,18 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     Ok(Version::new(bytes, origin, after.modified().ok()))
 }
 
+/// The octets of a regular file. Blocks for as long as the file system does, never for a writer.
+#[cfg(feature = "verify")]
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// How long a file that was changed then has to be left alone still, for it may be half-written; `None` once it was.
 pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     match modified.elapsed() {
@@ -96,6 +108,8 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs");
         assert!(made.success());
         assert_eq!(kind(&fifo), RejectionKind::NotAFile);
+        #[cfg(feature = "verify")]
+        assert_eq!(read(&fifo).expect_err("no file").kind(), io::ErrorKind::InvalidInput);
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("link", &link).expect("a link");
         assert_eq!(kind(&link), RejectionKind::Unreadable);

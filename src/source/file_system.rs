@@ -80,9 +80,10 @@ pub(super) fn wait_while_hung(_: &Path) {}
 #[cfg(feature = "watch")]
 #[cfg(test)]
 pub(super) mod hanging {
+    use crate::live::Mutex;
     use std::path::{Path, PathBuf};
     use std::sync::mpsc;
-    use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+    use std::sync::{Condvar, MutexGuard, PoisonError};
     use std::time::{Duration, Instant};
 
     use super::FileSystemId;
@@ -181,6 +182,6 @@ pub(super) mod hanging {
     }
 
     fn folders() -> MutexGuard<'static, Vec<Folder>> {
-        FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
+        FOLDERS.lock()
     }
 }

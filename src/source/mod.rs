@@ -17,18 +17,14 @@ mod file;
 mod file_source;
 mod file_system;
 mod hosts;
-mod inline;
-mod origin;
 mod sites;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use self::builder::{LiveBuilder, SiteSource};
+pub use self::builder::{InlineSource, LiveBuilder, SiteSource};
 pub use self::directory::{Directory, DirectoryBuilder, DirectoryError, DirectoryEvent};
 pub use self::file_source::FileSource;
-pub use self::hosts::{HostMap, HostPatternError};
-pub use self::inline::InlineSource;
-pub use self::origin::{Origin, Scheme};
+pub use self::hosts::{HostMap, HostPatternError, Origin, Scheme};
 pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::{DEFAULT_POLL, SHORTEST_POLL, Watched, Watcher};

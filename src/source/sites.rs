@@ -9,7 +9,7 @@ use arc_swap::Guard;
 
 use super::hosts::HostMap;
 #[cfg(feature = "layer")]
-use super::origin::Scheme;
+use super::hosts::Scheme;
 use crate::live::LiveRobots;
 
 /// Sites by host: what a [`RobotsLayer`](crate::layer::RobotsLayer) takes. Cheap to clone.
@@ -86,7 +86,6 @@ impl SitesGuard<'_> {
 
 impl SiteMap {
     /// These sites, until they are replaced.
-    #[must_use]
     pub fn new(hosts: HostMap<LiveRobots>) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(hosts)))
     }
@@ -98,7 +97,6 @@ impl SiteMap {
     }
 
     /// The sites there are now. They stay as they are however long they are held.
-    #[must_use]
     pub fn load(&self) -> Arc<HostMap<LiveRobots>> {
         self.0.load_full()
     }

@@ -278,7 +278,7 @@ mod live {
         appendix.set(0, list(other), None);
         assert_eq!(body(&live), with(OWN, other));
         let last = live.history().pop().expect("an entry");
-        assert_eq!((last.cause(), last.outcome()), (Cause::Append, ReloadOutcomeKind::Published));
+        assert_eq!((last.cause, last.outcome), (Cause::Append, ReloadOutcomeKind::Published));
         // It can be left like any other version, and the one before comes back.
         live.rollback().expect("a version before");
         assert_eq!(body(&live), with(OWN, LIST));

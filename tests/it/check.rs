@@ -15,7 +15,7 @@ fn checked(file: &[u8]) -> Report {
 /// What was found, as `line:column code`.
 fn found(file: &[u8]) -> Vec<String> {
     let place =
-        |finding: &tower_robots::check::Finding| format!("{}:{} {}", finding.line(), finding.column(), finding.code());
+        |finding: &tower_robots::check::Finding| format!("{}:{} {}", finding.line, finding.column, finding.code);
     checked(file).findings().iter().map(place).collect()
 }
 
@@ -96,13 +96,13 @@ fn hold_invariants(file: &[u8]) {
     let robots = RobotsTxt::parse(file);
     let lines = robots.lines().count();
     let report = check(&robots, &Options::new());
-    assert!(report.findings().is_sorted_by_key(|finding| finding.span().start));
+    assert!(report.findings().is_sorted_by_key(|finding| finding.span.start));
     for finding in &report {
-        let span = finding.span();
+        let span = finding.span.clone();
         assert!(span.start <= span.end && span.end <= file.len(), "{finding:?}");
-        assert!((1..=lines).contains(&finding.line()) && finding.column() >= 1, "{finding:?}");
-        assert!(lint(finding.code()).is_some(), "{finding:?}");
-        for text in [Some(finding.message()), finding.help()].into_iter().flatten() {
+        assert!((1..=lines).contains(&finding.line) && finding.column >= 1, "{finding:?}");
+        assert!(lint(finding.code).is_some(), "{finding:?}");
+        for text in [Some(finding.message.clone()), finding.help.clone()].into_iter().flatten() {
             assert!(!text.chars().any(char::is_control) && text.len() < 3_000, "{text:?}");
         }
     }

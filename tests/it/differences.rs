@@ -68,7 +68,7 @@ fn ours_octets_past_the_limit_do_not_count() {
     assert_eq!(allowed(&cut[..cut.len() - 2], "a", "/"), [true, true, true]);
     let notes = |reading| {
         let rules = RobotsTxt::parse(cut.as_bytes()).compile(reading);
-        rules.notes().iter().map(|note| (note.line(), note.kind())).collect::<Vec<_>>()
+        rules.notes().iter().map(|note| (note.line, note.kind)).collect::<Vec<_>>()
     };
     assert_eq!(notes(Reading::Standard), [(4, NoteKind::CutLine)]);
     assert_eq!(notes(Reading::Reference), []);

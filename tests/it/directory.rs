@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 use tower_robots::live::{LiveRobots, RejectionKind};
+use tower_robots::policy::{Mode, Policy};
 use tower_robots::source::{Directory, DirectoryBuilder, DirectoryEvent, Watcher};
 
 use crate::waiting::{PATIENCE, replace, wait_for, wait_or_explain};
@@ -111,6 +112,26 @@ fn files_that_come_make_sites_and_files_that_go_leave_the_last_good_version() {
     fs::remove_file(folder.path("b.test.txt")).unwrap();
     let again = Directory::new(folder.folder.path()).open().unwrap();
     assert_eq!(again.sites().load().len(), 1);
+}
+
+/// A start is a start: what opens a site later has a cause of its own, and another mode is in the history.
+#[test]
+fn the_history_says_why_a_site_was_opened_and_when_its_mode_changed() {
+    let folder = Folder::with(&[("a.example.txt", "User-agent: *\nDisallow: /b\n")]);
+    fs::write(folder.path("b.example.txt"), "User-agent: *\nDisallow: /b\n").unwrap();
+    folder.wait_for("the second host", || folder.live("b.example").is_some());
+    let live = folder.live("b.example").unwrap();
+    for mode in [Mode::Refuse, Mode::Refuse, Mode::Tag] {
+        live.set_policy(Policy::builder().mode(mode).build());
+    }
+    let entries = |host| {
+        let history = folder.live(host).unwrap().history();
+        history.iter().map(|entry| (entry.cause.as_str(), entry.outcome.as_str())).collect::<Vec<_>>()
+    };
+    assert_eq!(entries("a.example"), [("start", "published")]);
+    let changed = ("policy", "mode-changed");
+    assert_eq!(entries("b.example"), [("new-file", "published"), changed, changed]);
+    assert_eq!(live.history()[2].detail, "mode: refuse → tag");
 }
 
 #[test]

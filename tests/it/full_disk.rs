@@ -91,7 +91,7 @@ impl<'d> Site<'d> {
             // The watcher was first: what it did is the last entry of the history.
             ReloadOutcomeKind::Unchanged => {
                 let history = live.history();
-                let mut outcomes = history.iter().map(|entry| entry.outcome());
+                let mut outcomes = history.iter().map(|entry| entry.outcome);
                 outcomes.rfind(|outcome| *outcome != ReloadOutcomeKind::Unchanged).unwrap()
             }
             outcome => outcome,
@@ -172,10 +172,10 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
                 && said.ends_with(" and was live before, as far as is written down"),
             "{said}"
         );
-        let outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome()).collect();
+        let outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome).collect();
         let published = ReloadOutcomeKind::Published;
         assert_eq!(outcomes, [published, published, published, ReloadOutcomeKind::Kept]);
-        assert_eq!(again.status().before(), Some(VersionHash::of(SECOND.as_bytes())));
+        assert_eq!(again.status().before, Some(VersionHash::of(SECOND.as_bytes())));
     });
 }
 
@@ -230,7 +230,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
             assert!(trouble.contains(&older), "{trouble}");
             let said = status.last_reload().to_string();
             assert!(said.contains(&older), "start {start}: {said}");
-            assert!(live.history().last().unwrap().detail().contains(&older));
+            assert!(live.history().last().unwrap().detail.contains(&older));
             assert!(site.reported(&format!("shop: {trouble}")));
         }
         // The very version that was live needs no second acceptance.
@@ -254,7 +254,7 @@ fn a_rollback_on_a_full_disk_is_not_undone_by_a_restart() {
         drop((live, state));
         let live = site.open(&site.state());
         assert_eq!((body(&live).as_str(), live.status().condition()), (FIRST, Condition::Gated));
-        assert_eq!(live.status().pending().unwrap().to_string(), "it was rolled back");
+        assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "it was rolled back");
         drop(live);
         disk.free();
         let live = site.open(&site.state());
@@ -284,8 +284,8 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
         site.write(BAD);
         let live = site.open(&state);
         assert_eq!((body(&live).as_str(), live.status().behind_trouble()), (SECOND, None));
-        assert_eq!(live.status().switch(), Enforcement::Off);
-        assert_eq!(live.history().iter().filter(|entry| entry.outcome() == ReloadOutcomeKind::Published).count(), 2);
+        assert_eq!(live.status().switch, Enforcement::Off);
+        assert_eq!(live.history().iter().filter(|entry| entry.outcome == ReloadOutcomeKind::Published).count(), 2);
         disk.free();
         wait_for("the switches", || {
             let switches = [disk.path().join("state/enforcement"), site.own().join("enforcement")];
@@ -366,7 +366,7 @@ fn a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart() {
                 }
                 let live = site.open(&site.state());
                 assert_eq!((body(&live).as_str(), live.status().condition()), (text, condition));
-                assert!(live.status().pending().is_none(), "{:?}", live.status());
+                assert!(live.status().pending.as_ref().is_none(), "{:?}", live.status());
             }
             fs::remove_dir_all(disk.path().join("state")).unwrap();
         }

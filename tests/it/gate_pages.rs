@@ -155,7 +155,7 @@ fn what_was_disallowed_before_is_not_lost_and_each_list_counts_by_itself() {
     assert_eq!(watched.counts(), [("of the sitemaps".to_owned(), 20_000), ("of urls.txt".to_owned(), 3)]);
     let rejection = live.publish("User-agent: *\nDisallow: /cart/\nDisallow: /news/\n").expect_err("two of three");
     assert_eq!(rejection.kind(), RejectionKind::Gated);
-    let why = live.status().pending().unwrap().to_string();
+    let why = live.status().pending.as_ref().unwrap().to_string();
     assert!(why.contains(" lose 2 of 3 pages of urls.txt (66 %); \"/news/\" by line 3, \"/news/\""), "{why}");
     // A list that is replaced counts from the next version on.
     watched.set("of urls.txt", []);

@@ -141,7 +141,10 @@ fn published_vectors_hold_within_their_window() {
 /// The copy in the repository is the shared file, where that is beside the project.
 #[test]
 fn the_cases_are_the_shared_ones() {
-    if let Ok(shared) = std::fs::read_to_string(format!("{}/identity/web_bot_auth.json", crate::SHARED)) {
-        assert_eq!(serde_json::from_str::<Value>(&shared).expect("JSON"), cases());
-    }
+    let path = format!("{}/identity/web_bot_auth.json", crate::SHARED);
+    let Ok(shared) = std::fs::read_to_string(&path) else {
+        assert!(std::env::var_os("CI").is_none(), "{path} is missing, and CI has to run it");
+        return;
+    };
+    assert_eq!(serde_json::from_str::<Value>(&shared).expect("JSON"), cases());
 }

@@ -26,6 +26,8 @@ mod differences;
 mod directory;
 #[cfg(feature = "fetch")]
 mod fetch;
+#[cfg(feature = "live")]
+mod findings;
 mod fixes;
 #[cfg(all(target_os = "linux", feature = "watch"))]
 mod full_disk;

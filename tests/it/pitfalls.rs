@@ -167,7 +167,7 @@ fn a_control_token_is_no_ones_name() {
 fn extensions_and_their_misspellings_are_distinguished() {
     let codes = |file: &str| {
         let report = check(&RobotsTxt::parse(file.as_bytes()), &Options::new());
-        report.findings().iter().map(|finding| finding.code()).collect::<Vec<_>>()
+        report.findings().iter().map(|finding| finding.code).collect::<Vec<_>>()
     };
     let known = "Content-Signal: search=yes\nLicense: https://example.com/l.xml\nUser-agent: *\nContent-Usage: ai=n\nAllow: /\n";
     assert_eq!(codes(known), [""; 0]);

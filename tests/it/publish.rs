@@ -35,12 +35,12 @@ fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
     assert_eq!(live.publish(MORE).unwrap().outcome().kind(), ReloadOutcomeKind::Unchanged);
     assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Unchanged, "the source holds the new text");
     assert_eq!(body(&live).as_deref(), Some(MORE));
-    let history: Vec<_> = live.history().iter().map(|entry| (entry.cause(), entry.outcome())).collect();
+    let history: Vec<_> = live.history().iter().map(|entry| (entry.cause, entry.outcome)).collect();
     assert_eq!(
         history[..2],
         [(Cause::Start, ReloadOutcomeKind::Published), (Cause::Publish, ReloadOutcomeKind::Published)]
     );
-    assert!(live.history()[1].effect().is_some(), "{:?}", live.history()[1]);
+    assert!(live.history()[1].effect.as_deref().is_some(), "{:?}", live.history()[1]);
     assert_eq!(notices.lock().unwrap()[1], format!("inline: version {} is live", hash(MORE).short()));
     assert_eq!(live.rollback().unwrap().outcome().hash(), Some(hash(OPEN)));
     assert_eq!(body(&live).as_deref(), Some(OPEN));
@@ -60,7 +60,7 @@ fn what_is_no_robots_txt_changes_nothing() {
         assert_eq!(rejection.kind(), kind);
         assert_eq!(body(&live).as_deref(), Some(OPEN));
         assert_eq!(live.status().condition(), Condition::LastGood, "the status reports it");
-        assert_eq!(live.history().last().unwrap().cause(), Cause::Publish);
+        assert_eq!(live.history().last().unwrap().cause, Cause::Publish);
     }
     assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Unchanged, "the source holds what it held");
     assert_eq!(live.status().condition(), Condition::Live);
@@ -81,7 +81,7 @@ fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
     // One that waits is forgotten when the live one is published again.
     assert_eq!(live.publish(OPEN).unwrap_err().kind(), RejectionKind::Gated, "it opens the site");
     live.publish(STAGING).unwrap();
-    assert_eq!(live.status().pending().map(|pending| pending.hash()), None);
+    assert_eq!(live.status().pending.as_ref().map(|pending| pending.hash()), None);
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn an_atomic_rename_is_live_at_once() {
     site.wait_for_version("new");
     // The history follows the version by a moment.
     site.wait_for("an event, not a poll", |site| {
-        site.live.history().last().map(|entry| entry.cause()) == Some(Cause::Event)
+        site.live.history().last().map(|entry| entry.cause) == Some(Cause::Event)
     });
 }
 
@@ -279,11 +279,11 @@ fn a_storm_of_renames_ends_with_the_last_version() {
 fn reload_returns_its_outcome() {
     let site = Site::new();
     assert!(matches!(site.live.reload().wait().outcome(), ReloadOutcome::Unchanged { .. }));
-    let good = site.live.status().live();
+    let good = site.live.status().live;
     replace(&site.path(), version("new"));
     // The watcher may have been quicker.
     assert!(!matches!(site.live.reload().wait().outcome(), ReloadOutcome::Kept { .. }));
-    assert_ne!(site.live.status().live(), good);
+    assert_ne!(site.live.status().live, good);
     fs::remove_file(site.path()).unwrap();
     let reload = site.live.reload().wait();
     let ReloadOutcome::Kept { rejection, live: Some(_), .. } = reload.outcome() else { panic!("{reload}") };
@@ -351,14 +351,14 @@ fn a_listener_may_read_the_status_and_set_the_policy() {
         builder.on_reload(move |_, _| {
             if let Some(live) = own.get() {
                 live.set_policy(tower_robots::policy::Policy::default());
-                *reported.lock().unwrap() = live.status().live();
+                *reported.lock().unwrap() = live.status().live;
             }
         })
     });
     live.set(site.live.clone()).unwrap();
     replace(&site.path(), version("new"));
     site.wait_for("the status", |site| {
-        *seen.lock().unwrap() == site.live.status().live() && site.body() == version("new")
+        *seen.lock().unwrap() == site.live.status().live && site.body() == version("new")
     });
 }
 

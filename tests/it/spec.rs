@@ -90,7 +90,7 @@ fn hosts() {
         let file = format!("host: {value}\nhost: a.example\nhost: b.example\nhost: a.example\n");
         let robots = RobotsTxt::parse(file.into_bytes());
         assert_eq!(robots.host().unwrap().to_string(), "http://a.example", "{value}");
-        let notes: Vec<_> = robots.notes().iter().map(|note| (note.line(), note.kind())).collect();
+        let notes: Vec<_> = robots.notes().iter().map(|note| (note.line, note.kind)).collect();
         let want = [(1, NoteKind::InvalidHost), (3, NoteKind::RepeatedHost), (4, NoteKind::RepeatedHost)];
         assert_eq!(notes, want, "{value}");
     }

@@ -97,7 +97,7 @@ fn the_kill_switch_passes_everything_at_once_and_outlives_the_process() {
     assert_eq!(decide(&live, "/cart"), REFUSED);
     live.set_enforcement(Enforcement::Off).unwrap();
     assert_eq!((decide(&live, "/cart"), decide(&other, "/cart")), (SWITCHED_OFF, REFUSED));
-    assert_eq!(live.status().enforcement(), Enforcement::Off);
+    assert_eq!(live.status().enforcement, Enforcement::Off);
     assert_eq!(body(&live), OPEN, "the file is served all the same");
     drop((live, other, state));
 
@@ -139,7 +139,7 @@ fn the_kill_switch_waits_for_no_reload() {
     has_started.recv().unwrap();
     live.set_enforcement(Enforcement::Off).unwrap();
     assert_eq!(decide(&live, "/cart"), SWITCHED_OFF);
-    assert_eq!(live.status().enforcement(), Enforcement::Off);
+    assert_eq!(live.status().enforcement, Enforcement::Off);
     finish.send(()).unwrap();
     let _ = reloading.wait();
 }
@@ -151,10 +151,10 @@ fn what_is_newly_disallowed_is_observed_until_the_grace_is_over() {
     let open = |text: &str| site.builder(text).grace(day).state(&site.state(), "shop").open().unwrap();
     let live = open("User-agent: *\nDisallow: /old\nDisallow: /shop/\nAllow: /shop/open\n");
     assert_eq!(decide(&live, "/old"), IN_GRACE, "the age of the first rules is unknown");
-    assert_eq!(live.status().grace_end(), Some(start() + day));
+    assert_eq!(live.status().grace_end, Some(start() + day));
     site.pass(24);
     assert_eq!(decide(&live, "/old"), REFUSED);
-    assert_eq!(live.status().grace_end(), None);
+    assert_eq!(live.status().grace_end, None);
     drop(live);
 
     let tightened = "User-agent: *\nDisallow: /old\nDisallow: /shop/\nDisallow: /new\n";
@@ -171,7 +171,7 @@ fn what_is_newly_disallowed_is_observed_until_the_grace_is_over() {
     site.pass(13);
     let live = open(tightened);
     assert_eq!(decide(&live, "/new"), IN_GRACE);
-    assert_eq!(live.status().grace_end(), Some(start() + 2 * day));
+    assert_eq!(live.status().grace_end, Some(start() + 2 * day));
     site.pass(1);
     assert_eq!(decide(&live, "/new"), REFUSED);
     live.set_policy(Policy::builder().mode(Mode::Observe).build());
@@ -350,18 +350,18 @@ fn turns_of_the_kill_switch_stand_in_the_history_and_the_status_says_whose_it_is
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
     live.set_enforcement(Enforcement::Off).unwrap();
     live.set_enforcement(Enforcement::Off).unwrap();
-    assert_eq!((live.status().switch(), live.status().enforcement()), (Enforcement::Off, Enforcement::Off));
+    assert_eq!((live.status().switch, live.status().enforcement), (Enforcement::Off, Enforcement::Off));
     state.set_enforcement(Enforcement::Off).unwrap();
     live.set_enforcement(Enforcement::On).unwrap();
-    assert_eq!((live.status().switch(), live.status().enforcement()), (Enforcement::On, Enforcement::Off));
+    assert_eq!((live.status().switch, live.status().enforcement), (Enforcement::On, Enforcement::Off));
     state.set_enforcement(Enforcement::On).unwrap();
     drop((live, state));
     let live = site.open(OPEN);
     let turns: Vec<_> = live
         .history()
         .iter()
-        .filter(|entry| entry.cause() == Cause::Switch)
-        .map(|entry| (entry.outcome(), entry.hash() == live.status().live(), entry.detail().to_owned()))
+        .filter(|entry| entry.cause == Cause::Switch)
+        .map(|entry| (entry.outcome, entry.hash == live.status().live, entry.detail.to_owned()))
         .collect();
     let (own, all) = ("enforcement of this site is switched", "enforcement of every site is switched");
     assert_eq!(
@@ -383,7 +383,7 @@ fn a_switch_turned_while_no_process_serves_the_site_holds_once_one_does() {
     let of = |name: &str| site.state().enforcement_of(name);
     assert_eq!((of("shop"), of("other")), (Enforcement::Off, Enforcement::On));
     let live = site.open(OPEN);
-    assert_eq!(live.status().switch(), Enforcement::Off);
+    assert_eq!(live.status().switch, Enforcement::Off);
     drop(live);
     assert_eq!(site.state().enforcement(), Enforcement::On, "that of all sites is another");
 }
@@ -399,13 +399,13 @@ fn a_clock_before_1970_is_a_clock() {
     };
     drop(open(OPEN));
     let live = open("User-agent: *\nDisallow: /cart\nDisallow: /account\n");
-    assert_eq!(live.status().since(), now);
-    assert_eq!(live.status().grace_end(), Some(now + day));
+    assert_eq!(live.status().since, now);
+    assert_eq!(live.status().grace_end, Some(now + day));
     live.rollback().unwrap();
     drop(live);
     let live = open(OPEN);
-    assert_eq!((live.status().since(), live.status().state_trouble()), (now, None));
-    assert!(live.history().iter().all(|entry| entry.when() == now), "{:?}", live.history());
+    assert_eq!((live.status().since, live.status().state_trouble()), (now, None));
+    assert!(live.history().iter().all(|entry| entry.when == now), "{:?}", live.history());
     drop(live);
     let live = open("<html>");
     let said = live.status().last_reload().to_string();
@@ -453,7 +453,7 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
 
     let live = site.open(newer);
     assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::Gated));
-    assert_eq!(live.status().pending().unwrap().to_string(), "it was rolled back");
+    assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "it was rolled back");
     drop(live);
     assert_eq!(body(&site.open("<html>")), OPEN, "nor by the start after it");
 }
@@ -483,7 +483,7 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     assert!(trouble.starts_with(&want), "{trouble}");
     let written = || fs::read_to_string(site.own().join("state.json")).unwrap();
     let before = written();
-    assert!(before.contains(&live.status().live().unwrap().to_string()), "{before}");
+    assert!(before.contains(&live.status().live.unwrap().to_string()), "{before}");
     assert!(!state.flush());
     assert_eq!(written(), before, "its stamp is another each time it is written");
     assert_eq!(live.status().save_trouble(), Some(&*trouble));
@@ -520,8 +520,8 @@ fn a_folder_that_is_opened_to_be_read_shows_what_the_next_start_would_find_and_i
         .state(&read_only, "shop")
         .open()
         .unwrap();
-    assert_eq!((shut.status().live(), shut.status().switch()), (live.status().live(), Enforcement::Off));
-    assert!(shut.status().pending().is_some(), "{}", shut.status().last_reload());
+    assert_eq!((shut.status().live, shut.status().switch), (live.status().live, Enforcement::Off));
+    assert!(shut.status().pending.as_ref().is_some(), "{}", shut.status().last_reload());
     shut.set_enforcement(Enforcement::On).unwrap();
     read_only.set_enforcement(Enforcement::Off).unwrap();
     assert!(read_only.flush());

@@ -122,7 +122,7 @@ fn another_process_is_refused_with_the_number_of_the_one_that_has_it_and_not_onc
             other.end()
         }
         let live = open(&path, FIRST);
-        let was_live = |entry: &tower_robots::live::HistoryEntry| entry.origin() == "inline";
+        let was_live = |entry: &tower_robots::live::HistoryEntry| &*entry.origin == "inline";
         assert!(live.history().iter().all(was_live) && !live.history().is_empty(), "{:?}", live.history());
         drop(live);
     }

@@ -73,6 +73,54 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     assert!(live.ends_with("is live") && rejected.contains("HTML"), "{events:?}");
 }
 
+/// What no crawler reads as it is meant is a warning at the start, with the lines, and so is an override for no crawler.
+#[test]
+fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
+    use tower_robots::policy::{Mode, Override, Policy};
+
+    let policy = Policy::builder().with_override(Override::agent("Googelbot", Mode::Off).unwrap()).build();
+    let file = "User-agent: *\nDisalow: /a\nDisallow: private/\nDisallow /x\n";
+    let events = events(|| drop(LiveRobots::inline(file).policy(policy).open().unwrap()));
+    let [(Level::WARN, "tower_robots::reload", live), (Level::WARN, "tower_robots::reload", name)] = &events[..] else {
+        panic!("{events:?}");
+    };
+    for want in ["is live; 1 error and ", "3:11: error: ", "2:1: warning: "] {
+        assert!(live.contains(want), "{want}: {live}");
+    }
+    assert!(
+        name.contains("the override for \"googelbot\" has no effect") && name.ends_with("did you mean \"Googlebot\"?"),
+        "{name}"
+    );
+}
+
+/// A policy against impostors under a layer that checks no claim.
+#[test]
+fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
+    use tower_robots::policy::{Impostors, Mode, Policy};
+
+    for (impostors, warned) in [(Impostors::Observe, 0), (Impostors::Refuse, 2)] {
+        let policy = Policy::builder().mode(Mode::Refuse).impostors(impostors).build();
+        let live = LiveRobots::inline("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
+        let layer = RobotsLayer::new(live.clone());
+        let events = events(|| {
+            for agent in [
+                "Googlebot/2.1",
+                "Googlebot/2.1",
+                "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0",
+            ] {
+                let request = Request::get("/a").header("user-agent", agent).body(()).unwrap();
+                let _ = layer.answer(&Original::of(&request));
+            }
+        });
+        assert_eq!(live.status().unchecked_claims, warned);
+        let said: Vec<_> = events
+            .iter()
+            .filter(|(level, _, text)| *level == Level::WARN && text.contains("give the layer a Verifier"))
+            .collect();
+        assert_eq!(said.len(), usize::from(warned > 0), "{events:?}");
+    }
+}
+
 #[test]
 fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own() {
     use tower_robots::policy::{Mode, Policy, RateMode};

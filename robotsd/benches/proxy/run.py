@@ -46,7 +46,7 @@ CASES = {
 
 def crawlers(count):
     """Names of crawlers, one of them the one that asks."""
-    text = (PROJECT / "src/agent/crawlers.toml").read_text()
+    text = (PROJECT / "robots-core/src/agent/crawlers.toml").read_text()
     names = re.findall(r'^name = "([A-Za-z][A-Za-z0-9_-]{3,})"$', text, re.M)
     names = [name for name in names if name != "GPTBot"][: count - 1]
     # In the middle, so that a search that ends at the first hit is neither lucky nor unlucky.

@@ -3,7 +3,8 @@
 //! A page that an operator looks at can make its browser send requests to the loopback. It cannot read the answers, unless
 //! it makes its own name point here (DNS rebinding); so over TCP the `Host` must be one that no page can have. It can
 //! send a POST blindly; so a change over TCP takes a field that a page cannot add without a preflight request (CORS),
-//! which is refused. The fields that browsers add (`Origin`, `Sec-Fetch-Site`) count as well.
+//! which is refused. The fields that browsers add (`Origin`, `Sec-Fetch-Site`) count as well, whatever else a request has or lacks, and
+//! on the socket too: it may be forwarded to a port of the machine that a browser runs on.
 //!
 //! A proxy that can be made to forward here would let its clients in. Proxies add fields that say for whom they
 //! forward (robotsd's own listeners always do), and are refused for them. So is robotsd's own fetcher: a robots.txt URL that leads
@@ -14,7 +15,7 @@ use std::net::IpAddr;
 use http::header::{FORWARDED, HOST, ORIGIN, USER_AGENT};
 use http::request::Parts;
 use http::uri::Authority;
-use http::{HeaderName, HeaderValue, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 
 use super::reply::AdminReply;
 use crate::config::AdminAccess;
@@ -38,7 +39,7 @@ const FETCHER: &[u8] = b"robotsd/";
 pub(super) enum AccessRule {
     /// The address a TCP connection arrived at, the names by which it may be called, and what it is for.
     Address(IpAddr, std::sync::Arc<[String]>, AdminAccess),
-    /// A socket that only its owner can open: neither browsers nor other users get this far.
+    /// A socket that only its owner can open: other users do not get this far, nor do browsers by themselves.
     Socket,
 }
 
@@ -46,6 +47,10 @@ impl AccessRule {
     /// Admits or refuses any request.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
+        // Before anything that depends on the form of a request: nothing admits what a page sent.
+        if let Some(message) = foreign_page(&head.headers) {
+            return refuse(message);
+        }
         // An authority in the target would stand in for the Host (RFC 9112, section 3.2.2); no client of ours sends one.
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
             return Err(AdminReply::error(StatusCode::BAD_REQUEST, "the target is a path, such as /status"));
@@ -66,7 +71,7 @@ impl AccessRule {
         let mut hosts = head.headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host,
-            // Probes of load balancers; browsers never speak HTTP/1.0.
+            // Probes of load balancers.
             (None, None) if head.version == Version::HTTP_10 => return Ok(()),
             _ => return Err(AdminReply::error(StatusCode::BAD_REQUEST, "exactly one Host is needed")),
         };
@@ -76,18 +81,7 @@ impl AccessRule {
                 "{authority}: not a name or address of this interface: use the address it listens on"
             ));
         }
-        for origin in head.headers.get_all(ORIGIN) {
-            let own = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
-            if !own.is_some_and(|own| own.eq_ignore_ascii_case(authority.as_str())) {
-                return refuse("the Origin is another: web pages have no business here");
-            }
-        }
-        match head.headers.get(FETCH_SITE) {
-            Some(site) if !matches!(site.as_bytes(), b"none" | b"same-origin") => {
-                refuse("sent by a web page of another site")
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Admits or refuses a request to change something.
@@ -105,6 +99,20 @@ impl AccessRule {
             _ => Ok(()),
         }
     }
+}
+
+/// Why a request is one of a web page elsewhere. Without a Host to compare with, every `Origin` is another.
+fn foreign_page(fields: &HeaderMap) -> Option<&'static str> {
+    let host = fields.get(HOST).and_then(authority);
+    let is_own = |origin: &HeaderValue| {
+        let origin = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
+        origin.zip(host.as_ref()).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host.as_str()))
+    };
+    if !fields.get_all(ORIGIN).iter().all(is_own) {
+        return Some("the Origin is another: web pages have no business here");
+    }
+    let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
+    (!fields.get_all(FETCH_SITE).iter().all(is_own)).then_some("sent by a web page of another site")
 }
 
 fn authority(host: &HeaderValue) -> Option<Authority> {
@@ -181,6 +189,8 @@ mod tests {
             ("origin", "http://127.0.0.1:80", 403),
             ("origin", "https://127.0.0.1:9145", 403),
             ("origin", "null", 403),
+            ("origin", "", 403),
+            ("origin", "http://127.0.0.1:9145, http://evil.test", 403),
             ("sec-fetch-site", "none", 200),
             ("sec-fetch-site", "cross-site", 403),
             ("sec-fetch-site", "same-site", 403),
@@ -193,6 +203,51 @@ mod tests {
             let fields = [("host", "127.0.0.1:9145"), ("robotsd-admin", "1"), (name, value)];
             assert_eq!(status(&over_tcp(), &fields), want, "{name}: {value}");
         }
+    }
+
+    #[test]
+    fn a_page_is_refused_whatever_else_its_request_has() {
+        let sent = |version: Version, target: &str, fields: &[(&str, &str)], rule: &AccessRule| {
+            let request = Request::builder().method("POST").uri(target).version(version).header(ADMIN, "1");
+            let request = fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            rule.admit(&head).map_or_else(|reply| reply.into_response().status().as_u16(), |()| 200)
+        };
+        let own = ("origin", "http://127.0.0.1:9145");
+        let pages = [
+            ("origin", "http://evil.test"),
+            ("origin", "null"),
+            ("sec-fetch-site", "cross-site"),
+            ("origin", "http://"),
+        ];
+        let hosts: [&[(&str, &str)]; 4] =
+            [&[], &[("host", "")], &[("host", "127.0.0.1:9145")], &[("host", "localhost"), ("host", "127.0.0.1:9145")]];
+        for rule in [over_tcp(), AccessRule::Socket] {
+            for version in [Version::HTTP_10, Version::HTTP_11] {
+                for target in ["/enforce?to=off", "http://127.0.0.1:9145/enforce?to=off"] {
+                    for (page, host) in pages.iter().flat_map(|page| hosts.map(|host| (page, host))) {
+                        let alone = [host, &[*page]].concat();
+                        assert_eq!(
+                            sent(version, target, &alone, &rule),
+                            403,
+                            "{rule:?} {version:?} {target} {alone:?}"
+                        );
+                        // One of several lines is enough.
+                        let behind = [host, &[own, ("sec-fetch-site", "same-origin"), *page]].concat();
+                        assert_eq!(
+                            sent(version, target, &behind, &rule),
+                            403,
+                            "{rule:?} {version:?} {target} {behind:?}"
+                        );
+                    }
+                }
+                let same = [("host", "127.0.0.1:9145"), own, own, ("sec-fetch-site", "same-origin")];
+                assert_eq!(sent(version, "/board", &same, &rule), 200, "{rule:?} {version:?}");
+            }
+        }
+        // A probe of a load balancer, and an Origin with no Host to be the same as.
+        assert_eq!(sent(Version::HTTP_10, "/readyz", &[], &over_tcp()), 200);
+        assert_eq!(sent(Version::HTTP_10, "/readyz", &[own], &over_tcp()), 403);
     }
 
     #[test]

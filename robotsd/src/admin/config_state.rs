@@ -1,8 +1,9 @@
 //! Whether the config file is what is served, for the status.
 
 use std::path::{PathBuf, absolute};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
+
+use tower_robots::internals::Mutex;
 
 use crate::config::SettingChange;
 use crate::date::rfc3339;
@@ -43,7 +44,7 @@ impl ConfigState {
     /// The file is what is served, but for the settings that have effect from the next start on; `is_new` says whether it differs
     /// from what was served before.
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>) {
-        let mut state = self.locked();
+        let mut state = self.state.lock();
         state.rejected = None;
         state.next_start = next_start;
         if is_new {
@@ -53,7 +54,7 @@ impl ConfigState {
 
     /// The file cannot be used. `changes` are the settings that it would change, where it can be read.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) {
-        let mut state = self.locked();
+        let mut state = self.state.lock();
         let tried = SystemTime::now();
         let since = state.rejected.as_ref().map_or(tried, |rejected| rejected.since);
         state.rejected = Some(RejectionRecord { since, tried, why: why.to_owned(), changes });
@@ -61,23 +62,23 @@ impl ConfigState {
 
     /// Whether the file cannot be used, as far as it was read.
     pub(crate) fn is_rejected(&self) -> bool {
-        self.locked().rejected.is_some()
+        self.state.lock().rejected.is_some()
     }
 
     /// Since when and why the file is not what is served, in one line; none where it is.
     pub(super) fn trouble(&self) -> Option<String> {
-        let state = self.locked();
+        let state = self.state.lock();
         let RejectionRecord { since, why, .. } = state.rejected.as_ref()?;
         Some(format!("the config is rejected since {}: {why}", rfc3339(*since)))
     }
 
     /// When the config that is served was accepted.
     pub(super) fn accepted(&self) -> SystemTime {
-        self.locked().accepted
+        self.state.lock().accepted
     }
 
     pub(super) fn report(&self) -> ConfigReport {
-        let state = self.locked();
+        let state = self.state.lock();
         // As it is typed from anywhere.
         let path = absolute(&self.path).unwrap_or_else(|_| self.path.clone()).display().to_string();
         let rejected = state.rejected.as_ref().map(|rejected| RejectedConfigReport {
@@ -94,10 +95,6 @@ impl ConfigState {
             rejected,
             next_start: state.next_start.iter().map(held_back).collect(),
         }
-    }
-
-    fn locked(&self) -> MutexGuard<'_, ConfigRecord> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

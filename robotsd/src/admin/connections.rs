@@ -9,9 +9,10 @@
 //! and the owner always finds a slot, except beside eight requests of the owner's own that are being worked on.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tower_robots::internals::Mutex;
 
 /// Connections at once, for each listener.
 const MOST: usize = 24;
@@ -102,7 +103,7 @@ pub(super) type Closing = oneshot::Receiver<Infallible>;
 impl ConnectionSlots {
     /// A slot for a new connection; none only where every other is being worked on. For the owner there are some beyond.
     pub(super) fn take(self: &Arc<Self>, peer: PeerRole) -> Option<(Arc<ConnectionSlot>, Closing)> {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         if table.is_closed {
             return None;
         }
@@ -127,25 +128,21 @@ impl ConnectionSlots {
     /// Has no slot for new connections, and closes those that have not sent a whole request: what they send later would have
     /// the access that they were accepted with.
     pub(crate) fn close(&self) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         table.is_closed = true;
         table.open.retain(|open| open.stage != ConnectionStage::Waiting);
     }
 
     /// Whether every connection has ended.
     pub(crate) fn is_empty(&self) -> bool {
-        self.table().open.is_empty()
-    }
-
-    fn table(&self) -> MutexGuard<'_, SlotTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().open.is_empty()
     }
 }
 
 impl ConnectionSlot {
     /// The whole request is there, and work on it begins.
     pub(super) fn begin(&self, work: Urgency) -> Result<(), SlotError> {
-        let mut table = self.slots.table();
+        let mut table = self.slots.table.lock();
         let working = table.open.iter().filter(|open| open.stage == ConnectionStage::Working).count();
         if working >= MOST - RESERVED && work == Urgency::Usual && self.peer == PeerRole::Other {
             return Err(SlotError::Busy);
@@ -157,7 +154,7 @@ impl ConnectionSlot {
 
     /// There is an answer.
     pub(super) fn answer(&self) {
-        if let Some(open) = self.slots.table().open.iter_mut().find(|open| open.number == self.number) {
+        if let Some(open) = self.slots.table.lock().open.iter_mut().find(|open| open.number == self.number) {
             open.stage = ConnectionStage::Answered;
         }
     }
@@ -165,7 +162,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.slots.table().open.retain(|open| open.number != self.number);
+        self.slots.table.lock().open.retain(|open| open.number != self.number);
     }
 }
 
@@ -201,7 +198,7 @@ mod tests {
         assert_eq!(open[5].0.begin(Urgency::Urgent), Err(SlotError::Closed));
         assert_eq!(more[2].0.begin(Urgency::Usual), Ok(()));
         drop((open, more));
-        assert!(slots.table().open.is_empty());
+        assert!(slots.table.lock().open.is_empty());
     }
 
     #[test]
@@ -272,7 +269,7 @@ mod tests {
         assert_eq!(closed(&mut owners), [3]);
         let _new = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut idle), [0]);
-        assert_eq!(slots.table().open.len(), MOST + OWNERS);
+        assert_eq!(slots.table.lock().open.len(), MOST + OWNERS);
         const { assert!(most_connections(1) == 2 * MOST + OWNERS) };
     }
 }

@@ -239,9 +239,17 @@ impl CommandSocket {
 
     /// Another process listens there by now: the file stays.
     pub(crate) fn leave_file(&mut self) {
-        if let Some(file) = self.file.take() {
-            file.leave();
+        if let Some(file) = &mut self.file {
+            file.is_left = true;
         }
+    }
+
+    /// That process is gone. Returns whether clients still find the socket: its file may have gone with it.
+    pub(crate) fn reclaim_file(&mut self) -> bool {
+        self.file.as_mut().is_none_or(|file| {
+            file.is_left = !file.is_there();
+            !file.is_left
+        })
     }
 }
 
@@ -252,6 +260,8 @@ struct SocketFile {
     path: PathBuf,
     /// Device and inode: what stands there later may be another process's.
     identity: (u64, u64),
+    /// Whether another process removes it.
+    is_left: bool,
 }
 
 #[cfg(unix)]
@@ -280,7 +290,7 @@ impl SocketFile {
             std::fs::set_permissions(&inside, std::fs::Permissions::from_mode(0o600))?;
             let metadata = std::fs::symlink_metadata(&inside)?;
             std::fs::rename(&inside, path)?;
-            Ok((listener, Self { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) }))
+            Ok((listener, Self { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()), is_left: false }))
         })();
         let _ = std::fs::remove_dir_all(aside);
         made
@@ -293,22 +303,20 @@ impl SocketFile {
     fn at(path: &std::path::Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let found = std::fs::symlink_metadata(path).ok()?;
-        Some(Self { path: path.to_owned(), identity: (found.dev(), found.ino()) })
+        Some(Self { path: path.to_owned(), identity: (found.dev(), found.ino()), is_left: false })
     }
 
-    /// Does not remove it.
-    fn leave(mut self) {
-        // No file has this name.
-        self.path = PathBuf::new();
+    fn is_there(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let found = std::fs::symlink_metadata(&self.path);
+        found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
     }
 }
 
 #[cfg(unix)]
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        use std::os::unix::fs::MetadataExt;
-        let found = std::fs::symlink_metadata(&self.path);
-        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {
+        if !self.is_left && self.is_there() {
             // A stale socket is replaced at the next start.
             let _ = std::fs::remove_file(&self.path);
         }

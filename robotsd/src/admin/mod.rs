@@ -7,27 +7,23 @@
 //! those are. Connections, heads, bodies and waiting are bounded.
 
 mod access;
-mod board_answer;
-mod config_requests;
 mod config_state;
 mod connections;
 mod listen;
 mod metrics;
-mod query;
 mod reply;
 mod routes;
 #[cfg(unix)]
 mod runtime_folder;
 mod server;
 mod state;
-mod upgrade_requests;
 
 pub(crate) mod client;
 
-pub(crate) use self::config_requests::{CONFIG_PATIENCE, ConfigRequests, ReloadWaiter};
 pub(crate) use self::config_state::ConfigState;
 pub(crate) use self::connections::{ConnectionSlots, most_connections};
 pub(crate) use self::listen::{AddressSocket, CommandPlace, CommandSocket, InheritedSocket, OpenListener};
 pub(crate) use self::server::serve;
 pub(crate) use self::state::{Phase, ServerState, Serving};
-pub(crate) use self::upgrade_requests::{UpgradeRequests, UpgradeWaiter};
+pub(crate) use state::{CONFIG_PATIENCE, ConfigRequests, ReloadWaiter};
+pub(crate) use state::{UpgradeRequests, UpgradeWaiter};

@@ -1,4 +1,4 @@
-//! The table of paths: one entry each.
+//! The table of paths: one entry each; the decoded query, and the answers of the board.
 //!
 //! An entry takes the decoded query, or the fields, and gives an [`AdminReply`]; whether it reads or changes something decides which methods
 //! it has and which clients may send them.
@@ -6,18 +6,19 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, Method, StatusCode};
+use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout_at};
 use tower_robots::live::{Enforcement, VersionHashError, VersionHashPrefix};
 
-use super::board_answer::{board, board_page};
 use super::connections::Urgency;
 use super::metrics;
-use super::query::Query;
 use super::reply::AdminReply;
 use super::state::{Phase, ServerState, Serving};
-use crate::board::{csv, style};
+use crate::board::{BoardPage, BoardQuery, BoardReport, BoardSpan, PageReload, csv, seconds, style};
 use crate::report::{ChangeReport, ReloadReport};
 use crate::sites::{ChangeError, Sites, UnknownSite};
 
@@ -119,8 +120,11 @@ impl RouteKind {
 /// Whether requests are to be sent here.
 ///
 /// A site without a robots.txt is named, but does not affect the others, and its own requests pass: it counts as not
-/// ready only with `?require=sites`. A config that cannot be used is named, and the one before is served: with
-/// `?require=config` it counts. Both may be required, as `?require=sites,config`.
+/// ready only with `?require=sites`, and only if the process began without. What a process gets or loses later is a matter of no
+/// roll-out, but of all replicas at once, and one bad file must not take the other sites out of rotation.
+///
+/// A config that cannot be used is named, and the one before is served: with `?require=config` it counts. Both may be required, as
+/// `?require=sites,config`.
 fn ready(state: &ServerState, query: &Query) -> AdminReply {
     if let Some(reply) = query.beyond(&["require"]) {
         return reply;
@@ -158,9 +162,11 @@ fn ready(state: &ServerState, query: &Query) -> AdminReply {
             lines.extend(off.into_iter().map(|name| format!("enforcement is OFF for site {name:?}")));
         }
         lines.extend(serving.sites.missing_parts());
-        for name in serving.sites.without_robots() {
-            lines.push(format!("site {name:?} has no robots.txt: nothing is enforced"));
-            status = status.max(sites);
+        for site in serving.sites.without_robots() {
+            if state.began_without(&site.name) {
+                status = status.max(sites);
+            }
+            lines.push(site.why);
         }
     }
     if status == StatusCode::OK {
@@ -275,6 +281,140 @@ fn refused(refusal: ChangeError) -> AdminReply {
         ChangeError::Unknown(message) => AdminReply::error(StatusCode::NOT_FOUND, &message),
         ChangeError::Conflict(message) => AdminReply::error(StatusCode::CONFLICT, &message),
     }
+}
+
+/// The decoded query: names and values.
+#[derive(Debug, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads a query: pairs with percent-encoded names and values.
+    pub(super) fn new(query: Option<&str>) -> Self {
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        Self(
+            pairs
+                .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+                .map(|(name, value)| (decoded(name), decoded(value)))
+                .collect(),
+        )
+    }
+
+    /// The value of a name; the first one.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// Every value of a name.
+    pub(super) fn values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// The value of a name that has to be there.
+    pub(super) fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
+        match self.value(name) {
+            Some(value) if !value.is_empty() => Ok(value.to_owned()),
+            _ => Err(AdminReply::error(StatusCode::BAD_REQUEST, &format!("{name}={what} is needed"))),
+        }
+    }
+
+    /// Refuses other names than these.
+    pub(super) fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
+        self.beyond(names).map_or(Ok(()), Err)
+    }
+
+    /// The refusal of the first other name, if there is one.
+    pub(super) fn beyond(&self, names: &[&str]) -> Option<AdminReply> {
+        let (name, _) = self.0.iter().find(|(name, _)| !names.contains(&&**name))?;
+        Some(AdminReply::error(
+            StatusCode::BAD_REQUEST,
+            &format!("{name:?} is not known here; there is {}", names.join(", ")),
+        ))
+    }
+}
+
+/// How long a request waits for the files.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the board says of `?site=`, or of every site, over `?period=`. Its files are read on a thread that may block.
+///
+/// Few are read at a time: the answer to a request that waits too long says what it waited for, and the interface goes on
+/// answering.
+pub(super) async fn board(
+    state: Arc<ServerState>,
+    query: &Query,
+    write: impl FnOnce(&ServerState, &BoardReport) -> AdminReply + Send + 'static,
+) -> AdminReply {
+    let wanted = match board_query(query) {
+        Ok(wanted) => wanted,
+        Err(reply) => return reply,
+    };
+    let Some(board) = state.board().cloned() else {
+        let message = match state.serving() {
+            Some(_) => "there is no board: [board] has mode = \"off\"",
+            None => "starting: there are no sites yet",
+        };
+        return AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, message);
+    };
+    let late = {
+        let what = board.what_is_read();
+        move |why: &str| {
+            let seconds = PATIENCE.as_secs();
+            AdminReply::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                &format!("{what} could not be read in {seconds} seconds: {why}"),
+            )
+        }
+    };
+    let deadline = Instant::now() + PATIENCE;
+    let Ok(reader) = timeout_at(deadline, board.reader()).await else {
+        return late("other requests are reading already, and none of them has ended");
+    };
+    let read = spawn_blocking(move || {
+        // Another request may read once this one has ended, also where no request waits for it any more.
+        let _reader = reader;
+        let report = board.report(&wanted, seconds(SystemTime::now()));
+        match (&wanted.site, report.sites.is_empty()) {
+            (Some(site), true) => AdminReply::error(StatusCode::NOT_FOUND, &format!("there is no site {site:?}")),
+            _ => write(&state, &report),
+        }
+    });
+    let Ok(reply) = timeout_at(deadline, read).await else { return late("reading has begun and has not ended") };
+    reply.unwrap_or_else(|error| {
+        AdminReply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("a fault of robotsd: {error}"))
+    })
+}
+
+/// The board for a browser, which loads it again with `?reload=60`.
+async fn board_page(state: Arc<ServerState>, query: &Query) -> AdminReply {
+    let (asked, reload) = match (board_query(query), query.value("reload")) {
+        (Ok(asked), None) => (asked, PageReload::Never),
+        (Ok(asked), Some("60")) => (asked, PageReload::EveryMinute),
+        (Ok(_), Some(_)) => return AdminReply::error(StatusCode::BAD_REQUEST, "there is reload=60"),
+        (Err(reply), _) => return reply,
+    };
+    board(state, query, move |state, report| {
+        let serving = state.serving();
+        let history = |site: &str| serving.as_ref()?.sites.history(site).ok();
+        let histories: Vec<_> = report.sites.iter().filter_map(|site| history(&site.site)).collect();
+        let status = state.report();
+        let page = BoardPage { status: &status, board: report, histories: &histories, query: &asked, reload };
+        AdminReply::page(page.to_string(), reload)
+    })
+    .await
+}
+
+fn board_query(query: &Query) -> Result<BoardQuery, AdminReply> {
+    query.only(&["site", "period", "reload"])?;
+    let site = query.value("site").filter(|site| !site.is_empty()).map(str::to_owned);
+    let span = match query.value("period") {
+        None => BoardSpan::default(),
+        Some(written) => BoardSpan::ALL.into_iter().find(|span| span.as_str() == written).ok_or_else(|| {
+            let message = format!("{written:?} is no period: there is period=24h and period=30d");
+            AdminReply::error(StatusCode::BAD_REQUEST, &message)
+        })?,
+    };
+    Ok(BoardQuery { site, span })
 }
 
 #[cfg(test)]

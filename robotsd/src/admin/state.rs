@@ -1,24 +1,24 @@
 //! The state of the process, from which the answers are made. The control thread keeps it up to date.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
-use tokio::sync::{RwLock, watch};
+use tokio::sync::{RwLock, mpsc, oneshot, watch};
+use tokio::time::timeout;
+use tower_robots::internals::Mutex;
 use tower_robots::live::AgentLookups;
 
-use super::config_requests::ConfigRequests;
 use super::config_state::ConfigState;
-use super::upgrade_requests::UpgradeRequests;
 use crate::board::Board;
 use crate::date;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::{Log, LostLines};
 use crate::metrics::{Exposition, family};
-use crate::report::{KindCount, ListenerReport, StatusReport, TrafficReport};
+use crate::report::{ConfigReload, KindCount, ListenerReport, StatusReport, TrafficReport, UpgradeReport};
 use crate::sites::{Sites, write_responses};
 
 /// The state of the process. The control thread sets the sites and the phase; routes read them.
@@ -27,6 +27,8 @@ pub(crate) struct ServerState {
     started: (SystemTime, Instant),
     phase: watch::Sender<Phase>,
     serving: ArcSwapOption<Serving>,
+    /// The names of the sites that had no robots.txt when every listener listened for the first time.
+    began_without: OnceLock<BTreeSet<String>>,
     requests: ConfigRequests,
     upgrades: UpgradeRequests,
     /// Read while an operator changes something, written while another process may take over.
@@ -73,6 +75,7 @@ impl ServerState {
             started: (SystemTime::now(), Instant::now()),
             phase: watch::Sender::new(Phase::Starting),
             serving: ArcSwapOption::empty(),
+            began_without: OnceLock::new(),
             requests,
             upgrades,
             changes: Arc::default(),
@@ -95,6 +98,7 @@ impl ServerState {
 
     /// Every listener listens, for these sites; also when others take their place.
     pub(crate) fn is_serving(&self, serving: Serving) {
+        self.began_without.get_or_init(|| serving.sites.without_robots().into_iter().map(|site| site.name).collect());
         self.serving.store(Some(Arc::new(serving)));
         self.phase.send_if_modified(|phase| {
             let starting = *phase == Phase::Starting;
@@ -103,6 +107,16 @@ impl ServerState {
             }
             starting
         });
+    }
+
+    /// Whether the process began without a robots.txt of this site.
+    pub(super) fn began_without(&self, site: &str) -> bool {
+        self.began_without.get().is_some_and(|names| names.contains(site))
+    }
+
+    /// The listeners are open again.
+    pub(crate) fn serves_again(&self) {
+        self.phase.send_replace(Phase::Serving);
     }
 
     /// The listeners are closed.
@@ -272,5 +286,68 @@ impl Phase {
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// How long a request waits for its outcome, and how long one that hangs holds up a newer one.
+pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sends the requests. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigRequests(mpsc::Sender<ReloadWaiter>);
+
+/// Receives the outcome of a request.
+pub(crate) type ReloadWaiter = oneshot::Sender<ConfigReload>;
+
+impl ConfigRequests {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<ReloadWaiter>) {
+        let (requests, requested) = mpsc::channel(16);
+        (Self(requests), requested)
+    }
+
+    /// Has the config file read again and applied, and waits for the outcome. None while the process starts or ends.
+    pub(crate) async fn reconfigure(&self) -> Option<ConfigReload> {
+        let (waiter, outcome) = oneshot::channel();
+        let requesting = async {
+            self.0.send(waiter).await.ok()?;
+            outcome.await.ok()
+        };
+        timeout(CONFIG_PATIENCE, requesting).await.unwrap_or_else(|_| {
+            let message = format!("still being read after {} s; the outcome is logged", CONFIG_PATIENCE.as_secs());
+            Some(ConfigReload { outcome: "kept".to_owned(), message })
+        })
+    }
+}
+
+/// Receives the outcome of a request.
+pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
+
+/// Sends the requests, and keeps the last upgrade that is under way or has failed.
+#[derive(Debug)]
+pub(crate) struct UpgradeRequests {
+    requests: mpsc::Sender<UpgradeWaiter>,
+    last: Mutex<Option<UpgradeReport>>,
+}
+
+impl UpgradeRequests {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<UpgradeWaiter>) {
+        let (requests, requested) = mpsc::channel(4);
+        (Self { requests, last: Mutex::default() }, requested)
+    }
+
+    /// Has the place of this process taken, and waits for the outcome. None while the process starts or ends.
+    pub(crate) async fn upgrade(&self) -> Option<UpgradeReport> {
+        let (waiter, outcome) = oneshot::channel();
+        self.requests.send(waiter).await.ok()?;
+        outcome.await.ok()
+    }
+
+    /// What there is to say about the last upgrade.
+    pub(crate) fn note(&self, report: UpgradeReport) {
+        *self.last.lock() = Some(report);
+    }
+
+    pub(crate) fn last(&self) -> Option<UpgradeReport> {
+        self.last.lock().clone()
     }
 }

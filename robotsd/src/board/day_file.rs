@@ -1,7 +1,10 @@
 //! The file of a site for a day: one JSON object a line, and at the end the hash of all that precedes it.
 //!
-//! Nothing in a file is believed: what is damaged at any octet, or was cut at the end of a line, makes the whole day one in which
-//! reads may have been lost. What can still be read of it counts, and accuses no crawler.
+//! Nothing in a file is believed: what is damaged at any octet, or was cut at the end of a line, makes the whole day
+//! one in which reads may have been lost. What can still be read of it counts, and accuses no crawler: the line that is
+//! lost may be the read that excuses.
+//!
+//! Hours become a day within the same file, by one rename, so that a kill at any moment leaves one or the other.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -12,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use tower_robots::live::VersionHash;
 
 use super::day_rows::{DayRows, SiteLine};
-use super::moment::{DAY, HOUR, Second, day_of};
 use super::requested_paths::RequestedPaths;
+use super::row::{DAY, HOUR, Second, day_of};
 use super::row::{Row, RowKey, Standing};
 use super::watch::{self, Lost, Watch};
 

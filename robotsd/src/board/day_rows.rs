@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::moment::{DAY, Second, day_of};
 use super::requested_paths::RequestedPaths;
+use super::row::{DAY, Second, day_of};
 use super::row::{Row, RowKey};
 use super::watch::{self, Lost, Watch};
 

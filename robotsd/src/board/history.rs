@@ -14,7 +14,7 @@ use tower_robots::live::VersionHash;
 
 use super::day_file::{self, Damage};
 use super::day_rows::{DayRows, SiteLine};
-use super::moment::{DAY, Second, date_of, day_named, day_of};
+use super::row::{DAY, Second, date_of, day_named, day_of};
 use super::watch::Lost;
 
 /// The folder below the state directory.

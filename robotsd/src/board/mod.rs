@@ -1,12 +1,11 @@
 //! The board: which crawler read which version of robots.txt, what it requested then, and the one word about it.
 //!
-//! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the [`history`], a
-//! [`day_file`] for each day. [`row`] is what all of them add up, and [`day_rows`] are those of a site. [`judgement`] says what
-//! requests say about a crawler, with the times that [`watch`] does not cover; [`summary`] makes the [`report`] of it. The [`requested_paths`] are for
-//! the gate. Nothing here
-//! decides about a request, and none waits for it.
+//! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the
+//! [`history`], a [`day_file`] for each day. [`row`] is what all of them add up, and [`day_rows`] are those of a site.
+//! [`judgement`] says what requests say about a crawler, with the times that [`watch`] does not cover; [`summary`]
+//! makes the [`report`] of it. The [`requested_paths`] are for the gate. Nothing here decides about a request, and none
+//! waits for it.
 
-mod moment;
 mod row;
 
 mod judgement;
@@ -16,9 +15,7 @@ mod day_rows;
 
 mod day_file;
 
-mod csv;
 mod history;
-mod never_hit;
 mod recorder;
 mod report;
 mod requested_paths;
@@ -29,13 +26,12 @@ mod table;
 mod view;
 
 mod page;
-mod wording;
 
-pub(crate) use self::csv::csv;
-pub(crate) use self::moment::{Second, seconds};
 pub(crate) use self::page::{BoardPage, PageReload, style};
 pub(crate) use self::recorder::SiteRecorders;
+pub(crate) use self::report::csv;
 pub(crate) use self::report::{BoardReport, CrawlerBoard};
+pub(crate) use self::row::{Second, seconds};
 pub(crate) use self::table::{Board, SiteMoment};
 pub(crate) use self::traffic::TrafficTotals;
 pub(crate) use self::view::{BoardQuery, BoardSpan, merge};

@@ -5,13 +5,11 @@
 
 use std::fmt::{self, Write as _};
 
-use super::moment::DAY;
 use super::report::{BoardReport, CrawlerBoard, LineBoard, NeverHit, SiteBoard, TrendBar};
+use super::row::DAY;
 use super::view::{BoardQuery, BoardSpan};
-use crate::html::STYLE;
-use crate::html::escaped::Escaped;
-use crate::html::figures::{counted, grouped, percent};
-use crate::render::shell_word;
+use crate::html::{Escaped, STYLE, counted, grouped, percent};
+use crate::render::{shell_word, short_hash};
 use crate::report::{HistoryReport, NextStep, SiteReport, StatusReport};
 
 /// Lines of a site that the page lists; `/board.json` has more.
@@ -188,7 +186,7 @@ impl BoardPage<'_> {
             cell(
                 f,
                 "Version",
-                &format_args!("<code>{}</code>", Escaped(short(site.hash.as_deref().unwrap_or("none")))),
+                &format_args!("<code>{}</code>", Escaped(short_hash(site.hash.as_deref().unwrap_or("none")))),
                 false,
             )?;
             cell(f, "Findings", &findings, false)?;
@@ -229,7 +227,7 @@ impl BoardPage<'_> {
         {
             writeln!(f, "<section><h2>{}: what went live</h2>\n<ul class=\"reloads\">", Escaped(&site.site))?;
             for entry in history.entries.iter().rev().take(RELOADS) {
-                let hash = entry.hash.as_deref().map(short).unwrap_or_default();
+                let hash = entry.hash.as_deref().map(short_hash).unwrap_or_default();
                 write!(
                     f,
                     "<li>{} <strong>{}</strong> ({}) <code>{}</code>",
@@ -287,7 +285,7 @@ impl BoardPage<'_> {
                     Some(false) => "another version",
                     None => "",
                 };
-                let version = read.version.as_deref().map(short).unwrap_or("of another server");
+                let version = read.version.as_deref().map(short_hash).unwrap_or("of another server");
                 let text = format!(
                     "{} <small>{}</small> <code>{}</code>",
                     Escaped(&minute(&read.when)),
@@ -346,7 +344,7 @@ fn line_row(f: &mut fmt::Formatter<'_>, line: &LineBoard) -> fmt::Result {
         0 => f.write_str("<tr><th scope=\"row\">other lines</th>")?,
         number => write!(f, "<tr><th scope=\"row\"><code>{number}: Disallow: {}</code></th>", Escaped(&line.pattern))?,
     }
-    cell(f, "Version", &format_args!("<code>{}</code>", Escaped(short(&line.version))), false)?;
+    cell(f, "Version", &format_args!("<code>{}</code>", Escaped(short_hash(&line.version))), false)?;
     cell(f, "Hits", &grouped(line.hits), true)?;
     let by = line.crawlers.iter().take(5).map(|by| format!("{} ({}) {}", by.crawler, by.identity, grouped(by.hits)));
     cell(f, "By", &Escaped(&by.collect::<Vec<_>>().join(", ")), false)?;
@@ -436,11 +434,6 @@ fn target(site: Option<&str>, span: BoardSpan, reload: PageReload) -> String {
 /// A moment as `2026-11-22 12:16`.
 fn minute(written: &str) -> String {
     written.get(..16).unwrap_or(written).replace('T', " ")
-}
-
-/// A prefix of a hash that distinguishes versions.
-fn short(hash: &str) -> &str {
-    hash.get(..23).unwrap_or(hash)
 }
 
 #[cfg(test)]

@@ -1,21 +1,22 @@
 //! What one worker counts of one site until the control thread takes it, about once a second.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use http::{HeaderName, Method, StatusCode};
 use tower_robots::agent::{Agent, Crawler, Identity};
+use tower_robots::internals::Mutex;
 use tower_robots::layer::{CrawlerRequest, Event};
 use tower_robots::live::{Content, LiveRobots, VersionHash};
 use tower_robots::policy::{Facts, Policy};
-use tower_robots::rules::{Access, PathForm, PathForms, RequestPath};
+use tower_robots::rules::{Access, PathForm, RequestPath};
 
-use super::moment::{DAY, HOUR, Second, hour_of, seconds};
 use super::requested_paths::RequestedPaths;
 use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Standing};
+use super::row::{DAY, HOUR, Second, hour_of, seconds};
 use crate::decision::RequestOutcome;
 
 /// Rows that a worker holds of a site until they are taken.
@@ -99,13 +100,13 @@ impl SiteRecorders {
     /// A recorder of one worker's own.
     pub(crate) fn recorder(&self) -> Arc<Recorder> {
         let recorder = Arc::new(Recorder::new(Arc::clone(&self.0.versions)));
-        self.recorders().push(Arc::clone(&recorder));
+        self.0.recorders.lock().push(Arc::clone(&recorder));
         recorder
     }
 
     /// Takes what was counted.
     pub(crate) fn take(&self) -> Vec<Counted> {
-        let mut recorders = self.recorders();
+        let mut recorders = self.0.recorders.lock();
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
             // Asked before it is emptied: what a worker counts last is not lost.
@@ -160,10 +161,6 @@ impl SiteRecorders {
         versions.drain(..surplus);
         self.0.versions.store(Arc::new(KnownVersions { policy: Some(policy), versions }));
     }
-
-    fn recorders(&self) -> MutexGuard<'_, Vec<Arc<Recorder>>> {
-        self.0.recorders.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Recorder {
@@ -178,18 +175,19 @@ impl Recorder {
 
     fn observe_at(&self, event: &Event<'_, CrawlerRequest>, now: Second) {
         let record = event.record();
-        if is_robots_txt(event.target()) {
+        if RequestPath::is_robots_txt_target(event.target()) {
             if let Some(version) = read_version(event) {
                 let (mut origin, count) = (String::new(), 1);
                 write_origin(event, &mut origin);
-                self.counted()
+                self.counted
+                    .lock()
                     .count(record, now, |row, _| row.read(ReadSpan { origin, version, first: now, last: now, count }));
             }
             return;
         }
         let done = done(record);
         if record.access() != Some(Access::Disallow) {
-            let mut counted = self.counted();
+            let mut counted = self.counted.lock();
             if is_of_index(record) {
                 counted.requested.count(event.target());
             }
@@ -200,7 +198,7 @@ impl Recorder {
             return;
         }
         let versions = self.versions.load();
-        let mut counted = self.counted();
+        let mut counted = self.counted.lock();
         let RowScratch { case, hits, .. } = &mut counted.scratch;
         versions.judge(event, case);
         case.origin.clear();
@@ -219,11 +217,7 @@ impl Recorder {
 
     /// Takes what was counted.
     pub(super) fn take(&self) -> Counted {
-        std::mem::take(&mut *self.counted())
-    }
-
-    fn counted(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.counted.lock())
     }
 }
 
@@ -332,12 +326,6 @@ impl Default for RowScratch {
 fn rewrite(text: &mut String, with: &str) {
     text.clear();
     text.push_str(with);
-}
-
-/// One octet decides for nearly every target.
-fn is_robots_txt(target: &[u8]) -> bool {
-    let may_be = !target.starts_with(b"/") || matches!(target, [_, b'r' | b'%', ..]);
-    may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()
 }
 
 /// The version that a request for robots.txt got, if it got one; `Some(None)` where another server answers.

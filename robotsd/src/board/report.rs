@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::row::Done;
+use crate::html::{counted, grouped};
 
 /// `GET /board.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -155,5 +156,154 @@ pub(crate) struct TrendBar {
 impl Judged {
     pub(crate) const fn total(&self) -> u64 {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
+    }
+}
+
+impl SiteTraffic {
+    /// Requests a minute, with the share that is refused.
+    pub(crate) fn rate(&self) -> String {
+        let share = format!("{:.1} % refused", self.refused_share * 100.0);
+        match self.requests_per_minute {
+            rate if rate < 10.0 => format!("{rate:.1} a minute, {share}"),
+            rate => format!("{} a minute, {share}", grouped(rate.round() as u64)),
+        }
+    }
+
+    /// The 99th percentile of the decisions that were timed.
+    pub(crate) fn decision_p99(&self) -> Option<String> {
+        Some(match self.decision_p99_seconds? {
+            seconds if seconds < 1e-6 => format!("{:.0} ns", seconds * 1e9),
+            seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
+            // The last bound that is counted.
+            _ => "1 ms or more".to_owned(),
+        })
+    }
+}
+
+impl NeverHit {
+    /// How many lines, since when.
+    pub(crate) fn sentence(&self) -> String {
+        let all = counted(self.of as u64, "line");
+        let certain =
+            if self.is_certain { "" } else { ", as far as is known: some hits are counted together, or not here" };
+        format!(
+            "{} of {all} that disallow something in {} have disallowed no request since {}{certain}.",
+            grouped(self.count as u64),
+            self.version,
+            self.since
+        )
+    }
+}
+
+const HEAD: &str = "site,crawler,operator,category,identity,word,last_read,last_read_version,reads,allowed,disallowed,\
+                    ignored,not_newest,unread,undecided,refused,tagged,observed,passed,limited,first_disallowed,\
+                    last_disallowed,worst_version,worst_line,worst_pattern,worst_hits\r\n";
+
+/// The crawlers of a board as comma-separated values (RFC 4180), one a line.
+pub(crate) fn csv(report: &BoardReport) -> String {
+    let mut out = HEAD.to_owned();
+    for site in &report.sites {
+        for crawler in &site.crawlers {
+            line(&mut out, &site.site, crawler);
+        }
+    }
+    out
+}
+
+fn line(out: &mut String, site: &str, crawler: &CrawlerBoard) {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let number = |number: u64| number.to_string();
+    let CrawlerBoard { judged, done, .. } = crawler;
+    let read = crawler.last_read.as_ref();
+    let worst = crawler.worst_line.clone().unwrap_or_default();
+    let fields = [
+        site.to_owned(),
+        crawler.crawler.clone(),
+        crawler.operator.clone(),
+        crawler.category.clone(),
+        crawler.identity.clone(),
+        text(&crawler.word),
+        read.map(|read| read.when.clone()).unwrap_or_default(),
+        read.and_then(|read| read.version.clone()).unwrap_or_default(),
+        number(crawler.reads),
+        number(crawler.allowed),
+        number(crawler.disallowed),
+        number(judged.ignored),
+        number(judged.not_newest),
+        number(judged.unread),
+        number(judged.undecided),
+        number(done.refused),
+        number(done.tagged),
+        number(done.observed),
+        number(done.passed),
+        number(done.limited),
+        text(&crawler.first_disallowed),
+        text(&crawler.last_disallowed),
+        worst.version,
+        if worst.line > 0 { worst.line.to_string() } else { String::new() },
+        worst.pattern,
+        if worst.line > 0 { number(worst.hits) } else { String::new() },
+    ];
+    out.push_str(&fields.map(|field| quoted(&field)).join(","));
+    out.push_str("\r\n");
+}
+
+/// A field. Names come from clients: one that a spreadsheet would take for a formula begins with an apostrophe.
+fn quoted(field: &str) -> String {
+    let is_formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let apostrophe = if is_formula { "'" } else { "" };
+    if is_formula || field.contains([',', '"', '\n', '\r']) {
+        format!("\"{apostrophe}{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_said_as_people_read_them() {
+        let traffic = |rate, p99| SiteTraffic {
+            seconds: 60,
+            requests_per_minute: rate,
+            refused_share: 0.125,
+            decision_p99_seconds: p99,
+        };
+        assert_eq!(traffic(0.5, None).rate(), "0.5 a minute, 12.5 % refused");
+        assert_eq!(traffic(12_345.0, None).rate(), format!("{} a minute, 12.5 % refused", grouped(12_345)));
+        for (seconds, want) in [
+            (None, None),
+            (Some(2.5e-7), Some("250 ns")),
+            (Some(2.5e-6), Some("2.5 µs")),
+            (Some(1e-3), Some("1 ms or more")),
+        ] {
+            assert_eq!(traffic(1.0, seconds).decision_p99().as_deref(), want);
+        }
+    }
+
+    #[test]
+    fn a_field_stays_one_and_is_no_formula() {
+        for (field, want) in [
+            ("GPTBot", "GPTBot"),
+            ("a,b", "\"a,b\""),
+            ("a\"b", "\"a\"\"b\""),
+            ("=1+1", "\"'=1+1\""),
+            ("@x\n", "\"'@x\n\""),
+            ("", ""),
+        ] {
+            assert_eq!(quoted(field), want);
+        }
+    }
+
+    #[test]
+    fn a_line_has_a_field_for_every_column() {
+        let crawler = CrawlerBoard { crawler: "a".into(), ..CrawlerBoard::default() };
+        let site =
+            SiteBoard { site: "shop".into(), crawlers: vec![crawler], lines: Vec::new(), ..SiteBoard::default() };
+        let text = csv(&BoardReport { sites: vec![site], ..BoardReport::default() });
+        let columns: Vec<_> = text.lines().map(|line| line.split(',').count()).collect();
+        assert_eq!(columns, [26, 26]);
     }
 }

@@ -4,9 +4,11 @@
 //! A row is a sum: rows of workers, of processes and of replicas are merged by [`Row::merge`], and every list in it has a
 //! bound. It holds no address and no path of a client, only patterns of the robots.txt.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use serde::{Deserialize, Serialize};
 
-use super::moment::Second;
+use crate::date;
 
 /// Spans of reads, and sets of alike requests, that a row holds apart.
 const MOST_SPANS: usize = 32;
@@ -234,6 +236,47 @@ impl Case {
     }
 }
 
+/// Seconds since 1970.
+pub(crate) type Second = u64;
+
+pub(crate) const MINUTE: Second = 60;
+pub(crate) const HOUR: Second = 60 * MINUTE;
+pub(crate) const DAY: Second = 24 * HOUR;
+
+/// A clock before 1970 counts as 1970.
+pub(crate) fn seconds(time: SystemTime) -> Second {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The first second of the hour of a moment.
+pub(crate) const fn hour_of(at: Second) -> Second {
+    at - at % HOUR
+}
+
+/// The first second of the day of a moment.
+pub(crate) const fn day_of(at: Second) -> Second {
+    at - at % DAY
+}
+
+/// As `2026-11-21T08:18:41Z`.
+pub(crate) fn written(at: Second) -> String {
+    date::rfc3339(UNIX_EPOCH.checked_add(Duration::from_secs(at)).unwrap_or(UNIX_EPOCH))
+}
+
+/// As `2026-11-21`, the day of a moment.
+pub(crate) fn date_of(at: Second) -> String {
+    let mut text = written(at);
+    text.truncate("2026-11-21".len());
+    text
+}
+
+/// The first second of a day written so.
+pub(crate) fn day_named(date: &str) -> Option<Second> {
+    let is_date = date.len() == 10 && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let time = humantime::parse_rfc3339(&format!("{date}T00:00:00Z")).ok().filter(|_| is_date)?;
+    Some(seconds(time))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,5 +343,15 @@ mod tests {
         assert_eq!(row.reads.iter().map(|read| read.count).sum::<u64>(), 1000);
         assert_eq!(row.cases.iter().map(|case| case.count).sum::<u64>(), 1000);
         assert_eq!(row.lines.iter().map(|line| line.hits).sum::<u64>(), 1000);
+    }
+
+    #[test]
+    fn a_day_is_read_as_it_is_written() {
+        let at = 1_795_336_721;
+        assert_eq!((written(at), date_of(at)), ("2026-11-22T08:38:41Z".to_owned(), "2026-11-22".to_owned()));
+        assert_eq!(day_named("2026-11-22"), Some(day_of(at)));
+        for wrong in ["", "2026-13-01", "2026-11-22T", "now.jsonl.", "+026-11-22"] {
+            assert_eq!(day_named(wrong), None, "{wrong}");
+        }
     }
 }

@@ -3,22 +3,26 @@
 //!
 //! Rows are held until they are written, at most [`MOST_LIVE`] of them; where there is no room, or nothing can be written, counts
 //! are lost, and the site is blind for that time: no crawler is accused by reads that may be missing.
+//!
+//! **Only files that are being added to are locked**, so that what is counted is in the table or in the files for every
+//! reader. Old ones are listed, removed and folded without the lock: each disappears or changes by one step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower_robots::internals::Mutex;
 use tower_robots::live::Content;
 
 use super::day_rows::{DayRows, SiteLine};
 use super::history::{Added, History, Retention, mark_folded, unfolded};
-use super::moment::{DAY, HOUR, MINUTE, Second, day_of};
 use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
 use super::report::SiteTraffic;
 use super::requested_paths::RequestedPaths;
 use super::row::RowKey;
+use super::row::{DAY, HOUR, MINUTE, Second, day_of};
 use super::traffic::{TrafficTotals, TrafficWindow};
 use super::watch::{Sight, Watch, Watches};
 use crate::config::BoardConfig;
@@ -166,7 +170,7 @@ impl Board {
 
     /// Adds what was counted until now. Returns whether it is to be written. Waits for no file.
     pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteMoment>) -> bool {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let mut served = HashSet::new();
         for moment in moments {
             served.insert(moment.site.clone());
@@ -190,7 +194,7 @@ impl Board {
     /// The first failure; what could not be written is held, and written the next time.
     pub(crate) fn write(&self, now: Second) -> Result<(), String> {
         let (sites, must_prune) = {
-            let mut table = self.table();
+            let mut table = self.table.lock();
             table.written = now;
             let must_prune = now >= table.pruned + HOUR || now < table.pruned;
             if must_prune {
@@ -199,11 +203,11 @@ impl Board {
             (table.sites.keys().cloned().collect::<Vec<_>>(), must_prune)
         };
         let mut outcome = Ok(());
-        let mut history = self.history();
+        let mut history = self.history.lock();
         // A process whose place this one has taken adds what it counted last.
         let _alone = history.lock();
         for site in sites {
-            let taken = self.table().take(&site);
+            let taken = self.table.lock().take(&site);
             let mut unwritten: Option<Vec<Watch>> = None;
             for (day, mut rows) in by_day(taken, self.site_line(&site)) {
                 if let Some(unwritten) = &mut unwritten {
@@ -220,17 +224,17 @@ impl Board {
                     }
                     Err(error) => {
                         unwritten.get_or_insert_default().append(&mut rows.watches);
-                        self.table().put_back(&site, rows);
+                        self.table.lock().put_back(&site, rows);
                         format!("the board of site {site:?} cannot be written: {error}")
                     }
                 };
                 outcome = outcome.and(Err(trouble));
             }
             if let Some(watches) = unwritten {
-                self.table().put_back_watches(&site, watches);
+                self.table.lock().put_back_watches(&site, watches);
             }
         }
-        self.table().sites.retain(|_, held| !held.is_gone || held.is_changed());
+        self.table.lock().sites.retain(|_, held| !held.is_gone || held.is_changed());
         let BoardConfig { keep, keep_days, size, .. } = self.settings;
         let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
         let pruned = match &self.folder {
@@ -250,7 +254,7 @@ impl Board {
             _ => pruned,
         };
         outcome = outcome.and(pruned.map_err(|error| format!("old files of the board are not removed: {error}")));
-        self.table().trouble = outcome.as_ref().err().cloned();
+        self.table.lock().trouble = outcome.as_ref().err().cloned();
         outcome
     }
 
@@ -284,10 +288,10 @@ impl Board {
 
     /// What is known of a site in a time: written and not written yet. Blocks.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
-        let history = self.history();
+        let history = self.history.lock();
         let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
-        if let Some(held) = self.table().sites.get(site) {
+        if let Some(held) = self.table.lock().sites.get(site) {
             let (watches, lost) = (held.watches.list().to_vec(), held.watches.lost().to_vec());
             let (rows, requested) = (held.rows.clone(), held.requested.clone());
             all.merge(&DayRows { watches, lost, rows, requested, ..DayRows::default() });
@@ -304,7 +308,7 @@ impl Board {
 
     /// The sites that are served, by name.
     pub(crate) fn sites_now(&self) -> Vec<(String, SiteNow)> {
-        let table = self.table();
+        let table = self.table.lock();
         let now = |held: &SiteTable| SiteNow {
             version: held.watches.list().last().and_then(|watch| watch.version.clone()),
             content: held.live.clone(),
@@ -318,7 +322,7 @@ impl Board {
 
     /// Why something is not kept.
     pub(crate) fn troubles(&self) -> Vec<String> {
-        let table = self.table();
+        let table = self.table.lock();
         let lost = (table.lost > 0)
             .then(|| format!("{} requests of crawlers were not counted: there were too many rows", table.lost));
         table.trouble.iter().cloned().chain(lost).collect()
@@ -342,14 +346,6 @@ impl Board {
 
     fn site_line(&self, site: &str) -> SiteLine {
         SiteLine { name: site.to_owned(), sees_all: self.settings.sees_all, replicas: self.settings.replicas.get() }
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

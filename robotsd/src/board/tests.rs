@@ -8,10 +8,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::day_rows::DayRows;
-use super::moment::{DAY, HOUR, MINUTE, Second, hour_of};
 use super::recorder::Counted;
 use super::report::{CrawlerBoard, Judged};
 use super::row::{Case, LineHits, ReadSpan, Row, RowKey, Standing};
+use super::row::{DAY, HOUR, MINUTE, Second, hour_of};
 use super::summary::{Evidence, Period, sum_up};
 use super::table::{Board, SiteMoment};
 use super::watch::{Sight, Watch};
@@ -324,7 +324,7 @@ fn a_day_that_is_not_written_is_not_watched() {
     let shop = folder.path().join("board/shop");
     std::fs::create_dir_all(&shop).unwrap();
     // In the place of its file there is something that cannot be replaced.
-    let second = shop.join(super::moment::date_of(START + DAY) + ".jsonl");
+    let second = shop.join(super::row::date_of(START + DAY) + ".jsonl");
     std::fs::create_dir(&second).unwrap();
     let mut at = START;
     for end in [DAY, DAY + 10 * HOUR, 2 * DAY + HOUR] {
@@ -335,7 +335,7 @@ fn a_day_that_is_not_written_is_not_watched() {
         let _ = board.write(at);
     }
     drop(board);
-    let third = shop.join(super::moment::date_of(START + 2 * DAY) + ".jsonl");
+    let third = shop.join(super::row::date_of(START + 2 * DAY) + ".jsonl");
     let text = std::fs::read_to_string(third).unwrap();
     assert!(text.contains("\"hour\"") && !text.contains("\"watch\""), "{text}");
 }
@@ -389,7 +389,7 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
         let folder = tempfile::tempdir().unwrap();
         days_with(folder.path(), reads, version_1);
         assert_eq!(judged(folder.path()), want, "{reads:?}");
-        let second = folder.path().join("board/shop").join(super::moment::date_of(START + DAY) + ".jsonl");
+        let second = folder.path().join("board/shop").join(super::row::date_of(START + DAY) + ".jsonl");
         assert_eq!(second.exists(), reads.len() > 1, "{reads:?}");
         if second.exists() {
             std::fs::remove_file(second).unwrap();

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::moment::{MINUTE, Second};
 use super::report::SiteTraffic;
+use super::row::{MINUTE, Second};
 
 /// Seconds between two totals.
 const EVERY: Second = 5;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::day_rows::DayRows;
 use super::history::History;
-use super::moment::{DAY, Second, written};
-use super::never_hit::never_hit;
 use super::report::{BoardReport, SiteBoard};
+use super::row::{DAY, Second, written};
+use super::summary::never_hit;
 use super::summary::{Evidence, Period, sum_up};
 use super::table::{Board, SiteNow};
 

@@ -1,9 +1,15 @@
 //! When reads of robots.txt were watched, and what was live: what is not covered is a gap, in which one may have been missed.
+//!
+//! **A gap is a read that may have been.** Every time in which reads were not watched is judged as a read of whatever
+//! was live then, and a crawler is accused only if each candidate for its last read accuses it. Each file covers the
+//! time since the one before was written, quiet days included, and no file covers another's: one that is gone leaves a
+//! gap. What was live across a gap is certain where its process says so (`live_since`), not because both ends agree.
+//! Hosts that a config gives to another site are a gap from the moment at which it answers for them.
 
 use serde::{Deserialize, Serialize};
 
 use super::judgement::Gap;
-use super::moment::Second;
+use super::row::Second;
 
 /// Longer than between two ticks of a process that runs: it was suspended, or the clock was set.
 const LONGEST_TICK: Second = 30;

@@ -8,17 +8,15 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tower_robots::agent::{Category, Crawler, IdentityOutcome, NamedAs, Obeys, Registry};
+use tower_robots::agent::{Agent, Category, Class, Crawler, IdentityOutcome, NamedAs, Obeys, Registry};
 use tower_robots::rules::Reading;
 
 use super::arguments::site::{SelectedSite, SiteArgs};
 use super::claim::{self, CheckedClaim, Names};
-use super::output::agent_summary::AgentSummary;
-use super::output::checked_share::CheckedShare;
 use crate::config::extended_registry;
 use crate::evaluator::Evaluator;
 use crate::exit::{self, NEGATIVE, complain};
-use crate::render::printable;
+use crate::render::{printable, stdout, write_json};
 use crate::suggestion::did_you_mean;
 
 /// Longest header that is read from standard input.
@@ -125,7 +123,7 @@ impl AgentsArgs {
 }
 
 fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = stdout();
     if let (Some(address), Some(name)) = (args.verify, &args.user_agent) {
         return verify(&mut out, args, address, name);
     }
@@ -360,6 +358,66 @@ impl Identified<'_> {
 }
 
 fn line_of_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
+    write_json(out, value)?;
     out.write_all(b"\n")
+}
+
+/// Who a request says it is, and what it obeys.
+#[derive(Debug, Serialize)]
+pub(in crate::commands) struct AgentSummary<'a> {
+    class: Class,
+    crawler: Option<&'a str>,
+    category: Option<Category>,
+    tokens: Vec<String>,
+    held_to_star: bool,
+    #[serde(skip)]
+    is_control: bool,
+}
+
+impl<'a> AgentSummary<'a> {
+    pub(in crate::commands) fn new(agent: &'a Agent, held_to_star: bool) -> Self {
+        Self {
+            class: agent.class(),
+            crawler: agent.crawler(),
+            category: agent.category(),
+            tokens: agent.tokens().iter().map(ToString::to_string).collect(),
+            held_to_star,
+            is_control: agent.registered().is_some_and(Crawler::is_control),
+        }
+    }
+}
+
+/// As in `registered GPTBot, ai-training; obeys gptbot; is held to *`.
+impl fmt::Display for AgentSummary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { class, crawler, category, tokens, held_to_star, is_control } = self;
+        write!(f, "{class}")?;
+        if let Some(crawler) = crawler {
+            write!(f, " {}", printable(crawler.as_bytes()))?;
+        }
+        if let Some(category) = category {
+            write!(f, ", {category}")?;
+        }
+        if !tokens.is_empty() {
+            write!(f, "; obeys {}", printable(tokens.join(", then ").as_bytes()))?;
+        }
+        f.write_str(if *held_to_star { "; is held to *" } else { "; is not held to *" })?;
+        f.write_str(if *is_control { "; a control token, which no request has" } else { "" })
+    }
+}
+
+/// As in `54 (7 %) checked with the words of their operator, the last on 2026-11-22`.
+pub(in crate::commands) struct CheckedShare<'a> {
+    pub(in crate::commands) rows: usize,
+    pub(in crate::commands) checked: usize,
+    pub(in crate::commands) last: Option<&'a str>,
+}
+
+impl fmt::Display for CheckedShare<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, checked, last } = self;
+        let percent = checked * 100 / rows.max(&1);
+        write!(f, "{checked} ({percent} %) checked with the words of their operator")?;
+        last.map_or(Ok(()), |day| write!(f, ", the last on {day}"))
+    }
 }

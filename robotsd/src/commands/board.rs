@@ -6,12 +6,11 @@ use std::time::SystemTime;
 
 use http::Method;
 
-use super::arguments::running::{Running, asked, query};
-use super::output::page::Page;
-use super::output::standard_output::{say, say_json};
+use super::output::{Page, say_report};
+use super::running::{Running, asked, query};
 use crate::board::{BoardQuery, BoardReport, BoardSpan, CrawlerBoard, csv, merge, seconds};
 use crate::exit::fail;
-use crate::html::figures::{counted, grouped, percent};
+use crate::html::{counted, grouped, percent};
 
 /// Lines of a site that are listed; `--json` has more.
 const LINES: usize = 10;
@@ -53,11 +52,8 @@ pub(crate) fn run(args: &BoardArgs) -> ExitCode {
             Err(message) => return fail(&message),
         }
     };
-    if args.running.json {
-        return say_json(&report).unwrap_or(ExitCode::SUCCESS);
-    }
-    say(&if args.csv { csv(&report) } else { text(&report) });
-    ExitCode::SUCCESS
+    let text = || if args.csv { csv(&report) } else { text(&report) };
+    say_report(&report, args.running.json, text, ExitCode::SUCCESS)
 }
 
 fn text(report: &BoardReport) -> String {

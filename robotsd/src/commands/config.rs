@@ -9,7 +9,7 @@ use tower_robots::check::Severity;
 use crate::config::{Config, ConfigArgument, ConfigError};
 use crate::exit::{FAILED, answer, complain};
 use crate::pages::SitemapSource;
-use crate::render::complain_at;
+use crate::render::{complain_at, stdout};
 use crate::sites::{self, DryRun, Problem};
 
 /// Check a config file, or show it with its defaults
@@ -117,6 +117,7 @@ fn refused(error: &ConfigError) -> ExitCode {
 
 fn write(text: &str, code: ExitCode) -> ExitCode {
     // A closed pipe is ignored.
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    let mut out = stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     code
 }

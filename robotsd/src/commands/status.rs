@@ -1,21 +1,20 @@
 //! `robotsd status`: what a running robotsd does, site by site.
 
-mod identity;
-
+use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use http::Method;
 
-use super::arguments::running::{Running, asked};
-use super::output::checked_share::CheckedShare;
-use super::output::page::Page;
-use super::output::standard_output::{say, say_json};
+use super::agents::CheckedShare;
+use super::output::{Page, say_report};
+use super::running::{Running, asked};
 use crate::exit;
+use crate::render::short_hash;
 use crate::report::{
-    ConfigReport, FetchReport, HeldBackSetting, KindCount, ListenerReport as Listener, NextStep,
-    PublishedRegistryReport, RateStoreReport, RegistryReport, RequestsReport, SiteReport, SiteTraffic, StatusReport,
-    UpstreamReport,
+    ConfigReport, FetchReport, HeldBackSetting, IdentityReport, KindCount, ListReport, ListenerReport as Listener,
+    NextStep, PublishedRegistryReport, RateStoreReport, RegistryReport, RequestsReport, SiteReport, SiteTraffic,
+    StatusReport, SuspectReport, UpstreamReport,
 };
 
 /// Settings of a rejected config that the text shows.
@@ -34,17 +33,11 @@ pub(crate) fn run(args: &StatusArgs) -> ExitCode {
         Ok(report) => report,
         Err(code) => return code,
     };
-    if args.running.json {
-        if let Some(code) = say_json(&report) {
-            return code;
-        }
-    } else {
-        say(&text(&report, &args.running));
-    }
     let is_rejected = report.config.as_ref().is_some_and(|config| config.rejected.is_some());
     let of_sites = report.sites.iter().map(|site| &site.switch_trouble);
     let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);
-    exit::answer(report.state == "serving" && !is_rejected && !is_switch_unread)
+    let code = exit::answer(report.state == "serving" && !is_rejected && !is_switch_unread);
+    say_report(&report, args.running.json, || text(&report, &args.running), code)
 }
 
 fn text(report: &StatusReport, running: &Running) -> String {
@@ -74,7 +67,7 @@ fn text(report: &StatusReport, running: &Running) -> String {
         published.iter().for_each(|published| describe_published(&mut page, published));
     }
     if let Some(identity) = &report.identity {
-        identity::describe(&mut page, identity);
+        describe_identity(&mut page, identity);
     }
     if let Some(store) = &report.rate_store {
         describe_rate_store(&mut page, store);
@@ -116,8 +109,8 @@ fn describe_rate_store(page: &mut Page, store: &RateStoreReport) {
 fn describe_published(page: &mut Page, published: &PublishedRegistryReport) {
     let version = match (&published.hash, &published.confirmed) {
         (None, _) => "none yet, so the built-in rows are in force".to_owned(),
-        (Some(hash), None) => hash.clone(),
-        (Some(hash), Some(confirmed)) => format!("{hash}, confirmed {confirmed}"),
+        (Some(hash), None) => short_hash(hash).to_owned(),
+        (Some(hash), Some(confirmed)) => format!("{}, confirmed {confirmed}", short_hash(hash)),
     };
     page.line("", &format!("from {}: {version}", published.url));
     if let Some(waiting) = &published.waiting {
@@ -243,22 +236,22 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
     page.title(&format!("site {} ({hosts}): {}", site.name, site.state));
     page.line("robots.txt", &site.origin);
     for part in &site.append {
-        let version = part.hash.as_deref().map(|hash| format!(", version {}", short(hash))).unwrap_or_default();
+        let version = part.hash.as_deref().map(|hash| format!(", version {}", short_hash(hash))).unwrap_or_default();
         page.line("appended", &format!("{}: {}{version}", part.source, part.state));
     }
     for hook in &site.on_publish {
         let version =
-            hook.version.as_deref().map(|version| format!(", version {}", short(version))).unwrap_or_default();
+            hook.version.as_deref().map(|version| format!(", version {}", short_hash(version))).unwrap_or_default();
         page.line("on publish", &format!("{}: {}{version}", hook.target, hook.state));
     }
     match (&site.hash, site.age_seconds) {
         (Some(hash), Some(age)) => {
-            page.line("version", &format!("{}, live for {}", short(hash), for_people(age)));
+            page.line("version", &format!("{}, live for {}", short_hash(hash), for_people(age)));
         }
         _ => page.line("version", "none, so nothing is enforced"),
     }
     if let Some(before) = &site.before {
-        page.line("before it", short(before));
+        page.line("before it", short_hash(before));
     }
     if site.enforcement == "off" {
         let whose = if site.switch == "off" { "the switch of this site" } else { "the switch of every site" };
@@ -283,15 +276,16 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
     if let Some(traffic) = traffic {
         describe_site_traffic(page, traffic);
     }
-    let findings = site.findings;
-    let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
-    let findings = [(findings.errors, "error"), (findings.warnings, "warning"), (findings.notes, "note")];
-    page.line("findings", &findings.map(|(count, of)| number(count, of)).join(", "));
+    match (&site.findings_summary, site.findings.notes) {
+        (Some(summary), _) => page.line("findings", summary),
+        (None, 0) => page.line("findings", "none"),
+        (None, notes) => page.line("findings", &format!("{notes} note{}", if notes == 1 { "" } else { "s" })),
+    }
     if let Some(reload) = site.last_reload.as_ref().filter(|reload| reload.outcome == "kept") {
         page.line("not taken", &reload.message);
     }
     if let Some(pending) = &site.pending {
-        page.line("waiting", &format!("{} since {}", short(&pending.hash), pending.since));
+        page.line("waiting", &format!("{} since {}", short_hash(&pending.hash), pending.since));
         pending.objections.iter().for_each(|objection| page.line("", objection));
     }
     if site.watched_pages.as_ref().is_some_and(Vec::is_empty) {
@@ -348,11 +342,44 @@ fn advise(page: &mut Page, steps: &[NextStep], running: &Running) {
     }
 }
 
-/// A prefix of a hash that distinguishes versions, and that `accept` takes.
-fn short(hash: &str) -> &str {
-    hash.get(..23).unwrap_or(hash)
-}
-
 fn for_people(seconds: u64) -> String {
     humantime::format_duration(Duration::from_secs(seconds)).to_string()
+}
+
+/// A list that was confirmed within so many seconds can refute a claim.
+const FRESH: u64 = 24 * 3600;
+
+/// The evidence about senders: how much there is, what is missing, and where claims are not believed.
+fn describe_identity(page: &mut Page, identity: &IdentityReport) {
+    let fresh = |list: &&ListReport| list.age_seconds.is_some_and(|age| age <= FRESH);
+    let fresh = identity.lists.iter().filter(fresh).count();
+    let keys = identity.directories.iter().filter(|directory| directory.keys.is_some()).count();
+    let mut text = format!("{fresh} of {} lists confirmed within a day", identity.lists.len());
+    let _ = write!(text, ", {keys} of {} key directories loaded", identity.directories.len());
+    let _ = write!(text, ", names of {} addresses known", identity.names_known);
+    if identity.names_waiting > 0 {
+        let _ = write!(text, ", {} wait", identity.names_waiting);
+    }
+    page.line("identity", &text);
+    // `--json` has the lists and directories one by one.
+    identity.troubles.iter().for_each(|trouble| page.line("", trouble));
+    if let Some(trouble) = &identity.paths_trouble {
+        page.line("", trouble);
+    }
+    for SuspectReport { site, listener, crawler, method, networks, last_verified } in &identity.suspects {
+        let since = last_verified.as_ref().map_or("never".to_owned(), |at| format!("last {at}"));
+        let who = if crawler.is_empty() { "a signature without a crawler's name" } else { crawler };
+        page.title(&format!(
+            "SUSPECT PATH to site {site:?} at {listener}: {who} was {since} verified by {method}, so no request is refuted by it"
+        ));
+        if method == "signature" {
+            page.line("hint", "a proxy in front may change Host or the path, or the clock may be wrong");
+        } else if !networks.is_empty() {
+            let networks = networks.join(", ");
+            page.line(
+                "addresses",
+                &format!("most are in {networks}: if that is your proxy, add it to trusted_proxies"),
+            );
+        }
+    }
 }

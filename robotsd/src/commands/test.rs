@@ -3,21 +3,22 @@
 //! Exit status: 0 where all expectations are met, 1 where one is not, 2 where a file could not be read or is invalid, or names an
 //! agent that is nearly a crawler.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tower_robots::check::{ExpectationOutcome, Unmet};
-use tower_robots::rules::Reading;
+use tower_robots::rules::{Access, Reading};
 
+use super::arguments::WithinArgs;
 use super::arguments::site::SiteArgs;
-use super::arguments::within::WithinArgs;
-use super::output::unmet::{EvaluatedExpectations, Spelling};
-use crate::exit::{self, FAILED};
-use crate::expectations::ExpectationsFile;
-use crate::input::stdin_once;
+use crate::evaluator::Evaluator;
+use crate::exit::{self, FAILED, complain};
+use crate::expectations::{ExpectationsFile, WrittenWord};
+use crate::input::{self, ReadInput, stdin_once};
+use crate::render::{printable, stdout, write_json};
 use crate::retrieval::is_url;
 
 /// Test a robots.txt against a file of expectations
@@ -72,7 +73,8 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
         .try_for_each(|path| args.within.refuse_named(path))?;
     let site = args.site.select()?;
     let path = args.file.clone().map_or_else(|| site.expectations(), Ok)?;
-    let file = match ExpectationsFile::read(&path, &site.settings.registry) {
+    let read: ReadInput = if args.file.is_some() { input::read } else { input::read_configured };
+    let file = match ExpectationsFile::read(&path, read, &site.settings.registry) {
         Ok(file) => file,
         Err(error) => {
             error.complain();
@@ -95,7 +97,7 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
     let outcome = evaluator.evaluate(&file.expectations);
     let evaluated = EvaluatedExpectations { path: &path, file: &file, robots: &name, outcome: &outcome };
     let spelling = evaluated.complain_of_slips(&evaluator);
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = stdout();
     match args.format {
         TestFormat::Text => {
             evaluated.write_text(&mut out)?;
@@ -103,7 +105,7 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
         }
         TestFormat::Json => {
             for (line, unmet) in evaluated.unmet() {
-                serde_json::to_writer(&mut out, &UnmetRecord { file: &path.to_string_lossy(), line, unmet })?;
+                write_json(&mut out, &UnmetRecord { file: &path.to_string_lossy(), line, unmet })?;
                 out.write_all(b"\n")?;
             }
         }
@@ -120,5 +122,85 @@ fn summarize(out: &mut impl Write, outcome: &ExpectationOutcome) -> io::Result<(
     match outcome.unmet().len() {
         0 => writeln!(out, "{count} expected, all met"),
         unmet => writeln!(out, "{count} expected, {unmet} not met"),
+    }
+}
+
+/// Whether the agents of a file are crawlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum Spelling {
+    Right,
+    /// A name is nearly that of a crawler.
+    Slip,
+}
+
+/// A robots.txt that was held against a file of expectations.
+#[derive(Debug)]
+pub(in crate::commands) struct EvaluatedExpectations<'a> {
+    pub(in crate::commands) path: &'a Path,
+    pub(in crate::commands) file: &'a ExpectationsFile,
+    /// The name of the robots.txt.
+    pub(in crate::commands) robots: &'a str,
+    pub(in crate::commands) outcome: &'a ExpectationOutcome,
+}
+
+impl EvaluatedExpectations<'_> {
+    /// Writes to standard error which agents of the file no crawler is, and which paths look like patterns, each with its
+    /// place. Returns whether a name is a slip: what is expected of a crawler that does not exist guards nothing.
+    pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> Spelling {
+        let path = printable(self.path.as_os_str().as_encoded_bytes());
+        let mut spelling = Spelling::Right;
+        for WrittenWord { text, place: (line, column) } in &self.file.agents {
+            if let Some(unknown) = evaluator.unknown_name(text, None) {
+                complain(&format_args!("{path}:{line}:{column}: {unknown}"));
+                if unknown.hint().is_some() {
+                    spelling = Spelling::Slip;
+                }
+            } else if evaluator.is_word_of_no_crawler(text) {
+                complain(&format_args!(
+                    "{path}:{line}:{column}: {:?} is taken for the header of a client that is no crawler, to which no group \
+                     applies: name a crawler, or \"*\" for one that no group names",
+                    text.trim()
+                ));
+            }
+        }
+        for WrittenWord { text, place: (line, column) } in &self.file.paths {
+            let without_query = text.split('?').next().unwrap_or(text);
+            if without_query.contains('*') || text.ends_with('$') {
+                let text = printable(text.as_bytes());
+                complain(&format_args!(
+                    "{path}:{line}:{column}: \"{text}\" is taken as a path, and \"*\" and \"$\" stand for themselves in it: \
+                     name a path that the rules are to match"
+                ));
+            }
+        }
+        spelling
+    }
+
+    /// The unmet pairs, each with the line of its expectation.
+    pub(in crate::commands) fn unmet(&self) -> impl Iterator<Item = (usize, &Unmet)> {
+        let line = |unmet: &Unmet| self.file.lines.get(unmet.expectation).copied().unwrap_or(1);
+        self.outcome.unmet().iter().map(move |unmet| (line(unmet), unmet))
+    }
+
+    pub(in crate::commands) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        for (line, unmet) in self.unmet() {
+            self.write_one(out, line, unmet)?;
+        }
+        Ok(())
+    }
+
+    fn write_one(&self, out: &mut impl Write, line: usize, unmet: &Unmet) -> io::Result<()> {
+        let access = match unmet.access {
+            Access::Allow => "may fetch",
+            Access::Disallow => "may not fetch",
+        };
+        let shown = |text: &str| printable(text.as_bytes());
+        let (agent, path, robots) = (shown(&unmet.agent), shown(&unmet.path), shown(self.robots));
+        write!(out, "{}:{line}: {agent} {access} {path}: ", shown(&self.path.to_string_lossy()))?;
+        match unmet.rule.as_ref() {
+            Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line, rule.access, shown(&rule.pattern)),
+            None if unmet.has_group => writeln!(out, "no rule of {robots} matches"),
+            None => writeln!(out, "no group of {robots} is for it"),
+        }
     }
 }

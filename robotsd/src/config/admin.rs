@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::error::{ConfigError, Fault};
 use super::salvage::Salvaged;
 use super::toml_tables::{self, AdminAccess, AdminMode, Reach};
-use super::{admin_socket, file_text, salvage};
+use super::{admin_socket, document, salvage};
 
 /// The default port.
 const PORT: u16 = 9145;
@@ -42,7 +42,7 @@ impl AdminSettings {
             admin: Option<toml_tables::RawAdmin>,
         }
         let running = || admin_socket::running_with(path);
-        let text = match file_text::read(path) {
+        let text = match document::read_text(path) {
             Ok(text) => text,
             Err(error) => {
                 return admin_socket::served(path).map(|found| Some(Self::on_usual_socket(found))).ok_or(error);
@@ -136,7 +136,7 @@ impl StatePlace {
         struct Named {
             name: String,
         }
-        let text = file_text::read(path)?;
+        let text = document::read_text(path)?;
         let salvaged = salvage::read(&text, &["state_dir", "site"]).map_err(|fault| fault.at(path, &text))?;
         let Salvaged { part: Part { state_dir, site }, faults } = salvaged;
         let folder = path.parent().unwrap_or(Path::new(""));

@@ -21,7 +21,7 @@ impl CheckSettings {
     pub(super) fn resolve(file: &RawConfig) -> Result<Self, Fault> {
         let known = |code: &Spanned<String>| {
             let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
-            let help = || did_you_mean(code.get_ref(), lints().iter().map(|lint| lint.code()));
+            let help = || did_you_mean(code.get_ref(), lints().iter().map(|lint| lint.code));
             lint(code.get_ref()).ok_or_else(|| Fault::new(code.span(), wrong()).help(help()))
         };
         let mut options = Options::new()

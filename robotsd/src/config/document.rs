@@ -4,14 +4,15 @@
 //! taken out and the rest is read again, until nothing is wrong with it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use toml::Deserializer;
 use toml::de::DeTable;
 
 use super::document_entry::{entries, entry_at, remove, remove_at};
-use super::error::Fault;
+use super::error::{ConfigError, Fault};
 use super::keys::{Document, Keys};
-use super::{other_format, value_error};
+use super::{salvage, value_error};
 
 /// Further problems are those of a file that is something else.
 const MOST: usize = 20;
@@ -20,7 +21,7 @@ const MOST: usize = 20;
 pub(crate) fn read<D: Document>(text: &str) -> Result<D, (Fault, Vec<Fault>)> {
     // A byte order mark is no part of a text; octets are counted with it.
     let (mut document, errors) = DeTable::parse_recoverable(text);
-    if let Some(fault) = other_format::recognize(text, errors.first().and_then(toml::de::Error::span)) {
+    if let Some(fault) = salvage::recognize(text, errors.first().and_then(toml::de::Error::span)) {
         return Err((fault, Vec::new()));
     }
     let mut faults = first_of_each_line(text, errors.iter().map(|error| value_error::syntax(text, error)));
@@ -77,4 +78,19 @@ fn first_of_each_line(text: &str, faults: impl Iterator<Item = Fault>) -> Vec<Fa
     let line = |fault: &Fault| text.get(..fault.span.start).unwrap_or(text).matches('\n').count();
     let mut seen = BTreeSet::new();
     faults.filter(|fault| seen.insert(line(fault))).take(MOST).collect()
+}
+
+/// The text of a config file.
+pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
+    let octets = std::fs::read(path).map_err(|error| ConfigError::unreadable(path, &error))?;
+    as_utf8(path, octets)
+}
+
+/// The text that octets are, or where they are none.
+pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigError> {
+    String::from_utf8(octets).map_err(|error| {
+        let start = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(error.as_bytes());
+        Fault::new(start..start, "the file is not UTF-8, which TOML is: save it as UTF-8").at(path, &text)
+    })
 }

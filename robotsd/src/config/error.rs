@@ -1,14 +1,12 @@
-//! Problems of config files, with the line and column of each.
+//! Problems of config files, with the line and column of each, and where the config file is.
 
-use std::fmt;
-use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use toml::Spanned;
 use tower_robots::check::Severity;
 
-use super::location::USUAL_CONFIG;
 use crate::render::{Diagnostic, complain_at, printable};
 
 /// Why a config file is refused: every problem that was found.
@@ -171,4 +169,40 @@ impl Faults {
             false => (self.0.remove(0), self.0),
         }
     }
+}
+
+/// Where the config is, if nothing says otherwise.
+pub(crate) const USUAL_CONFIG: &str = "/etc/robotsd/robotsd.toml";
+
+/// The variable of the environment that names another.
+pub(crate) const CONFIG_VARIABLE: &str = "ROBOTSD_CONFIG";
+
+/// The config of a command that needs one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConfigArgument {
+    /// The config file [default: $ROBOTSD_CONFIG, else /etc/robotsd/robotsd.toml]
+    #[arg(value_name = "FILE", conflicts_with = "config")]
+    file: Option<PathBuf>,
+
+    /// The same, as other commands take it
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigArgument {
+    pub(crate) fn path(&self) -> PathBuf {
+        let named = self.config.as_ref().or(self.file.as_ref()).cloned();
+        named.or_else(config_of_environment).unwrap_or_else(|| USUAL_CONFIG.into())
+    }
+}
+
+/// The config that the environment names.
+pub(crate) fn config_of_environment() -> Option<PathBuf> {
+    std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// The config of a command that can do without one: the usual one counts where there is one.
+pub(crate) fn config_if_any(named: Option<&Path>) -> Option<PathBuf> {
+    let usual = || Some(PathBuf::from(USUAL_CONFIG)).filter(|path| path.exists());
+    named.map(Path::to_path_buf).or_else(config_of_environment).or_else(usual)
 }

@@ -1,16 +1,19 @@
-//! The gate, without the expectations of each site.
+//! The gate, and the files of expectations that it reads for each site.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use tower_robots::check::Severity;
-use tower_robots::live::{Gate, GateBuilder, VersionHash};
+use tower_robots::live::{Gate, GateBuilder, VersionHashPrefix};
 
 use super::error::Fault;
-use super::toml_tables::{self, GateMode, RefuseFindings};
+use super::toml_tables::{GateMode, RawGate, RawRobots, RefuseFindings, SourceKind};
 
 /// `None` where the gate is off.
-pub(super) fn resolve(file: &toml_tables::RawGate) -> Result<Option<GateBuilder>, Fault> {
+pub(super) fn resolve(file: &RawGate) -> Result<Option<GateBuilder>, Fault> {
     let hash = |text: &Spanned<String>| {
-        text.get_ref().parse::<VersionHash>().map_err(|error| Fault::new(text.span(), error.to_string()))
+        text.get_ref().parse::<VersionHashPrefix>().map_err(|error| Fault::new(text.span(), error.to_string()))
     };
     let mut gate = Gate::builder().accept(file.accept.iter().map(hash).collect::<Result<Vec<_>, _>>()?);
     gate = match file.refuse_findings {
@@ -30,4 +33,69 @@ pub(super) fn resolve(file: &toml_tables::RawGate) -> Result<Option<GateBuilder>
         gate = gate.must_allow(agents, paths);
     }
     Ok((file.mode == GateMode::On).then_some(gate))
+}
+
+/// The files that the gate of a site reads besides its expectations, and whether it reads sitemaps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GateBasis {
+    /// The version in version control, which counts as the one accepted last.
+    pub(crate) baseline: Option<GateFile>,
+    /// A list of pages that must not be lost.
+    pub(crate) urls: Option<GateFile>,
+    /// Whether the pages of the site's own sitemaps count.
+    pub(crate) sitemaps: bool,
+}
+
+/// A file, and what names it in the text of the config.
+#[derive(Clone, Debug)]
+pub(crate) struct GateFile {
+    pub(crate) path: PathBuf,
+    pub(crate) span: Range<usize>,
+}
+
+impl GateBasis {
+    /// That of a site. A folder has a robots.txt for each host, so one file cannot be the baseline of all, and a page of one
+    /// host is none of another's.
+    pub(super) fn resolve(gate: &RawGate, robots: &RawRobots, folder: &Path) -> Result<Self, Fault> {
+        let is_directory = robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
+        let own = [("baseline", &robots.baseline), ("urls", &robots.urls)];
+        for (key, written) in own.into_iter().filter(|_| is_directory) {
+            if let Some(written) = written {
+                let message = format!(
+                    "{key} is for one robots.txt, and source = \"directory\" has one for each host: write a site for a host \
+                     that needs it"
+                );
+                return Err(Fault::new(written.span(), message));
+            }
+        }
+        let of_gate = gate.urls.as_ref().filter(|_| !is_directory);
+        let file = |written: &Spanned<PathBuf>| GateFile::resolve(written, folder);
+        Ok(Self {
+            baseline: robots.baseline.as_ref().map(file).transpose()?,
+            urls: robots.urls.as_ref().or(of_gate).map(file).transpose()?,
+            sitemaps: gate.sitemaps && !is_directory,
+        })
+    }
+
+    /// The files, without their places in the config.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.baseline.iter().chain(&self.urls).map(|file| &*file.path)
+    }
+
+    /// Whether another config means the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let path = |file: &Option<GateFile>| file.as_ref().map(|file| file.path.clone());
+        path(&self.baseline) == path(&other.baseline)
+            && path(&self.urls) == path(&other.urls)
+            && self.sitemaps == other.sitemaps
+    }
+}
+
+impl GateFile {
+    fn resolve(written: &Spanned<PathBuf>, folder: &Path) -> Result<Self, Fault> {
+        if written.get_ref().as_os_str().is_empty() {
+            return Err(Fault::new(written.span(), "the path is empty"));
+        }
+        Ok(Self { path: folder.join(written.get_ref()), span: written.span() })
+    }
 }

@@ -10,7 +10,8 @@ use tower_robots::layer::VerifyLayer;
 use tower_robots::policy::Network;
 
 use super::error::{Fault, Faults};
-use super::identity_table::{RawIdentity, RawListCopy};
+use super::process_tables::{RawIdentity, RawListCopy};
+use crate::regular_file;
 
 /// How the senders of requests are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +81,8 @@ fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fau
     }
     let path = folder.join(list.path.get_ref());
     let shown = path.display();
-    let octets = std::fs::read(&path).map_err(|error| Fault::new(list.path.span(), format!("{shown}: {error}")))?;
+    let octets =
+        regular_file::read(&path).map_err(|error| Fault::new(list.path.span(), format!("{shown}: {error}")))?;
     match RangeList::parse(&octets) {
         Ok(_) => Ok((url.clone(), path)),
         Err(error) => {

@@ -11,13 +11,19 @@ use tower_robots::policy::Network;
 
 use super::error::{Fault, Faults};
 use super::settings::ListenerConfig;
-use super::toml_tables::{self, ListenerKind, OnError};
+use super::toml_tables::{self, ListenerKind, QuestionSettings};
 use super::values::Address;
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
 
 pub(super) fn resolve(listener: &toml_tables::RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
-    if let (ListenerKind::Proxy, Some(on_error)) = (listener.kind, &listener.on_error) {
-        return Err(Fault::new(on_error.span(), "on_error goes with kind = \"decision\""));
+    let of_questions = [
+        ("on_error", listener.on_error.as_ref().map(Spanned::span)),
+        ("unknown_host", listener.unknown_host.as_ref().map(Spanned::span)),
+    ];
+    for (key, span) in of_questions {
+        if let (ListenerKind::Proxy, Some(span)) = (listener.kind, span) {
+            return Err(Fault::new(span, format!("{key} goes with kind = \"decision\"")));
+        }
     }
     if let (ListenerKind::Decision, Some(agent_header)) = (listener.kind, &listener.agent_header) {
         let message = "agent_header goes with kind = \"proxy\": a question has the client's agent in User-Agent";
@@ -25,7 +31,10 @@ pub(super) fn resolve(listener: &toml_tables::RawListener, folder: &Path) -> Res
     }
     Ok(ListenerConfig {
         name: listener.name.as_ref().map(|name| name.get_ref().clone()),
-        on_error: listener.on_error.as_ref().map_or_else(OnError::default, |on_error| *on_error.get_ref()),
+        questions: QuestionSettings {
+            on_error: listener.on_error.as_ref().map(|on_error| *on_error.get_ref()).unwrap_or_default(),
+            unknown_host: listener.unknown_host.as_ref().map(|unknown| *unknown.get_ref()).unwrap_or_default(),
+        },
         address: listener.address.get_ref().0,
         kind: listener.kind,
         certificates: certificates(&listener.certificates, folder)?,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::admin::AdminSettings;
 use super::error::ConfigError;
-use super::reviewable::Reviewable;
 use super::settings::Config;
+use super::settings::Reviewable;
 use super::toml_tables::RawConfig;
-use super::{document, file_text, refusal, resolve};
+use super::{document, refusal, resolve};
 
 /// A config file that was read, once: whatever is made of it is made of the same text.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct ConfigFile {
 
 impl ConfigFile {
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
-        Ok(Self { path: path.to_owned(), text: file_text::read(path)?.into() })
+        Ok(Self { path: path.to_owned(), text: document::read_text(path)?.into() })
     }
 
     pub(crate) fn text(&self) -> &str {

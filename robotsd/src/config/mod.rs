@@ -1,40 +1,31 @@
 //! The config file.
 //!
-//! [`toml_tables`] mirrors the TOML, key by key, with its defaults ([`identity_table`] a part of it); [`resolve`] validates it; [`settings`] is the result,
-//! which the program runs on. [`document`] reports every problem of keys and types at once, and [`resolve`] every one of
-//! values, each with its line, column and what would be right.
+//! [`toml_tables`] mirrors the TOML, key by key, with its defaults ([`process_tables`] and [`site_tables`] parts of
+//! it); [`resolve`] validates it; [`settings`] is the result, which the program runs on. [`document`] reports every
+//! problem of keys and types at once, and [`resolve`] every one of values, each with its line, column and what would be
+//! right.
 
 mod admin;
 mod admin_socket;
-mod append;
 mod board;
 mod check;
 mod document;
 mod document_entry;
 mod error;
-mod file_text;
 mod gate;
-mod gate_basis;
 mod identity;
-mod identity_table;
 mod keys;
 mod limits;
 mod listener;
-mod listener_tables;
 mod load;
-mod location;
-mod other_format;
 mod policy;
-mod policy_tables;
 mod process_tables;
 mod publish_hooks;
-mod published_registry;
 mod rate_store;
 mod refusal;
 mod registry_extra;
 mod resolve;
 mod review;
-mod reviewable;
 mod salvage;
 mod setting_changes;
 mod settings;
@@ -51,12 +42,9 @@ pub(crate) use self::admin_socket::{connect_now, staging_socket};
 pub(crate) use self::board::BoardConfig;
 pub(crate) use self::document::read as read_document;
 pub(crate) use self::error::{ConfigError, Fault};
-pub(crate) use self::file_text::as_utf8;
-pub(crate) use self::gate_basis::{GateBasis, GateFile};
 pub(crate) use self::identity::IdentityConfig;
 pub(crate) use self::keys::Document;
 pub(crate) use self::load::ConfigFile;
-pub(crate) use self::location::{CONFIG_VARIABLE, ConfigArgument, USUAL_CONFIG, config_if_any, config_of_environment};
 pub(crate) use self::registry_extra::{extended_registry, load_registry, read_published};
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::settings::{
@@ -64,8 +52,12 @@ pub(crate) use self::settings::{
     PublishedRegistrySettings, RegistrySources, Remote, RobotsSource, SiteConfig, StaticFiles,
 };
 pub(crate) use self::toml_tables::{
-    AddressLogging, AdminAccess, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging,
+    AddressLogging, AdminAccess, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging, QuestionSettings,
+    UnknownHost,
 };
+pub(crate) use document::as_utf8;
+pub(crate) use error::{CONFIG_VARIABLE, ConfigArgument, USUAL_CONFIG, config_if_any, config_of_environment};
+pub(crate) use gate::{GateBasis, GateFile};
 
 #[cfg(test)]
 mod tests;

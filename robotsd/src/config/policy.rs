@@ -30,14 +30,14 @@ fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, 
     let refused = |values| move |error: PolicyError| Fault::of_value(values, error.value(), &error);
     let (impostors, needed) = file.identity_rules();
     let mut policy = Policy::builder()
-        .mode(site.enforcement.mode.unwrap_or(file.mode))
+        .mode(file.mode_of(site))
         .star_scope(agents.star_scope)
         .star_exempt(&agents.star_exempt)
         .star_exceptions(agents.star_exceptions)
         .star_empty(agents.star_empty)
         .forms(site.enforcement.forms.iter().map(|form| *form.get_ref()).collect())
         .suspect_human(agents.suspect_human)
-        .rate(site.rate.mode)
+        .rate(*site.rate.mode.get_ref())
         .rate_burst(site.rate.burst()?)
         .impostors(impostors)
         .identity_needed(needed)

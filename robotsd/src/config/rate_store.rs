@@ -10,6 +10,7 @@ use tower_robots::policy::{Policy, RateMode};
 
 use super::error::Fault;
 use super::values::Span;
+use crate::regular_file;
 use crate::shared_rate::{SharedBucket, StoreNodes, StoreSettings, StoreUrl};
 
 /// A password is a line, and no book.
@@ -21,13 +22,13 @@ const LONGEST_PREFIX: usize = 64;
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawRate {
-    pub(super) mode: RateMode,
+    pub(super) mode: Spanned<RateMode>,
     pub(super) burst: Spanned<NonZeroU32>,
 }
 
 impl Default for RawRate {
     fn default() -> Self {
-        Self { mode: RateMode::default(), burst: Spanned::new(0..0, Policy::DEFAULT_BURST) }
+        Self { mode: Spanned::new(0..0, RateMode::default()), burst: Spanned::new(0..0, Policy::DEFAULT_BURST) }
     }
 }
 
@@ -164,7 +165,7 @@ fn certificates(path: &Spanned<PathBuf>, folder: &Path) -> Result<Vec<u8>, Fault
 fn read(path: &Spanned<PathBuf>, folder: &Path) -> Result<(Vec<u8>, String), Fault> {
     let file = folder.join(path.get_ref());
     let shown = file.display().to_string();
-    match std::fs::read(&file) {
+    match regular_file::read(&file) {
         Ok(octets) => Ok((octets, shown)),
         Err(error) => Err(Fault::new(path.span(), format!("{shown}: {error}"))),
     }

@@ -1,7 +1,5 @@
 //! A site's refusal: its template is read with the config, so that a fault in it is an error of the config.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,6 +10,7 @@ use toml::Spanned;
 use super::error::{ConfigError, Fault};
 use super::toml_tables::RawRefusal;
 use crate::refusal::{Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, Template, TemplateFormat};
+use crate::regular_file;
 
 /// The refusal of a site; none where it is the default.
 ///
@@ -73,9 +72,7 @@ fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
 
 /// The text of a template's file.
 fn read(path: &Path) -> Result<String, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(MAX_TEMPLATE as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let (bytes, _) = regular_file::read_at_most(path, MAX_TEMPLATE as u64).map_err(|error| error.to_string())?;
     if bytes.len() > MAX_TEMPLATE {
         return Err(format!("a template has at most {} KiB", MAX_TEMPLATE / 1024));
     }

@@ -1,7 +1,7 @@
 //! The registry of crawlers: the built-in one, with the rows of a published one (`registry_url`) and of a file
 //! (`registry_extra`) added, changed and removed.
 //!
-//! The keys of a row are those of the built-in registry, `src/agent/crawlers.toml`, and `remove`.
+//! The keys of a row are those of the built-in registry, `robots-core/src/agent/crawlers.toml`, and `remove`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,13 +11,15 @@ use std::sync::Arc;
 use serde::Deserialize;
 use toml::Spanned;
 use tower_robots::agent::{Category, CrawlerRow, Obeys, Registry, RegistryErrorKind, RegistryRow};
+use tower_robots::live::VersionHashPrefix;
 use tower_robots::source::evidence::PublishedRegistry;
-use tower_robots::source::fetch::FetchUrl;
+use tower_robots::source::fetch::{FetchUrl, UrlError};
 
 use super::error::{ConfigError, Fault, Faults};
 use super::keys::Document;
 use super::settings::{PublishedRegistrySettings, RegistrySources};
-use super::{document, file_text};
+use super::toml_tables::{RawAgents, RawConfig};
+use super::{document, source};
 use crate::input::{self, place};
 use crate::suggestion::did_you_mean;
 
@@ -80,8 +82,8 @@ pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, 
 /// A registry with the rows of a file where one is given.
 pub(crate) fn extended_registry(base: &Arc<Registry>, extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
     let Some(path) = extra else { return Ok(base.clone()) };
-    let octets = input::read(path).map_err(|error| ConfigError::unread(&error))?;
-    extended(base, path, &file_text::as_utf8(path, octets)?).map(Arc::new)
+    let octets = input::read_configured(path).map_err(|error| ConfigError::unread(&error))?;
+    extended(base, path, &document::as_utf8(path, octets)?).map(Arc::new)
 }
 
 /// The built-in registry with the rows of a text that is published at a URL.
@@ -202,6 +204,37 @@ impl CrawlerTable {
         }
         .or_else(|| self.name.as_ref().map(Spanned::span))
     }
+}
+
+/// The folder of the state directory in which it is kept.
+const FOLDER: &str = "registry";
+
+pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Option<PublishedRegistrySettings>, Fault> {
+    let agents = &file.agents;
+    let Some(written) = &agents.registry_url else {
+        let stray = agents.registry_ca.as_ref().map(|ca| ("registry_ca", ca.span()));
+        let accept = || agents.registry_accept.first().map(|hash| ("registry_accept", hash.span()));
+        return match stray.or_else(accept) {
+            Some((key, span)) => Err(Fault::new(span, format!("{key} goes with registry_url, and there is none"))),
+            None => Ok(None),
+        };
+    };
+    let url: FetchUrl =
+        written.get_ref().parse().map_err(|error: UrlError| Fault::new(written.span(), error.to_string()))?;
+    if !url.to_string().starts_with("https://") {
+        let message = "a registry decides who is refused, so it is not fetched in the clear: write an https URL";
+        return Err(Fault::new(written.span(), message));
+    }
+    let ca = agents.registry_ca.as_ref().map(|ca| source::authorities(ca, folder)).transpose()?;
+    let saved_in = file.state_dir.as_ref().map(|state| folder.join(state.get_ref()).join(FOLDER));
+    Ok(Some(PublishedRegistrySettings { url, ca, saved_in }))
+}
+
+pub(super) fn accepted(agents: &RawAgents) -> Result<Vec<VersionHashPrefix>, Fault> {
+    let hash = |text: &Spanned<String>| {
+        text.get_ref().parse::<VersionHashPrefix>().map_err(|error| Fault::new(text.span(), error.to_string()))
+    };
+    agents.registry_accept.iter().map(hash).collect()
 }
 
 #[cfg(test)]

@@ -12,15 +12,15 @@ use tower_robots::source::HostMap;
 
 use super::check::CheckSettings;
 use super::error::{Fault, Faults};
-use super::gate_basis::GateBasis;
-use super::reviewable::Reviewable;
+use super::gate::GateBasis;
+use super::settings::Reviewable;
 use super::settings::{
     AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, SiteConfig, StaticFiles,
 };
 use super::toml_tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
 use super::{
-    admin, append, board, gate, identity, limits, listener, policy, publish_hooks, published_registry, rate_store,
-    review, source, upstreams,
+    admin, board, gate, identity, limits, listener, policy, publish_hooks, rate_store, registry_extra, review, source,
+    upstreams,
 };
 
 /// More threads than any machine has cores to run them on.
@@ -63,8 +63,8 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     let connections = faults.keep(limits::connections(&file.limits));
     let log = faults.keep(resolve_log(&file.log, folder));
     let registry_extra = faults.keep(registry_extra(file, folder));
-    let published = faults.keep(published_registry::resolve(file, folder));
-    let registry_accept = faults.keep(published_registry::accepted(&file.agents));
+    let published = faults.keep(registry_extra::resolve(file, folder));
+    let registry_accept = faults.keep(registry_extra::accepted(&file.agents));
     let (edge, upstream) = limits?;
     Some(Config {
         text: "".into(),
@@ -194,7 +194,7 @@ fn resolve_site(
     // Without a backend it is not known what a source may use.
     let robots = backend.as_ref().map(|backend| source::resolve(site, backend.as_ref(), folder));
     let robots = robots.and_then(|robots| faults.keep(robots));
-    let append = append::resolve(file, site, folder, faults);
+    let append = source::resolve_appended(file, site, folder, faults);
     let on_publish = publish_hooks::resolve(site, folder, faults);
     let policy = policy::resolve(file, site, faults);
     let check = faults.keep(CheckSettings::resolve(file));

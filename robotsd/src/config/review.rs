@@ -3,6 +3,7 @@
 //! place.
 
 use std::fs::{self, Metadata};
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::SystemTime;
@@ -10,7 +11,7 @@ use std::time::SystemTime;
 use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check::Severity;
-use tower_robots::policy::{Mode, Network, RateMode};
+use tower_robots::policy::{Impostors, Mode, Network, RateMode};
 use tower_robots::rules::RobotsTxt;
 
 use super::error::Fault;
@@ -21,6 +22,7 @@ use super::toml_tables::{ListenerKind, RawConfig, RawListener, RawSite};
 use super::values::Address;
 use crate::input;
 use crate::publish_hook::HookHeader;
+use crate::regular_file;
 use crate::render::Diagnostic;
 use crate::suggestion::did_you_mean;
 
@@ -37,19 +39,48 @@ fn review(file: &RawConfig, config: &Config, name: &str, text: &str, now: System
     let mut found = Vec::new();
     let warning = |fault| (Severity::Warning, fault);
     found.extend(unknown_crawlers(file, config).into_iter().map(warning));
+    found.extend(evidence(file, config).into_iter().map(warning));
     found.extend(ended(file, now).into_iter().map(warning));
     found.extend(state_dir(file, config).map(warning));
     found.extend(admin_socket(file, config).map(|fault| (Severity::Error, fault)));
     found.extend(foreign_addresses(file).map(warning));
     found.extend(open_networks(file).map(warning));
+    found.extend(open_hosts(file).map(warning));
     found.extend(everything_exempt(file).map(warning));
     found.extend(unasked_store(file).map(warning));
     found.extend(secrets(file, config).into_iter().map(warning));
-    found.extend(
-        file.site.iter().filter_map(|site| without_grace(file, site.get_ref())).map(|note| (Severity::Note, note)),
-    );
+    let sites = || file.site.iter().map(Spanned::get_ref);
+    let notes = sites().filter_map(|site| without_grace(file, site));
+    let notes = notes.chain(sites().filter_map(|site| bounded_rate(file, site))).chain(bounded_impostors(file));
+    found.extend(notes.map(|note| (Severity::Note, note)));
     found.sort_by_key(|(_, fault): &(_, Fault)| fault.span.start);
     found.iter().map(|(severity, fault)| fault.diagnostic(*severity, name, text)).collect()
+}
+
+/// Copies of lists that no row of the registry names, and impostors that nothing can refute. A registry at a URL may have other rows.
+fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
+    let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
+        return Vec::new();
+    };
+    let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
+    let lists: Vec<&str> = registry.crawlers().flat_map(|crawler| crawler.ranges()).collect();
+    let unnamed = identity.lists.iter().filter(|list| !lists.contains(&list.url.get_ref().as_str()));
+    let mut faults: Vec<_> = unnamed
+        .map(|list| {
+            let url = list.url.get_ref();
+            let message = format!("no crawler of the registry has the list {url:?}, so its copy has no effect");
+            let help = did_you_mean(url, lists.iter().copied());
+            Fault::new(list.url.span(), message).help(
+                help.unwrap_or_else(|| "under [identity] `robotsd status --json` has the URL of every list".to_owned()),
+            )
+        })
+        .collect();
+    let has_names = identity.rdns && registry.crawlers().any(|crawler| crawler.reverse_dns().len() > 0);
+    if *identity.impostors.get_ref() != Impostors::Observe && lists.is_empty() && !has_names {
+        let message = "nothing can refute a claim: no crawler of the registry has a list of addresses, and no names are looked up";
+        faults.push(Fault::new(identity.impostors.span(), message));
+    }
+    faults
 }
 
 /// Names in `ignore` and in overrides that neither the registry nor a robots.txt has: they have no effect.
@@ -95,8 +126,8 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
                 faults.push(fault(message).help("use https".to_owned()));
             }
             let path_shown = path.display();
-            match readable(path) {
-                Ok(found) if is_for_everyone(&found) => {
+            match regular_file::open(path) {
+                Ok((_, found)) if is_for_everyone(&found) => {
                     let message = format!("{path_shown}: every user of this machine can read it");
                     faults.push(fault(message).help(format!("chmod o= {path_shown}")));
                 }
@@ -109,16 +140,6 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
         }
     }
     faults
-}
-
-/// What a regular file is, if it can be read, and why not.
-fn readable(path: &Path) -> Result<Metadata, String> {
-    let found = fs::metadata(path).map_err(|error| error.to_string())?;
-    if !found.is_file() {
-        // Opening a pipe would wait for a writer.
-        return Err("this is not a regular file".to_owned());
-    }
-    fs::File::open(path).map(|_| found).map_err(|error| error.to_string())
 }
 
 #[cfg(unix)]
@@ -142,9 +163,10 @@ fn is_registered(registry: &Registry, name: &str) -> bool {
 /// Whether the robots.txt of a site has a group of this name: it is recognised then, too. One that is not a file at hand may.
 fn may_name(site: &super::SiteConfig, name: &str) -> bool {
     let bytes = match &site.robots {
-        // Reading a pipe would wait for a writer.
-        RobotsSource::File(path) if path.exists() && !path.is_file() => return true,
-        RobotsSource::File(path) => input::read(path).unwrap_or_default(),
+        RobotsSource::File(path) => match input::read_configured(path) {
+            Err(error) if error.kind() == ErrorKind::InvalidInput => return true,
+            read => read.unwrap_or_default(),
+        },
         RobotsSource::Inline(text) => text.clone().into_bytes(),
         // A name that is nearly a crawler's is a slip all the same.
         RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
@@ -230,7 +252,7 @@ fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_foreign = |address: &&Spanned<Address>| {
         // Any port: the one that is written may be in use, most likely by a robotsd that runs.
         let ip = address.get_ref().0.ip();
-        std::net::UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == std::io::ErrorKind::AddrNotAvailable)
+        std::net::UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
     };
     listeners.chain(admin).filter(is_foreign).map(|address| {
         let ip = address.get_ref().0.ip();
@@ -254,6 +276,23 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
             network.get_ref()
         );
         Fault::new(network.span(), message).help("name the addresses of your own proxies".to_owned())
+    })
+}
+
+/// Listeners for decisions where a client goes past the rules of every site with a `Host` of its own: none is the site of all others.
+fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
+    let is_named = |site: &Spanned<RawSite>| {
+        let hosts = &site.get_ref().hosts;
+        !hosts.is_empty() && hosts.iter().all(|host| host.get_ref() != "*")
+    };
+    let are_all_named = !file.site.is_empty() && file.site.iter().all(is_named);
+    let asked = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Decision);
+    asked.filter(move |listener| are_all_named && listener.unknown_host.is_none()).map(|listener| {
+        let message = "every site has hosts, so a question that names no site lets a request for any other Host pass, and a client \
+                       writes the Host that it likes";
+        let help = "have the proxy name its site, as in /-/site/NAME/auth/nginx, and write what other hosts get: unknown_host = \
+                    \"pass\", or \"strictest\" to have every site judge them";
+        Fault::new(listener.address.span(), message).help(help.to_owned())
     })
 }
 
@@ -286,9 +325,8 @@ pub(super) fn is_writable(folder: &Path) -> bool {
 
 /// A site that refuses on the strength of rules or delays that crawlers may not have seen yet.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
-    let mode = site.enforcement.mode.unwrap_or(file.mode);
-    let refuses = mode == Mode::Refuse || site.overrides.iter().any(|over| over.get_ref().mode == Some(Mode::Refuse));
-    let limits = rate_modes(site).any(|mode| mode == RateMode::Refuse);
+    let refuses = strictest_mode(file, site) == Mode::Refuse;
+    let limits = strictest_limit(file, site) == RateMode::Refuse;
     let unseen = match (refuses, limits) {
         (true, true) => "rules and delays",
         (true, false) => "rules",
@@ -305,10 +343,58 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// The modes of limiting that a site has, whatever the crawler.
-fn rate_modes(site: &RawSite) -> impl Iterator<Item = RateMode> {
+/// The strictest mode that a site has, whatever the crawler.
+fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
+    site.overrides.iter().filter_map(|over| over.get_ref().mode).fold(file.mode_of(site), Mode::max)
+}
+
+/// The strictest that a site does about requests that come too soon, whatever the crawler.
+fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
+    let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
     let overrides = site.overrides.iter().filter_map(|over| Some(*over.get_ref().rate.as_ref()?.get_ref()));
-    std::iter::once(site.rate.mode).chain(overrides)
+    overrides.fold(of_site, RateMode::max)
+}
+
+/// A mode of limiting that the mode of the site does not let refuse.
+fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
+    let (rate, mode) = (&site.rate.mode, file.mode_of(site));
+    let left = rate.get_ref().within(mode);
+    let does = if left == RateMode::Off { "counts nothing" } else { "only records" };
+    let message = format!("rate.mode = \"{}\" {does} under mode = \"{mode}\"", rate.get_ref());
+    let help = match rate.get_ref() {
+        RateMode::Refuse => {
+            "to refuse, write mode = \"refuse\" for the site, or rate = \"refuse\" in an override for a crawler"
+        }
+        _ => "write mode = \"observe\" for the site",
+    };
+    (left != *rate.get_ref()).then(|| Fault::new(rate.span(), message).help(help.to_owned()))
+}
+
+/// What is to become of impostors, where the mode of a site does not let it.
+fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
+    let impostors = &file.identity.as_ref()?.impostors;
+    let wanted = match impostors.get_ref() {
+        Impostors::Tag => Mode::Tag,
+        Impostors::Refuse => Mode::Refuse,
+        _ => return None,
+    };
+    let mut bounded = file.site.iter().map(Spanned::get_ref).filter(|site| file.mode_of(site) < wanted);
+    let first = bounded.next()?;
+    let mode = file.mode_of(first);
+    let does = match mode {
+        Mode::Off => "does nothing",
+        Mode::Tag => "only tags",
+        _ => "only records",
+    };
+    let others = match bounded.count() {
+        0 => String::new(),
+        others => format!(", and other modes bound it at {others} more"),
+    };
+    let message = format!(
+        "impostors = \"{wanted}\" {does} at the site {:?}, whose mode is \"{mode}\"{others}",
+        first.name.get_ref()
+    );
+    Some(Fault::new(impostors.span(), message).help(format!("write mode = \"{wanted}\" for the site")))
 }
 
 /// A store of rates that no request asks.
@@ -329,7 +415,7 @@ const DECISIONS_ONLY: &str = "the store is never asked: questions of other proxi
 /// Why the store of rates is never asked; none where it is, or there is none.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store()?;
-    let limits = |site: &RawSite| rate_modes(site).any(|mode| mode != RateMode::Off);
+    let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;
     if !file.site.iter().any(|site| limits(site.get_ref())) {
         return Some(NO_SITE_LIMITS);
     }

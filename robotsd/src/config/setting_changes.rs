@@ -124,7 +124,12 @@ impl Settings {
             Some(Value::Table(admin)) => take_tables(admin, "listener"),
             _ => Vec::new(),
         };
+        // All of it comes and goes at once, and is one change then.
+        let identity = config.remove("identity").and_then(|identity| identity.try_into().ok());
         let mut settings = Self::of_table(config);
+        if let Some(identity) = identity {
+            settings.add("identity", String::new(), Self::of_table(identity));
+        }
         let listeners = listeners.into_iter().map(|listener| ("listener", listener));
         let admin_listeners = admin_listeners.into_iter().map(|listener| ("admin.listener", listener));
         for (kind, listener) in listeners.chain(admin_listeners) {
@@ -228,7 +233,7 @@ impl RepeatedTable {
     }
 
     fn title(&self) -> String {
-        format!("{}[{}]", self.kind, self.name)
+        if self.name.is_empty() { self.kind.to_owned() } else { format!("{}[{}]", self.kind, self.name) }
     }
 
     /// The value that stands for all of it.
@@ -236,6 +241,7 @@ impl RepeatedTable {
         let key = match self.kind {
             "listener" | "admin.listener" => "address",
             "override" => "mode",
+            "identity" => return "on".to_owned(),
             _ => "name",
         };
         let value = self.settings.values.iter().find(|setting| setting.key == key);

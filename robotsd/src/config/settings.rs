@@ -8,17 +8,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tower_robots::live::{GateBuilder, VersionHash, WhenMissing};
+use tower_robots::live::{GateBuilder, VersionHashPrefix, WhenMissing};
 use tower_robots::policy::Policy;
 use tower_robots::source::fetch::FetchUrl;
 
 use super::admin::AdminSettings;
 use super::board::BoardConfig;
 use super::check::CheckSettings;
-use super::gate_basis::GateBasis;
+use super::gate::GateBasis;
 use super::identity::IdentityConfig;
-use super::reviewable::Reviewable;
-use super::toml_tables::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
+use super::toml_tables::{
+    AddressLogging, Dotfiles, ListenerKind, LogFormat, QueryLogging, QuestionSettings, RawConfig,
+};
 use crate::edge;
 use crate::publish_hook::HookSettings;
 use crate::refusal::RefusalPage;
@@ -45,7 +46,7 @@ pub(crate) struct Config {
     /// What the registry has besides the built-in rows.
     pub(crate) registry: RegistrySources,
     /// Versions of the published registry that are used whatever they change.
-    pub(crate) registry_accept: Vec<VersionHash>,
+    pub(crate) registry_accept: Vec<VersionHashPrefix>,
     /// What names the file of further crawlers in the text.
     pub(crate) registry_extra_span: Range<usize>,
     /// How the senders of requests are checked; `None` where they are not checked.
@@ -118,7 +119,7 @@ pub(crate) struct ListenerConfig {
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
     /// For decisions.
-    pub(crate) on_error: OnError,
+    pub(crate) questions: QuestionSettings,
     /// `None` without TLS.
     pub(crate) certificates: Option<edge::LiveCertificates>,
     pub(crate) trusted: Arc<edge::Trusted>,
@@ -274,5 +275,27 @@ impl fmt::Display for RegistrySources {
 impl fmt::Debug for PublishedRegistrySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PublishedRegistrySettings").field("url", &self.url.to_string()).finish_non_exhaustive()
+    }
+}
+
+/// The tables of a config file and its name, kept for its review.
+///
+/// The [review](super::review) reads files that the config names, whose file system may hang, so it is no part of loading.
+#[derive(Clone, Default)]
+pub(crate) struct Reviewable(Option<Arc<(String, RawConfig)>>);
+
+impl Reviewable {
+    pub(super) fn new(name: &str, file: RawConfig) -> Self {
+        Self(Some(Arc::new((name.to_owned(), file))))
+    }
+
+    pub(super) fn file(&self) -> Option<(&str, &RawConfig)> {
+        self.0.as_ref().map(|named| (&*named.0, &named.1))
+    }
+}
+
+impl fmt::Debug for Reviewable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reviewable").finish_non_exhaustive()
     }
 }

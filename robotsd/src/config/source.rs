@@ -1,4 +1,4 @@
-//! The source of a site's robots.txt: which keys go with which source, and their values.
+//! The source of a site's robots.txt: which keys go with which source, their values, and what is appended to it.
 
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use toml::Spanned;
 use tower_robots::live::LiveRobots;
-use tower_robots::source::fetch::Schedule;
+use tower_robots::source::fetch::{FetchUrl, Schedule, UrlError};
 use tower_robots::source::{Directory, Origin};
 
-use super::error::Fault;
-use super::settings::{Backend, Remote, RobotsSource};
-use super::toml_tables::{self, SourceKind};
+use super::error::{Fault, Faults};
+use super::settings::{AppendSettings, AppendSource, Backend, Remote, RobotsSource};
+use super::toml_tables::{self, RawAppend, RawConfig, RawSite, SourceKind};
 use super::values::Span;
+use crate::regular_file;
 use crate::upstream::{Endpoint, Trust};
 
 /// The interval of fetches, where the response has no max-age.
@@ -28,11 +29,7 @@ struct Stray {
     goes_with: &'static str,
 }
 
-pub(super) fn resolve(
-    site: &toml_tables::RawSite,
-    backend: Option<&Backend>,
-    folder: &Path,
-) -> Result<RobotsSource, Fault> {
+pub(super) fn resolve(site: &RawSite, backend: Option<&Backend>, folder: &Path) -> Result<RobotsSource, Fault> {
     let robots = &site.robots;
     let source = match (&robots.source, &robots.text, &robots.url) {
         (Some(source), _, _) => *source.get_ref(),
@@ -100,7 +97,7 @@ fn directory(robots: &toml_tables::RawRobots, span: Range<usize>, folder: &Path)
 }
 
 fn upstream(
-    site: &toml_tables::RawSite,
+    site: &RawSite,
     backend: Option<&Backend>,
     span: Range<usize>,
     folder: &Path,
@@ -161,7 +158,7 @@ pub(super) fn authorities(ca: &Spanned<std::path::PathBuf>, folder: &Path) -> Re
     let path = folder.join(ca.get_ref());
     Trust::file(&path).map_err(|why| Fault::new(ca.span(), why))?;
     let cannot = |error| Fault::new(ca.span(), format!("{} cannot be read: {error}", path.display()));
-    Ok(Arc::from(std::fs::read(&path).map_err(cannot)?))
+    Ok(Arc::from(regular_file::read(&path).map_err(cannot)?))
 }
 
 fn remote(
@@ -200,4 +197,90 @@ fn strays(robots: &toml_tables::RawRobots, source: SourceKind) -> Vec<Stray> {
     check("refresh", robots.refresh.as_ref().map(Spanned::span), &[Upstream, Url], is_fetched);
     check("hold", robots.hold.as_ref().map(Spanned::span), &[Upstream, Url], is_fetched);
     strays
+}
+
+/// Parts of one site.
+const MOST: usize = 16;
+
+/// Characters of a name.
+const MOST_NAME: usize = 80;
+
+/// The folder of the state directory in which fetched parts are kept.
+const FOLDER: &str = "fragments";
+
+pub(super) fn resolve_appended(
+    file: &RawConfig,
+    site: &RawSite,
+    folder: &Path,
+    faults: &mut Faults,
+) -> Option<Vec<AppendSettings>> {
+    let written = &site.robots.append;
+    if let Some(further) = written.get(MOST) {
+        faults.push(Fault::new(
+            further.span(),
+            format!("a site has at most {MOST} parts to append: put some in one file"),
+        ));
+        return None;
+    }
+    let parts = faults.keep_all(written.iter().map(|part| resolve_part(file, part, folder)))?;
+    for (at, part) in parts.iter().enumerate() {
+        if parts[..at].iter().any(|before| before.source == part.source) {
+            faults.push(Fault::new(written[at].span(), format!("{} is appended twice: leave one out", part.source)));
+            return None;
+        }
+        if parts[..at].iter().any(|before| before.title == part.title) {
+            let message = format!("another part is called {:?} too: give one of them a name", part.title);
+            faults.push(Fault::new(written[at].span(), message));
+            return None;
+        }
+    }
+    Some(parts)
+}
+
+fn resolve_part(file: &RawConfig, part: &Spanned<RawAppend>, folder: &Path) -> Result<AppendSettings, Fault> {
+    let RawAppend { path, url, name, ca } = part.get_ref();
+    let source = match (path, url) {
+        (Some(path), None) if path.get_ref().as_os_str().is_empty() => {
+            return Err(Fault::new(path.span(), "the path of the file to append is empty"));
+        }
+        (Some(path), None) => AppendSource::File(folder.join(path.get_ref())),
+        (None, Some(written)) => {
+            let url: FetchUrl =
+                written.get_ref().parse().map_err(|error: UrlError| Fault::new(written.span(), error.to_string()))?;
+            let is_secure = written.get_ref().to_ascii_lowercase().starts_with("https:");
+            if let Some(ca) = ca.as_ref().filter(|_| !is_secure) {
+                return Err(Fault::new(ca.span(), "this is for TLS, and the url does not begin with \"https://\""));
+            }
+            let ca = ca.as_ref().map(|ca| authorities(ca, folder)).transpose()?;
+            let saved_in = file.state_dir.as_ref().map(|state| folder.join(state.get_ref()).join(FOLDER));
+            AppendSource::Url { url, ca, saved_in }
+        }
+        (Some(_), Some(url)) => return Err(Fault::new(url.span(), "a part has a path or a url, not both")),
+        (None, None) => {
+            let message = "there is nothing to append: write path = \"…\" or url = \"https://…\"";
+            return Err(Fault::new(part.span(), message));
+        }
+    };
+    if let (Some(ca), AppendSource::File(_)) = (ca, &source) {
+        return Err(Fault::new(ca.span(), "ca goes with a url"));
+    }
+    let title = match (name, &source) {
+        (Some(name), _) => {
+            let text = name.get_ref();
+            let is_name = !text.trim().is_empty() && text.chars().count() <= MOST_NAME;
+            if !is_name || text.chars().any(char::is_control) {
+                let message = format!(
+                    "{text:?} is no name: write up to {MOST_NAME} characters in one line, such as \"AI crawlers\""
+                );
+                return Err(Fault::new(name.span(), message));
+            }
+            text.clone()
+        }
+        // Readers of the robots.txt need not know the folder.
+        (None, AppendSource::File(path)) => {
+            path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
+        }
+        (None, AppendSource::Url { url, .. }) => url.to_string(),
+    };
+    Ok(AppendSettings { title, source })
 }

@@ -8,15 +8,15 @@ use toml::Spanned;
 use tower_robots::policy::{IdentityNeeded, Impostors, Mode};
 
 use super::board::RawBoard;
-use super::identity_table::RawIdentity;
 use super::keys::Document;
-pub(crate) use super::listener_tables::{AdminAccess, ListenerKind, OnError};
-pub(super) use super::listener_tables::{AdminMode, RawAdmin, RawAdminListener, RawCertificate, RawListener, Reach};
-pub(super) use super::policy_tables::{Family, GateMode, RawAgents, RawCheck, RawExempt, RawGate, RefuseFindings};
+use super::process_tables::RawIdentity;
 pub(super) use super::process_tables::{AccessLogging, RawLimits, RawLog};
 pub(crate) use super::process_tables::{AddressLogging, LogFormat, QueryLogging};
+pub(crate) use super::process_tables::{AdminAccess, ListenerKind, OnError, QuestionSettings, UnknownHost};
+pub(super) use super::process_tables::{AdminMode, RawAdmin, RawAdminListener, RawCertificate, RawListener, Reach};
 use super::rate_store::RawRateStore;
 pub(crate) use super::site_tables::Dotfiles;
+pub(super) use super::site_tables::{Family, GateMode, RawAgents, RawCheck, RawExempt, RawGate, RefuseFindings};
 pub(super) use super::site_tables::{
     OnMissing, RawAppend, RawEnforcement, RawHeader, RawOverride, RawPublishHook, RawRefusal, RawRobots, RawSite,
     RawUpstream, SourceKind,
@@ -56,9 +56,14 @@ pub(super) struct RawConfig {
 }
 
 impl RawConfig {
+    /// The mode of a site, where no override fits.
+    pub(super) fn mode_of(&self, site: &RawSite) -> Mode {
+        site.enforcement.mode.unwrap_or(self.mode)
+    }
+
     /// What becomes of impostors, and what exemptions need.
     pub(super) fn identity_rules(&self) -> (Impostors, IdentityNeeded) {
-        self.identity.as_ref().map(|identity| (identity.impostors, identity.needed)).unwrap_or_default()
+        self.identity.as_ref().map(|identity| (*identity.impostors.get_ref(), identity.needed)).unwrap_or_default()
     }
 }
 

@@ -1,18 +1,21 @@
-//! The requests of crawlers on one worker, by crawler and outcome.
+//! The requests of crawlers on one worker, by crawler and outcome; and the outcomes, what the layer did about a request
+//! in one word.
 //!
-//! A crawler that the registry knows has its name there; all others share the word of their class, because a name that a client
-//! makes up would be a series of metrics each. A site has a bound on combinations; what is past it counts as `other`. Engines with a
-//! public index have room of their own, and so have their refusals, which an alert is for: no client can take it with other names.
+//! A crawler that the registry knows has its name there; all others share the word of their class, because a name that
+//! a client makes up would be a series of metrics each. A site has a bound on combinations; what is past it counts as
+//! `other`. Engines with a public index have room of their own, and so have their refusals, which an alert is for: no
+//! client can take it with other names.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use http::StatusCode;
 use tower_robots::agent::{Agent, Crawler};
+use tower_robots::internals::Mutex;
 use tower_robots::layer::CrawlerRequest;
+use tower_robots::policy::{Action, Reason};
 
-use super::request_outcome::RequestOutcome;
 use crate::metrics::KeyedCounters;
 
 /// Combinations that a site names, of each kind and in each room.
@@ -159,7 +162,7 @@ impl<K: Clone + Ord> BoundedKeys<K> {
         if let Some(settled) = self.settled.get() {
             return settled.binary_search_by(order).ok().and_then(|at| settled.get(at)).cloned();
         }
-        let mut growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut growing = self.growing.lock();
         let key = make();
         if growing.contains(&key) {
             return Some(key);
@@ -207,6 +210,63 @@ fn hash(name: &str, salt: u64) -> u64 {
     (ends ^ (octets.len() as u64) << 8 ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 
+/// What the layer did about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum RequestOutcome {
+    /// No group is for its agent, or nothing is enforced.
+    Untouched,
+    Allowed,
+    /// Disallowed or an impostor's, and passed because the mode only observes or the grace has not ended.
+    Observed,
+    Tagged,
+    Refused,
+    /// Allowed, sooner than the delay lets it, and answered with 429.
+    Limited,
+    /// Allowed, sooner than the delay lets it, and passed because the mode or that of limiting only observes.
+    LimitObserved,
+    /// It passed because of an exemption or an override.
+    Exempt,
+}
+
+impl RequestOutcome {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Untouched,
+        Self::Allowed,
+        Self::Observed,
+        Self::Tagged,
+        Self::Refused,
+        Self::Limited,
+        Self::LimitObserved,
+        Self::Exempt,
+    ];
+
+    pub(crate) const fn of(action: Action, reason: Reason) -> Self {
+        match (action, reason) {
+            (_, Reason::Limited) => Self::Limited,
+            (_, Reason::LimitObserved) => Self::LimitObserved,
+            (Action::Refuse, _) => Self::Refused,
+            (Action::Tag, _) => Self::Tagged,
+            (_, Reason::Observed | Reason::Grace | Reason::Impostor) => Self::Observed,
+            (_, Reason::Allowed) => Self::Allowed,
+            (_, Reason::NoGroup | Reason::NothingKnown | Reason::KillSwitch) => Self::Untouched,
+            _ => Self::Exempt,
+        }
+    }
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Untouched => "untouched",
+            Self::Allowed => "allowed",
+            Self::Observed => "observed",
+            Self::Tagged => "tagged",
+            Self::Refused => "refused",
+            Self::Limited => "limited",
+            Self::LimitObserved => "limit-observed",
+            Self::Exempt => "exempt",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use tower_robots::agent::{Recognizer, Registry};
@@ -236,7 +296,7 @@ mod tests {
         assert_eq!(totals.robots_txt.len(), MOST_COMBINATIONS + 1);
         assert_eq!(totals.robots_txt.values().sum::<u64>(), 2 * (names.len() as u64 + 2));
         // No request waits for a lock any more, named or not.
-        let growing = combinations.robots_txt[0].growing.lock().unwrap();
+        let growing = combinations.robots_txt[0].growing.lock();
         let worker = CrawlerCounts::of_site(Arc::clone(&combinations));
         let (counted, of_thread) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
@@ -287,5 +347,25 @@ mod tests {
             assert_eq!(totals.robots_txt.get(&RobotsTxtKey { crawler, code: 200 }), Some(&1));
         }
         assert!(totals.requests.len() <= ROOMS * (MOST_COMBINATIONS + 1) && totals.robots_txt.len() <= ROOMS * 257);
+    }
+
+    #[test]
+    fn the_action_comes_before_the_reason() {
+        for (action, reason, want) in [
+            (Action::Refuse, Reason::Disallowed, RequestOutcome::Refused),
+            (Action::Refuse, Reason::Impostor, RequestOutcome::Refused),
+            (Action::Refuse, Reason::Limited, RequestOutcome::Limited),
+            (Action::Pass, Reason::LimitObserved, RequestOutcome::LimitObserved),
+            (Action::Tag, Reason::SearchEngine, RequestOutcome::Tagged),
+            (Action::Pass, Reason::Observed, RequestOutcome::Observed),
+            (Action::Pass, Reason::Grace, RequestOutcome::Observed),
+            (Action::Pass, Reason::Impostor, RequestOutcome::Observed),
+            (Action::Pass, Reason::Allowed, RequestOutcome::Allowed),
+            (Action::Pass, Reason::NoGroup, RequestOutcome::Untouched),
+            (Action::Pass, Reason::Exempt, RequestOutcome::Exempt),
+            (Action::Pass, Reason::SuspectHuman, RequestOutcome::Exempt),
+        ] {
+            assert_eq!(RequestOutcome::of(action, reason), want, "{action:?} {reason:?}");
+        }
     }
 }

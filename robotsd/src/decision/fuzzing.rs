@@ -1,10 +1,10 @@
-//! Entries for fuzzing: what HAProxy and Envoy send, read as questions.
+//! Entries for fuzzing: what HAProxy and Envoy send, read as questions, with the properties that hold for any octets.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 
-pub use super::ext_authz::fuzzing::check_request;
-use super::preset_fields::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_REAL_IP};
+pub use super::ext_authz::check_request;
+use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_REAL_IP};
 use super::spoe::MESSAGES;
 use crate::edge;
 

@@ -9,8 +9,7 @@ use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tower_robots::rules::Authority;
 
-use super::preset::Preset;
-use super::preset_fields::{AddressField, PresetFields, TargetField, label};
+use super::preset::{AddressField, Preset, PresetFields, TargetField, label};
 use super::question_error::{QuestionError, QuestionFault};
 
 /// The request that a proxy asks about.
@@ -18,11 +17,26 @@ use super::question_error::{QuestionError, QuestionFault};
 pub(super) struct OriginalRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
+    /// Other targets, where the question names several: each is judged.
+    pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
+    /// The host of a target that is a whole URL, where the question has another place for the host.
+    pub(super) host_in_target: Option<&'a [u8]>,
+    /// What is written oddly in the question. It is judged all the same, as strictly as it can be read.
+    pub(super) odd: Option<QuestionError>,
+}
+
+impl OriginalRequest<'_> {
+    pub(super) const fn is_odd(&self) -> bool {
+        self.odd.is_some()
+    }
 }
 
 impl Preset {
     /// Reads the original request from the method of a question, the part of its target below the preset, and its fields.
+    ///
+    /// Only what is not there is an error. A client can have what is there written oddly, so that is judged: of several
+    /// targets each, and a method that is none, or several, as the one that every rule holds for.
     pub(super) fn read<'a>(
         self,
         method: &Method,
@@ -30,33 +44,55 @@ impl Preset {
         fields: &'a HeaderMap,
     ) -> Result<OriginalRequest<'a>, QuestionError> {
         let fields_read = PresetFields::of(self);
-        let target = match fields_read.target {
-            TargetField::Below => match below.as_bytes() {
-                [b'/', ..] => below.as_bytes(),
-                _ => return Err(QuestionError::new(self, QuestionFault::Missing, "the path below the preset")),
-            },
+        let mut odd = None;
+        let mut note = |fault, name: &HeaderName| {
+            odd.get_or_insert(QuestionError::new(self, fault, label(name)));
+        };
+        let (target, further_targets) = match &fields_read.target {
+            TargetField::Below if below.starts_with('/') => (below.as_bytes(), Vec::new()),
+            TargetField::Below => return Err(QuestionError::missing(self, "the path below the preset")),
             TargetField::Field(name) => {
-                let target = self.only(fields, &name, label(&name))?.as_bytes();
-                if !is_target(target) {
-                    return Err(QuestionError::new(self, QuestionFault::Unreadable, label(&name)));
+                let mut values = lines(fields, name);
+                let target = values.next().ok_or_else(|| QuestionError::missing(self, label(name)))?;
+                let further: Vec<_> = values.collect();
+                if !further.is_empty() {
+                    note(QuestionFault::Repeated, name);
+                } else if !is_target(target) {
+                    note(QuestionFault::Unreadable, name);
                 }
-                target
+                (target, further)
             }
         };
-        let method = match fields_read.method {
+        let method = match &fields_read.method {
             None => method.clone(),
             Some(name) => {
-                let named = self.only(fields, &name, label(&name))?;
-                Method::from_bytes(named.as_bytes())
-                    .map_err(|_| QuestionError::new(self, QuestionFault::Unreadable, label(&name)))?
+                let mut values = lines(fields, name);
+                let named = values.next().ok_or_else(|| QuestionError::missing(self, label(name)))?;
+                match (values.next(), Method::from_bytes(named)) {
+                    (None, Ok(method)) => method,
+                    (None, Err(_)) => {
+                        note(QuestionFault::Unreadable, name);
+                        STRICTEST_METHOD
+                    }
+                    (Some(_), _) => {
+                        note(QuestionFault::Repeated, name);
+                        STRICTEST_METHOD
+                    }
+                }
             }
         };
-        let host = match fields_read.host {
-            None => host_of_url(target),
-            Some(name) if fields.contains_key(&name) => self.host(fields, &name)?,
-            Some(_) => None,
+        let (host, host_in_target) = match &fields_read.host {
+            None => (host_field_of_url(target), None),
+            Some(name) => {
+                let mut values = lines(fields, name);
+                let host = values.next();
+                if values.next().is_some() {
+                    note(QuestionFault::Repeated, name);
+                }
+                (host, host_of_url(target))
+            }
         };
-        Ok(OriginalRequest { method, target, host })
+        Ok(OriginalRequest { method, target, further_targets, host, host_in_target, odd })
     }
 
     /// The client's address as the proxy saw it, if the question names exactly one.
@@ -71,52 +107,34 @@ impl Preset {
         };
         std::str::from_utf8(address).ok()?.parse().ok()
     }
+}
 
-    /// The one value of a field: which of two is meant is not known.
-    fn only<'a>(
-        self,
-        fields: &'a HeaderMap,
-        name: &HeaderName,
-        label: &'static str,
-    ) -> Result<&'a HeaderValue, QuestionError> {
-        let mut values = fields.get_all(name).iter();
-        match (values.next(), values.next()) {
-            (Some(value), None) if !value.is_empty() => Ok(value),
-            (Some(_), Some(_)) => Err(QuestionError::new(self, QuestionFault::Repeated, label)),
-            _ => Err(QuestionError::new(self, QuestionFault::Missing, label)),
-        }
-    }
+/// The method that every rule is for: one for `*` holds for no method but a few.
+pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
-    /// The host that a field names. A client may leave it out (HTTP/1.0) or send an invalid one, which must not bypass the
-    /// rules: such a request belongs to the site of all other hosts. No proxy repeats the field.
-    fn host<'a>(self, fields: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, QuestionError> {
-        let mut values = fields.get_all(name).iter();
-        match (values.next(), values.next()) {
-            (_, Some(_)) => Err(QuestionError::new(self, QuestionFault::Repeated, label(name))),
-            (host, None) => Ok(host.map(HeaderValue::as_bytes).filter(|host| !host.is_empty())),
-        }
-    }
+/// The lines of a field that hold something.
+fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+    fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
 /// Whether a client may have sent this target: no HTTP parser accepts a control character there.
 pub(super) fn is_target(target: &[u8]) -> bool {
-    let is_target = matches!(target, [b'/', ..] | b"*") || is_http_url(target);
+    let is_http = |scheme: &[u8]| scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https");
+    let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)
 }
 
-/// The authority of an `http` or `https` URL.
-fn authority(url: &[u8]) -> Option<Authority<'_>> {
-    let (scheme, authority, _) = Authority::of_url(url)?;
-    (scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")).then_some(authority)
+/// The host and port of a URL that a client sent.
+pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
+    let url = Some(url).filter(|url| !url.starts_with(b"/"))?;
+    Authority::of_url(url).map(|(_, authority, _)| authority.host_and_port())
 }
 
-fn is_http_url(url: &[u8]) -> bool {
-    authority(url).is_some()
-}
-
-/// The host and port of a URL.
-fn host_of_url(url: &[u8]) -> Option<&[u8]> {
-    authority(url).map(|authority| authority.host_and_port()).filter(|host| !host.is_empty())
+/// The `Host` field in a URL that a proxy made of its scheme, that field and its target, as nginx does. The target begins with the first
+/// slash: the field may hold any octet but that.
+fn host_field_of_url(url: &[u8]) -> Option<&[u8]> {
+    let behind = &url[memchr::memmem::find(url, b"://")? + 3..];
+    Some(&behind[..memchr::memchr(b'/', behind).unwrap_or(behind.len())])
 }
 
 #[cfg(test)]
@@ -135,6 +153,11 @@ mod tests {
     fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), QuestionFault> {
         let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault())?;
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
+    }
+
+    /// What is odd in a question that is judged.
+    fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
+        preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault())
     }
 
     fn asked(method: &str, target: &[u8], host: Option<&str>) -> (String, Vec<u8>, Option<String>) {
@@ -179,7 +202,7 @@ mod tests {
                 assert_eq!(read(preset, "/below", &rest), Err(QuestionFault::Missing), "{preset:?} {name}");
                 rest.append(&name, value.clone());
                 rest.append(&name, value);
-                assert_eq!(read(preset, "/below", &rest), Err(QuestionFault::Repeated), "{preset:?} {name}");
+                assert_eq!(odd(preset, &rest), Some(QuestionFault::Repeated), "{preset:?} {name}");
             }
         }
         assert_eq!(read(Preset::Envoy, "", &map), Err(QuestionFault::Missing));
@@ -187,24 +210,48 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_method_or_host_says_nothing() {
-        let nginx = |uri: &[u8], method: &[u8], host: &[u8]| {
-            read(Preset::Nginx, "", &fields(&[("x-original-uri", uri), ("x-original-method", method), ("host", host)]))
+    fn what_is_written_oddly_is_read_as_strictly_as_it_can_be() {
+        let question = |uri: &[u8], method: &[u8], host: &[u8]| {
+            fields(&[("x-original-uri", uri), ("x-original-method", method), ("host", host)])
         };
+        let nginx = |uri: &[u8], method: &[u8], host: &[u8]| read(Preset::Nginx, "", &question(uri, method, host));
         assert_eq!(nginx(b"HTTP://h.test", b"GET", b"h"), Ok(asked("GET", b"HTTP://h.test", Some("h"))));
         assert_eq!(nginx(b"/", b"GET", b""), Ok(asked("GET", b"/", None)));
         assert_eq!(nginx(b"*", b"OPTIONS", b"h"), Ok(asked("OPTIONS", b"*", Some("h"))));
         for uri in [&b"private/"[..], b"ftp://h/private/", b"/a\tb", b" /a", b"//a\t"] {
-            assert_eq!(nginx(uri, b"GET", b"h"), Err(QuestionFault::Unreadable), "{}", uri.escape_ascii());
+            assert_eq!(nginx(uri, b"POST", b"h"), Ok(asked("POST", uri, Some("h"))), "{}", uri.escape_ascii());
+            assert_eq!(odd(Preset::Nginx, &question(uri, b"POST", b"h")), Some(QuestionFault::Unreadable));
         }
         assert_eq!(nginx(b"", b"GET", b"h"), Err(QuestionFault::Missing));
-        assert_eq!(nginx(b"/", b"GE T", b"h"), Err(QuestionFault::Unreadable));
+        assert_eq!(nginx(b"/", b"PO ST", b"h"), Ok(asked("GET", b"/", Some("h"))));
+        assert_eq!(odd(Preset::Nginx, &question(b"/", b"PO ST", b"h")), Some(QuestionFault::Unreadable));
+        let mut twice = question(b"/", b"POST", b"h");
+        twice.append("x-original-uri", HeaderValue::from_static("/private/"));
+        twice.append("x-original-method", HeaderValue::from_static("POST"));
+        let asked_twice = Preset::Nginx.read(&Method::POST, "", &twice).unwrap();
+        assert_eq!((asked_twice.method, asked_twice.further_targets), (Method::GET, vec![&b"/private/"[..]]));
+    }
+
+    #[test]
+    fn a_host_field_in_a_url_ends_at_the_first_slash() {
         let ingress = |url: &[u8]| {
-            read(Preset::IngressNginx, "", &fields(&[("x-original-url", url), ("x-original-method", b"GET")]))
+            let read =
+                read(Preset::IngressNginx, "", &fields(&[("x-original-url", url), ("x-original-method", b"GET")]));
+            read.unwrap().2
         };
-        assert_eq!(ingress(b"http://u@h.test?q").unwrap().2.as_deref(), Some("h.test"));
-        assert_eq!(ingress(b"http:///private/"), Ok(asked("GET", b"http:///private/", None)));
-        assert_eq!(ingress(b"h.test/private/"), Err(QuestionFault::Unreadable));
+        for (url, host) in [
+            (&b"http://h.test/private/"[..], Some("h.test")),
+            (b"http://h.test:?/private/", Some("h.test:?")),
+            (b"http://u@h.test#/private/?a=b://c/", Some("u@h.test#")),
+            (b"http://h.test?q", Some("h.test?q")),
+            (b"http:///private/", Some("")),
+            (b"h.test/private/", None),
+        ] {
+            assert_eq!(ingress(url).as_deref(), host, "{}", url.escape_ascii());
+        }
+        // One that a client sent as its target is what the standard says.
+        assert_eq!(host_of_url(b"ftp://u@h.test:80?x/y"), Some(&b"h.test:80"[..]));
+        assert_eq!(host_of_url(b"/go?u=http://other.test/"), None);
     }
 
     #[test]

@@ -10,8 +10,7 @@ use tower_robots::layer::{CrawlerRequest, Event};
 use tower_robots::live::AgentLookups;
 use tower_robots::rules::RequestPath;
 
-use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, CrawlerTotals};
-use super::request_outcome::RequestOutcome;
+use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, CrawlerTotals, RequestOutcome};
 use crate::counter::Counter;
 use crate::metrics::{
     DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals, KeyedCounters, MethodLabel, ResponseKey,
@@ -120,7 +119,7 @@ impl OutcomeCounts {
     pub(crate) fn request(&self, target: &[u8], method: MethodLabel, listener: u16) -> CountedRequest {
         let began = self.requests.total().is_multiple_of(TIMED).then(Instant::now);
         self.requests.add_one();
-        let is_robots_txt = is_robots_txt(target);
+        let is_robots_txt = RequestPath::is_robots_txt_target(target);
         if is_robots_txt {
             self.robots_txt.add_one();
         }
@@ -134,7 +133,7 @@ impl OutcomeCounts {
         let outcome = RequestOutcome::of(event.record().action(), event.record().reason());
         self.noted.store(outcome as u8 + 1, Ordering::Relaxed);
         match event.status() {
-            Some(status) if is_robots_txt(event.target()) => {
+            Some(status) if RequestPath::is_robots_txt_target(event.target()) => {
                 self.details().crawlers.robots_txt(Some(event.record().agent()), status);
             }
             _ => self.details().crawlers.request(event.record(), outcome),
@@ -273,37 +272,9 @@ impl OutcomeTotals {
     }
 }
 
-/// One octet decides for nearly every target; no other is read.
-fn is_robots_txt(target: &[u8]) -> bool {
-    match target {
-        b"/robots.txt" => true,
-        [b'/', b'r', b'o' | b'%', ..] | [b'/', b'%', ..] => RequestPath::new(target).is_robots_txt(),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_request_for_robots_txt_is_one_in_every_spelling() {
-        let escaped: String = "robots.txt".bytes().map(|octet| format!("%{octet:02X}")).collect();
-        for (path, want) in [
-            ("/robots.txt", true),
-            ("/%72obots.txt", true),
-            (&*format!("/{escaped}"), true),
-            ("/robots.txt?a=/b", true),
-            ("/robots.txt2", false),
-            ("/robots%2Ftxt", false),
-            ("/Robots.txt", false),
-            ("/a/robots.txt", false),
-            ("/", false),
-            (&*"/%72".repeat(1000), false),
-        ] {
-            assert_eq!(is_robots_txt(path.as_bytes()), want, "{path}");
-        }
-    }
 
     #[test]
     fn a_site_without_requests_takes_a_line_of_the_cache_and_no_more() {

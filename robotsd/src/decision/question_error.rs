@@ -1,4 +1,4 @@
-//! Questions that name no request: counted, and logged without flooding the log.
+//! Questions that name no request, or name it oddly: counted, and logged without flooding the log.
 //!
 //! A client may be able to cause these at line rate, so each fault of each preset is logged at most once a second, with the
 //! total so far.
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::preset::Preset;
-use crate::config::OnError;
+use crate::config::{OnError, QuestionSettings};
 use crate::log::{Log, LogEntry, LogEvent};
 
-/// Why a question could not be decided.
+/// Why a question could not be decided, or what is odd in one that was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
-    /// None: the question names no preset there is.
+    /// None: the question names no preset, or no site, that there is.
     preset: Option<Preset>,
     fault: QuestionFault,
     place: &'static str,
@@ -26,11 +26,20 @@ pub(super) enum QuestionFault {
     Repeated,
     Unreadable,
     UnknownPreset,
+    UnknownSite,
 }
 
 impl QuestionError {
     pub(super) const fn new(preset: Preset, fault: QuestionFault, place: &'static str) -> Self {
         Self { preset: Some(preset), fault, place }
+    }
+
+    pub(super) const fn missing(preset: Preset, place: &'static str) -> Self {
+        Self::new(preset, QuestionFault::Missing, place)
+    }
+
+    pub(super) const fn unknown_site() -> Self {
+        Self { preset: None, fault: QuestionFault::UnknownSite, place: "the question" }
     }
 
     pub(super) const fn unknown_preset() -> Self {
@@ -48,7 +57,12 @@ impl QuestionError {
             (QuestionFault::Missing, Some(preset)) => format!("{}: {place} is missing", preset.as_str()),
             (QuestionFault::Repeated, Some(preset)) => format!("{}: {place} comes more than once", preset.as_str()),
             (QuestionFault::Unreadable, Some(preset)) => {
-                format!("{}: {place} holds nothing that can be judged", preset.as_str())
+                format!("{}: {place} is malformed", preset.as_str())
+            }
+            (QuestionFault::UnknownSite, _) => {
+                format!(
+                    "{place} names a site that is none: write the name of a [[site]], as in /-/site/NAME/auth/nginx"
+                )
             }
             (QuestionFault::UnknownPreset, _) | (_, None) => {
                 let known = Preset::IN_PATHS.map(Preset::as_str).join(", ");
@@ -59,7 +73,7 @@ impl QuestionError {
 }
 
 impl QuestionFault {
-    const COUNT: usize = 4;
+    const COUNT: usize = 5;
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -67,6 +81,7 @@ impl QuestionFault {
             Self::Repeated => "repeated",
             Self::Unreadable => "unreadable",
             Self::UnknownPreset => "unknown-preset",
+            Self::UnknownSite => "unknown-site",
         }
     }
 }
@@ -75,7 +90,7 @@ impl QuestionFault {
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
-    on_error: OnError,
+    settings: QuestionSettings,
     start: Instant,
     counts: [[ErrorCount; QuestionFault::COUNT]; Preset::COUNT + 1],
     /// Questions without a `User-Agent`, by preset.
@@ -90,24 +105,29 @@ struct ErrorCount {
 }
 
 impl QuestionErrors {
-    pub(crate) fn new(log: Log, on_error: OnError) -> Self {
+    pub(crate) fn new(log: Log, settings: QuestionSettings) -> Self {
         let (counts, without_agent) = Default::default();
-        Self { log, on_error, start: Instant::now(), counts, without_agent }
+        Self { log, settings, start: Instant::now(), counts, without_agent }
     }
 
-    pub(super) const fn on_error(&self) -> OnError {
-        self.on_error
+    pub(super) const fn settings(&self) -> QuestionSettings {
+        self.settings
     }
 
     /// Counts an error, and writes its line if none of its kind was written this second.
     pub(super) fn report(&self, error: QuestionError) {
         self.report_as(
             error,
-            match self.on_error {
+            match self.settings.on_error {
                 OnError::Pass => "passed unjudged",
                 OnError::Refuse => "refused",
             },
         );
+    }
+
+    /// The same of a question that is judged, though it is written oddly.
+    pub(super) fn report_odd(&self, error: QuestionError) {
+        self.report_as(error, "judged as strictly as it can be read");
     }
 
     /// The same of a call that its proxy gets a status for: what becomes of the request is for the proxy to say.

@@ -1,11 +1,10 @@
 //! The responses, and the reading of a question's body to its end.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
-use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::{fmt, mem};
 
 use bytes::{Buf, Bytes};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY};

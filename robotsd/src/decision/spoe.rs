@@ -6,6 +6,7 @@
 //! | `fields` | binary | all its fields (`req.hdrs_bin`) |
 //! | `address` | address | of the client |
 //! | `id` | string | its request id; may be left out |
+//! | `site` | string | the name of the site; may be left out, and the host decides |
 //!
 //! | variable | what it is |
 //! |---|---|
@@ -19,13 +20,13 @@
 
 use bytes::Bytes;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING,
-    UPGRADE,
+    CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{Request, Response, Uri, Version};
+use http::{Request, Response, Uri};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use tower_robots::layer::{ROBOTS_VERDICT, Record};
 
-use super::preset_fields::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
+use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{Arguments, SpopMessages, Value, VariableList, X_REQUEST_ID, split_string};
 
 /// How messages are read, and what is answered.
@@ -36,11 +37,10 @@ const MOST_FIELDS: usize = 1024;
 
 fn question(arguments: Arguments<'_>) -> Request<()> {
     let mut request = Request::new(());
-    *request.uri_mut() = Uri::from_static("/-/auth/haproxy");
-    let fields = request.headers_mut();
-    if let Some(octets) = arguments.octets(b"fields") {
-        read_fields(octets, fields);
-    }
+    let mut fields = HeaderMap::new();
+    let is_whole = arguments.octets(b"fields").is_none_or(|octets| read_fields(octets, &mut fields).is_some());
+    // Without all of its fields it is unknown who asks, and what is no approval is a refusal.
+    *request.uri_mut() = target(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
     // What only the proxy says, and nothing that its client sent under the same names.
     for (name, value) in [
         (X_ORIGINAL_URI, arguments.octets(b"target")),
@@ -59,29 +59,34 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     {
         fields.insert(X_REAL_IP, address);
     }
-    if !fields.contains_key(HOST) {
-        // A client may leave it out in HTTP/1.0, and a request must not be refused for it.
-        *request.version_mut() = Version::HTTP_10;
-    }
+    *request.headers_mut() = fields;
     request
 }
 
-/// Reads names and values in turn, up to an empty name.
-fn read_fields(octets: &[u8], fields: &mut HeaderMap) {
+/// Where a question goes; its site stands there as in one over HTTP.
+fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
+    let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
+    Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
+}
+
+/// Reads names and values in turn, up to an empty name; none where they do not end so, or there are too many. What is left out is not
+/// counted: a client would hide the rest behind it.
+fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
-    for _ in 0..MOST_FIELDS {
-        let Some((name, left)) = split_string(rest) else { return };
-        let Some((value, left)) = split_string(left) else { return };
+    while fields.len() <= MOST_FIELDS {
+        let (name, left) = split_string(rest)?;
+        let (value, left) = split_string(left)?;
         rest = left;
         if name.is_empty() {
-            return;
+            return Some(());
         }
         // No proxy takes a name that is no token, so there is none to be judged by.
         let Ok(name) = HeaderName::from_bytes(name) else { continue };
-        if !is_of_message(&name) && fields.try_append(name, value_of(value)).is_err() {
-            return;
+        if !is_of_message(&name) {
+            fields.try_append(name, value_of(value)).ok()?;
         }
     }
+    None
 }
 
 /// Whether a field is about the body or the connection, which a question does not have.
@@ -120,19 +125,15 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn push(out: &mut Vec<u8>, text: &[u8]) {
-        out.push(text.len() as u8);
-        out.extend_from_slice(text);
-    }
+    use crate::edge::push_string;
 
     /// The question of a message with these arguments, each a string or, where its name is `fields`, binary.
     fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
         let mut message = vec![1, b'q', arguments.len() as u8];
         for (name, value) in arguments {
-            push(&mut message, name.as_bytes());
+            push_string(&mut message, name.as_bytes());
             message.push(if *name == "fields" { 9 } else { 8 });
-            push(&mut message, value);
+            push_string(&mut message, value);
         }
         question(Arguments::of_message(&message).unwrap().0)
     }
@@ -140,7 +141,7 @@ mod tests {
     fn fields(pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
         let mut octets = Vec::new();
         for text in pairs.iter().flat_map(|(name, value)| [name, value]).chain([&&b""[..], &&b""[..]]) {
-            push(&mut octets, text);
+            push_string(&mut octets, text);
         }
         octets
     }
@@ -160,7 +161,7 @@ mod tests {
             (b"cookie", b"a\x7Fb"),
         ]);
         let asked = question_of(&[("fields", &sent), ("target", b"/drafts/"), ("method", b"GET")]);
-        assert_eq!((asked.uri().path(), asked.version()), ("/-/auth/haproxy", Version::HTTP_11));
+        assert_eq!(asked.uri().path(), "/-/auth/haproxy");
         let of = |name: &str| asked.headers().get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
         assert_eq!(of("user-agent"), [&b"Mozilla/5.0"[..], b"GPTBot \xFF"]);
         assert_eq!((of("x-original-uri"), of("x-original-method")), (vec![&b"/drafts/"[..]], vec![&b"GET"[..]]));
@@ -168,9 +169,27 @@ mod tests {
         for name in ["content-length", "connection", "x-real-ip", "x-request-id"] {
             assert!(of(name).is_empty(), "{name}");
         }
-        // Without a host in HTTP/1.0, and without anything: the endpoint says what is missing.
-        let bare = question_of(&[]);
-        assert!(bare.version() == Version::HTTP_10 && bare.headers().is_empty());
+        // Without anything: the endpoint says what is missing.
+        assert!(question_of(&[]).headers().is_empty());
+        assert_eq!(question_of(&[("site", b"a shop/b")]).uri().path(), "/-/site/a%20shop%2Fb/auth/haproxy");
+    }
+
+    #[test]
+    fn no_field_hides_behind_others() {
+        let agent = (&b"user-agent"[..], &b"GPTBot"[..]);
+        for (name, count) in [(&b"te"[..], 3000), (b"no token", 3000), (b"accept", 1000)] {
+            let sent: Vec<_> = std::iter::repeat_n((name, &b"x"[..]), count).chain([agent]).collect();
+            let asked = question_of(&[("fields", &fields(&sent))]);
+            assert_eq!(
+                (asked.uri().path(), asked.headers()["user-agent"].as_bytes()),
+                ("/-/auth/haproxy", &b"GPTBot"[..])
+            );
+        }
+        let many: Vec<_> = std::iter::repeat_n((&b"accept"[..], &b"x"[..]), 3000).chain([agent]).collect();
+        let whole = fields(&[agent]);
+        for cut in [&fields(&many)[..], &whole[..whole.len() - 1], &whole[..3]] {
+            assert_eq!(question_of(&[("fields", cut)]).uri().path(), "/-/refusal/haproxy");
+        }
     }
 
     #[test]

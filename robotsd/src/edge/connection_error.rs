@@ -158,21 +158,20 @@ impl EventCounter {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use tower_robots::internals::Mutex;
 
     use super::*;
 
     #[test]
     fn a_burst_is_reported_once_and_counted() {
         let reported = Mutex::new(Vec::new());
-        let reporter =
-            ConnectionErrorReporter::new(|error: &ConnectionError| reported.lock().unwrap().push(error.clone()));
+        let reporter = ConnectionErrorReporter::new(|error: &ConnectionError| reported.lock().push(error.clone()));
         // All but instantaneous; a burst that straddles a second is reported once more.
         for _ in 0..1000 {
             reporter.report(ConnectionErrorKind::Slow, None, &"");
         }
         reporter.report(ConnectionErrorKind::Full, None, &"");
-        let reported = reported.lock().unwrap();
+        let reported = reported.lock();
         assert!((2..=3).contains(&reported.len()), "{reported:?}");
         assert_eq!(reported[0].count, 1);
         assert_eq!(reported.last().unwrap().kind, ConnectionErrorKind::Full);

@@ -6,11 +6,11 @@ use bytes::{Bytes, BytesMut};
 use http::header::{FORWARDED, HeaderMap, HeaderValue};
 use http::{HeaderName, Method, Request};
 
+use super::proxy_protocol::{self, HeaderProgress};
 use crate::edge::http1_fast::request;
 use crate::edge::limits::EdgeLimits;
-use crate::edge::proxy_protocol::header::{self, HeaderProgress};
+use crate::edge::request::forwarded_hops::{self, X_FORWARDED_FOR};
 use crate::edge::request::host;
-use crate::edge::request::incoming_forwarded::{self, X_FORWARDED_FOR};
 use crate::edge::request::trusted::{Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use crate::edge::spop::frames::{self, HaproxyFrame, LARGEST};
 use crate::edge::spop::{Arguments, VariableList};
@@ -67,27 +67,31 @@ pub fn hops(octets: &[u8]) {
     let proxy: SocketAddr = ([192, 0, 2, 1], 0).into();
     if let (Ok(list), Ok(elements)) = (after(octets, "192.0.2.1"), after(octets, "for=192.0.2.1;host=a.test")) {
         let fields = HeaderMap::from_iter([(X_FORWARDED_FOR, list), (FORWARDED, elements)]);
-        let first = incoming_forwarded::x_forwarded_for(&fields).next().flatten();
+        let first = forwarded_hops::x_forwarded_for(&fields).next().flatten();
         assert_eq!(first.map(|hop| hop.address), Some(proxy));
-        let first = incoming_forwarded::forwarded(&fields).next().flatten();
+        let first = forwarded_hops::forwarded(&fields).next().flatten();
         assert_eq!(first.map(|hop| (hop.address, hop.host)), Some((proxy, Some(b"a.test".to_vec()))));
-        assert!(incoming_forwarded::x_forwarded_for(&fields).count() <= octets.len() + 1);
-        assert!(incoming_forwarded::forwarded(&fields).count() <= octets.len() + 1);
+        assert!(forwarded_hops::x_forwarded_for(&fields).count() <= octets.len() + 1);
+        assert!(forwarded_hops::forwarded(&fields).count() <= octets.len() + 1);
     }
 }
 
 /// A header of the PROXY protocol: a beginning of it is in part or says the same, and what follows it changes nothing.
 pub fn proxy_header(octets: &[u8]) {
-    let whole = header::parse(octets);
+    let whole = proxy_protocol::parse(octets);
     for end in 0..octets.len().min(256) {
-        match header::parse(&octets[..end]) {
+        match proxy_protocol::parse(&octets[..end]) {
             Ok(HeaderProgress::Partial) => {}
             decided => assert_eq!(decided, whole, "octets that say two things"),
         }
     }
     if let Ok(HeaderProgress::Known { length, .. }) = whole {
         assert!((15..=16 + 65_535).contains(&length), "a header without a bound");
-        assert_eq!(header::parse(&[octets, b"GET / HTTP/1.1\r\n\r\n"].concat()), whole, "a header that goes on");
+        assert_eq!(
+            proxy_protocol::parse(&[octets, b"GET / HTTP/1.1\r\n\r\n"].concat()),
+            whole,
+            "a header that goes on"
+        );
     }
 }
 

@@ -8,12 +8,13 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use http::header::{CONTENT_LENGTH, HeaderMap};
 use http::{Response, StatusCode};
+use tower_robots::internals::Mutex;
 
 use crate::edge::request::fields;
 
@@ -94,7 +95,7 @@ impl InterimQueue {
 
     /// Takes the next head; it counts as waiting until it [is written](Self::note_written).
     pub(crate) fn take(&self) -> Option<Response<()>> {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let head = waiting.heads.pop_front();
         if waiting.heads.is_empty() {
             waiting.octets = 0;
@@ -114,7 +115,7 @@ impl InterimQueue {
         if !self.is_waiting() {
             return;
         }
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.heads.is_empty() {
             self.is_waiting.store(false, Ordering::Release);
             if let Some(waker) = waiting.written.take() {
@@ -128,22 +129,18 @@ impl InterimQueue {
         if !self.is_waiting() {
             return Poll::Ready(());
         }
-        self.lock().written = Some(cx.waker().clone());
+        self.waiting.lock().written = Some(cx.waker().clone());
         Poll::Pending
     }
 
     fn push(&self, head: Response<()>) {
         let octets = size(&head);
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.heads.len() < WAITING && waiting.octets + octets <= WAITING_OCTETS {
             waiting.octets += octets;
             waiting.heads.push_back(head);
             self.is_waiting.store(true, Ordering::Release);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, WaitingHeads> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

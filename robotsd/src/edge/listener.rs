@@ -2,15 +2,14 @@
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::fmt;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
+use std::{fmt, io};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -22,22 +21,21 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::Service;
 
+use super::connection::watched_socket;
+use super::connection_registry::ClientSlots;
+use super::listener_counts::{ResponseCounts, ResponseTotals};
+use super::proxy_protocol::{self, AnnouncedClient};
+use super::request::Peer;
+use super::request::trusted::{ForwardedFields, Scheme};
 use crate::edge::connection;
-use crate::edge::connection::client_socket;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter, ConnectionFailure};
-use crate::edge::connection_state::slots::ClientSlots;
-use crate::edge::connection_state::state::ConnectionState;
+use crate::edge::connection_state::ConnectionState;
 use crate::edge::http1_fast::DateClock;
 use crate::edge::limits::EdgeLimits;
 use crate::edge::listener_counts::{ListenerCounts, ListenerTraffic};
-use crate::edge::proxy_protocol::header::AnnouncedClient;
-use crate::edge::proxy_protocol::receiver;
 use crate::edge::request::access_record::OnAccess;
-use crate::edge::request::client_info::Peer;
-use crate::edge::request::outgoing_forwarded::{ForwardedFields, Scheme};
 use crate::edge::request::request_body::RequestBody;
-use crate::edge::request::response_counts::{ResponseCounts, ResponseTotals};
 use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::edge::request::trusted::Trusted;
 use crate::edge::spop::SpopMessages;
@@ -140,6 +138,12 @@ impl Edge {
         self.settings.load().set_successor();
     }
 
+    /// That process is gone: connections from now on stay here.
+    pub(crate) fn clear_successor(&self) {
+        let settings = self.settings.load().without_successor();
+        self.settings.store(Arc::new(settings));
+    }
+
     /// The bound on open connections.
     pub(crate) fn connections(&self) -> usize {
         self.settings.load().limits.connections
@@ -180,7 +184,7 @@ impl Edge {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        client_socket::bound_unsent(&listener);
+        watched_socket::bound_unsent(&listener);
         let SharedConnections { limit, reporter, .. } = &*self.shared;
         let settings = &self.settings;
         let worker = limit.of_this_worker();
@@ -316,7 +320,15 @@ impl Edge {
         }
         drop(listener);
         let _ = stop.send(true);
-        let drained = timeout(settings.load().limits.drain, async { while connections.join_next().await.is_some() {} });
+        let (draining, worker) = (&mut connections, &worker);
+        let drained = timeout(settings.load().limits.drain, async move {
+            // No other process has it: it is served as soon as one that drains frees a slot.
+            if let Some(accepted) = waiting {
+                let slot = limit.acquire(worker, reporter).await;
+                draining.spawn(open(accepted, slot));
+            }
+            while draining.join_next().await.is_some() {}
+        });
         if drained.await.is_err() {
             let left = connections.len();
             reporter.report(ConnectionErrorKind::Aborted, None, &format_args!("{left} connections cut off"));
@@ -346,7 +358,7 @@ impl ListenerSettings {
             sleep(settings.farewell(false)).await;
         };
         // Boxed: connections without a header should have no room for one.
-        Box::pin(receiver::receive(socket, &settings.limits, stopping, state)).await
+        Box::pin(proxy_protocol::receive(socket, &settings.limits, stopping, state)).await
     }
 
     /// The socket that requests come over, after its TLS handshake if there is one; none where the client has left.

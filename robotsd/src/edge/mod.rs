@@ -18,8 +18,8 @@ mod limits;
 
 mod connection;
 mod connection_error;
+mod connection_registry;
 mod connection_state;
-mod framing;
 mod http1_fast;
 mod http2;
 mod listener;
@@ -29,11 +29,8 @@ mod request;
 mod spop;
 mod tls;
 
-mod idle_timeout;
 mod interim;
-mod transfer;
 mod tunnel;
-mod write_batching;
 mod write_timeout;
 
 pub(crate) mod fuzzing;
@@ -44,27 +41,28 @@ pub(crate) mod test_peer;
 mod tests;
 
 pub(crate) use self::connection_error::{ConnectionError, ConnectionErrorKind, EventCounter};
-pub(crate) use self::http2::flood_budget::FrameBudget;
-pub(crate) use self::http2::frames::{Frame, Frames};
-pub(crate) use self::idle_timeout::IdleTimeout;
+pub(crate) use self::http1_fast::response::yield_before_write;
+pub(crate) use self::http2::frames;
+pub(crate) use self::http2::frames::FrameBudget;
 pub(crate) use self::interim::InterimResponses;
 pub(crate) use self::limits::{Callers, EdgeLimits};
 pub(crate) use self::listener::{Edge, EdgeTraffic, ListenerSettings};
-pub(crate) use self::listener_counts::ListenerTraffic;
+pub(crate) use self::listener_counts::{ListenerTraffic, ResponseCounts};
 pub(crate) use self::request::access_record::{AccessFields, AccessRecord, AccessValue, OnAccess};
-pub(crate) use self::request::client_info::{AcceptsTrailers, OriginalAgent, Peer};
-pub(crate) use self::request::ready_call::ReadyCall;
+pub(crate) use self::request::fields::AcceptsTrailers;
 pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
 #[cfg(test)]
 pub(crate) use self::request::request_id::RequestId;
-pub(crate) use self::request::response_counts::ResponseCounts;
-pub(crate) use self::request::trace_id::trace_id;
+pub(crate) use self::request::request_id::trace_id;
+pub(crate) use self::request::service::ReadyCall;
 pub(crate) use self::request::trailers::AnnouncedTrailers;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};
+pub(crate) use self::request::{OriginalAgent, Peer};
+#[cfg(test)]
+pub(crate) use self::spop::push_string;
 pub(crate) use self::spop::{Arguments, SpopMessages, Value, VariableList, split_string};
 pub(crate) use self::tls::{
     CertificateEvent, CertificateEventKind, CertificatePair, LiveCertificates, PairFile, PairPaths, TlsAcceptor,
 };
-pub(crate) use self::transfer::{StallObserver, Transfer};
 pub(crate) use self::tunnel::{Tunnel, WebSocket};
-pub(crate) use self::write_batching::yield_before_write;
+pub(crate) use self::write_timeout::{IdleTimeout, StallObserver, Transfer};

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 /// Long against anything that should happen, short against a build.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -16,6 +16,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Waits for something that has to happen.
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("this should have happened long ago")
+}
+
+/// A listener on a free port, and its address.
+pub(crate) async fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    (listener, address)
+}
+
+/// One frame of HTTP/2.
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
+    [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
 /// One end of a connection, and the octets that were read ahead.

@@ -15,7 +15,7 @@ use std::error::Error;
 use std::future::{Future, pending};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -29,10 +29,11 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tower::{Service, service_fn};
+use tower_robots::internals::Mutex;
 
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
-use crate::edge::test_peer::{Raw, soon};
+use crate::edge::test_peer::{Raw, listen, soon};
 
 struct Edge {
     address: SocketAddr,
@@ -61,15 +62,14 @@ impl Edge {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen().await;
         let (stop, stopped) = oneshot::channel();
         let kinds_seen = Arc::new(Mutex::new(Vec::new()));
         let messages = Arc::<Mutex<Vec<_>>>::default();
         let (kinds, texts) = (Arc::clone(&kinds_seen), Arc::clone(&messages));
         let on_error = move |error: &ConnectionError| {
-            texts.lock().unwrap().push(error.to_string());
-            kinds.lock().unwrap().push(error.kind);
+            texts.lock().push(error.to_string());
+            kinds.lock().push(error.kind);
         };
         let serving = async move {
             let stopped = async {
@@ -93,7 +93,7 @@ impl Edge {
     }
 
     fn has_reported(&self, kind: ConnectionErrorKind) -> bool {
-        self.kinds_seen.lock().unwrap().contains(&kind)
+        self.kinds_seen.lock().contains(&kind)
     }
 
     async fn reports(&self, kind: ConnectionErrorKind) {
@@ -176,7 +176,7 @@ async fn endless_once(limits: EdgeLimits) -> (Edge, oneshot::Receiver<()>) {
     let endless = Arc::new(Mutex::new(Some(endless)));
     let service = service_fn(move |request: Request<RequestBody>| {
         let body = match request.uri().path() {
-            "/endless" => Either::Left(endless.lock().unwrap().take().unwrap()),
+            "/endless" => Either::Left(endless.lock().take().unwrap()),
             _ => Either::Right(Empty::new()),
         };
         async { Ok(Response::new(body)) }
@@ -204,7 +204,7 @@ async fn a_client_that_leaves_ends_its_request() {
     let begun = Arc::new(Notify::new());
     let began = Arc::clone(&begun);
     let service = service_fn(move |_: Request<RequestBody>| {
-        let alive = alive.lock().unwrap().take();
+        let alive = alive.lock().take();
         began.notify_one();
         async move {
             let _alive = alive;

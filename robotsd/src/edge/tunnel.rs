@@ -5,8 +5,8 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -15,8 +15,9 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
+use tower_robots::internals::Mutex;
 
-use crate::edge::transfer::Transfer;
+use super::write_timeout::Transfer;
 
 /// Marks a request that asks for a WebSocket; a request extension.
 ///
@@ -55,7 +56,7 @@ impl Tunnel {
     }
 
     fn take(&self) -> Option<TunnelEnd> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 

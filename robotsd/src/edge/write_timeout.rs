@@ -1,15 +1,25 @@
-//! The deadline for a client that does not read.
+//! The deadline for a client that does not read, and what the upstream side learns of it.
 //!
-//! The one mechanism for every writer: the fast path, the socket below the HTTP libraries and the streams of HTTP/2. A write that has
-//! to wait is reported to the response's [`Transfer`], so that its upstream connection can be used without the client or
-//! taken away, and expires after `body_idle`.
+//! The one mechanism for every writer: the fast path, the socket below the HTTP libraries and the streams of HTTP/2. A
+//! write that has to wait is reported to the response's [`Transfer`], so that its upstream connection can be used
+//! without the client or taken away, and expires after `body_idle`.
+//!
+//! An [`IdleTimeout`] costs nothing until something has to wait: most small bodies are complete at the first poll, so
+//! the timer is only made at the first wait and kept for the next one.
+//!
+//! A body is polled for data only when the client can take it, so it cannot see that a client does not read. The writers
+//! can: they report each stall here, and the upstream side may then read on without the client, or end the response
+//! because its connection is needed elsewhere. The report is made only when a write has to wait; a client that reads costs
+//! nothing.
 
-use std::io;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{fmt, io};
 
-use crate::edge::idle_timeout::IdleTimeout;
-use crate::edge::transfer::Transfer;
+use tokio::time::{Instant, Sleep};
 
 #[derive(Debug)]
 pub(crate) struct WriteTimeout(IdleTimeout);
@@ -43,5 +53,79 @@ impl WriteTimeout {
     /// The error of a write that has waited too long.
     pub(crate) fn error() -> io::Error {
         io::Error::new(io::ErrorKind::TimedOut, "the client does not read from its connection")
+    }
+}
+
+/// Expires after a wait of a given time without a [`reset`](Self::reset).
+#[derive(Debug)]
+pub(crate) struct IdleTimeout {
+    limit: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+    is_waiting: bool,
+}
+
+impl IdleTimeout {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self { limit, timer: None, is_waiting: false }
+    }
+
+    /// Something moved: the next wait starts anew.
+    pub(crate) fn reset(&mut self) {
+        self.is_waiting = false;
+    }
+
+    /// Whether there has been a wait since the last reset.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_waiting
+    }
+
+    /// Ready once the current wait has lasted too long.
+    pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
+        if !self.is_waiting {
+            self.is_waiting = true;
+            timer.as_mut().reset(Instant::now() + self.limit);
+        }
+        timer.as_mut().poll(cx)
+    }
+}
+
+/// The upstream side of a response that holds a connection.
+pub(crate) trait StallObserver: Send + Sync {
+    /// The client does not take the data that it was sent. Ready once the response is to be ended; else wakes the task when
+    /// it is to poll again.
+    fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// The client has taken something after a stall.
+    fn resumed(&self);
+}
+
+/// A response extension of responses that hold a connection. It is weak: the connection belongs to the body alone, and
+/// closes when that is dropped.
+#[derive(Clone)]
+pub(crate) struct Transfer(Weak<dyn StallObserver>);
+
+impl Transfer {
+    pub(crate) fn new<S: StallObserver + 'static>(observer: &Arc<S>) -> Self {
+        let observer: Weak<S> = Arc::downgrade(observer);
+        Self(observer)
+    }
+
+    /// See [`StallObserver::poll_stalled`].
+    pub(crate) fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.upgrade().map_or(Poll::Pending, |observer| observer.poll_stalled(cx))
+    }
+
+    /// See [`StallObserver::resumed`].
+    pub(crate) fn resumed(&self) {
+        if let Some(observer) = self.0.upgrade() {
+            observer.resumed();
+        }
+    }
+}
+
+impl fmt::Debug for Transfer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Transfer")
     }
 }

@@ -3,10 +3,11 @@
 //! A request's worker only hands over what it knows. When the thread cannot keep up, lines are dropped and counted, so
 //! that a slow disk slows no request. hyper answers what is no HTTP by itself: such a request has no line here; the log
 //! of events has it as a connection error.
-
-mod combined;
-mod json;
-mod status;
+//!
+//! The combined format is as log analysers read it:
+//! `address - - [time] "request" status octets "referer" "agent"`, and then in the same manner, in quotes and with `-`
+//! for what is not there: the site, what was done about what robots.txt disallows, and the request's id. Quotes, backslashes, controls and octets
+//! from 0x80 are written `\xHH`, as nginx does, so a line stays a line and a field a field.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,9 +17,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::entry::escaped;
 use super::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::config::{AccessFormat, AccessSettings};
-use crate::edge::{AccessRecord, OnAccess};
+use crate::date;
+use crate::edge::{AccessRecord, AccessValue, OnAccess};
 
 /// Requests that wait to be written.
 const QUEUE: usize = 16 * 1024;
@@ -141,8 +147,8 @@ impl Writer {
             match message {
                 WriterMessage::Record(record) => {
                     match self.format {
-                        AccessFormat::Combined => combined::line(&record, self.privacy, &mut self.lines),
-                        AccessFormat::Json => json::line(&record, self.privacy, &mut self.lines),
+                        AccessFormat::Combined => write_combined(&record, self.privacy, &mut self.lines),
+                        AccessFormat::Json => write_json(&record, self.privacy, &mut self.lines),
                     }
                     if self.lines.len() >= BLOCK {
                         self.write();
@@ -226,11 +232,28 @@ impl Sink {
 }
 
 fn append(path: &Path) -> Result<File, String> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))
+    open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))
+}
+
+/// Opens a file or a pipe at once: one without a reader would hold up the start until there is one. Writing to it may wait.
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let opened = OpenOptions::new().create(true).append(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO) => {
+            io::Error::new(error.kind(), "it is a pipe that nobody reads, or a socket: start what reads a pipe first")
+        }
+        _ => error,
+    })?;
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 impl std::fmt::Display for Sink {
@@ -239,6 +262,115 @@ impl std::fmt::Display for Sink {
             Self::Output => f.write_str("standard output"),
             Self::File { path, .. } => write!(f, "{}", path.display()),
         }
+    }
+}
+
+/// A client that left before it was answered, as nginx writes it: no answer of ours has this status.
+const CLIENT_LEFT: u16 = 499;
+
+fn status(record: &AccessRecord) -> u16 {
+    record.status.map_or(CLIENT_LEFT, |status| status.as_u16())
+}
+
+fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>) {
+    let address = privacy.network(record.peer.ip()).map_or_else(|| "-".to_owned(), |address| address.to_string());
+    let target = privacy.target(&record.target);
+    let _ = write!(out, "{address} - - [{}] \"{} ", time(record), record.method);
+    escape(target.as_bytes(), out);
+    let _ = write!(out, " {:?}\" {} {}", record.version, status(record), record.sent);
+    let referer = record.referer.as_ref().map(|value| privacy.target(&String::from_utf8_lossy(value.as_bytes())));
+    quote(referer.as_ref().map(String::as_bytes), out);
+    quote(record.user_agent.as_ref().map(|value| value.as_bytes()), out);
+    let note = |wanted: &str| {
+        record.notes.iter().find_map(|(name, value)| match value {
+            AccessValue::Text(text) if *name == wanted => Some(text.as_bytes()),
+            _ => None,
+        })
+    };
+    quote(note("site"), out);
+    quote(note("action"), out);
+    quote(Some(record.id.as_str().as_bytes()), out);
+    out.push(b'\n');
+}
+
+/// `21/Nov/2026:06:25:38 +0000`
+fn time(record: &AccessRecord) -> String {
+    // `Sat, 21 Nov 2026 06:25:38 GMT`
+    let date = date::http(record.at);
+    let mut words = date.split(' ').skip(1);
+    let mut word = || words.next().unwrap_or_default();
+    format!("{}/{}/{}:{} +0000", word(), word(), word(), word())
+}
+
+fn quote(value: Option<&[u8]>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b" \"");
+    match value {
+        Some(value) if !value.is_empty() => escape(value, out),
+        _ => out.push(b'-'),
+    }
+    out.push(b'"');
+}
+
+fn escape(value: &[u8], out: &mut Vec<u8>) {
+    for octet in value {
+        match octet {
+            b'"' | b'\\' | ..=0x1f | 0x7f.. => {
+                let _ = write!(out, "\\x{octet:02X}");
+            }
+            _ => out.push(*octet),
+        }
+    }
+}
+
+fn write_json(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>) {
+    let json = serde_json::to_string(&Line { record, privacy }).unwrap_or_default();
+    out.extend_from_slice(escaped(json).as_bytes());
+    out.push(b'\n');
+}
+
+struct Line<'a> {
+    record: &'a AccessRecord,
+    privacy: LogPrivacy,
+}
+
+impl Serialize for Line<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { record, privacy } = self;
+        let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let mut line = serializer.serialize_map(None)?;
+        line.serialize_entry("ts", &date::rfc3339_millis(record.at))?;
+        line.serialize_entry("level", LogEvent::Request.level().as_str())?;
+        line.serialize_entry("event", LogEvent::Request.as_str())?;
+        line.serialize_entry("request_id", record.id.as_str())?;
+        if let Some(trace) = &record.trace_id {
+            line.serialize_entry("trace_id", trace)?;
+        }
+        for (name, value) in &record.notes {
+            match value {
+                AccessValue::Text(text) => line.serialize_entry(name, text)?,
+                AccessValue::Number(number) => line.serialize_entry(name, number)?,
+            }
+        }
+        line.serialize_entry("method", record.method.as_str())?;
+        if let Some(host) = &record.host {
+            line.serialize_entry("host", &text(host))?;
+        }
+        line.serialize_entry("path", &privacy.target(&record.target))?;
+        line.serialize_entry("protocol", &format!("{:?}", record.version))?;
+        line.serialize_entry("status", &status(record))?;
+        line.serialize_entry("octets", &record.sent)?;
+        line.serialize_entry("whole", &record.is_whole)?;
+        line.serialize_entry("seconds", &(record.took.as_micros() as f64 / 1e6))?;
+        if let Some(address) = privacy.address(record.peer.ip()) {
+            line.serialize_entry("address", &address)?;
+        }
+        if let Some(referer) = &record.referer {
+            line.serialize_entry("referer", &privacy.target(&text(referer)))?;
+        }
+        if let Some(agent) = &record.user_agent {
+            line.serialize_entry("user_agent", &text(agent))?;
+        }
+        line.end()
     }
 }
 

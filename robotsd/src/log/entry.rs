@@ -26,6 +26,7 @@ pub(crate) struct LogEntry<'a> {
     pub(crate) identity_reason: Option<&'a str>,
     pub(crate) decision: Option<&'a str>,
     pub(crate) reason: Option<&'a str>,
+    pub(crate) would: Option<&'a str>,
     /// Of a finding.
     pub(crate) severity: Option<&'a str>,
     /// The key of the config that has another value, and both values as the config would spell them.
@@ -67,6 +68,7 @@ impl LogEntry<'_> {
             identity_reason: None,
             decision: None,
             reason: None,
+            would: None,
             severity: None,
             setting: None,
             before: None,
@@ -121,6 +123,7 @@ impl LogEntry<'_> {
         push_field(out, key!("identity_reason"), self.identity_reason);
         push_field(out, key!("decision"), self.decision);
         push_field(out, key!("reason"), self.reason);
+        push_field(out, key!("would"), self.would);
         push_field(out, key!("severity"), self.severity);
         push_field(out, key!("setting"), self.setting);
         push_field(out, key!("before"), self.before);
@@ -156,6 +159,7 @@ impl LogEntry<'_> {
             ("identity_reason", self.identity_reason),
             ("decision", self.decision),
             ("reason", self.reason),
+            ("would", self.would),
             ("severity", self.severity),
             ("setting", self.setting),
             ("before", self.before),

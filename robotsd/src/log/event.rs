@@ -33,7 +33,7 @@ impl fmt::Display for LogLevel {
     }
 }
 
-/// Declares the events, so that none is missing from [`LogEvent::ALL`].
+/// Declares the events, so that none is missing from `ALL`.
 macro_rules! events {
     ($($(#[$doc:meta])* $event:ident = $name:literal, $level:ident;)*) => {
         /// What a line of the log is about.
@@ -97,6 +97,8 @@ events! {
     /// A request that is sent when a version goes live.
     OnPublish = "on-publish", Info;
     Directory = "directory", Warn;
+    /// Evidence about senders is missing, or is there again.
+    Identity = "identity", Warn;
     Gate = "gate", Info;
     Watch = "watch", Warn;
 

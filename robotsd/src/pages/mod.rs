@@ -6,15 +6,12 @@
 //! other hosts are none of the site's and are left out. This room judges nothing.
 
 pub(crate) mod fuzzing;
-mod own_hosts;
 mod page_set;
 mod sitemap;
-mod sitemap_fault;
+mod sitemap_text;
 mod sitemap_walk;
-mod url_list;
 
-pub(crate) use self::own_hosts::OwnHosts;
+pub(crate) use self::page_set::{OwnHosts, PageSet, held_octets, read_urls};
 pub(crate) use self::sitemap::{Listed, read_sitemap};
-pub(crate) use self::sitemap_fault::{MOST_OCTETS, SitemapFault};
+pub(crate) use self::sitemap_text::{MOST_OCTETS, SitemapFault};
 pub(crate) use self::sitemap_walk::{SitemapSource, SitemapWalk};
-pub(crate) use self::url_list::read_urls;

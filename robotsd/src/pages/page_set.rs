@@ -1,8 +1,11 @@
-//! Pages as they are found, with a bound on how many are kept.
+//! Pages of the site as they are found, with a bound on how many are kept, and an operator's list of them.
+
+use std::path::Path;
 
 use tower_robots::check::Page;
+use tower_robots::source::HostMap;
 
-use super::own_hosts::OwnHosts;
+use crate::input::ReadInput;
 use crate::target_url::TargetUrl;
 
 /// Pages of a list that are kept: as many as a sitemap may have.
@@ -11,11 +14,26 @@ pub(super) const MOST: usize = 50_000;
 /// Octets of a page that is kept.
 const LONGEST: usize = 2048;
 
-/// Pages of one site. Of more than [`MOST`] every second is kept, or every fourth, and so on: so they stand for all of them, in
-/// whichever order sections are listed.
+/// Octets that a page takes in memory beside its own: where it is held, its count of holders, and what an allocator rounds up.
+const BESIDE: usize = 48;
+
+/// Octets that pages take in memory, about.
+pub(crate) fn held_octets(pages: &[Page]) -> usize {
+    pages.iter().map(held).sum()
+}
+
+fn held(page: &Page) -> usize {
+    page.target().len() + BESIDE
+}
+
+/// Pages of one site. Of more than [`MOST`], or of more octets than there is room for, every second is kept, or every fourth, and so
+/// on: so they stand for all of them, in whichever order sections are listed.
 #[derive(Debug)]
-pub(super) struct PageSet {
+pub(crate) struct PageSet {
     pages: Vec<Page>,
+    /// How many octets they take, and may take.
+    held: usize,
+    room: usize,
     /// Every how many-th is kept.
     stride: usize,
     /// How many were found.
@@ -24,21 +42,24 @@ pub(super) struct PageSet {
     pub(super) of_others: usize,
 }
 
-impl Default for PageSet {
-    fn default() -> Self {
-        Self { pages: Vec::new(), stride: 1, found: 0, of_others: 0 }
-    }
-}
-
 impl PageSet {
+    /// None, and room for so many octets in memory.
+    pub(crate) const fn within(room: usize) -> Self {
+        Self { pages: Vec::new(), held: 0, room, stride: 1, found: 0, of_others: 0 }
+    }
+
     /// Adds the page of a URL that is the site's own.
     pub(super) fn add(&mut self, url: &TargetUrl<'_>, hosts: &OwnHosts) {
-        if !url.host().is_none_or(|host| hosts.has(host)) {
+        if url.host().is_none_or(|host| hosts.has(host)) {
+            self.add_target(url.path());
+        } else {
             self.of_others += 1;
-            return;
         }
-        let path = url.path();
-        let end = memchr::memchr(b'#', path).unwrap_or(path.len());
+    }
+
+    /// Adds a page of the site by its path and query.
+    pub(crate) fn add_target(&mut self, target: &[u8]) {
+        let end = memchr::memchr(b'#', target).unwrap_or(target.len());
         if end > LONGEST {
             return;
         }
@@ -47,22 +68,142 @@ impl PageSet {
         if !is_kept {
             return;
         }
-        self.pages.push(Page::new(&path[..end]));
-        if self.pages.len() > MOST {
-            let mut at = 0;
-            self.pages.retain(|_| {
-                at += 1;
-                at % 2 == 1
-            });
-            self.stride *= 2;
+        let page = Page::new(&target[..end]);
+        self.held += held(&page);
+        self.pages.push(page);
+        while self.pages.len() > MOST || (self.held > self.room && !self.pages.is_empty()) {
+            self.thin();
         }
     }
 
+    fn thin(&mut self) {
+        if self.pages.len() == 1 {
+            self.pages.clear();
+        }
+        let mut at = 0;
+        self.pages.retain(|_| {
+            at += 1;
+            at % 2 == 1
+        });
+        self.stride = self.stride.saturating_mul(2);
+        self.held = held_octets(&self.pages);
+    }
+
     /// The pages, each once.
-    pub(super) fn into_pages(self) -> Vec<Page> {
+    pub(crate) fn into_pages(self) -> Vec<Page> {
         let mut pages = self.pages;
         pages.sort_unstable();
         pages.dedup();
         pages
+    }
+}
+
+/// The host patterns of a site.
+#[derive(Debug)]
+pub(crate) struct OwnHosts {
+    /// None where the site is for every host.
+    patterns: Option<HostMap<()>>,
+    /// The first that is no pattern.
+    name: Option<String>,
+}
+
+impl OwnHosts {
+    pub(crate) fn of(hosts: &[String]) -> Self {
+        let mut patterns = HostMap::new();
+        for host in hosts {
+            // A config with a host that is none was refused.
+            let _ = patterns.insert(host, ());
+        }
+        let name = hosts.iter().find(|host| !host.contains('*')).cloned();
+        Self { patterns: (!hosts.is_empty()).then_some(patterns), name }
+    }
+
+    /// Whether a host, with its port, is one of them.
+    pub(crate) fn has(&self, host: &[u8]) -> bool {
+        self.patterns.as_ref().is_none_or(|patterns| patterns.get(host).is_some())
+    }
+
+    /// A host to request from, where one is known.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+}
+
+/// Reads a list. URLs of other hosts are those of other sites, which may share the list.
+pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Result<Vec<Page>, String> {
+    let octets = read(path).map_err(|error| error.to_string())?;
+    let hosts = OwnHosts::of(hosts);
+    let mut pages = PageSet::within(usize::MAX);
+    let text = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&octets);
+    for (number, line) in text.split(|octet| *octet == b'\n').enumerate() {
+        let column = line.len() - line.trim_ascii_start().len() + 1;
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let url =
+            TargetUrl::parse(line).map_err(|error| format!("{}:{}:{column}: {error}", path.display(), number + 1))?;
+        pages.add(&url, &hosts);
+    }
+    match (pages.found, pages.of_others) {
+        (0, 0) => Err(format!("{}: it lists no page", path.display())),
+        (0, _) => Err(format!("{}: all of its pages are on other hosts", path.display())),
+        _ => Ok(pages.into_pages()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input;
+
+    #[test]
+    fn long_pages_are_thinned_to_the_room_there_is() {
+        let pages = |room: usize| {
+            let mut set = PageSet::within(room);
+            (0..50_000).for_each(|number| set.add_target(format!("/{number:0>2047}").as_bytes()));
+            set.into_pages()
+        };
+        let kept = pages(8 << 20);
+        let held = held_octets(&kept);
+        assert!(held <= 8 << 20 && held > 4 << 20, "{held} octets");
+        // Every 16th of all, from the first to the last.
+        let numbers: Vec<usize> =
+            kept.iter().map(|page| std::str::from_utf8(&page.target()[1..]).unwrap().parse().unwrap()).collect();
+        assert!(numbers.iter().enumerate().all(|(at, number)| at * 16 == *number), "{numbers:?}");
+        assert_eq!(numbers.len(), 3125);
+        assert_eq!(pages(0), []);
+        assert_eq!(pages(3000).len(), 1);
+    }
+
+    fn read(text: &str) -> Result<Vec<String>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("urls.txt");
+        std::fs::write(&path, text).unwrap();
+        let pages = read_urls(&path, input::read, &["shop.example".to_owned(), "*.shop.example".to_owned()])?;
+        Ok(pages.iter().map(|page| String::from_utf8_lossy(page.target()).into_owned()).collect())
+    }
+
+    #[test]
+    fn paths_and_urls_of_the_site_count_once_each() {
+        let text = "\u{feff}# what matters\n/\n/news/\r\nhttps://shop.example/news/#top\nhttp://www.shop.example:80/a?b=1\n\n\
+                    https://other.example/elsewhere\n";
+        assert_eq!(read(text).unwrap(), ["/", "/a?b=1", "/news/"]);
+    }
+
+    #[test]
+    fn a_list_that_watches_nothing_says_so() {
+        let error = read("# none\n\n").unwrap_err();
+        assert!(error.ends_with("urls.txt: it lists no page"), "{error}");
+        let error = read("https://www.shop.test/\n").unwrap_err();
+        assert!(error.ends_with("urls.txt: all of its pages are on other hosts"), "{error}");
+    }
+
+    #[test]
+    fn what_is_neither_is_named_with_its_line() {
+        let error = read("/news/\n  news/today\n").unwrap_err();
+        assert!(error.contains("urls.txt:2:3: \"news/today\""), "{error}");
+        let error = read_urls(Path::new("/none/urls.txt"), input::read, &[]).unwrap_err();
+        assert!(error.contains("/none/urls.txt"), "{error}");
     }
 }

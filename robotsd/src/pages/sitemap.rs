@@ -1,14 +1,14 @@
 //! One sitemap: XML with pages or with further sitemaps, a feed, or a text with a URL a line; packed or not (sitemaps.org).
 
 use std::borrow::Cow;
-use std::io::Read as _;
+use std::io::Read;
 
-use flate2::read::MultiGzDecoder;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use super::sitemap_fault::{MOST_OCTETS, SitemapFault};
+use super::sitemap_text::SitemapFault;
+use super::sitemap_text::SitemapText;
 
 /// Elements in each other: no sitemap has more than a handful.
 const DEEPEST: usize = 32;
@@ -34,58 +34,49 @@ enum Located {
     Entry,
 }
 
-/// Hands over every location of a sitemap.
+/// Hands over every location of a sitemap, while it is read.
 ///
 /// # Errors
 ///
-/// If it is none; what stood before the fault was handed over.
-pub(crate) fn read_sitemap(octets: &[u8], mut list: impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
-    let octets = unpacked(octets)?;
-    let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&octets);
-    // Octets of another encoding stand in titles, not in locations.
-    let text = String::from_utf8_lossy(octets);
-    if text.trim_ascii_start().starts_with('<') {
-        return read_xml(&text, &mut list);
+/// If it is none, or cannot be read to its end; what stood before the fault was handed over.
+pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
+    let mut text = SitemapText::of(octets)?;
+    if text.skip_blank()? == Some(b'<') {
+        return read_xml(text, &mut list);
     }
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
+    let mut line = Vec::new();
+    loop {
+        let place = text.place();
+        let Some(line) = text.line(&mut line)? else { return Ok(()) };
         let url = line.trim_ascii();
         match url {
-            "" => {}
-            _ if is_url(url) && url.len() <= LONGEST => list(Listed::Page, url.as_bytes()),
-            _ => return Err(SitemapFault::at(&text, start, &"neither XML nor a URL: a list has a URL a line")),
+            b"" => {}
+            _ if is_url(url) && url.len() <= LONGEST => list(Listed::Page, url),
+            _ => return Err(SitemapFault::at(place, &"neither XML nor a URL: a list has a URL a line")),
         }
-        start += line.len();
     }
-    Ok(())
 }
 
-fn is_url(text: &str) -> bool {
-    let begins = |scheme: &str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
-    begins("http://") || begins("https://")
+fn is_url(text: &[u8]) -> bool {
+    let begins = |scheme: &[u8]| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    begins(b"http://") || begins(b"https://")
 }
 
-fn unpacked(octets: &[u8]) -> Result<Cow<'_, [u8]>, SitemapFault> {
-    if !octets.starts_with(&[0x1F, 0x8B]) {
-        return Ok(Cow::Borrowed(octets));
-    }
-    let mut unpacked = Vec::new();
-    let read = MultiGzDecoder::new(octets).take(MOST_OCTETS as u64 + 1).read_to_end(&mut unpacked);
-    read.map_err(|error| SitemapFault::of_document(&format_args!("it cannot be unpacked: {error}")))?;
-    if unpacked.len() > MOST_OCTETS {
-        return Err(SitemapFault::TooLarge);
-    }
-    Ok(Cow::Owned(unpacked))
-}
-
-fn read_xml(text: &str, list: &mut impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
-    let mut reader = Reader::from_str(text);
+fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
+    let mut reader = Reader::from_reader(text);
+    let mut buffer = Vec::new();
     let mut within: Vec<Option<Located>> = Vec::new();
     let mut location: Option<(Listed, Vec<u8>)> = None;
     let mut is_sitemap = false;
     loop {
-        let at = |octet: u64| usize::try_from(octet).unwrap_or(text.len());
-        let event = reader.read_event().map_err(|error| SitemapFault::at(text, at(reader.error_position()), &error))?;
+        buffer.clear();
+        reader.get_mut().begin_part();
+        let event = reader.read_event_into(&mut buffer);
+        let text = reader.get_ref();
+        let event = event.map_err(|error| match error {
+            quick_xml::Error::Io(error) => SitemapFault::of_reading(&error),
+            error => SitemapFault::at(text.part(), &error),
+        })?;
         let parent = within.last().copied().flatten();
         match event {
             Event::Empty(element) => {
@@ -107,7 +98,12 @@ fn read_xml(text: &str, list: &mut impl FnMut(Listed, &[u8])) -> Result<(), Site
                 within.push(Located::of(&element));
                 if within.len() > DEEPEST {
                     let message = format_args!("it has more than {DEEPEST} elements in each other");
-                    return Err(SitemapFault::at(text, at(reader.buffer_position()), &message));
+                    return Err(SitemapFault::at(text.place(), &message));
+                }
+                // The parser keeps the names of those that are open.
+                if element.name().as_ref().len() > LONGEST {
+                    let message = format_args!("the name of an element is longer than {LONGEST} octets");
+                    return Err(SitemapFault::at(text.part(), &message));
                 }
             }
             Event::End(_) => {
@@ -129,7 +125,7 @@ fn read_xml(text: &str, list: &mut impl FnMut(Listed, &[u8])) -> Result<(), Site
                 return Err(SitemapFault::of_document(&message));
             }
             Event::Eof if within.is_empty() => return Ok(()),
-            Event::Eof => return Err(SitemapFault::at(text, text.len(), &"it is cut: elements are not closed")),
+            Event::Eof => return Err(SitemapFault::at(text.place(), &"it is cut: elements are not closed")),
             _ => {}
         }
     }
@@ -170,11 +166,21 @@ fn extend(location: &mut Option<(Listed, Vec<u8>)>, octets: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{self, Write as _};
 
+    use proptest::prelude::*;
+
+    use super::super::sitemap_text::LONGEST_PART;
     use super::*;
+    use crate::pages::sitemap_text::MOST_OCTETS;
 
-    fn listed(octets: &[u8]) -> (Vec<(Listed, String)>, Result<(), String>) {
+    fn packed(octets: &[u8]) -> Vec<u8> {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(octets).unwrap();
+        packer.finish().unwrap()
+    }
+
+    fn listed(octets: impl Read) -> (Vec<(Listed, String)>, Result<(), String>) {
         let mut all = Vec::new();
         let read = read_sitemap(octets, |listed, url| all.push((listed, String::from_utf8_lossy(url).into_owned())));
         (all, read.map_err(|fault| fault.in_document(&"s.xml")))
@@ -196,22 +202,24 @@ mod tests {
         let index = "<s:sitemapindex xmlns:s=\"x\"><s:sitemap><s:loc>https://a.example/1.xml</s:loc></s:sitemap></s:sitemapindex>";
         let (sitemaps, read) = listed(index.as_bytes());
         assert_eq!((sitemaps, read), (vec![(Listed::Sitemap, "https://a.example/1.xml".to_owned())], Ok(())));
-        let (pages, read) = listed(b"https://a.example/1\r\nhttps://a.example/2\n");
+        let (pages, read) = listed(&b"https://a.example/1\r\nhttps://a.example/2\n"[..]);
         assert_eq!((pages.len(), read), (2, Ok(())));
     }
 
     #[test]
     fn packed_ones_are_unpacked_within_a_bound() {
-        let pack = |octets: &[u8]| {
-            let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-            packer.write_all(octets).unwrap();
-            packer.finish().unwrap()
-        };
-        let (pages, read) = listed(&pack(b"<urlset><url><loc>https://a.example/</loc></url></urlset>"));
-        assert_eq!((pages.len(), read), (1, Ok(())));
-        let bomb = listed(&pack(&vec![b' '; MOST_OCTETS + 1])).1;
+        let good = packed(b"<urlset><url><loc>https://a.example/</loc></url></urlset>");
+        assert_eq!((listed(&good[..]).0.len(), listed(&good[..]).1), (1, Ok(())));
+        let bomb = listed(&packed(&vec![b' '; MOST_OCTETS + 1])[..]).1;
         assert_eq!(bomb, Err("s.xml: it is larger than 50 MiB".to_owned()));
-        assert!(listed(b"\x1f\x8bno").1.is_err());
+        assert_eq!(listed(io::repeat(b' ')).1, bomb, "plain");
+        assert!(listed(&b"\x1f\x8bno"[..]).1.is_err());
+        // What came before counts.
+        for damaged in [&good[..good.len() - 4], &[&good[..], b"garbage"].concat()] {
+            let (pages, read) = listed(damaged);
+            let fault = read.expect_err("damaged");
+            assert!(fault.starts_with("s.xml: it cannot be unpacked: ") && pages.len() == 1, "{fault}, {pages:?}");
+        }
     }
 
     #[test]
@@ -220,6 +228,8 @@ mod tests {
             (&b"<html><body>404</body></html>"[..], "s.xml: it is no sitemap: write <urlset> or <sitemapindex>"),
             (b"{\"urls\": []}", "s.xml:1:1: neither XML nor a URL"),
             (b"https://a.example/\r\n\r\n/news/\n", "s.xml:3:1: neither XML nor a URL"),
+            (b"\xFF\xFE<\0u\0", "s.xml: it is UTF-16: write it as UTF-8"),
+            (b"\xFE\xFF\0<", "s.xml: it is UTF-16: write it as UTF-8"),
             (b"<urlset>\n<url><loc>https://a.example/</loc>\n", "s.xml:3:1: it is cut"),
             (b"\xEF\xBB\xBF\n<urlset>\n <url></loc></urlset>", "s.xml:3:7: ill-formed document"),
             (b"<urlset>\n<url>\n<loc", "s.xml:3:1: syntax error"),
@@ -227,8 +237,8 @@ mod tests {
             let error = listed(octets).1.expect_err("none");
             assert!(error.starts_with(want), "{error}");
         }
-        assert_eq!(listed(b"").1, Ok(()), "an empty list");
-        assert_eq!(listed(b"<urlset xmlns=\"x\"/>").1, Ok(()), "a site without pages");
+        assert_eq!(listed(&b""[..]).1, Ok(()), "an empty list");
+        assert_eq!(listed(&b"<urlset xmlns=\"x\"/>"[..]).1, Ok(()), "a site without pages");
     }
 
     #[test]
@@ -240,11 +250,76 @@ mod tests {
             <urlset><url><loc>https://a.example/&b;&f;x</loc></url></urlset>";
         assert_eq!(listed(bomb.as_bytes()), (vec![(Listed::Page, "https://a.example/x".to_owned())], Ok(())));
         let name = "n".repeat(1 << 20);
+        let error = listed(format!("<urlset><{name}></{name}x></urlset>").as_bytes()).1;
+        assert_eq!(error, Err("s.xml:1:9: the name of an element is longer than 4096 octets".to_owned()));
+        let name = &name[..4000];
         let error = listed(format!("<urlset><{name}></{name}x></urlset>").as_bytes()).1.expect_err("other names");
         assert!(error.len() < 300, "{}", error.len());
         let (pages, read) =
             listed(format!("<urlset><url><loc>https://a.example/{name}</loc></url></urlset>").as_bytes());
-        assert_eq!((pages.len(), pages[0].1.len(), read), (1, LONGEST, Ok(())));
+        assert_eq!((pages.len(), pages[0].1.len(), read), (1, LONGEST.min(name.len() + 18), Ok(())));
+        // A part without end is not held.
+        for begin in ["<!--", "<![CDATA[", "<!DOCTYPE urlset [", "<", "<a b=\"", "", "&", "<url><loc>", "<?a "] {
+            let endless = listed(format!("<urlset>\n{begin}").as_bytes().chain(io::repeat(b'x')));
+            let fault = endless.1.expect_err("no end");
+            assert!(fault.ends_with(": a tag, comment or text is longer than 2 MiB"), "{begin}: {fault}");
+        }
+        let endless = listed(b"https://a.example/".chain(io::repeat(b'x'))).1;
+        assert_eq!(endless, Err("s.xml:1:1: a tag, comment or text is longer than 2 MiB".to_owned()));
+        let text = "x".repeat(LONGEST_PART - 100);
+        assert_eq!(listed(format!("<urlset><url><x>{text}</x></url></urlset>").as_bytes()).1, Ok(()));
+    }
+
+    /// Octets in pieces of these lengths, again and again.
+    struct Pieces<'a>(&'a [u8], std::iter::Cycle<std::slice::Iter<'a, usize>>);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let room = buffer.len().min(*self.1.next().unwrap());
+            self.0.read(&mut buffer[..room])
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_sitemap_that_arrives_in_pieces_lists_the_same(
+            parts in prop::collection::vec(prop::sample::select(&[
+                "<urlset>", "</urlset>", "<sitemapindex>", "<url>", "</url>", "<sitemap>", "</sitemap>", "<loc>", "</loc>", "<rss>", "<item>",
+                "<link>", "</link>", "<feed><entry><link href=\"/a&amp;b\"/>", "https://a.example/\u{e9}", "http://", "\n", "\r\n", " ",
+                "&amp;", "&#x20AC;", "&", "<!-- - -->", "<!--", "-->", "<![CDATA[", "]]>", "]", "<!DOCTYPE a [<!ENTITY b \"c\">]>", "<?xml", "?>",
+                "\u{1f600}", "\u{feff}",
+            ][..]), 0..30),
+            noise in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+            lengths in prop::collection::vec(1_usize..9, 1..5),
+            is_whole in any::<bool>(),
+        ) {
+            let mut octets = parts.concat().into_bytes();
+            if is_whole {
+                octets = [b"<urlset><url><loc>https://a.example/1</loc>", &octets[..], b"</url></urlset>"].concat();
+            }
+            for (at, octet) in noise.iter().filter(|_| !octets.is_empty()).collect::<Vec<_>>() {
+                let at = at.index(octets.len());
+                octets[at] = *octet;
+            }
+            for octets in [packed(&octets), octets] {
+                let pieces = Pieces(&octets, lengths.iter().cycle());
+                prop_assert_eq!(listed(pieces), listed(&octets[..]));
+            }
+        }
+
+        #[test]
+        fn octets_of_any_kind_become_the_text_that_they_are_as_a_whole(
+            octets in prop::collection::vec(prop::sample::select(&b"a\n\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xED\xA0"[..]), 4..60),
+            lengths in prop::collection::vec(1_usize..5, 1..4),
+        ) {
+            // No mark and no packing at the beginning.
+            let octets = [b"text", &octets[..]].concat();
+            let mut text = SitemapText::of(Pieces(&octets, lengths.iter().cycle())).unwrap();
+            let mut read = String::new();
+            text.read_to_string(&mut read).unwrap();
+            prop_assert_eq!(&read, &String::from_utf8_lossy(&octets));
+            prop_assert_eq!(text.place(), crate::input::place(&read, read.len()));
+        }
     }
 
     #[test]

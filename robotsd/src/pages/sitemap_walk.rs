@@ -2,13 +2,14 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
+use std::io::Read;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use tower_robots::check::Page;
 use tower_robots::source::fetch::FetchUrl;
 
-use super::own_hosts::OwnHosts;
+use super::page_set::OwnHosts;
 use super::page_set::PageSet;
 use super::sitemap::{Listed, read_sitemap};
 use crate::render::printable;
@@ -42,27 +43,24 @@ pub(crate) struct SitemapWalk<'a> {
 
 impl<'a> SitemapWalk<'a> {
     pub(crate) fn of(hosts: &'a OwnHosts) -> Self {
-        Self { hosts, pages: PageSet::default(), read: 0, left_out: 0, troubles: Vec::new() }
+        Self::within(hosts, usize::MAX)
     }
 
-    /// Reads these sitemaps, and those that they name on the site's own hosts. `fetch` has none for a document that is not there.
-    pub(crate) fn walk(
+    /// One that keeps pages up to a number of octets in memory.
+    pub(crate) fn within(hosts: &'a OwnHosts, room: usize) -> Self {
+        Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, troubles: Vec::new() }
+    }
+
+    /// Reads these sitemaps, and those that they name on the site's own hosts, each while it arrives. `fetch` has none for a document
+    /// that is not there.
+    pub(crate) fn walk<R: Read>(
         &mut self,
         roots: impl IntoIterator<Item = SitemapSource>,
-        mut fetch: impl FnMut(&SitemapSource) -> Result<Option<Vec<u8>>, String>,
+        mut fetch: impl FnMut(&SitemapSource) -> Result<Option<R>, String>,
     ) {
-        let mut queue: VecDeque<(usize, SitemapSource)> = roots.into_iter().map(|root| (0, root)).collect();
-        let mut seen = HashSet::new();
-        let mut documents = 0;
-        while let Some((depth, source)) = queue.pop_front() {
-            if !seen.insert(source.key()) {
-                continue;
-            }
-            if documents >= MOST_SITEMAPS {
-                self.left_out += 1;
-                continue;
-            }
-            documents += 1;
+        let mut queue = SitemapQueue::default();
+        roots.into_iter().for_each(|root| queue.add(0, root));
+        while let Some((depth, source)) = queue.waiting.pop_front() {
             let octets = match fetch(&source) {
                 Ok(Some(octets)) => octets,
                 Ok(None) if depth == 0 => continue,
@@ -77,8 +75,7 @@ impl<'a> SitemapWalk<'a> {
             };
             let (pages, hosts) = (&mut self.pages, self.hosts);
             let before = (pages.found, pages.of_others);
-            let mut within = 0;
-            let listed = read_sitemap(&octets, |listed, url| match listed {
+            let listed = read_sitemap(octets, |listed, url| match listed {
                 Listed::Page => {
                     if let Ok(url) = TargetUrl::parse(url) {
                         pages.add(&url, hosts);
@@ -88,14 +85,10 @@ impl<'a> SitemapWalk<'a> {
                     let url = std::str::from_utf8(url).ok().and_then(|url| url.parse::<FetchUrl>().ok());
                     let is_own = |url: &FetchUrl| hosts.has(url.authority().as_bytes());
                     if let Some(url) = url.filter(|url| depth + 1 < DEEPEST && is_own(url)) {
-                        within += 1;
-                        if within <= MOST_SITEMAPS {
-                            queue.push_back((depth + 1, SitemapSource::Url(url)));
-                        }
+                        queue.add(depth + 1, SitemapSource::Url(url));
                     }
                 }
             });
-            self.left_out += within.saturating_sub(MOST_SITEMAPS);
             if let Err(fault) = listed {
                 self.troubles.push(fault.in_document(&source));
                 continue;
@@ -105,6 +98,7 @@ impl<'a> SitemapWalk<'a> {
             }
             self.read += 1;
         }
+        self.left_out += queue.left_out;
     }
 
     /// How many sitemaps could be read.
@@ -126,6 +120,29 @@ impl<'a> SitemapWalk<'a> {
 
     pub(crate) fn into_pages(self) -> Vec<Page> {
         self.pages.into_pages()
+    }
+}
+
+/// Sitemaps in the order in which they are found, each once, and no more than are read.
+#[derive(Default)]
+struct SitemapQueue {
+    waiting: VecDeque<(usize, SitemapSource)>,
+    seen: HashSet<String>,
+    left_out: usize,
+}
+
+impl SitemapQueue {
+    fn add(&mut self, depth: usize, source: SitemapSource) {
+        let key = source.key();
+        if self.seen.contains(&key) {
+            return;
+        }
+        if self.seen.len() == MOST_SITEMAPS {
+            self.left_out += 1;
+            return;
+        }
+        self.seen.insert(key);
+        self.waiting.push_back((depth, source));
     }
 }
 
@@ -170,6 +187,7 @@ impl fmt::Display for SitemapSource {
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
+    use std::io::Cursor;
 
     use super::super::page_set::MOST;
     use super::*;
@@ -182,12 +200,12 @@ mod tests {
         text.parse().expect(text)
     }
 
-    fn urlset(urls: impl IntoIterator<Item = String>) -> Vec<u8> {
+    fn urlset(urls: impl IntoIterator<Item = String>) -> Cursor<Vec<u8>> {
         let urls = urls.into_iter().fold(String::new(), |mut all, url| {
             let _ = write!(all, "<url><loc>{url}</loc></url>");
             all
         });
-        format!("<urlset>{urls}</urlset>").into_bytes()
+        Cursor::new(format!("<urlset>{urls}</urlset>").into_bytes())
     }
 
     #[test]
@@ -203,7 +221,7 @@ mod tests {
                         ["https://a.example/1.xml?part=1", "https://b.example/2.xml", "https://a.example/sitemap.xml"];
                     let named: String =
                         named.iter().map(|url| format!("<sitemap><loc>{url}</loc></sitemap>")).collect();
-                    format!("<sitemapindex>{named}</sitemapindex>").into_bytes()
+                    Cursor::new(format!("<sitemapindex>{named}</sitemapindex>").into_bytes())
                 }
                 _ => urlset(["https://a.example/x".to_owned(), "https://b.example/y".to_owned()]),
             }))
@@ -238,7 +256,7 @@ mod tests {
             ["none", "broken", "good", "other", "late"].map(|name| url(&format!("https://a.example/{name}.xml")));
         walk.walk(roots, |source| match source.to_string() {
             name if name.contains("none") => Ok(None),
-            name if name.contains("broken") => Ok(Some(b"<html></html>".to_vec())),
+            name if name.contains("broken") => Ok(Some(Cursor::new(b"<html></html>".to_vec()))),
             name if name.contains("other") => Ok(Some(urlset(["https://b.example/".to_owned()]))),
             name if name.contains("late") => Err("late".to_owned()),
             _ => Ok(Some(urlset(["https://a.example/good".to_owned()]))),
@@ -259,7 +277,7 @@ mod tests {
             let named: String = (0..300)
                 .map(|number| format!("<sitemap><loc>https://a.example/{fetched}/{number}.xml</loc></sitemap>"))
                 .collect();
-            Ok(Some(format!("<sitemapindex>{named}</sitemapindex>").into_bytes()))
+            Ok(Some(Cursor::new(format!("<sitemapindex>{named}</sitemapindex>").into_bytes())))
         });
         assert!(fetched <= MOST_SITEMAPS, "{fetched}");
         assert!(walk.trouble().unwrap().contains("more than 200"));

@@ -5,17 +5,14 @@
 //! within bounds. Secrets are read from their files for each attempt, and appear in no message.
 
 mod body_template;
-mod delivery_record;
 mod exchange;
-mod published_version;
-mod retry;
 mod sender;
 mod settings;
 
 pub(crate) use self::body_template::BodyTemplate;
-pub(crate) use self::published_version::PublishedVersion;
 pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, SiteHooks};
 pub(crate) use self::settings::{DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget};
+pub(crate) use settings::PublishedVersion;
 
 #[cfg(test)]
 mod tests;

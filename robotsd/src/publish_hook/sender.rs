@@ -1,23 +1,25 @@
-//! Sends the requests of hooks, on a thread of its own.
+//! Sends the requests of hooks, on a thread of its own, and records which version each announced last.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
+use std::{fmt, fs};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
+use tower_robots::internals::Mutex;
+use tower_robots::live::VersionHash;
 
 use super::body_template::BodyValues;
-use super::delivery_record::DeliveryRecord;
 use super::exchange::attempt;
-use super::published_version::PublishedVersion;
-use super::retry::{Attempt, RetryPlan};
-use super::settings::HookSettings;
+use super::exchange::{Attempt, RetryPlan};
+use super::settings::{HookSettings, PublishedVersion};
+use crate::private_file;
 
 /// Requests at the same time, of all hooks and of those that send to one server.
 const AT_ONCE: usize = 32;
@@ -239,7 +241,7 @@ impl PublishHooks {
     }
 
     /// The thread starts with the first request, and ends with the process.
-    fn runtime(&self) -> std::io::Result<Handle> {
+    fn runtime(&self) -> io::Result<Handle> {
         let mut runtime = lock(&self.0.runtime);
         if let Some(handle) = &*runtime {
             return Ok(handle.clone());
@@ -425,5 +427,37 @@ impl fmt::Debug for PublishHooks {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Only whole values are put in, whatever panicked meanwhile.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
+}
+
+/// Octets of a file of it.
+const MOST: u64 = 200;
+
+/// Which version each hook announced last: a folder with a file for each hook of a robots.txt. A restart with the same
+/// version sends nothing.
+#[derive(Clone, Debug)]
+pub(super) struct DeliveryRecord(PathBuf);
+
+impl DeliveryRecord {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self(folder)
+    }
+
+    /// The version that was delivered last; `None` if none was, or that is not known.
+    pub(super) fn read(&self, name: &str, hook: &str) -> Option<String> {
+        let mut text = String::new();
+        fs::File::open(self.path(name, hook)).ok()?.take(MOST).read_to_string(&mut text).ok()?;
+        Some(text.trim_end().to_owned())
+    }
+
+    /// Writes it in one step: a process that ends meanwhile leaves the one before.
+    pub(super) fn write(&self, name: &str, hook: &str, version: &str) -> io::Result<()> {
+        private_file::replace(&self.path(name, hook), format!("{version}\n").as_bytes())
+    }
+
+    fn path(&self, name: &str, hook: &str) -> PathBuf {
+        let hash = VersionHash::of(format!("{name}\n{hook}").as_bytes()).to_string();
+        let hex = hash.rsplit(':').next().unwrap_or_default();
+        Path::new(&self.0).join(format!("{}.txt", hex.get(..32).unwrap_or(hex)))
+    }
 }

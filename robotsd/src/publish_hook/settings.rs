@@ -1,4 +1,4 @@
-//! The settings of a hook.
+//! The settings of a hook, and the version that it announces.
 
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;
@@ -11,7 +11,6 @@ use http::{Method, Uri};
 use tower_robots::live::VersionHash;
 
 use super::body_template::BodyTemplate;
-use super::published_version::PublishedVersion;
 use crate::upstream::Trust;
 
 /// How long one attempt may take.
@@ -131,5 +130,26 @@ impl fmt::Display for HookTarget {
 impl fmt::Debug for HookTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// A version that is live.
+#[derive(Clone, Debug)]
+pub(crate) struct PublishedVersion {
+    /// The site, by which its hooks are known.
+    pub(crate) site: String,
+    /// The name of the robots.txt: `SITE`, or `SITE/HOST`.
+    pub(crate) name: String,
+    /// Its hosts, patterns left out.
+    pub(crate) hosts: Vec<String>,
+    /// Its hash; `none` where there is no robots.txt any more.
+    pub(crate) version: String,
+}
+
+impl PublishedVersion {
+    /// The hash as the log shows it.
+    pub(crate) fn short(&self) -> &str {
+        let hash = self.version.rsplit(':').next().unwrap_or_default();
+        hash.get(..16).unwrap_or(hash)
     }
 }

@@ -2,8 +2,6 @@
 //!
 //! The template is read with the config and is either right or an error of it; rendering cannot fail.
 
-mod html_context;
-mod placeholder;
 mod template;
 
 pub(crate) use self::template::{Contact, MAX_TEMPLATE, Template, TemplateFormat};

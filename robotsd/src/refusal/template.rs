@@ -1,12 +1,10 @@
-//! A template, as it is parsed once and rendered for each refusal.
+//! A template, as it is parsed once and rendered for each refusal: its placeholders, and where in HTML each of them stands.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use http::StatusCode;
 use tower_robots::layer::Event;
-
-use super::html_context::HtmlContext;
-use super::placeholder::Placeholder;
 
 /// Octets of a template's file.
 pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
@@ -185,6 +183,162 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder) -> Result<(), 
     }
 }
 
+/// Characters of a value that a page shows: what a client sends can be long.
+const SHOWN: usize = 512;
+
+/// A place of a template that is filled in for each refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placeholder {
+    Agent,
+    Contact,
+    Group,
+    Host,
+    Line,
+    Path,
+    RequestId,
+    Rule,
+    Status,
+    Title,
+}
+
+impl Placeholder {
+    pub(super) const ALL: [Self; 10] = [
+        Self::Agent,
+        Self::Contact,
+        Self::Group,
+        Self::Host,
+        Self::Line,
+        Self::Path,
+        Self::RequestId,
+        Self::Rule,
+        Self::Status,
+        Self::Title,
+    ];
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Contact => "contact",
+            Self::Group => "group",
+            Self::Host => "host",
+            Self::Line => "line",
+            Self::Path => "path",
+            Self::RequestId => "request_id",
+            Self::Rule => "rule",
+            Self::Status => "status",
+            Self::Title => "title",
+        }
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|placeholder| placeholder.as_str() == name)
+    }
+
+    /// Whether its value is never taken from a request or from a robots.txt, which may be fetched from elsewhere.
+    pub(super) const fn is_trusted(self) -> bool {
+        matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
+    }
+
+    /// The value for a refused request, of bounded length and not escaped.
+    pub(super) fn value<'e>(self, event: &Event<'e>, status: StatusCode, contact: &'e str) -> Cow<'e, str> {
+        let record = event.record();
+        let value = match self {
+            Self::Agent => record.name().unwrap_or("this client").into(),
+            Self::Contact => return contact.into(),
+            Self::Group => record.group().unwrap_or_default().into(),
+            Self::Host => event.host().unwrap_or_default().into(),
+            Self::Line => record.line().unwrap_or_default().to_string().into(),
+            Self::Path => String::from_utf8_lossy(event.target()),
+            Self::RequestId => event.request_id().unwrap_or_default().into(),
+            Self::Rule => record.rule().unwrap_or_default().into(),
+            Self::Status => status.as_u16().to_string().into(),
+            Self::Title => status.canonical_reason().unwrap_or_default().into(),
+        };
+        match value.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}…", &value[..end]).into(),
+            None => value,
+        }
+    }
+}
+
+/// The part of a document that has been read up to some octet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum HtmlContext {
+    /// Between tags, or in an element of text such as `title`.
+    #[default]
+    Text,
+    /// In a tag, outside quotes.
+    Tag {
+        name: String,
+    },
+    /// In the quoted value of an attribute.
+    Attribute {
+        name: String,
+        quote: u8,
+    },
+    /// In an element whose content is not text: `script`, `style`.
+    Raw {
+        name: String,
+    },
+    Comment,
+}
+
+/// Elements in which no character is escaped.
+const RAW: [&str; 7] = ["script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext"];
+
+impl HtmlContext {
+    /// The context after some more of the document.
+    pub(super) fn after(mut self, text: &[u8]) -> Self {
+        let mut rest = text;
+        while let Some((&byte, after)) = rest.split_first() {
+            let mut next = after;
+            self = match self {
+                Self::Text if byte == b'<' => {
+                    if let Some(comment) = after.strip_prefix(b"!--") {
+                        next = comment;
+                        Self::Comment
+                    } else if after
+                        .first()
+                        .is_none_or(|first| matches!(first, b'/' | b'!' | b'?') || first.is_ascii_alphabetic())
+                    {
+                        // Also at the very end: a value behind it would be read as a name.
+                        let length = after.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+                        next = &after[length..];
+                        Self::Tag { name: String::from_utf8_lossy(&after[..length]).to_ascii_lowercase() }
+                    } else {
+                        Self::Text
+                    }
+                }
+                Self::Text => Self::Text,
+                Self::Tag { name } => match byte {
+                    b'>' if RAW.contains(&&*name) => Self::Raw { name },
+                    b'>' => Self::Text,
+                    b'"' | b'\'' => Self::Attribute { name, quote: byte },
+                    _ => Self::Tag { name },
+                },
+                Self::Attribute { name, quote } if byte == quote => Self::Tag { name },
+                Self::Attribute { name, quote } => Self::Attribute { name, quote },
+                Self::Raw { name } => {
+                    let end = after.strip_prefix(b"/").and_then(|after| after.get(..name.len()));
+                    if byte == b'<' && end.is_some_and(|end| end.eq_ignore_ascii_case(name.as_bytes())) {
+                        next = &after[1 + name.len()..];
+                        Self::Tag { name: String::new() }
+                    } else {
+                        Self::Raw { name }
+                    }
+                }
+                Self::Comment if byte == b'-' && after.starts_with(b"->") => {
+                    next = &after[2..];
+                    Self::Text
+                }
+                Self::Comment => Self::Comment,
+            };
+            rest = next;
+        }
+        self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,5 +416,36 @@ mod tests {
         let value = "<b a='\"'>&\x1b\n\u{85}é";
         assert_eq!(escaped(TemplateFormat::Html, value), "&lt;b a=&#39;&quot;&#39;&gt;&amp;\u{fffd}\u{fffd}\u{fffd}é");
         assert_eq!(escaped(TemplateFormat::Text, value), "<b a='\"'>&\u{fffd}\u{fffd}\u{fffd}é");
+    }
+
+    #[test]
+    fn a_value_is_text_only_between_tags() {
+        for text in [
+            "",
+            "<p>",
+            "a < b ",
+            "1<2",
+            "<!doctype html><title>",
+            "<!-- <script> --><b>",
+            "<script>x</script>",
+            "<style>a{}</STYLE >",
+        ] {
+            assert_eq!(HtmlContext::default().after(text.as_bytes()), HtmlContext::Text, "{text}");
+        }
+        for text in ["<", "<p", "<p class=", "</p", "<!", "<p title=\"a\" ", "<a title='>' x", "<?x"] {
+            let context = HtmlContext::default().after(text.as_bytes());
+            assert!(matches!(context, HtmlContext::Tag { .. }), "{text}: {context:?}");
+        }
+        for text in ["<a href=\"", "<a href='mailto:", "<a x=\">", "<a x='\"<script>"] {
+            let context = HtmlContext::default().after(text.as_bytes());
+            assert!(matches!(context, HtmlContext::Attribute { .. }), "{text}: {context:?}");
+        }
+        for text in ["<script>", "<SCRIPT src=x>\"</scrip", "<style media=\"a\">b{"] {
+            let context = HtmlContext::default().after(text.as_bytes());
+            assert!(matches!(context, HtmlContext::Raw { .. }), "{text}: {context:?}");
+        }
+        for text in ["<!--", "<!-- -> <p>"] {
+            assert_eq!(HtmlContext::default().after(text.as_bytes()), HtmlContext::Comment, "{text}");
+        }
     }
 }

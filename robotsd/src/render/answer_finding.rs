@@ -1,8 +1,11 @@
-//! Findings about what a server answers, which have a URL in place of a file and a line.
+//! What is rendered: a checked file with its findings, and findings about what a server answers, which have a URL in
+//! place of a file and a line.
 
-use std::fmt;
+use std::collections::HashSet;
+use std::{fmt, ptr};
 
-use tower_robots::check::Severity;
+use tower_robots::check::{Finding, Fix, Report, Severity};
+use tower_robots::rules::RobotsTxt;
 
 use super::printable::printable;
 
@@ -80,4 +83,40 @@ impl fmt::Display for AnswerFinding {
         let Self { lint, severity, url, message, .. } = self;
         write!(f, "{url}: {severity}: {message} [{}]", lint.code)
     }
+}
+
+/// Octets of edits that are written with each of the findings that they correct; longer ones stand with the first alone. A fix may
+/// correct every finding and change every line, and the product of the two has no bound.
+const MOST_REPEATED: usize = 4 << 10;
+
+/// What an edit takes besides its text.
+const EDIT: usize = 32;
+
+/// A file and what was found in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checked<'a> {
+    /// What to call the file; may hold anything.
+    pub(crate) name: &'a str,
+    pub(crate) robots: &'a RobotsTxt,
+    pub(crate) report: &'a Report,
+}
+
+impl<'a> Checked<'a> {
+    /// The fix of a finding, by its place in the report.
+    pub(crate) fn fix_of(&self, finding: usize) -> Option<&'a Fix> {
+        self.report.fixes().get(finding)
+    }
+
+    /// The findings, each with the fix that is written with it.
+    pub(crate) fn findings(self) -> impl Iterator<Item = (&'a Finding, Option<&'a Fix>)> {
+        let mut written: HashSet<*const Fix> = HashSet::new();
+        self.report.findings().iter().enumerate().map(move |(at, finding)| {
+            let fix = self.fix_of(at).filter(|fix| written.insert(ptr::from_ref(fix)) || is_short(fix));
+            (finding, fix)
+        })
+    }
+}
+
+fn is_short(fix: &Fix) -> bool {
+    fix.edits.iter().map(|edit| EDIT + edit.replacement().len()).sum::<usize>() <= MOST_REPEATED
 }

@@ -7,7 +7,8 @@ use std::ops::Range;
 use tower_robots::check::Severity;
 
 use super::printable::printable;
-use super::snippet::{Colour, LineSnippet};
+use super::printable::styled_stderr;
+use super::text::{Colour, LineSnippet};
 
 /// How the URL of a store begins, which may hold a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
@@ -109,8 +110,8 @@ impl fmt::Display for Diagnostic {
 
 /// Writes each with its snippet to standard error.
 pub(crate) fn complain_at<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) {
-    let mut out = std::io::stderr().lock();
-    let colour = Colour::of(&out);
+    let mut out = styled_stderr();
+    let colour = Colour::of(&std::io::stderr());
     for diagnostic in diagnostics {
         // Where standard error is closed, the exit code remains.
         let _ = writeln!(out, "{}\n", diagnostic.snippet(colour));

@@ -10,10 +10,10 @@ use super::{Checked, printable};
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     let file = property(&printable(checked.name.as_bytes()));
     for finding in checked.report {
-        let command = command(finding.severity());
-        let (line, column, code) = (finding.line(), finding.column(), finding.code());
-        write!(out, "::{command} file={file},line={line},col={column},title={code}::{}", data(finding.message()))?;
-        if let Some(help) = finding.help() {
+        let command = command(finding.severity);
+        let (line, column, code) = (finding.line, finding.column, finding.code);
+        write!(out, "::{command} file={file},line={line},col={column},title={code}::{}", data(&finding.message))?;
+        if let Some(help) = finding.help.as_deref() {
             write!(out, "%0Ahelp: {}", data(help))?;
         }
         match lint(code) {

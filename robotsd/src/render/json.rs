@@ -8,7 +8,8 @@ use serde::Serialize;
 use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, Severity, lint};
 
 use super::answer_finding::AnswerFinding;
-use super::checked::Checked;
+use super::answer_finding::Checked;
+use super::printable::write_json;
 
 #[derive(Serialize)]
 struct FindingRecord<'a> {
@@ -47,7 +48,7 @@ impl<'a> FixRecord<'a> {
             let base64 = text.is_none().then(|| BASE64_STANDARD.encode(edit.replacement()));
             EditRecord { start: range.start, end: range.end, text, base64 }
         };
-        Self { safety: fix.safety(), edits: fix.edits().iter().map(record).collect() }
+        Self { safety: fix.safety, edits: fix.edits.iter().map(record).collect() }
     }
 }
 
@@ -71,8 +72,8 @@ struct Omitted<'a> {
 }
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    for (at, finding) in checked.report.findings().iter().enumerate() {
-        let (url, fix) = (lint(finding.code()).map(Lint::url), checked.fix_of(at).map(FixRecord::of));
+    for (finding, fix) in checked.findings() {
+        let (url, fix) = (lint(finding.code).map(Lint::url), fix.map(FixRecord::of));
         line(out, &FindingRecord { file: checked.name, finding, url, fix })?;
     }
     match checked.report.omitted() {
@@ -91,7 +92,7 @@ pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> 
 }
 
 fn line(out: &mut impl Write, record: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, record)?;
+    write_json(out, record)?;
     out.write_all(b"\n")
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use tower_robots::check::{Finding, Severity, lint};
 
 use super::answer_finding::AnswerFinding;
-use super::checked::Checked;
+use super::answer_finding::Checked;
 use super::printable::printable;
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
@@ -51,11 +51,11 @@ fn found(counts: [(Severity, usize); 3]) -> String {
 }
 
 fn row(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
-    let name = finding.code();
+    let name = finding.code;
     let link = lint(name).map_or_else(|| name.to_owned(), |lint| format!("[{name}]({})", lint.url()));
-    let help = finding.help().map_or_else(String::new, |help| format!("<br>help: {}", code(help)));
-    let message = code(finding.message());
-    writeln!(out, "| {} | {} {link} | {message}{help} |", finding.line(), finding.severity())
+    let help = finding.help.as_deref().map_or_else(String::new, |help| format!("<br>help: {}", code(help)));
+    let message = code(&finding.message);
+    writeln!(out, "| {} | {} {link} | {message}{help} |", finding.line, finding.severity)
 }
 
 /// Backticks in a row that are shown: readers of Markdown know no fence that is much longer.

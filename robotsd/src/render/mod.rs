@@ -4,31 +4,26 @@
 //! and to the log of a CI run.
 
 mod answer_finding;
-mod checked;
-mod concise;
 mod diagnostic;
 mod github;
 mod json;
 mod markdown;
 mod printable;
 mod sarif;
-mod shell_word;
-mod snippet;
 mod text;
 
 use std::io::{self, Write};
 
 use tower_robots::check::Finding;
 
-pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint};
-pub(crate) use self::checked::Checked;
-pub(crate) use self::concise::finding_line;
+pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint, Checked};
 pub(crate) use self::diagnostic::{Diagnostic, complain_at};
 pub(crate) use self::markdown::code as markdown_code;
-pub(crate) use self::printable::printable;
+pub(crate) use self::printable::{
+    printable, shell_word, short_hash, stderr, stdout, styled_stdout, write_json, write_pretty_json,
+};
 pub(crate) use self::sarif::SarifLog;
-pub(crate) use self::shell_word::shell_word;
-pub(crate) use self::snippet::Colour;
+pub(crate) use self::text::{Colour, finding_line};
 
 /// How findings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +49,7 @@ pub(crate) fn snippet(out: &mut impl Write, colour: Colour, checked: Checked<'_>
 pub(crate) fn findings(out: &mut impl Write, form: FindingFormat, checked: Checked<'_>) -> io::Result<()> {
     match form {
         FindingFormat::Text(colour) => text::write(out, colour, checked),
-        FindingFormat::Concise => concise::write(out, checked),
+        FindingFormat::Concise => text::write_concise(out, checked),
         FindingFormat::Markdown => markdown::write(out, checked),
         FindingFormat::Json => json::write(out, checked),
         FindingFormat::Github => github::write(out, checked),
@@ -70,7 +65,7 @@ pub(crate) fn answer_findings(
 ) -> io::Result<()> {
     match form {
         FindingFormat::Text(colour) => text::write_answer(out, colour, findings),
-        FindingFormat::Concise => concise::write_answer(out, findings),
+        FindingFormat::Concise => text::write_concise_answer(out, findings),
         FindingFormat::Markdown => markdown::write_answer(out, name, findings),
         FindingFormat::Json => json::write_answer(out, findings),
         FindingFormat::Github => github::write_answer(out, findings),

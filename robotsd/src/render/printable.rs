@@ -1,10 +1,33 @@
-//! Any octets as text that is safe to print.
+//! Any octets as text that is safe to print or to type into a shell, and the one way to standard output and standard error, so that
+//! nothing of what is written commands a terminal.
+//!
+//! To a terminal every character that does not print is written as its escape, wherever it comes from; into a pipe or a file the
+//! octets go as they are, so that `patch` reads a difference. JSON says what does not print as JSON says it, wherever it goes.
 
+use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};
 use std::ops::Range;
+
+use serde::Serialize;
 
 /// Octets as printable text on one line.
 pub(crate) fn printable(octets: &[u8]) -> String {
     printable_with_span(octets, 0..0).0
+}
+
+/// A hash of a version in the form in which people read it and every command takes it: its first 16 hex digits.
+pub(crate) fn short_hash(hash: &str) -> &str {
+    let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
+    digits.get(..16).unwrap_or(digits)
+}
+
+/// Whether a character prints as itself.
+pub(super) fn is_shown(char: char) -> bool {
+    matches!(char, '"' | '\'' | '\\') || (char.escape_debug().len() == 1 && !looks_blank(char))
+}
+
+/// Whether Unicode says that a character prints, and nothing is seen of it: fillers of Hangul, and the blank of Braille.
+const fn looks_blank(char: char) -> bool {
+    matches!(char, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
 }
 
 /// Octets as printable text on one line, and where a span of the octets stands in the text.
@@ -30,7 +53,8 @@ pub(super) fn printable_with_span(octets: &[u8], span: Range<usize>) -> (String,
             let length = char.len_utf8();
             match char {
                 '\t' => push("    ", length),
-                '"' | '\'' | '\\' => push(char.encode_utf8(&mut [0; 4]), length),
+                _ if is_shown(char) => push(char.encode_utf8(&mut [0; 4]), length),
+                _ if looks_blank(char) => push(&char.escape_unicode().to_string(), length),
                 _ => push(&char.escape_debug().to_string(), length),
             }
         }
@@ -42,6 +66,137 @@ pub(super) fn printable_with_span(octets: &[u8], span: Range<usize>) -> (String,
     (text, start..end.max(start))
 }
 
+/// What colours and weights begin with and end with (ECMA-48, SGR).
+const STYLE: (&[u8], u8) = (b"\x1b[", b'm');
+
+/// Octets of a style at most.
+const LONGEST_STYLE: usize = 24;
+
+/// Standard output. What is buffered is written when it is flushed or dropped.
+pub(crate) fn stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
+    BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Terminal))
+}
+
+/// Standard output for snippets, whose styles a terminal gets: everything that is quoted in them is [`printable`].
+pub(crate) fn styled_stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
+    BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Styled))
+}
+
+/// Standard error.
+pub(crate) fn stderr() -> PrintableWriter<StderrLock<'static>> {
+    PrintableWriter::to(io::stderr().lock(), Form::Terminal)
+}
+
+/// As [`styled_stdout`].
+pub(super) fn styled_stderr() -> PrintableWriter<StderrLock<'static>> {
+    PrintableWriter::to(io::stderr().lock(), Form::Styled)
+}
+
+/// Writes a value as JSON in which every character prints.
+pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    Ok(serde_json::to_writer(PrintableWriter { form: Form::Json, out }, value)?)
+}
+
+/// As [`write_json`], for people.
+pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    Ok(serde_json::to_writer_pretty(PrintableWriter { form: Form::Json, out }, value)?)
+}
+
+/// A writer that escapes what does not print. A character that is written in two pieces counts as what is no UTF-8.
+#[derive(Debug)]
+pub(crate) struct PrintableWriter<W> {
+    form: Form,
+    out: W,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Raw,
+    Terminal,
+    /// A terminal, with the styles of snippets.
+    Styled,
+    Json,
+}
+
+impl<W: IsTerminal> PrintableWriter<W> {
+    fn to(out: W, terminal: Form) -> Self {
+        Self { form: if out.is_terminal() { terminal } else { Form::Raw }, out }
+    }
+}
+
+impl<W: Write> Write for PrintableWriter<W> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let is_shown = |octet: &u8| matches!(octet, b'\n' | b' '..=b'~');
+        let text = match self.form {
+            Form::Raw => return self.out.write(octets),
+            _ if octets.iter().all(is_shown) => return self.out.write(octets),
+            Form::Terminal => for_terminal(octets, |_| None),
+            Form::Styled => for_terminal(octets, style),
+            Form::Json => for_json(octets),
+        };
+        self.out.write_all(text.as_bytes())?;
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Lines and tabs stay, and styles where they may.
+fn for_terminal(mut octets: &[u8], style: fn(&[u8]) -> Option<usize>) -> String {
+    let mut text = String::with_capacity(octets.len());
+    while !octets.is_empty() {
+        let kept = style(octets).or_else(|| matches!(octets[0], b'\n' | b'\t').then_some(1)).unwrap_or(0);
+        text.push_str(&String::from_utf8_lossy(&octets[..kept]));
+        let rest = &octets[kept..];
+        let plain = memchr::memchr3(b'\n', b'\t', 0x1b, rest).unwrap_or(rest.len());
+        // An escape that begins no style is a character like others.
+        let plain = if kept == 0 { plain.max(1) } else { plain };
+        text.push_str(&printable(&rest[..plain]));
+        octets = &rest[plain..];
+    }
+    text
+}
+
+/// The octets of a style that the text begins with.
+fn style(octets: &[u8]) -> Option<usize> {
+    let rest = octets.strip_prefix(STYLE.0)?;
+    let end = rest.iter().take(LONGEST_STYLE).position(|octet| !octet.is_ascii_digit() && *octet != b';')?;
+    (rest[end] == STYLE.1).then_some(STYLE.0.len() + end + 1)
+}
+
+/// Outside of strings JSON has ASCII alone, and within them the writer of JSON escaped what it must.
+fn for_json(octets: &[u8]) -> String {
+    let mut text = String::with_capacity(octets.len());
+    for char in String::from_utf8_lossy(octets).chars() {
+        if is_shown(char) || char == '\n' {
+            text.push(char);
+        } else {
+            let units = char.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+            text.push_str(&units);
+        }
+    }
+    text
+}
+
+/// A word as a POSIX shell takes it; what does not print is written as bash and zsh take it.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    if printable(word.as_bytes()) == *word {
+        return format!("'{}'", word.replace('\'', r"'\''"));
+    }
+    let octets = word.bytes().map(|byte| match byte {
+        b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    });
+    format!("$'{}'", octets.collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +206,7 @@ mod tests {
         assert_eq!(printable(b"a\x1b[31m\0\r\n\x7f"), "a\\u{1b}[31m\\0\\r\\n\\u{7f}");
         assert_eq!(printable("\u{9b}31m \u{202e}".as_bytes()), "\\u{9b}31m \\u{202e}");
         assert_eq!(printable(b"\x9b\xff\"'\\"), "\\x9b\\xff\"'\\");
+        assert_eq!(printable("a\u{3164}b\u{2800}".as_bytes()), "a\\u{3164}b\\u{2800}");
         assert_eq!(printable("Gr\u{f6}\u{df}e \u{1f916}\t.".as_bytes()), "Gr\u{f6}\u{df}e \u{1f916}    .");
     }
 
@@ -67,5 +223,54 @@ mod tests {
         assert_eq!(printable_with_span(b"abc", 3..3).1, 3..3);
         assert_eq!(printable_with_span(b"\0b", 1..1).1, 2..2);
         assert_eq!(printable_with_span(b"", 0..0).1, 0..0);
+    }
+
+    fn written(form: Form, octets: &[u8]) -> String {
+        let mut out = Vec::new();
+        PrintableWriter { form, out: &mut out }.write_all(octets).expect("a vector takes all");
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn nothing_but_styles_commands_a_terminal() {
+        // A style hides text as well as it shows it, so only what writes snippets has any.
+        assert_eq!(written(Form::Terminal, b"\x1b[8mhidden"), "\\u{1b}[8mhidden");
+        for (octets, want) in [
+            ("a\n\tb \u{e9}\n", "a\n\tb \u{e9}\n"),
+            ("\x1b[1;91mred\x1b[0m", "\x1b[1;91mred\x1b[0m"),
+            ("\x1b[2J\x1b]0;x\x07\x1b", "\\u{1b}[2J\\u{1b}]0;x\\u{7}\\u{1b}"),
+            ("\x1b[1;2H\x1b[", "\\u{1b}[1;2H\\u{1b}["),
+            ("\u{202e}\u{9b}1m\u{3164}\u{2800}\r\n", "\\u{202e}\\u{9b}1m\\u{3164}\\u{2800}\\r\n"),
+        ] {
+            assert_eq!(written(Form::Styled, octets.as_bytes()), want);
+            assert_eq!(written(Form::Raw, octets.as_bytes()), octets);
+        }
+        assert_eq!(written(Form::Terminal, b"a\xff\n"), "a\\xff\n");
+    }
+
+    #[test]
+    fn json_says_the_same_with_characters_that_print() {
+        for text in ["a\u{1b}\"\\\n", "\u{7f}\u{9b}\u{202e}\u{3164}\u{2800}\u{e0041}", "Gr\u{f6}\u{df}e \u{1f916}"] {
+            let mut out = Vec::new();
+            write_json(&mut out, &text).expect("a vector takes all");
+            let json = String::from_utf8(out).expect("text");
+            assert!(json.chars().all(is_shown), "{json}");
+            assert_eq!(serde_json::from_str::<String>(&json).expect("JSON"), text);
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        for (word, want) in [
+            ("shop.example:8080", "shop.example:8080"),
+            ("", "''"),
+            ("a site", "'a site'"),
+            ("$(reboot)", "'$(reboot)'"),
+            ("it's", r"'it'\''s'"),
+            ("m\u{fc}n", "'m\u{fc}n'"),
+            ("a\x1b'\n", r"$'a\x1b\'\x0a'"),
+        ] {
+            assert_eq!(shell_word(word), want);
+        }
     }
 }

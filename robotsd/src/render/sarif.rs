@@ -11,10 +11,20 @@ use tower_robots::check::{Finding, Fix, Lint, Safety, Severity, lints};
 use tower_robots::live::VersionHash;
 use tower_robots::rules::{Line, RobotsTxt};
 
+use super::answer_finding::Checked;
 use super::answer_finding::{AnswerFinding, AnswerLint};
-use super::checked::Checked;
+use super::printable::write_pretty_json;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+
+/// Results of one document: GitHub takes no document with more.
+const MOST_RESULTS: usize = 25_000;
+
+/// Edits of a fix that is written.
+const MOST_EDITS: usize = 1_000;
+
+/// Octets of a line that its fingerprint is made of.
+const MOST_OF_LINE: usize = 16 << 10;
 
 /// What stays as it is in a path of a URI (RFC 3986, section 3.3).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -41,15 +51,17 @@ impl SarifLog {
         let lines: Vec<Line<'_>> = checked.robots.lines().collect();
         let mut seen = HashMap::new();
         let has_places = has_places(checked.robots);
-        for (at, finding) in checked.report.findings().iter().enumerate() {
+        let room = MOST_RESULTS.saturating_sub(self.results.len());
+        for (finding, fix) in checked.findings().take(room) {
             let mut result = result(checked.robots, &lines, &uri, finding, &mut seen);
-            let fix = checked.fix_of(at).filter(|fix| has_places && fix.safety() == Safety::Safe);
+            let is_made = |fix: &&Fix| has_places && fix.safety == Safety::Safe && fix.edits.len() <= MOST_EDITS;
+            let fix = fix.filter(is_made);
             if let Some(fix) = fix.and_then(|fix| fix_object(checked.robots, &lines, &uri, fix)) {
                 result["fixes"] = json!([fix]);
             }
             self.results.push(result);
         }
-        let omitted = checked.report.omitted();
+        let omitted = checked.report.omitted() + checked.report.findings().len().saturating_sub(room);
         if omitted > 0 {
             self.notify("note", &format!("{omitted} more findings of these kinds are not shown"), &uri);
         }
@@ -116,13 +128,13 @@ impl SarifLog {
             "invocations": [invocation],
             "results": self.results,
         });
-        serde_json::to_writer_pretty(&mut *out, &json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] }))?;
+        write_pretty_json(out, &json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] }))?;
         out.write_all(b"\n")
     }
 }
 
 fn rule(lint: &Lint) -> Value {
-    described_rule(lint.code(), lint.severity(), lint.summary(), lint.why(), &lint.url())
+    described_rule(lint.code, lint.severity, lint.summary, lint.why, &lint.url())
 }
 
 fn described_rule(code: &str, severity: Severity, summary: &str, why: &str, url: &str) -> Value {
@@ -157,22 +169,23 @@ fn result<'f>(
     finding: &'f Finding,
     seen: &mut HashMap<(&'f str, Vec<u8>), usize>,
 ) -> Value {
-    let text = match finding.help() {
-        Some(help) => format!("{}\nhelp: {help}", finding.message()),
-        None => finding.message().to_owned(),
+    let text = match finding.help.as_deref() {
+        Some(help) => format!("{}\nhelp: {help}", finding.message),
+        None => finding.message.to_owned(),
     };
-    let line = lines.get(finding.line().saturating_sub(1)).map_or(&b""[..], Line::bytes).trim_ascii().to_vec();
-    let times = seen.entry((finding.code(), line.clone())).and_modify(|times| *times += 1).or_insert(1);
+    let line = lines.get(finding.line.saturating_sub(1)).map_or(&b""[..], Line::bytes).trim_ascii();
+    let line = line[..line.len().min(MOST_OF_LINE)].to_vec();
+    let times = seen.entry((finding.code, line.clone())).and_modify(|times| *times += 1).or_insert(1);
     json!({
-        "ruleId": finding.code(),
-        "ruleIndex": lints().iter().position(|lint| lint.code() == finding.code()),
-        "level": level(finding.severity()),
+        "ruleId": finding.code,
+        "ruleIndex": lints().iter().position(|lint| lint.code == finding.code),
+        "level": level(finding.severity),
         "message": { "text": message(&text) },
         "locations": [{ "physicalLocation": {
             "artifactLocation": { "uri": uri },
-            "region": region(robots, lines, finding.span()),
+            "region": region(robots, lines, finding.span.clone()),
         } }],
-        "partialFingerprints": { "primaryLocationLineHash": fingerprint(finding.code(), &line, *times) },
+        "partialFingerprints": { "primaryLocationLineHash": fingerprint(finding.code, &line, *times) },
     })
 }
 
@@ -200,7 +213,7 @@ fn has_places(robots: &RobotsTxt) -> bool {
 fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> Option<Value> {
     let first = lines.first().map_or(0, |line| line.range().start);
     let mut replacements = Vec::new();
-    for edit in fix.edits() {
+    for edit in fix.edits.clone() {
         let mut replacement = json!({ "deletedRegion": region(robots, lines, edit.range()) });
         // An empty text is left out.
         match std::str::from_utf8(edit.replacement()).ok()? {
@@ -237,7 +250,15 @@ fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
         let Some(line) = lines.get(at) else { return (1, 1) };
         let start = line.range().start;
         let before = robots.bytes().get(start..octet.min(start + line.bytes().len())).unwrap_or(b"");
-        (line.number(), String::from_utf8_lossy(before).chars().count() + 1)
+        // What is no UTF-8 is a character each, as a lossy reading has it.
+        (
+            line.number(),
+            before
+                .utf8_chunks()
+                .map(|chunk| chunk.valid().chars().count() + usize::from(!chunk.invalid().is_empty()))
+                .sum::<usize>()
+                + 1,
+        )
     };
     let ((line, column), (end_line, end_column)) = (place(span.start), place(span.end));
     json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column })
@@ -308,10 +329,10 @@ mod tests {
             let robots = RobotsTxt::parse(bytes.clone().into_owned());
             let lines: Vec<Line<'_>> = robots.lines().collect();
             for finding in &check(&robots, &lint.example_options()) {
-                let region = region(&robots, &lines, finding.span());
+                let region = region(&robots, &lines, finding.span.clone());
                 let at = |name: &str| region[name].as_u64().expect("a number");
-                assert_eq!(at("startLine"), finding.line() as u64, "{}", lint.code());
-                assert!(at("startColumn") >= 1 && at("startLine") <= at("endLine"), "{}: {region}", lint.code());
+                assert_eq!(at("startLine"), finding.line as u64, "{}", lint.code);
+                assert!(at("startColumn") >= 1 && at("startLine") <= at("endLine"), "{}: {region}", lint.code);
                 assert!(at("startLine") < at("endLine") || at("startColumn") <= at("endColumn"), "{region}");
             }
         }

@@ -1,22 +1,23 @@
-//! Findings as snippets of the file with carets, as compilers show them.
+//! Findings for people: as snippets of the file with carets, as compilers show them, and as a line each.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::ops::Range;
 
-use annotate_snippets::{Group, Origin};
-use tower_robots::check::{Finding, Fix, Safety};
+use annotate_snippets::renderer::DEFAULT_LINE_NUM_STYLE;
+use annotate_snippets::{AnnotationKind, Group, Level, Message, Origin, Renderer, Snippet};
+use tower_robots::check::{Finding, Fix, Safety, Severity};
 use tower_robots::rules::Line;
 
 use super::answer_finding::AnswerFinding;
-use super::checked::Checked;
-use super::printable::printable;
-use super::snippet::{Colour, LineSnippet, help, level, renderer};
+use super::answer_finding::Checked;
+use super::printable::{printable, printable_with_span};
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
     let name = printable(checked.name.as_bytes());
     // Findings are sorted, so one walk over the lines finds the line of each.
     let mut lines = checked.robots.lines().peekable();
     for (at, finding) in checked.report.findings().iter().enumerate() {
-        while lines.next_if(|line| line.number() < finding.line()).is_some() {}
+        while lines.next_if(|line| line.number() < finding.line).is_some() {}
         let Some(line) = lines.peek() else { break };
         writeln!(out, "{}\n", render(colour, &name, line, finding, checked.fix_of(at)))?;
     }
@@ -34,7 +35,7 @@ pub(super) fn write_one(
     finding: &Finding,
 ) -> io::Result<()> {
     let name = printable(checked.name.as_bytes());
-    match checked.robots.lines().nth(finding.line().saturating_sub(1)) {
+    match checked.robots.lines().nth(finding.line.saturating_sub(1)) {
         Some(line) => {
             let at = checked.report.findings().iter().position(|other| std::ptr::eq(other, finding));
             writeln!(out, "{}", render(colour, &name, &line, finding, at.and_then(|at| checked.fix_of(at))))
@@ -57,17 +58,163 @@ pub(super) fn write_answer(out: &mut impl Write, colour: Colour, findings: &[Ans
 fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: Option<&Fix>) -> String {
     let inside = |at: usize| at.saturating_sub(line.range().start).min(line.bytes().len());
     let snippet = LineSnippet {
-        severity: finding.severity(),
-        code: Some(finding.code()),
-        message: finding.message(),
-        help: finding.help(),
-        is_fixed: fix.is_some_and(|fix| fix.safety() == Safety::Safe),
+        severity: finding.severity,
+        code: Some(finding.code),
+        message: &finding.message,
+        help: finding.help.as_deref(),
+        is_fixed: fix.is_some_and(|fix| fix.safety == Safety::Safe),
         name,
-        place: (finding.line(), finding.column()),
+        place: (finding.line, finding.column),
         line: line.bytes(),
-        span: inside(finding.span().start)..inside(finding.span().end),
+        span: inside(finding.span.start)..inside(finding.span.end),
     };
     snippet.render(colour)
+}
+
+/// Octets of a line that a snippet shows; a longer line is cut around its span.
+const SHOWN: usize = 120;
+
+/// How many of them stand before the span.
+const BEFORE: usize = 40;
+
+/// Whether escape sequences for colour may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Plain,
+    Styled,
+}
+
+/// A message about a part of one line.
+#[derive(Debug)]
+pub(super) struct LineSnippet<'a> {
+    pub(super) severity: Severity,
+    pub(super) code: Option<&'a str>,
+    pub(super) message: &'a str,
+    pub(super) help: Option<&'a str>,
+    /// Whether `--fix` corrects it.
+    pub(super) is_fixed: bool,
+    /// The file, printable.
+    pub(super) name: &'a str,
+    /// Line and column, both from 1.
+    pub(super) place: (usize, usize),
+    /// The line, without its end; it may hold any octet.
+    pub(super) line: &'a [u8],
+    /// What is meant, in the line.
+    pub(super) span: Range<usize>,
+}
+
+impl Colour {
+    /// Styled for a terminal, unless `NO_COLOR` is set.
+    pub(crate) fn of(output: &impl IsTerminal) -> Self {
+        let may_style = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+        if may_style && output.is_terminal() { Self::Styled } else { Self::Plain }
+    }
+}
+
+impl LineSnippet<'_> {
+    pub(super) fn render(&self, colour: Colour) -> String {
+        let (line, column) = self.place;
+        let title = level(self.severity).primary_title(self.message);
+        let title = match self.code {
+            Some(code) => title.id(code),
+            None => title,
+        };
+        let help = self.help.map(help);
+        let excerpt = Excerpt::of(self.line, &self.span);
+        let snippet =
+            Snippet::source(excerpt.text).line_start(line).annotation(AnnotationKind::Primary.span(excerpt.span));
+        let fix = self.is_fixed.then(|| {
+            Level::HELP.with_name("fix").message("--fix corrects it, and changes nothing for crawlers that read it now")
+        });
+        let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
+        let text = renderer(colour).render(&[group]);
+        // The renderer would count the column in what is shown, which may be a part of the line and has escapes in it.
+        let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));
+        let (arrow, indent) = (place_arrow(colour), line.to_string().len());
+        format!("{title}\n{:indent$}{arrow} {}:{line}:{column}\n{snippet}", "", self.name)
+    }
+}
+
+fn renderer(colour: Colour) -> Renderer {
+    match colour {
+        Colour::Plain => Renderer::plain(),
+        Colour::Styled => Renderer::styled(),
+    }
+}
+
+pub(super) fn level(severity: Severity) -> Level<'static> {
+    match severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
+    }
+}
+
+pub(super) fn help(text: &str) -> Message<'_> {
+    Level::HELP.message(text)
+}
+
+fn place_arrow(colour: Colour) -> String {
+    match colour {
+        Colour::Plain => "-->".to_owned(),
+        Colour::Styled => format!("{DEFAULT_LINE_NUM_STYLE}-->{DEFAULT_LINE_NUM_STYLE:#}"),
+    }
+}
+
+/// What is shown of a line, and where the span is in it.
+struct Excerpt {
+    text: String,
+    span: Range<usize>,
+}
+
+impl Excerpt {
+    fn of(octets: &[u8], span: &Range<usize>) -> Self {
+        let window = window(octets, span.start);
+        let end = span.end.clamp(window.start, window.end);
+        let (text, span) = printable_with_span(&octets[window.clone()], span.start - window.start..end - window.start);
+        let head = if window.start > 0 { "…" } else { "" };
+        let tail = if window.end < octets.len() { "…" } else { "" };
+        Self { span: head.len() + span.start..head.len() + span.end, text: [head, &text, tail].concat() }
+    }
+}
+
+/// The octets of a line to show, around the one at `at`, cut between characters.
+fn window(octets: &[u8], at: usize) -> Range<usize> {
+    if octets.len() <= SHOWN {
+        return 0..octets.len();
+    }
+    let start = at.saturating_sub(BEFORE).min(octets.len() - SHOWN);
+    // An octet of the form 10xxxxxx goes on with a character; there are at most three of them in one.
+    let between = |from: usize| {
+        (from.saturating_sub(3)..=from).rev().find(|at| octets.get(*at).is_none_or(|octet| octet & 0xC0 != 0x80))
+    };
+    let start = between(start).unwrap_or(start);
+    let end = between(start + SHOWN).unwrap_or(start + SHOWN);
+    start..end
+}
+
+/// A finding on a line of its own, as `file:line:column: severity: message`.
+pub(crate) fn finding_line(file: &str, finding: &Finding) -> String {
+    format!("{}:{finding}", printable(file.as_bytes()))
+}
+
+pub(super) fn write_concise_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
+    findings.iter().try_for_each(|finding| writeln!(out, "{finding}"))
+}
+
+pub(super) fn write_concise(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
+    for (at, finding) in checked.report.findings().iter().enumerate() {
+        let is_fixed = checked.fix_of(at).is_some_and(|fix| fix.safety == Safety::Safe);
+        let hint = if is_fixed { " [--fix]" } else { "" };
+        writeln!(out, "{} [{}]{hint}", finding_line(checked.name, finding), finding.code)?;
+    }
+    match checked.report.omitted() {
+        0 => Ok(()),
+        omitted => {
+            let name = printable(checked.name.as_bytes());
+            writeln!(out, "{name}: {omitted} more findings of these kinds are not shown")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -132,7 +279,18 @@ mod tests {
             let checked = Checked { name: "robots.txt", robots: &robots, report: &report };
             write(&mut out, Colour::Plain, checked).expect("a vector takes all");
             let text = String::from_utf8(out).expect("the output is UTF-8");
-            assert!(text.contains(&format!("[{}]: ", lint.code())) && text.contains('^'), "{text}");
+            assert!(text.contains(&format!("[{}]: ", lint.code)) && text.contains('^'), "{text}");
         }
+    }
+
+    #[test]
+    fn a_window_does_not_cut_characters() {
+        let line = "\u{f6}".repeat(500);
+        for at in 0..line.len() {
+            let shown = window(line.as_bytes(), at);
+            assert!(line.get(shown.clone()).is_some() && shown.contains(&(at / 2 * 2)), "{at}: {shown:?}");
+        }
+        assert_eq!(window(&[0x80; 500], 250).len(), SHOWN);
+        assert_eq!(window(&[b'a'; 500], 500), 380..500);
     }
 }

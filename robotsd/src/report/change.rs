@@ -89,9 +89,9 @@ pub(crate) struct HistoryReport {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RecordedReload {
     pub(crate) when: String,
-    /// As in [`LastReload`], or `accept`, `rollback`, `switch`.
+    /// As in [`LastReload`](super::site::LastReload), or `accept`, `rollback`, `switch`.
     pub(crate) cause: String,
-    /// As in [`LastReload`], or `absent`, `switched-on`, `switched-off`.
+    /// As in [`LastReload`](super::site::LastReload), or `absent`, `switched-on`, `switched-off`.
     pub(crate) outcome: String,
     #[serde(default)]
     pub(crate) origin: String,

@@ -1,11 +1,13 @@
 //! What an answer to a request for a robots.txt means to crawlers.
 
 use std::fmt;
+use std::io::{Cursor, Read};
 
 use http::StatusCode;
 use tower_robots::source::fetch::FetchErrorKind;
 
-use super::retrieval_chain::{ChainEnd, RetrievalChain};
+use super::coding::{CodingError, DecodedBody, codings, decode, decoder};
+use super::retriever::{ChainEnd, RetrievalChain};
 
 /// The answers that crawlers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +181,58 @@ impl fmt::Display for CrawlerAccess {
             Self::Everything => "take everything as allowed",
             Self::Nothing => "take the whole site as disallowed",
         })
+    }
+}
+
+/// Why a retrieval brought no document.
+#[derive(Debug)]
+pub(crate) enum DocumentError {
+    /// The answer is another one, or there is none; with what is known beyond that.
+    Answer(AnswerKind, Option<String>),
+    Coding(CodingError),
+}
+
+impl RetrievalChain {
+    /// The body of a success without its codings, up to a number of octets.
+    ///
+    /// # Errors
+    ///
+    /// If the last answer is no success, or cannot be decoded.
+    pub(crate) fn document(&self, most: usize) -> Result<DecodedBody, DocumentError> {
+        let kind = AnswerKind::of(self);
+        match (kind, self.answer()) {
+            (AnswerKind::Success(_), Some(answer)) => {
+                let decoded = decode(&codings(answer.headers()), answer.body(), answer.is_cut(), most);
+                decoded.map_err(DocumentError::Coding)
+            }
+            _ => Err(DocumentError::Answer(kind, self.detail())),
+        }
+    }
+
+    /// The body of a success as [`RetrievalChain::document`] has it, decoded while it is read. It is not bounded here but by what
+    /// reads it, and by how much of it was requested.
+    pub(crate) fn into_document(self, most: usize) -> Result<Box<dyn Read>, DocumentError> {
+        let (kind, detail) = (AnswerKind::of(&self), self.detail());
+        match (kind, self.into_answer()) {
+            (AnswerKind::Success(_), Some(answer)) => {
+                let codings = codings(answer.headers());
+                decoder(&codings, Cursor::new(answer.into_body()), most).map_err(DocumentError::Coding)
+            }
+            _ => Err(DocumentError::Answer(kind, detail)),
+        }
+    }
+}
+
+/// As it follows the URL and a colon.
+impl fmt::Display for DocumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // Its text says what is broken, and more.
+            Self::Answer(AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => f.write_str(detail),
+            Self::Answer(kind, Some(detail)) => write!(f, "{kind}: {detail}"),
+            Self::Answer(kind, None) => write!(f, "{kind}"),
+            Self::Coding(error) => write!(f, "the answer cannot be read: {error}"),
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! Content codings of a body, undone with a bound on what comes out.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 
 use brotli_decompressor::Decompressor;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
+
+use crate::input::{AtMost, TooManyOctets};
 
 /// What requests accept, as the crawlers of search engines do.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
@@ -50,39 +52,86 @@ pub(crate) fn decode(
     is_body_cut: bool,
     most: usize,
 ) -> Result<DecodedBody, CodingError> {
+    let mut octets = Vec::new();
+    match AtMost::new(decoder(codings, body, most)?, most).read_to_end(&mut octets) {
+        Ok(_) => Ok(DecodedBody { octets, is_cut: is_body_cut }),
+        Err(error) if is_body_cut || TooManyOctets::is_in(&error) => Ok(DecodedBody { octets, is_cut: true }),
+        Err(error) => Err(match error.downcast::<CodingError>() {
+            Ok(error) => error,
+            Err(error) => CodingError::Damaged(codings.join(", "), error),
+        }),
+    }
+}
+
+/// Undoes codings while a body is read. Nothing of it is kept but what a decoder needs: of gzip and deflate 32 KiB, of brotli up to
+/// 16 MiB. Each of several codings ends with an error after a number of octets; how many come out of the last one is for the reader.
+pub(crate) fn decoder<'a>(
+    codings: &[String],
+    body: impl Read + 'a,
+    most: usize,
+) -> Result<Box<dyn Read + 'a>, CodingError> {
     if codings.len() > MOST_CODINGS {
         return Err(CodingError::TooMany(codings.len()));
     }
-    let mut decoded = DecodedBody { octets: body.to_vec(), is_cut: is_body_cut };
-    for coding in codings.iter().rev() {
-        let DecodedBody { octets, is_cut } = decoded;
-        decoded = undo(coding, &octets, is_cut, most)?;
+    let mut octets: Box<dyn Read + 'a> = Box::new(body);
+    for (at, coding) in codings.iter().rev().enumerate() {
+        if at > 0 {
+            octets = Box::new(AtMost::new(octets, most));
+        }
+        let decoder: Box<dyn Read + 'a> = match &**coding {
+            // What follows a member and is no other is damage.
+            "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(octets)),
+            "deflate" => Box::new(Deflate::Unread(octets)),
+            "br" => Box::new(Decompressor::new(octets, BUFFER)),
+            _ => return Err(CodingError::Unknown(coding.chars().take(64).collect())),
+        };
+        octets = Box::new(NamedDecoder { coding: coding.clone(), decoder });
     }
-    Ok(decoded)
+    Ok(octets)
 }
 
-fn undo(coding: &str, body: &[u8], is_body_cut: bool, most: usize) -> Result<DecodedBody, CodingError> {
-    let read = |decoder: &mut dyn Read| {
-        let mut octets = Vec::new();
-        let failed = decoder.take(most as u64 + 1).read_to_end(&mut octets).err();
-        (octets, failed)
-    };
-    let (mut octets, failed) = match coding {
-        // What follows a member and is no other is dropped by every reader.
-        "gzip" | "x-gzip" => read(&mut MultiGzDecoder::new(body)),
-        // It is the zlib format (RFC 9110, section 8.4.1.2), and servers send it without its frame as well.
-        "deflate" => match read(&mut ZlibDecoder::new(body)) {
-            (octets, Some(_)) if octets.is_empty() => read(&mut DeflateDecoder::new(body)),
-            decoded => decoded,
-        },
-        "br" => read(&mut Decompressor::new(body, BUFFER)),
-        _ => return Err(CodingError::Unknown(coding.chars().take(64).collect())),
-    };
-    let is_cut = octets.len() > most;
-    octets.truncate(most);
-    match failed {
-        Some(error) if !is_body_cut && !is_cut => Err(CodingError::Damaged(coding.to_owned(), error)),
-        _ => Ok(DecodedBody { octets, is_cut: is_cut || is_body_cut }),
+/// The zlib format (RFC 9110, section 8.4.1.2), which servers send without its frame as well.
+enum Deflate<'a> {
+    Unread(Box<dyn Read + 'a>),
+    Begun(Box<dyn Read + 'a>),
+}
+
+impl Read for Deflate<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Self::Unread(octets) = self {
+            let mut octets = std::mem::replace(octets, Box::new(io::empty()));
+            let mut head = Vec::new();
+            octets.by_ref().take(2).read_to_end(&mut head)?;
+            // The method is 8, and both octets are a multiple of 31 (RFC 1950, section 2.2): no encoder begins bare blocks so.
+            let has_frame = matches!(head[..], [first, second]
+                if first & 0x0F == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31));
+            let octets = io::Cursor::new(head).chain(octets);
+            *self = Self::Begun(match has_frame {
+                true => Box::new(ZlibDecoder::new(octets)),
+                false => Box::new(DeflateDecoder::new(octets)),
+            });
+        }
+        match self {
+            Self::Unread(_) => Ok(0),
+            Self::Begun(decoder) => decoder.read(buffer),
+        }
+    }
+}
+
+/// A decoder whose errors name its coding. Those of where it reads from are passed on.
+struct NamedDecoder<'a> {
+    coding: String,
+    decoder: Box<dyn Read + 'a>,
+}
+
+impl Read for NamedDecoder<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.decoder.read(buffer).map_err(|error| match error.kind() {
+            ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
+                io::Error::other(CodingError::Damaged(self.coding.clone(), error))
+            }
+            _ => error,
+        })
     }
 }
 
@@ -95,6 +144,8 @@ impl fmt::Display for CodingError {
         }
     }
 }
+
+impl std::error::Error for CodingError {}
 
 #[cfg(test)]
 mod tests {

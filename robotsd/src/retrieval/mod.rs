@@ -1,25 +1,108 @@
-//! Documents that commands fetch: a robots.txt, a sitemap, a fragment of rules.
+//! Documents that commands fetch, named by their URL: a robots.txt, a sitemap, a fragment of rules.
 //!
-//! A [`Retriever`] makes requests with the client of the library, one at a time, and shows every step: each [`Hop`] of a
-//! redirect chain has its URL, the address that answered, and what came of it. Everything is bounded: hops, octets as sent and
-//! as decoded, time, and requests in one run. Proxies that the environment names (`HTTPS_PROXY` …) are not used: what a crawler
-//! meets is what the server itself answers. What an answer to a request for a robots.txt means to crawlers is an
-//! [`AnswerKind`].
+//! A [`Retriever`] makes requests with the client of the library, one at a time, and shows every step: each
+//! [`Hop`](retriever::Hop) of a redirect chain has its URL, the address that answered, and what came of it. Everything
+//! is bounded: hops, octets as sent and as decoded, time, and requests in one run. Proxies that the environment names
+//! (`HTTPS_PROXY` …) are not used: what a crawler meets is what the server itself answers. What an answer to a request
+//! for a robots.txt means to crawlers is an [`AnswerKind`].
 //!
 //! This room writes nothing and reads no rules.
 
 mod answer_kind;
 mod coding;
 mod connect_to;
-mod document;
-mod retrieval_chain;
 mod retriever;
-mod robots_url;
 
+use tower_robots::source::fetch::{FetchUrl, UrlError};
+
+pub(crate) use self::answer_kind::DocumentError;
 pub(crate) use self::answer_kind::{AnswerKind, CrawlerAccess};
-pub(crate) use self::coding::{DecodedBody, codings, decode};
+pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::connect_to::ConnectTo;
-pub(crate) use self::document::DocumentError;
-pub(crate) use self::retrieval_chain::{ChainEnd, RetrievalChain};
+pub(crate) use self::retriever::{ChainEnd, RetrievalChain};
 pub(crate) use self::retriever::{RequestedCodings, RetrievalRequest, RetrievalSettings, Retriever};
-pub(crate) use self::robots_url::{is_url, robots_url, shown_url, site_hint};
+
+/// The schemes of words that are no files. Those that cannot be fetched are refused as such.
+const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
+
+/// Whether a word is a URL, and not the path of a file.
+pub(crate) fn is_url(word: &str) -> bool {
+    SCHEMES.iter().any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+}
+
+/// The robots.txt that a URL names: that of its host, where it has no path.
+pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, UrlError> {
+    let url: FetchUrl = word.parse()?;
+    if url.target().as_str() != "/" {
+        return Ok(url);
+    }
+    let scheme = if url.is_https() { "https" } else { "http" };
+    format!("{scheme}://{}/robots.txt", url.authority()).parse()
+}
+
+/// A word that is a URL as messages name it: without user information and query, which may be secrets.
+pub(crate) fn shown_url(word: &str) -> String {
+    match word.parse::<FetchUrl>() {
+        Ok(url) => url.to_string(),
+        Err(error) => error.url().escape_debug().to_string(),
+    }
+}
+
+/// What to write for a word that is no file and looks like the name of a site.
+pub(crate) fn site_hint(word: &str) -> Option<String> {
+    let host = word.strip_suffix("/robots.txt").unwrap_or(word);
+    let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));
+    let is_label = |label: &str| !label.is_empty() && label.chars().all(|char| char.is_alphanumeric() || char == '-');
+    let is_name = name.contains('.') && name.split('.').all(is_label) && !name.ends_with(".txt");
+    let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok());
+    (is_name && is_port).then(|| format!("if the site is meant, write https://{host}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_stands_for_its_robots_txt() {
+        for (word, want) in [
+            ("https://example.com", "https://example.com/robots.txt"),
+            ("HTTPS://Example.com:443/", "https://example.com/robots.txt"),
+            ("http://[::1]:8080", "http://[::1]:8080/robots.txt"),
+            ("https://müller.example", "https://xn--mller-kva.example/robots.txt"),
+            ("https://example.com/staging/robots.txt", "https://example.com/staging/robots.txt"),
+        ] {
+            assert!(is_url(word), "{word}");
+            assert_eq!(robots_url(word).expect(word).to_string(), want);
+        }
+    }
+
+    #[test]
+    fn no_message_holds_a_secret() {
+        for (word, want) in [
+            ("https://u:p@example.com/a?key=s", "https://…@example.com/a?…"),
+            ("ftp://u:p@example.com/a", "ftp://…@example.com/a"),
+            ("sftp://u:p/?#w@example.com/a", "sftp://…@example.com/a"),
+            ("http://example.com/@u?key=s", "http://example.com/@u?…"),
+            ("ftp://[::1]:21/@u?key=s", "ftp://[::1]:21/@u?…"),
+            ("file:///a/b", "file:///a/b"),
+        ] {
+            assert_eq!(shown_url(word), want);
+        }
+    }
+
+    #[test]
+    fn other_words_are_files() {
+        for word in ["robots.txt", "http", "http:/x", "./https://x", "-", "C:\\robots.txt"] {
+            assert!(!is_url(word), "{word}");
+        }
+        for (word, host) in [("example.com", "example.com"), ("müller.example:8443/robots.txt", "müller.example:8443")]
+        {
+            assert_eq!(site_hint(word), Some(format!("if the site is meant, write https://{host}")));
+        }
+        for word in ["robots.txt", "a/b.c", "..", "example", "", "example.com/x", "a.b:c"] {
+            assert_eq!(site_hint(word), None, "{word}");
+        }
+        let error = robots_url("ftp://example.com/robots.txt").expect_err("ftp").to_string();
+        assert!(is_url("ftp://example.com/") && error.contains("ftp is not spoken here"), "{error}");
+    }
+}

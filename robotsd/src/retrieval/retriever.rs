@@ -1,20 +1,20 @@
-//! The client of commands: one request at a time, redirects followed by the rule of the caller.
+//! The client of commands, one request at a time, redirects followed by the rule of the caller, and the chain of what it retrieved.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use std::{fmt, io};
 
-use http::HeaderValue;
-use http::header::ACCEPT_ENCODING;
+use http::header::{ACCEPT_ENCODING, LOCATION};
+use http::{HeaderMap, HeaderValue};
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout_at;
 use tower_robots::live::MAX_FILE;
 use tower_robots::source::fetch::{FetchAnswer, FetchError, FetchErrorKind, FetchRequest, FetchUrl, Fetcher};
 
 use super::coding::ACCEPTED_CODINGS;
 use super::connect_to::ConnectTo;
-use super::retrieval_chain::{ChainEnd, Hop, RetrievalChain};
 
 /// The `User-Agent` of every request; the admin interface of robotsd knows how it begins.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
@@ -25,13 +25,16 @@ const REDIRECTS: usize = 5;
 /// Requests of one run: whatever a file names, a site is not flooded.
 const MOST_REQUESTS: usize = 500;
 
+/// The times of one request that all of a run take together: a file may name many documents that drip.
+pub(crate) const WHOLE: u32 = 4;
+
 /// For a connection, and again for its TLS session.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// How documents are fetched in one run of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct RetrievalSettings {
-    /// How long one request may take; a document takes six at most.
+    /// How long one request may take; a document takes six at most, and all of a run [`WHOLE`] times as long.
     pub(crate) within: Duration,
     /// Where to connect instead; the first that fits counts.
     pub(crate) connect_to: Vec<ConnectTo>,
@@ -65,6 +68,9 @@ pub(crate) struct Retriever {
     /// Waits on the thread of the caller.
     runtime: Runtime,
     requests: AtomicUsize,
+    /// When the last request is over, and the time from the first to then.
+    over: Instant,
+    whole: Duration,
 }
 
 impl Default for RetrievalSettings {
@@ -106,8 +112,15 @@ impl Retriever {
             let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
             builder = builder.trust(&std::fs::read(path).map_err(named)?).map_err(named)?;
         }
-        let runtime = Builder::new_current_thread().build()?;
-        Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0) })
+        let runtime = Builder::new_current_thread().enable_time().build()?;
+        let whole = settings.within * WHOLE;
+        let over = Instant::now() + whole;
+        Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
+    }
+
+    /// How long all requests may take, once that time is over.
+    pub(crate) fn is_over(&self) -> Option<Duration> {
+        (Instant::now() >= self.over).then_some(self.whole)
     }
 
     /// Retrieves a document, and waits for it: not for a thread that runs tasks.
@@ -149,10 +162,16 @@ impl Retriever {
         }
         let (address, answer) = match self.requests.fetch_add(1, Ordering::Relaxed) {
             MOST_REQUESTS.. => failed(FetchErrorKind::Stopped, format!("there were {MOST_REQUESTS} requests already")),
-            _ => {
-                let exchange = self.fetcher.exchange(request).await;
-                (exchange.address, exchange.answer)
-            }
+            _ => match timeout_at(self.over.into(), self.fetcher.exchange(request)).await {
+                Ok(exchange) => (exchange.address, exchange.answer),
+                Err(_) => {
+                    let whole = humantime::format_duration(self.whole);
+                    failed(
+                        FetchErrorKind::Stopped,
+                        format!("all requests together may take {whole}, and that time is over"),
+                    )
+                }
+            },
         };
         Hop { url, address, answer }
     }
@@ -160,4 +179,106 @@ impl Retriever {
 
 fn failed(kind: FetchErrorKind, cause: String) -> (Option<SocketAddr>, Result<FetchAnswer, FetchError>) {
     (None, Err(FetchError::with_cause(kind, cause)))
+}
+
+/// One request and what came of it.
+#[derive(Debug)]
+pub(crate) struct Hop {
+    pub(crate) url: FetchUrl,
+    /// The address that was connected to; none where there was no connection.
+    pub(crate) address: Option<SocketAddr>,
+    pub(crate) answer: Result<FetchAnswer, FetchError>,
+}
+
+/// Why a chain ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ChainEnd {
+    /// The last hop is an answer that is no redirect, or no answer at all.
+    Reached,
+    /// It is a redirect, and one more than is followed.
+    TooMany,
+    /// It leads to a URL of the chain.
+    Loop(FetchUrl),
+    /// It has no `Location`, or one that cannot be fetched: this is why.
+    Nowhere(String),
+}
+
+/// Every hop of a retrieval; at least one.
+#[derive(Debug)]
+pub(crate) struct RetrievalChain {
+    hops: Vec<Hop>,
+    last: Hop,
+    end: ChainEnd,
+}
+
+impl Hop {
+    /// The redirect's target as the server wrote it; none where this is no redirect that is followed.
+    pub(super) fn location(&self) -> Option<Option<&[u8]>> {
+        let answer = self.answer.as_ref().ok()?;
+        matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308)
+            .then(|| answer.headers().get(LOCATION).map(|location| location.as_bytes()))
+    }
+}
+
+impl RetrievalChain {
+    pub(super) const fn new(hops: Vec<Hop>, last: Hop, end: ChainEnd) -> Self {
+        Self { hops, last, end }
+    }
+
+    /// Every hop, the last one included.
+    pub(crate) fn hops(&self) -> impl Iterator<Item = &Hop> {
+        self.hops.iter().chain([&self.last])
+    }
+
+    /// How many redirects were followed.
+    pub(crate) fn redirects(&self) -> usize {
+        self.hops.len()
+    }
+
+    /// The URL that was wanted.
+    pub(crate) fn url(&self) -> &FetchUrl {
+        &self.hops.first().unwrap_or(&self.last).url
+    }
+
+    pub(crate) const fn last(&self) -> &Hop {
+        &self.last
+    }
+
+    pub(crate) const fn end(&self) -> &ChainEnd {
+        &self.end
+    }
+
+    /// The answer at the end, if that is what it ends with, whatever its status.
+    pub(crate) fn answer(&self) -> Option<&FetchAnswer> {
+        self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
+    }
+
+    pub(super) fn into_answer(self) -> Option<FetchAnswer> {
+        self.last.answer.ok().filter(|_| self.end == ChainEnd::Reached)
+    }
+
+    /// What went wrong, beyond the kind of the answer.
+    pub(crate) fn detail(&self) -> Option<String> {
+        match (&self.end, &self.last.answer) {
+            (ChainEnd::Loop(to), _) => Some(format!("{} leads back to {to}", self.last.url)),
+            (ChainEnd::Nowhere(why), _) => Some(format!("the redirect of {}: {why}", self.last.url)),
+            (ChainEnd::Reached, Err(error)) => Some(error.to_string()),
+            (ChainEnd::TooMany, _) | (ChainEnd::Reached, Ok(_)) => None,
+        }
+    }
+
+    /// The fields of the answer at the end.
+    pub(crate) fn headers(&self) -> Option<&HeaderMap> {
+        self.answer().map(FetchAnswer::headers)
+    }
+}
+
+/// As in `http://example.com/robots.txt -> https://example.com/robots.txt`.
+impl fmt::Display for RetrievalChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for hop in &self.hops {
+            write!(f, "{} -> ", hop.url)?;
+        }
+        write!(f, "{}", self.last.url)
+    }
 }

@@ -13,8 +13,8 @@ use tower_robots::live::StateDir;
 
 use super::board_keeper::{BoardKeeper, next_tick};
 use super::reconfigure::ActiveConfig;
-use super::signals::{Signal, Signals};
 use super::supervisor::Supervisor;
+use super::supervisor::{Signal, Signals};
 use super::upgrade_keeper::{AfterStep, UpgradeKeeper, UpgradeStep};
 use super::watched_files;
 use super::workers::Workers;
@@ -33,7 +33,7 @@ const PAGES: Duration = Duration::from_secs(2);
 /// What the control thread owns while the process serves.
 pub(super) struct ControlLoop<'a> {
     // First, so that it is dropped before the sites are.
-    _flush: FlushOnDrop,
+    flush: FlushOnDrop,
     active: ActiveConfig,
     workers: Workers,
     signals: Signals,
@@ -51,6 +51,8 @@ pub(super) struct ControlLoop<'a> {
     background: JoinSet<()>,
     /// Whether a signal to stop has come.
     is_stopped: bool,
+    /// Whether every listener is closed, and every connection.
+    is_drained: bool,
 }
 
 impl<'a> ControlLoop<'a> {
@@ -70,9 +72,9 @@ impl<'a> ControlLoop<'a> {
         });
         let mut pages = interval(PAGES);
         pages.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let _flush = FlushOnDrop { state: active.sites.state().directory().cloned(), log: active.log.clone() };
+        let flush = FlushOnDrop { state: active.sites.state().directory().cloned(), log: active.log.clone() };
         Self {
-            _flush,
+            flush,
             active,
             workers,
             signals,
@@ -87,6 +89,7 @@ impl<'a> ControlLoop<'a> {
             reading_pages: None,
             background,
             is_stopped: false,
+            is_drained: false,
         }
     }
 
@@ -112,6 +115,10 @@ impl<'a> ControlLoop<'a> {
         let (config_changed, others_changed) = (self.active.watches.config(), self.active.watches.others());
         let registry_changed = self.active.sites.registry_changed();
         loop {
+            if self.is_drained && !self.upgrade.is_under_way() {
+                self.active.log.say(LogEvent::Stopped, "every connection is closed");
+                return Ok(());
+            }
             // While another process may take over, nothing is opened or closed.
             let is_serving = self.active.state.phase() == Phase::Serving && !self.upgrade.is_under_way();
             tokio::select! {
@@ -125,8 +132,9 @@ impl<'a> ControlLoop<'a> {
                     Signal::Stop => {
                         self.is_stopped = true;
                         // After an upgrade it is draining already.
-                        if self.active.state.phase() != Phase::Draining {
-                            self.upgrade.abandon(&mut self.active);
+                        let is_serving = self.active.state.phase() != Phase::Draining;
+                        self.upgrade.abandon(&mut self.active);
+                        if is_serving {
                             self.drain();
                         }
                     }
@@ -164,10 +172,10 @@ impl<'a> ControlLoop<'a> {
                 },
                 _ = self.pages.tick() => self.refresh_pages(),
                 Some(_) = self.background.join_next() => {}
-                ended = self.workers.ended() => match ended {
+                ended = self.workers.ended(), if !self.is_drained => match ended {
                     None => {
-                        self.active.log.say(LogEvent::Stopped, "every connection is closed");
-                        return Ok(());
+                        self.is_drained = true;
+                        self.upgrade.is_drained();
                     }
                     Some(Ok(())) => {}
                     Some(Err(error)) => return Err(format!("a listener ended: {error}")),
@@ -182,7 +190,7 @@ impl<'a> ControlLoop<'a> {
         if let Some(access) = self.access {
             access.reopen();
         }
-        if self.upgrade.puts_reload_off() {
+        if self.upgrade.puts_reload_off() || self.active.state.phase() == Phase::Draining {
             return;
         }
         self.active.log.say(LogEvent::Reload, "requested by a signal");
@@ -200,9 +208,19 @@ impl<'a> ControlLoop<'a> {
     }
 
     fn step_of_upgrade(&mut self, step: UpgradeStep) {
-        match self.upgrade.step(step, &mut self.active, self.board.as_mut()) {
+        match self.upgrade.step(step, &mut self.active, &mut self.workers, self.board.as_mut()) {
             AfterStep::Nothing => {}
-            AfterStep::Reload => self.reload(),
+            AfterStep::GoOn { is_reload_due } => {
+                self.flush.state = self.active.sites.state().directory().cloned();
+                self.is_drained = false;
+                if let Some(serving) = self.active.state.serving() {
+                    self.supervisor.ready(&serving.summary());
+                }
+                if is_reload_due {
+                    self.reload();
+                }
+            }
+            AfterStep::Follow(status) => self.supervisor.follows(&status),
             AfterStep::Leave(process, summary) => {
                 self.supervisor.succeeded_by(process, &summary);
                 self.active.state.is_draining();
@@ -214,6 +232,7 @@ impl<'a> ControlLoop<'a> {
     /// Closes the listeners; requests under way are finished.
     fn drain(&mut self) {
         const DRAINING: &str = "no new connections; requests under way are finished";
+        self.active.leaves();
         self.active.log.say(LogEvent::Stopping, DRAINING);
         self.active.state.is_draining();
         self.supervisor.stopping(DRAINING);
@@ -223,6 +242,10 @@ impl<'a> ControlLoop<'a> {
 
     /// Tells the watchdog that the process is alive once every worker has taken up a task.
     fn report_alive(&mut self) {
+        // That would hide that the other process is not.
+        if self.upgrade.has_successor() {
+            return;
+        }
         let answered = self.workers.answer();
         let supervisor = self.supervisor.clone();
         self.background.spawn(async move {

@@ -2,6 +2,16 @@
 //!
 //! A listener that is the same in both is not touched. One that is other on the same address is opened a second time on
 //! the sockets it has, before the first stops to accept: one or the other accepts every connection in between.
+//!
+//! **Control keeps a duplicate of every listening socket**, so that a listener with other settings can be opened on it
+//! before the first is closed; it drops the duplicate before it closes a listener for good, or the port would listen
+//! with no worker behind it.
+//!
+//! **A listener is a task on every worker**, held by the control thread. Dropping what it holds closes the sockets,
+//! after their backlog has been taken, and drains the connections.
+//!
+//! **Sockets that share a port are bound alone first**: the kernel would also let a second process of the same user
+//! join them, and two proxies started by mistake would each get half of the connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -9,15 +19,15 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::socket_activation::InheritedSockets;
-use super::sockets;
-#[cfg(target_os = "linux")]
-use super::upgrade::{HandedSockets, SocketPlace};
 use super::workers::{ListenerId, Workers};
 use crate::config::{self, Config, ListenerKind};
 use crate::decision::{self, QuestionErrors};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, LiveCertificates, TlsAcceptor};
 use crate::log::{Log, LogEvent};
 use crate::report::ListenerReport;
+
+#[cfg(target_os = "linux")]
+use super::upgrade::{HandedSockets, SocketPlace};
 
 /// Every listener of the process, in the order of the config.
 #[derive(Debug, Default)]
@@ -76,7 +86,7 @@ impl ListenerPlan {
         let bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here
             .map(|listener| listener.address)
-            .try_for_each(|address| sockets::try_bind(address).map_err(|error| cannot_listen(address, &error)))
+            .try_for_each(|address| try_bind(address).map_err(|error| cannot_listen(address, &error)))
     }
 
     /// The listeners a process starts with; sockets that were passed for them are not bound again.
@@ -97,7 +107,7 @@ impl ListenerPlan {
                 sockets.push(inherited);
             } else {
                 for socket in inherited {
-                    sockets.push(sockets::share(socket, workers).map_err(cannot)?);
+                    sockets.push(share(socket, workers).map_err(cannot)?);
                 }
             }
             let origin = if sockets.is_empty() { "bound" } else { "passed" };
@@ -107,7 +117,7 @@ impl ListenerPlan {
                     let message = format!("{address}: no socket was passed for this listener: it is opened here");
                     log.say(LogEvent::Supervisor, message);
                 }
-                sockets.push(sockets::bind(listener.address, workers).map_err(cannot)?);
+                sockets.push(bind(listener.address, workers).map_err(cannot)?);
             }
             steps.push(ListenerStep::Open(
                 BoundListener::new(BindSettings::of(listener, config), sockets, origin)?.into(),
@@ -144,7 +154,7 @@ impl Listeners {
                     BoundListener::new(settings, again, &opened.report.socket)?
                 }
                 None => {
-                    let sockets = sockets::bind(address, workers).map_err(|error| cannot_listen(address, &error))?;
+                    let sockets = bind(address, workers).map_err(|error| cannot_listen(address, &error))?;
                     let bound = BoundListener::new(settings, vec![sockets], "bound")?;
                     plan.changes.push(format!("listener {} is new", bound.local));
                     bound
@@ -205,6 +215,33 @@ impl Listeners {
         Ok(sockets)
     }
 
+    /// The steps to open every listener once more, after the workers have closed it, on the sockets that were kept. One whose
+    /// sockets were let go is bound again; the changes name those that cannot be.
+    pub(super) fn reopening(&self, workers: NonZeroUsize) -> ListenerPlan {
+        let mut plan = ListenerPlan { steps: Vec::new(), changes: Vec::new() };
+        for OpenListener { settings, sockets, report, .. } in &self.open {
+            let address = settings.listener.address;
+            let again = if sockets.is_empty() {
+                bind(address, workers).map(|bound| vec![bound])
+            } else {
+                sockets.iter().map(|sockets| duplicates(sockets)).collect()
+            };
+            let again = again.map_err(|error| cannot_listen(address, &error));
+            match again.and_then(|again| BoundListener::new(settings.clone(), again, &report.socket)) {
+                Ok(bound) => plan.steps.push(ListenerStep::Open(bound.into())),
+                Err(trouble) => plan.changes.push(trouble),
+            }
+        }
+        plan
+    }
+
+    /// Lets go of the sockets of one place, where another process listens no more.
+    #[cfg(target_os = "linux")]
+    pub(super) fn let_go_of(&mut self, place: &SocketPlace) {
+        let is_there = |opened: &&mut OpenListener| SocketPlace::Listener(opened.settings.listener.address) == *place;
+        self.open.iter_mut().filter(is_there).for_each(|opened| opened.sockets.clear());
+    }
+
     /// Lets go of the sockets, so that they close when the workers close theirs.
     pub(super) fn let_go(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());
@@ -243,7 +280,7 @@ impl BindSettings {
         ours.address == theirs.address
             && ours.name == theirs.name
             && ours.kind == theirs.kind
-            && ours.on_error == theirs.on_error
+            && ours.questions == theirs.questions
             && ours.trusted == theirs.trusted
             && ours.proxy_protocol == theirs.proxy_protocol
             && paths(ours) == paths(theirs)
@@ -284,7 +321,7 @@ impl BoundListener {
         let cannot = |error| cannot_listen(local, &error);
         let mut opened = OpenListener { settings, local, sockets: Vec::new(), ids: Vec::new(), report, edge: None };
         let listener_settings = opened.settings.listener_settings();
-        let errors = Arc::new(QuestionErrors::new(log.clone(), opened.settings.listener.on_error));
+        let errors = Arc::new(QuestionErrors::new(log.clone(), opened.settings.listener.questions));
         for sockets in sockets {
             opened.sockets.push(duplicates(&sockets).map_err(cannot)?);
             let id = match opened.settings.listener.kind {
@@ -323,4 +360,111 @@ fn duplicates(sockets: &[TcpListener]) -> io::Result<Vec<TcpListener>> {
 
 fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     format!("{address}: cannot listen here: {error}")
+}
+
+/// As many connections as may wait to be accepted; the kernel's own bound is often lower.
+#[cfg(target_os = "linux")]
+const BACKLOG: i32 = 4096;
+
+/// Listens on an address with one socket for each worker, so that the kernel spreads connections over them.
+///
+/// With port 0 all of them get the port the first one got.
+#[cfg(target_os = "linux")]
+pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
+    if workers.get() == 1 {
+        return Ok(vec![listen(address, Sharing::Alone)?]);
+    }
+    // Sockets that share a port would also share it with another process of this user: two proxies started by mistake
+    // would each get half of the connections. So the port is first bound alone.
+    if address.port() != 0 {
+        drop(listen(address, Sharing::Alone)?);
+    }
+    let first = listen(address, Sharing::Shared)?;
+    let address = first.local_addr()?;
+    let mut sockets = vec![first];
+    for _ in 1..workers.get() {
+        sockets.push(listen(address, Sharing::Shared)?);
+    }
+    Ok(sockets)
+}
+
+/// Listens on an address with one socket that the workers share: elsewhere the kernel does not spread connections over
+/// several.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
+    share(TcpListener::bind(address)?, workers)
+}
+
+/// Whether an address can be listened on: it is bound, and let go of at once.
+fn try_bind(address: SocketAddr) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return listen(address, Sharing::Alone).map(drop);
+    #[cfg(not(target_os = "linux"))]
+    return TcpListener::bind(address).map(drop);
+}
+
+/// One socket for all workers, such as one that was passed to the process. Whichever worker is free accepts.
+pub(super) fn share(socket: TcpListener, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
+    let mut sockets = (1..workers.get()).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>()?;
+    sockets.push(socket);
+    Ok(sockets)
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sharing {
+    Alone,
+    Shared,
+}
+
+#[cfg(target_os = "linux")]
+fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of a process before this one may still be closing.
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(sharing == Sharing::Shared)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+
+    fn any_port() -> SocketAddr {
+        ([127, 0, 0, 1], 0).into()
+    }
+
+    #[test]
+    fn every_worker_gets_a_socket_of_one_address() {
+        let sockets = bind(any_port(), TWO).unwrap();
+        let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
+        assert_eq!(addresses.len(), 2);
+        assert_eq!(addresses[0], addresses[1]);
+    }
+
+    #[test]
+    fn a_port_is_not_shared_with_another_process() {
+        let sockets = bind(any_port(), TWO).unwrap();
+        let address = sockets[0].local_addr().unwrap();
+        for workers in [NonZeroUsize::MIN, TWO] {
+            assert_eq!(bind(address, workers).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        }
+        drop(sockets);
+        bind(address, TWO).unwrap();
+    }
+
+    #[test]
+    fn a_shared_socket_accepts_on_either_side() {
+        let sockets = share(TcpListener::bind(any_port()).unwrap(), TWO).unwrap();
+        for socket in &sockets {
+            let client = std::net::TcpStream::connect(sockets[0].local_addr().unwrap()).unwrap();
+            let (_, peer) = socket.accept().unwrap();
+            assert_eq!(peer, client.local_addr().unwrap());
+        }
+    }
 }

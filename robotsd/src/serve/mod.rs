@@ -1,17 +1,15 @@
 //! `robotsd serve`: sites behind listeners, with the robots layer between edge and upstream.
 //!
-//! [`command`] prepares the process, [`startup`] opens what a config names, and [`control_loop`] then waits for signals and
+//! [`startup`] prepares the process and opens what a config names, and [`control_loop`] then waits for signals and
 //! requests to change something. A request passes [`router`] → the layer and the backend of its site
 //! ([`sites`](crate::sites)). A config that takes the place of another passes [`preparation`] and [`reconfigure`].
 
 mod descriptors;
 mod shared_pace;
-mod signals;
 mod socket_activation;
 mod supervisor;
 mod upgrade;
 
-mod command;
 mod control_loop;
 mod startup;
 
@@ -20,15 +18,10 @@ mod workers;
 
 mod admin_places;
 mod board_keeper;
-mod certificate_watch;
-mod config_log;
-mod config_waiters;
-mod connection_log;
 mod listeners;
 mod preparation;
 mod reconfigure;
-mod sockets;
 mod upgrade_keeper;
 mod watched_files;
 
-pub(crate) use self::command::{ServeArgs, run};
+pub(crate) use startup::{ServeArgs, run};

@@ -6,11 +6,12 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
+use tower_robots::internals::Mutex;
 use tower_robots::source::Watched;
 
 use super::listeners::{ListenerPlan, Listeners};
@@ -25,7 +26,7 @@ const QUIET: Duration = Duration::from_millis(400);
 /// A config that works, with everything new of it open.
 #[derive(Debug)]
 pub(super) struct PreparedConfig {
-    pub(super) config: Config,
+    pub(super) config: Arc<Config>,
     /// The files that it names and the config before does not.
     pub(super) watched: Vec<(PathBuf, Watched)>,
     pub(super) plan: ListenerPlan,
@@ -89,12 +90,12 @@ impl Preparation {
                 stage.go_on()?;
                 // Before they are read, so that no change of theirs goes unnoticed.
                 let watched = watch.files_of(&config, &watched);
-                stage.bind(|| listeners.lock().unwrap_or_else(PoisonError::into_inner).plan(&config, workers))?;
+                stage.bind(|| listeners.lock().plan(&config, workers))?;
                 let renewal = sites.renew(&config)?;
                 let plan = stage.apply()?;
                 renewal.apply_settings(&sites);
                 let changes = setting_changes(&before, &config.text).unwrap_or_default();
-                Ok(PreparedConfig { config, watched, plan, renewal, changes })
+                Ok(PreparedConfig { config: Arc::new(config), watched, plan, renewal, changes })
             };
             let prepared = prepared();
             prepared.map_err(|why| RejectedConfig {
@@ -112,7 +113,7 @@ impl Preparation {
 
     /// Whether the file has been opened: what is written to it from now on may not be seen.
     pub(super) fn is_reading(&self) -> bool {
-        !matches!(*self.stage.state(), StageState::Waiting)
+        !matches!(*self.stage.0.lock(), StageState::Waiting)
     }
 
     /// Waits for the end; none once it has taken longer than the limit and can be abandoned.
@@ -173,7 +174,7 @@ impl Stage {
 
     /// Abandons the preparation and closes its sockets, unless it applies its settings already. Returns whether it did.
     fn abandon(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let can_be = !matches!(*state, StageState::Applying);
         if can_be {
             *state = StageState::Abandoned;
@@ -183,15 +184,11 @@ impl Stage {
 
     /// Enters a stage and returns the one before. Fails once the preparation is abandoned.
     fn enter(&self, next: impl FnOnce() -> Result<StageState, String>) -> Result<StageState, String> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         match *state {
             StageState::Abandoned => Err("another reading has taken its place".to_owned()),
             _ => Ok(std::mem::replace(&mut *state, next()?)),
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, StageState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

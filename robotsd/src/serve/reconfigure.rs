@@ -1,34 +1,41 @@
-//! Another config takes the place of the one that is served, while everything runs.
+//! Another config takes the place of the one that is served, while everything runs; and the requests that wait for the
+//! outcome.
 //!
 //! A [`Preparation`] reads and checks it, binds new listeners and opens new sources, on a blocking thread. Only when all of
 //! that works are sites and listeners swapped, at once. Otherwise there is one line in the log, and everything stays as it
 //! was.
+//!
+//! **A reload that comes while a config is read joins that reading** if the file has not been opened, else it waits for
+//! another; either way its outcome is whatever was published since it came.
 
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 use tower_robots::check::Severity;
+use tower_robots::internals::Mutex;
 
 use super::admin_places::AdminPlaces;
-use super::certificate_watch::CertificateWatch;
-use super::config_log;
-use super::config_waiters::ConfigWaiters;
 use super::descriptors::Descriptors;
 use super::listeners::Listeners;
 use super::preparation::{Preparation, PreparedConfig, RejectedConfig};
-#[cfg(target_os = "linux")]
-use super::upgrade::HandedSockets;
-use super::upgrade::Successor;
+use super::upgrade::{Predecessor, SocketPlace, Successor};
+use super::watched_files::CertificateWatch;
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
-use crate::admin::{CONFIG_PATIENCE, ReloadWaiter, ServerState, Serving};
+use crate::admin::{CONFIG_PATIENCE, Phase, ReloadWaiter, ServerState, Serving};
 use crate::config::{Config, SettingChange, setting_changes};
+use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeLimits};
-use crate::log::{Log, LogEvent};
+use crate::log::{Log, LogEntry, LogEvent};
+use crate::report::ConfigReload;
 use crate::sites::{Renewal, Sites, UnusableSource};
+
+#[cfg(target_os = "linux")]
+use super::upgrade::HandedSockets;
 
 /// How long until what could not be used or opened is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -49,6 +56,8 @@ pub(super) struct ActiveConfig {
     pub(super) started: Arc<str>,
     pub(super) log: Log,
     pub(super) change: PendingChange,
+    /// The process whose place this one has taken.
+    pub(super) predecessor: Option<Arc<Predecessor>>,
 }
 
 /// A change that is being prepared, and the requests that wait for it.
@@ -60,6 +69,8 @@ pub(super) struct PendingChange {
     again: Option<Instant>,
     /// The sources that were last logged as unusable.
     logged: Vec<UnusableSource>,
+    /// What the last config that took the place of another changed, and when.
+    last: Option<String>,
 }
 
 /// What the change needs next.
@@ -146,6 +157,8 @@ impl ActiveConfig {
 
     /// Starts a new process of the program, which gets every listening socket.
     pub(super) fn start_successor(&self) -> Result<Successor, String> {
+        // From here on the new one follows this one: the process before must not, too.
+        self.leaves();
         #[cfg(target_os = "linux")]
         return Successor::start(self.sockets()?, self.config.upgrade);
         #[cfg(not(target_os = "linux"))]
@@ -155,7 +168,7 @@ impl ActiveConfig {
     /// Every listening socket once more, with what it is for.
     #[cfg(target_os = "linux")]
     fn sockets(&self) -> Result<HandedSockets, String> {
-        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).sockets();
+        let listeners = self.listeners.lock().sockets();
         let sockets = listeners.and_then(|mut sockets| {
             sockets.extend(self.admin.sockets()?);
             Ok(sockets)
@@ -163,18 +176,60 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Another process has every socket: clients are told to connect there.
-    pub(super) fn leave_to_successor(&mut self) {
+    /// The process before is not to serve again if this one ends.
+    pub(super) fn leaves(&self) {
+        self.predecessor.iter().for_each(|predecessor| predecessor.leaves());
+    }
+
+    /// Another process has every socket: clients are sent there. The sockets stay open here too, those aside that it has
+    /// no use for, so that what waits in their queues outlives it. Requests that wait get no outcome.
+    pub(super) fn leave_to_successor(&mut self, unused: &[SocketPlace]) {
         self.edge.set_successor();
+        self.sites.stop_announcing();
+        self.change = PendingChange::default();
+        #[cfg(target_os = "linux")]
+        for place in unused {
+            self.listeners.lock().let_go_of(place);
+            self.admin.let_go_of(place);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = unused;
         #[cfg(unix)]
         self.admin.leave();
-        self.let_go();
+    }
+
+    /// Serves again, because the process that was to take the place of this one has ended: these sites, and on every listener.
+    pub(super) fn take_back(&mut self, renewal: Renewal, workers: &mut Workers) -> Result<(), String> {
+        let plan = {
+            let listeners = self.listeners.lock();
+            if self.state.phase() == Phase::Draining {
+                self.edge.clear_successor();
+                listeners.reopening(workers.count())
+            } else {
+                listeners.plan(&self.config, workers.count())?
+            }
+        };
+        #[cfg(unix)]
+        self.admin.reclaim();
+        let troubles = plan.changes.join("; ");
+        let (config, watched, changes) = (Arc::clone(&self.config), Vec::new(), Vec::new());
+        self.swap(PreparedConfig { config, watched, plan, renewal, changes }, workers);
+        self.state.serves_again();
+        // What has changed meanwhile; and a listener that could not be opened.
+        self.change.again = Some(Instant::now());
+        if troubles.is_empty() { Ok(()) } else { Err(troubles) }
     }
 
     /// Gives up the sockets that would keep ports open, because the end has begun. Requests that wait get no outcome.
     pub(super) fn let_go(&mut self) {
         self.change = PendingChange::default();
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).let_go();
+        self.listeners.lock().let_go();
+    }
+
+    /// Gives up those of the admin interface too, where another process answers, or none.
+    pub(super) fn let_go_of_all(&mut self) {
+        self.let_go();
+        self.admin.let_go();
     }
 
     fn prepare(&mut self, workers: &Workers) {
@@ -195,25 +250,30 @@ impl ActiveConfig {
     fn swap(&mut self, prepared: PreparedConfig, workers: &mut Workers) -> (&'static str, String) {
         let PreparedConfig { config, watched, plan, renewal, changes: settings } = prepared;
         let Renewal { sites, come_and_gone, altered, unusable, .. } = renewal;
-        config_log::changed(&self.log, &settings, &unusable);
-        let mut changes = config_log::summary(&settings);
+        changed(&self.log, &settings, &unusable);
+        let mut changes = summary(&settings);
         if settings.is_empty() {
             changes.extend(altered);
         }
         changes.extend(come_and_gone);
         changes.extend(plan.changes.iter().cloned());
+        let has_other_listeners = !plan.changes.is_empty();
         let before = std::mem::replace(&mut self.sites, sites);
         workers.replace(&self.sites);
         // Once requests are answered by them, and before the board asks what was counted.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
+        // What waits may be what the gate accepts now.
+        if settings.iter().any(|change| change.setting.starts_with("gate.")) {
+            tokio::spawn(Arc::clone(&self.sites).follow(BTreeSet::new()));
+        }
         if let Some(engines) = self.sites.spared_engines().filter(|now| before.spared_engines().as_ref() != Some(now)) {
             self.log.say(LogEvent::SearchEngines, engines);
         }
         drop(before);
         let (opened, reports, certificates) = {
-            let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut listeners = self.listeners.lock();
             let opened = listeners.apply(plan, workers, &self.edge, &self.log);
             listeners.set_limits(&config.edge);
             (opened, listeners.reports(), listeners.certificates())
@@ -225,6 +285,10 @@ impl ActiveConfig {
         }
         changes.extend(self.limit(&config));
         let admin = self.admin.follow(config.admin.as_ref(), &self.state, &self.log);
+        if has_other_listeners || !admin.changes.is_empty() {
+            // The process before would go on to listen where this one does not.
+            self.leaves();
+        }
         changes.extend(admin.changes);
         changes.extend(deferred(&settings));
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
@@ -234,7 +298,7 @@ impl ActiveConfig {
         let lookups = workers.agent_lookups();
         self.state.is_serving(Serving::new(&self.sites, reports, certificates, lookups, &self.edge));
         let is_other = self.config.text != config.text;
-        self.config = Arc::new(config);
+        self.config = config;
         if is_other {
             log_warnings(&self.config, &self.log);
         }
@@ -246,7 +310,15 @@ impl ActiveConfig {
         changes.extend(unusable.iter().map(ToString::to_string));
         changes.extend(admin.failures);
         self.change.logged = unusable;
-        let message = if changes.is_empty() { "nothing is different".to_owned() } else { changes.join("; ") };
+        let message = match (changes.is_empty(), &self.change.last) {
+            (false, _) => changes.join("; "),
+            // Whoever asks may have changed the file, and the watcher was quicker.
+            (true, Some(last)) => format!("nothing is different; in force since {last}"),
+            (true, None) => "nothing is different".to_owned(),
+        };
+        if outcome == "published" {
+            self.change.last = Some(format!("{}: {message}", rfc3339(SystemTime::now())));
+        }
         self.state.config().accept(outcome == "published", next_start);
         (outcome, format!("{path}: {message}"))
     }
@@ -283,4 +355,129 @@ fn deferred(changes: &[SettingChange]) -> Option<String> {
     };
     let keys: Vec<_> = ["workers", "state_dir", "admin", "board", "log"].into_iter().filter(is_deferred).collect();
     (!keys.is_empty()).then(|| format!("from the next start on: {}", keys.join(", ")))
+}
+
+/// Settings that the summary of a config names; the others have a line each all the same.
+const NAMED: usize = 8;
+
+/// One line for every setting that has another value.
+pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[UnusableSource]) {
+    for change in changes {
+        let is_unusable = || unusable.iter().any(|source| change.site.as_ref() == Some(&source.site));
+        let applies = if change.is_for_start() {
+            "next-start"
+        } else if change.is_of_source() && is_unusable() {
+            "when-usable"
+        } else {
+            "now"
+        };
+        log.write(&LogEntry {
+            site: change.site.as_deref(),
+            setting: Some(&change.setting),
+            before: change.before.as_deref(),
+            after: change.after.as_deref(),
+            applies: Some(applies),
+            message: Some(change.to_string()),
+            ..LogEntry::now(LogEvent::ConfigChanged)
+        });
+    }
+}
+
+/// The settings for a line about all of the config. What comes and goes as a whole, and what waits for the next start, stands
+/// in it in other words.
+pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
+    let is_named = |change: &&SettingChange| !change.is_of_whole_table() && !change.is_for_start();
+    let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();
+    let more = named.len().saturating_sub(NAMED);
+    if more > 0 {
+        named.truncate(NAMED);
+        named.push(format!("and {more} settings more, each in a line `config-changed`"));
+    }
+    named
+}
+
+/// Those that wait for the reading under way, and those that came too late for it. The file may have been read before they
+/// came, so they wait for another reading.
+#[derive(Debug, Default)]
+pub(super) struct ConfigWaiters {
+    now: Vec<ReloadWaiter>,
+    /// Some, even if empty, where another reading is required.
+    next: Option<Vec<ReloadWaiter>>,
+    /// What was published since those that wait now came.
+    published: Option<String>,
+}
+
+impl ConfigWaiters {
+    /// Waits for the reading under way. The watcher, which waits for no outcome, has no waiter.
+    pub(super) fn join(&mut self, waiter: Option<ReloadWaiter>) {
+        self.now.extend(waiter);
+    }
+
+    /// Requires another reading after the one under way.
+    pub(super) fn queue(&mut self, waiter: Option<ReloadWaiter>) {
+        self.next.get_or_insert_default().extend(waiter);
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.now.is_empty()
+    }
+
+    pub(super) const fn has_next(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Sends the outcome of the reading under way. Where it found nothing new, but the one before it published a change that
+    /// those that wait came too late for, that change is the outcome. Returns whether another reading is required.
+    pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
+        let (sent, text) = match self.published.take() {
+            Some(published) if outcome == "unchanged" => ("published", published),
+            _ => (outcome, message.to_owned()),
+        };
+        for waiter in self.now.drain(..) {
+            // The client may have gone.
+            let _ = waiter.send(ConfigReload { outcome: sent.to_owned(), message: text.clone() });
+        }
+        let Some(next) = self.next.take() else { return false };
+        self.now = next;
+        self.published = (sent == "published").then_some(text);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn outcome(mut waiting: oneshot::Receiver<ConfigReload>) -> (String, String) {
+        let ConfigReload { outcome, message } = waiting.try_recv().unwrap();
+        (outcome, message)
+    }
+
+    #[test]
+    fn a_request_that_comes_while_the_watcher_publishes_its_change_hears_of_it() {
+        let mut waiters = ConfigWaiters::default();
+        waiters.join(None);
+        let (waiter, waiting) = oneshot::channel();
+        waiters.queue(Some(waiter));
+        assert!(waiters.answer("published", "site \"a\" is new"));
+        assert!(!waiters.answer("unchanged", "nothing is different"));
+        assert_eq!(outcome(waiting), ("published".to_owned(), "site \"a\" is new".to_owned()));
+        // A later one does not.
+        let (waiter, waiting) = oneshot::channel();
+        waiters.join(Some(waiter));
+        assert!(!waiters.answer("unchanged", "nothing is different"));
+        assert_eq!(outcome(waiting).0, "unchanged");
+    }
+
+    #[test]
+    fn a_fault_is_the_outcome_whatever_was_published_before() {
+        let mut waiters = ConfigWaiters::default();
+        let (waiter, waiting) = oneshot::channel();
+        waiters.queue(Some(waiter));
+        assert!(waiters.answer("published", "site \"a\" is new"));
+        assert!(!waiters.answer("kept", "no site"));
+        assert_eq!(outcome(waiting).0, "kept");
+    }
 }

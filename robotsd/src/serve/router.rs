@@ -1,4 +1,7 @@
 //! From a request to its site.
+//!
+//! **The router of a worker is one pointer** that is loaded once a request. Replacing the sites stores another, on
+//! connections that are open too; what a request began with, it ends with.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -199,7 +202,7 @@ mod tests {
 
     use tower_robots::layer::{RobotsLayer, VerifyLayer};
     use tower_robots::live::LiveRobots;
-    use tower_robots::policy::{Policy, RateMode};
+    use tower_robots::policy::{Mode, Policy, RateMode};
 
     use super::*;
     use crate::decision::{RequestOutcome, SiteTotals};
@@ -279,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_decision_is_counted_when_it_is_made_and_not_when_the_upstream_answers() {
-        let policy = Policy::builder().rate(RateMode::Refuse).build();
+        let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
         let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
         // It is never there: each request is counted here, without being waited for.
         let store = StoreSettings::new(StoreUrl::new("redis://127.0.0.1:1").unwrap());

@@ -1,7 +1,7 @@
 //! Asks the store of rates about requests that are limited, in front of the layer that judges them.
 //!
 //! What the store says goes with the request, to the layer: its decision, response, log and counts are then those of every other
-//! request. Where the store says nothing, the layer counts by itself.
+//! request. Where the store says nothing, the layer counts by itself. A request that is only observed waits for nothing.
 
 use std::future::Future;
 use std::mem;
@@ -15,6 +15,7 @@ use http::{Extensions, Request};
 use pin_project_lite::pin_project;
 use tower::Service;
 use tower_robots::layer::{Original, PacedRequest, RobotsLayer};
+use tower_robots::policy::RateMode;
 
 use crate::decision::OutcomeCounts;
 use crate::shared_rate::{BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict};
@@ -73,7 +74,7 @@ impl PaceQuestion {
         Arc::new(Self { store, site: name, has_directory: site.has_directory(), layer: site.quiet_layer() })
     }
 
-    /// Asks about a request; none where it is not limited. Who sends it is checked here, and goes with it to the layer.
+    /// Asks about a request; none where there is nothing to wait for. Who sends it is checked here, and goes with it to the layer.
     fn ask<B>(&self, request: &mut Request<B>) -> Option<Pin<Box<dyn Future<Output = SharedVerdict> + Send>>> {
         if let Some(sender) = self.layer.check_sender(&Original::of(request)) {
             request.extensions_mut().insert(sender);
@@ -84,6 +85,10 @@ impl PaceQuestion {
         let owner = if paced.has_network() { BucketOwner::Network } else { BucketOwner::Crawler };
         let key = SharedKey::new(owner, &[self.site.as_bytes(), file.as_encoded_bytes(), paced.key().as_bytes()]);
         let bucket = SharedBucket::new(paced.interval(), paced.burst().get());
+        if paced.mode() != RateMode::Refuse {
+            attach(request, self.store.note(key, bucket));
+            return None;
+        }
         let store = self.store.clone();
         Some(Box::pin(async move { store.spend(key, bucket).await }))
     }
@@ -143,14 +148,7 @@ where
                     let said = ready!(answer.as_mut().poll(context));
                     // It is there until it is called, once.
                     let Some(mut request) = request.take() else { return Poll::Pending };
-                    let wait = match said {
-                        SharedVerdict::Allow => Some(Duration::ZERO),
-                        SharedVerdict::Deny { wait } => Some(wait.max(Duration::from_micros(1))),
-                        SharedVerdict::Unknown => None,
-                    };
-                    if let Some(wait) = wait {
-                        request.extensions_mut().insert(SharedWait(wait));
-                    }
+                    attach(&mut request, said);
                     let response = inner.call(request);
                     judged(waiting.as_ref());
                     response
@@ -159,6 +157,16 @@ where
             self.set(SharedPaceFuture::Called { response });
         }
     }
+}
+
+/// Lets what the store said go with the request.
+fn attach<B>(request: &mut Request<B>, said: SharedVerdict) {
+    let wait = match said {
+        SharedVerdict::Allow => Duration::ZERO,
+        SharedVerdict::Deny { wait } => wait.max(Duration::from_micros(1)),
+        SharedVerdict::Unknown => return,
+    };
+    request.extensions_mut().insert(SharedWait(wait));
 }
 
 /// The layer decides when it is called; what is behind it answers in the future.

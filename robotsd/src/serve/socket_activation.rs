@@ -6,7 +6,8 @@
 use std::net::{SocketAddr, TcpListener};
 
 #[cfg(target_os = "linux")]
-use super::upgrade::{HandedSockets, SocketPlace};
+use super::upgrade::HandedSockets;
+use super::upgrade::SocketPlace;
 use crate::admin::InheritedSocket;
 use crate::config;
 
@@ -198,6 +199,14 @@ impl InheritedSockets {
         }
     }
 
+    /// The places of a process before that this one has no use for, once it has taken what it listens on.
+    pub(super) fn unused(&self) -> Vec<SocketPlace> {
+        #[cfg(target_os = "linux")]
+        return self.sockets.iter().filter_map(|socket| socket.before.clone()).collect();
+        #[cfg(not(target_os = "linux"))]
+        return Vec::new();
+    }
+
     /// A socket that nothing was done with would take connections and answer none of them. One of a process before closes with that.
     pub(super) fn finish(self) -> Result<(), String> {
         let Some(socket) = self.sockets.iter().find(|socket| !socket.is_of_predecessor()) else { return Ok(()) };
@@ -226,7 +235,7 @@ mod tests {
 
     fn listener(address: SocketAddr, name: Option<&str>) -> config::ListenerConfig {
         config::ListenerConfig {
-            on_error: config::OnError::Pass,
+            questions: config::QuestionSettings::default(),
             name: name.map(str::to_owned),
             address,
             kind: config::ListenerKind::Proxy,

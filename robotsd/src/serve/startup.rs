@@ -1,29 +1,31 @@
-//! Opens what a config names, in this order: signal handlers, admin interface, sites, workers, listeners.
+//! The command `robotsd serve`. It opens what a config names, in this order: signal handlers, admin interface, sites,
+//! workers, listeners.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use tokio::task::JoinSet;
+use tower_robots::internals::Mutex;
 
 use super::admin_places::AdminPlaces;
 use super::board_keeper::BoardKeeper;
-use super::certificate_watch::CertificateWatch;
-use super::connection_log;
 use super::control_loop::ControlLoop;
 use super::descriptors::{self, Descriptors, Shortage};
 use super::listeners::{ListenerPlan, Listeners};
 use super::reconfigure::{ActiveConfig, PendingChange, log_warnings};
-use super::signals::{Signal, Signals};
 use super::socket_activation::InheritedSockets;
-use super::supervisor::Supervisor;
+use super::supervisor::{Signal, Signals, Supervisor};
 use super::upgrade::Predecessor;
+use super::watched_files::CertificateWatch;
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
 use crate::admin::{ConfigRequests, ConfigState, ServerState, Serving, UpgradeRequests};
-use crate::config::Config;
+use crate::config::{Config, ConfigArgument};
 use crate::date;
-use crate::edge::{Edge, EdgeLimits};
-use crate::log::{AccessLog, Log, LogEvent, LogLevel, LogPrivacy};
+use crate::edge::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits};
+use crate::exit::{FAILED, fail};
+use crate::log::{AccessLog, Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
 /// hyper writes the date of an HTTP/1 response whether that is sent or not, and has no form for such a time.
@@ -117,6 +119,7 @@ pub(super) async fn serve(
     let mut workers = Workers::start(config.workers, &sites)
         .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
     let plan = ListenerPlan::first(config, &mut inherited, workers.count(), log)?;
+    let unused = inherited.unused();
     inherited.finish()?;
 
     let descriptors = Descriptors::count();
@@ -128,7 +131,7 @@ pub(super) async fn serve(
     log.say(event, bound.reason);
     let edge = Edge::new(
         EdgeLimits { connections: bound.connections, ..config.edge.clone() },
-        connection_log::trouble(log.clone(), LogPrivacy::new(&config.log)),
+        trouble(log.clone(), LogPrivacy::new(&config.log)),
         access.map(AccessLog::observer),
     );
     let mut listeners = Listeners::default();
@@ -143,7 +146,7 @@ pub(super) async fn serve(
     tokio::task::spawn_blocking(move || served.announce());
     supervisor.ready(&summary);
     if let Some(predecessor) = predecessor {
-        predecessor.serves(&summary);
+        predecessor.serves(&summary, unused);
         #[cfg(unix)]
         admin.own();
     }
@@ -168,6 +171,7 @@ pub(super) async fn serve(
         started: Arc::clone(&config.text),
         log: log.clone(),
         change: PendingChange::default(),
+        predecessor: predecessor.cloned(),
     };
     let requested = (requested, upgrades_requested);
     ControlLoop::new(active, workers, signals, requested, supervisor, access, background).with_board(board).run().await
@@ -176,4 +180,106 @@ pub(super) async fn serve(
 /// Waits for a signal to stop; while starting, everything is being read anyway.
 async fn stop_signal(signals: &mut Signals) {
     while signals.next().await != Signal::Stop {}
+}
+
+/// One line for trouble with connections, which the edge reports at most once a second and kind.
+pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
+    move |trouble| {
+        // Errors may quote what a client sent; the log escapes it.
+        let detail = &trouble.detail;
+        log.write(&LogEntry {
+            level: level(trouble.kind),
+            reason: Some(trouble.kind.as_str()),
+            address: trouble.peer.and_then(|peer| privacy.address(peer.ip())),
+            message: Some(match trouble.count {
+                1 => detail.clone(),
+                count => format!("{detail} ({count} times)"),
+            }),
+            ..LogEntry::now(LogEvent::Trouble)
+        });
+    }
+}
+
+/// What clients do is ordinary; what holds them up is not.
+const fn level(kind: ConnectionErrorKind) -> LogLevel {
+    match kind {
+        ConnectionErrorKind::Accept => LogLevel::Error,
+        ConnectionErrorKind::Full
+        | ConnectionErrorKind::Recycled
+        | ConnectionErrorKind::Flood
+        // Of the operator's own proxies, most likely: all of their connections may be refused.
+        | ConnectionErrorKind::Untrusted
+        | ConnectionErrorKind::ProxyHeader
+        | ConnectionErrorKind::Aborted => LogLevel::Warn,
+        ConnectionErrorKind::Slow
+        | ConnectionErrorKind::Handshake
+        | ConnectionErrorKind::Protocol
+        | ConnectionErrorKind::Broken => LogLevel::Info,
+    }
+}
+
+/// Serve and enforce robots.txt in front of sites
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    config: ConfigArgument,
+
+    /// Refuse to start where a robots.txt is missing or unusable
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(crate) fn run(args: &ServeArgs) -> ExitCode {
+    // Before any thread starts: it changes the environment.
+    let (inherited, predecessor) = match inherit() {
+        Ok(inherited) => inherited,
+        Err(message) => return fail(&message),
+    };
+    let path = args.config.path();
+    let config = match Config::load(&path) {
+        Ok(config) => Arc::new(config),
+        Err(error) => {
+            predecessor.iter().for_each(|predecessor| predecessor.failed(&error.to_string()));
+            error.complain();
+            return ExitCode::from(FAILED);
+        }
+    };
+    // Only for signals and the admin interface; requests have threads of their own.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format_args!("the runtime cannot be started: {error}")),
+    };
+    let log = Log::start(config.log.format);
+    let start = |settings| AccessLog::start(settings, LogPrivacy::new(&config.log), log.clone());
+    let access = match config.log.access.as_ref().map(start).transpose() {
+        Ok(access) => access,
+        Err(message) => {
+            predecessor.iter().for_each(|predecessor| predecessor.failed(&message));
+            return fail(&message);
+        }
+    };
+    let serving = serve(&path, args.strict, &config, inherited, predecessor.as_ref(), &log, access.as_ref());
+    let code = match runtime.block_on(serving) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            predecessor.iter().for_each(|predecessor| predecessor.failed(&message));
+            fail(&message)
+        }
+    };
+    // The process does not wait for a file that is still being read.
+    runtime.shutdown_background();
+    if let Some(access) = &access {
+        access.flush();
+    }
+    log.flush();
+    code
+}
+
+/// The sockets that were open before this process, and the process whose place it takes.
+fn inherit() -> Result<(InheritedSockets, Option<Arc<Predecessor>>), String> {
+    #[cfg(target_os = "linux")]
+    if let Some((predecessor, sockets)) = Predecessor::find()? {
+        return Ok((InheritedSockets::of_predecessor(sockets)?, Some(Arc::new(predecessor))));
+    }
+    Ok((InheritedSockets::take()?, None))
 }

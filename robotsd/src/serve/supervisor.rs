@@ -1,5 +1,7 @@
-//! Notifies a supervisor such as systemd, in the protocol of `sd_notify(3)`. Without one it does nothing.
+//! Signals to the process, and notes to a supervisor such as systemd, in the protocol of `sd_notify(3)`; without one
+//! none are sent.
 
+use std::io;
 use std::time::Duration;
 
 use crate::log::{Log, LogEvent};
@@ -37,6 +39,12 @@ impl Supervisor {
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 
+    /// This process is the service again, although it does not serve yet.
+    pub(super) fn follows(&self, status: &str) {
+        use sd_notify::NotifyState::{MainPid, Status, Watchdog};
+        self.notify(&[MainPid(std::process::id()), Status(status), Watchdog]);
+    }
+
     pub(super) fn stopping(&self, status: &str) {
         self.notify(&[sd_notify::NotifyState::Stopping, sd_notify::NotifyState::Status(status)]);
     }
@@ -70,11 +78,73 @@ impl Supervisor {
 
     pub(super) fn succeeded_by(&self, _: u32, _: &str) {}
 
+    pub(super) fn follows(&self, _: &str) {}
+
     pub(super) fn stopping(&self, _: &str) {}
 
     pub(super) fn alive(&self) {}
 
     pub(super) fn pulse() -> Option<Duration> {
         None
+    }
+}
+
+/// What a signal means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// SIGTERM or SIGINT: stop; the second time at once.
+    Stop,
+    /// SIGHUP: read every robots.txt and certificate again.
+    Reload,
+    /// SIGUSR2: let a new process of the program take this one's place.
+    Upgrade,
+}
+
+#[derive(Debug)]
+pub(super) struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    hangup: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    second_user: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    pub(super) fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+            second_user: signal(SignalKind::user_defined2())?,
+        })
+    }
+
+    pub(super) async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.terminate.recv() => Signal::Stop,
+            _ = self.interrupt.recv() => Signal::Stop,
+            _ = self.hangup.recv() => Signal::Reload,
+            _ = self.second_user.recv() => Signal::Upgrade,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    pub(super) fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    pub(super) async fn next(&mut self) -> Signal {
+        // Without a handler there is nothing to wait for but the process's end.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        Signal::Stop
     }
 }

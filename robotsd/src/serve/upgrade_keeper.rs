@@ -1,25 +1,35 @@
 //! An upgrade in place, as the process before goes through it.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::OwnedRwLockWriteGuard;
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tower_robots::live::StateDir;
 
 use super::board_keeper::BoardKeeper;
 use super::reconfigure::ActiveConfig;
-use super::upgrade::{Successor, SuccessorEvent};
+use super::upgrade::{SocketPlace, Successor, SuccessorEvent};
+use super::workers::Workers;
 use crate::admin::{Phase, UpgradeWaiter};
 use crate::date;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::UpgradeReport;
+use crate::sites::Renewal;
 
 /// How long changes by operators, the board and the state directory may each hold an upgrade up.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
+/// For how long the new process is watched although no connection is left here: what is wrong with it mostly shows soon. No longer than a
+/// drain may take.
+const WATCH: Duration = Duration::from_secs(5);
+
 /// What is held so that no operator changes what the new process has read.
 type ChangesHeld = OwnedRwLockWriteGuard<()>;
+
+/// The sites as they stand in the state directory that is taken back; none where no other process had it.
+type TakenBack = Result<Option<Box<Renewal>>, String>;
 
 /// The upgrade that is under way, if one is.
 #[derive(Debug, Default)]
@@ -39,8 +49,12 @@ pub(super) enum AfterStep {
     Nothing,
     /// The process of this number serves this.
     Leave(u32, String),
-    /// Everything is to be read again, which was put off.
-    Reload,
+    /// That process has ended, and this one is about to serve again.
+    Follow(String),
+    /// This process serves as before; everything is to be read again where that was put off.
+    GoOn {
+        is_reload_due: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -48,7 +62,7 @@ struct UpgradeUnderWay {
     successor: Successor,
     stage: UpgradeStage,
     waiter: Option<UpgradeWaiter>,
-    /// Something was to be read again meanwhile: by this process if it fails, else by the new one, which may have read it before.
+    /// Something was to be read again meanwhile: by this process if the new one fails, else by that, which may have read it before.
     is_reload_due: bool,
 }
 
@@ -60,8 +74,10 @@ enum UpgradeStage {
     HandingOver(JoinHandle<Result<ChangesHeld, String>>),
     /// The new process opens everything.
     Opening(ChangesHeld),
-    /// It has failed, for this reason, and what was given up is being taken back. Nobody changes anything until then.
-    TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesHeld>),
+    /// The new process serves, and this one drains: until its last connection is closed, and until this moment at least.
+    Watching { until: Instant, is_drained: bool },
+    /// The new process has ended, for this reason, and what was given up is being taken back. Nobody changes anything until then.
+    TakingBack(String, JoinHandle<TakenBack>, Option<ChangesHeld>),
 }
 
 /// What comes next.
@@ -69,14 +85,22 @@ enum UpgradeStage {
 pub(super) enum UpgradeStep {
     Successor(SuccessorEvent),
     HandedOver(Result<ChangesHeld, String>),
-    TakenBack(String, Result<(), String>),
+    /// The new process was watched for long enough.
+    Watched,
+    TakenBack(String, TakenBack),
 }
 
 impl UpgradeUnderWay {
     async fn next(&mut self) -> UpgradeStep {
         let panicked = |error| format!("a fault of robotsd: {error}");
         match &mut self.stage {
-            UpgradeStage::Preparing | UpgradeStage::Opening(_) => UpgradeStep::Successor(self.successor.next().await),
+            UpgradeStage::Watching { until, is_drained: true } => {
+                let event = timeout_at(*until, self.successor.next()).await;
+                event.map_or(UpgradeStep::Watched, UpgradeStep::Successor)
+            }
+            UpgradeStage::Preparing | UpgradeStage::Opening(_) | UpgradeStage::Watching { .. } => {
+                UpgradeStep::Successor(self.successor.next().await)
+            }
             UpgradeStage::HandingOver(handing) => {
                 UpgradeStep::HandedOver(handing.await.unwrap_or_else(|error| Err(panicked(error))))
             }
@@ -85,6 +109,10 @@ impl UpgradeUnderWay {
                 UpgradeStep::TakenBack(std::mem::take(why), taken)
             }
         }
+    }
+
+    const fn is_watched(&self) -> bool {
+        matches!(self.stage, UpgradeStage::Watching { .. })
     }
 }
 
@@ -97,7 +125,7 @@ impl UpgradeKeeper {
         }
     }
 
-    /// Whether another process may be about to open what this one has.
+    /// Whether another process may be about to open what this one has, or the other way round.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
@@ -105,6 +133,15 @@ impl UpgradeKeeper {
     /// Whether another process serves and writes.
     pub(super) const fn has_successor(&self) -> bool {
         self.has_successor
+    }
+
+    /// No connection is left.
+    pub(super) fn is_drained(&mut self) {
+        if let Some(UpgradeStage::Watching { is_drained, .. }) =
+            self.under_way.as_mut().map(|upgrade| &mut upgrade.stage)
+        {
+            *is_drained = true;
+        }
     }
 
     /// Whether what is to be read again has to wait, until it is known which process reads it.
@@ -120,10 +157,20 @@ impl UpgradeKeeper {
         if self.under_way.is_none() && active.is_changing() {
             return self.put_off.push(waiter);
         }
-        let started = match &self.under_way {
-            Some(upgrade) => Err(format!("an upgrade is under way already, to process {}", upgrade.successor.id())),
-            None if active.state.phase() != Phase::Serving => Err("this process is ending".to_owned()),
-            None => active.start_successor(),
+        let is_serving = active.state.phase() == Phase::Serving;
+        let refused = match &self.under_way {
+            Some(UpgradeUnderWay { successor, .. }) if !is_serving => {
+                Some(format!("process {} has taken the place of this one: ask again", successor.id()))
+            }
+            Some(UpgradeUnderWay { successor, .. }) => {
+                Some(format!("an upgrade is under way already, to process {}; this process goes on", successor.id()))
+            }
+            None if !is_serving => Some("this process is ending".to_owned()),
+            None => None,
+        };
+        let started = match refused {
+            Some(why) => Err(why),
+            None => active.start_successor().map_err(|why| format!("{why}; this process goes on")),
         };
         match started {
             Ok(successor) => {
@@ -134,10 +181,11 @@ impl UpgradeKeeper {
                 self.under_way = Some(UpgradeUnderWay { successor, stage, waiter, is_reload_due: false });
             }
             Err(why) => {
-                let message = format!("no upgrade: {why}; this process goes on");
+                let message = format!("no upgrade: {why}");
                 active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
                 let report = report("failed", None, &message);
-                if self.under_way.is_none() {
+                // What is known of the one that is under way, or done, stays.
+                if self.under_way.is_none() && is_serving {
                     active.state.upgrades().note(report.clone());
                 }
                 answer(waiter, report);
@@ -156,9 +204,11 @@ impl UpgradeKeeper {
         &mut self,
         step: UpgradeStep,
         active: &mut ActiveConfig,
+        workers: &mut Workers,
         board: Option<&mut BoardKeeper>,
     ) -> AfterStep {
         let Some(mut upgrade) = self.under_way.take() else { return AfterStep::Nothing };
+        let mut after = AfterStep::Nothing;
         match step {
             UpgradeStep::Successor(SuccessorEvent::Prepared) => {
                 // From here on operators ask whoever will be there.
@@ -169,57 +219,108 @@ impl UpgradeKeeper {
                 upgrade.successor.take();
                 upgrade.stage = UpgradeStage::Opening(held);
             }
-            UpgradeStep::Successor(SuccessorEvent::Serves(summary)) => {
+            UpgradeStep::Successor(SuccessorEvent::Serves { summary, unused }) => {
                 self.has_successor = true;
-                return succeed(upgrade, summary, active);
+                let process = upgrade.successor.id();
+                succeed(&mut upgrade, &summary, active, unused.as_deref().unwrap_or_default());
+                after = AfterStep::Leave(process, summary);
+                if unused.is_none() {
+                    active.let_go_of_all();
+                    return after;
+                }
+            }
+            UpgradeStep::Watched | UpgradeStep::Successor(SuccessorEvent::Leaves) => {
+                active.let_go_of_all();
+                return after;
             }
             UpgradeStep::Successor(SuccessorEvent::Failed(why)) | UpgradeStep::HandedOver(Err(why)) => {
                 upgrade.successor.stop();
-                let held = match std::mem::replace(&mut upgrade.stage, UpgradeStage::Preparing) {
-                    UpgradeStage::Opening(held) => Some(held),
-                    _ => None,
+                if upgrade.is_watched() {
+                    let process = upgrade.successor.id();
+                    after = AfterStep::Follow(format!("process {process} has ended: {why}; this process follows it"));
+                }
+                let (taking, held) = match std::mem::replace(&mut upgrade.stage, UpgradeStage::Preparing) {
+                    UpgradeStage::Opening(held) => (take_back_sites(active), Some(held)),
+                    UpgradeStage::Watching { .. } => (take_back_sites(active), None),
+                    _ => (take_back_state(active), None),
                 };
-                upgrade.stage =
-                    UpgradeStage::TakingBack(why, take_back(active.sites.state().directory().cloned()), held);
+                upgrade.stage = UpgradeStage::TakingBack(why, taking, held);
             }
-            UpgradeStep::TakenBack(why, taken) => {
-                active.admin.resume(&active.state, &active.log);
-                let process = upgrade.successor.id();
-                let trouble = taken.err().map(|trouble| format!("; {trouble}")).unwrap_or_default();
-                let message = format!(
-                    "process {process} does not take the place of this one: {why}; this process goes on{trouble}"
-                );
-                active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
-                let report = report("failed", Some(process), &message);
-                active.state.upgrades().note(report.clone());
-                answer(upgrade.waiter, report);
-                return if upgrade.is_reload_due { AfterStep::Reload } else { AfterStep::Nothing };
-            }
+            UpgradeStep::TakenBack(why, taken) => return self.take_back(upgrade, &why, taken, active, workers),
         }
         self.under_way = Some(upgrade);
-        AfterStep::Nothing
+        after
     }
 
-    /// Ends the new process, because this one is to end too. [`Self::finish`] waits until what it was to have is taken back.
+    /// This process goes on, or serves again.
+    fn take_back(
+        &mut self,
+        upgrade: UpgradeUnderWay,
+        why: &str,
+        taken: TakenBack,
+        active: &mut ActiveConfig,
+        workers: &mut Workers,
+    ) -> AfterStep {
+        let process = upgrade.successor.id();
+        let has_served = std::mem::take(&mut self.has_successor);
+        let serves = taken.and_then(|renewal| renewal.map_or(Ok(()), |renewal| active.take_back(*renewal, workers)));
+        // Where something could not be taken back while it served, it serves all the same.
+        let goes_on = !has_served || active.state.phase() == Phase::Serving;
+        let trouble = serves.err().map(|trouble| format!("{trouble}; ")).unwrap_or_default();
+        let message = match (has_served, goes_on) {
+            (false, _) => {
+                format!("process {process} does not take the place of this one: {why}; {trouble}this process goes on")
+            }
+            (true, true) => format!(
+                "process {process}, which had taken the place of this one, has ended: {why}; {trouble}this process serves again"
+            ),
+            (true, false) => format!(
+                "process {process}, which had taken the place of this one, has ended: {why}; {trouble}this process does not \
+                 serve again"
+            ),
+        };
+        active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
+        let report = report("failed", Some(process), &message);
+        active.state.upgrades().note(report.clone());
+        answer(upgrade.waiter, report);
+        if !goes_on {
+            self.has_successor = true;
+            active.let_go_of_all();
+            return AfterStep::Nothing;
+        }
+        active.admin.resume(&active.state, &active.log);
+        AfterStep::GoOn { is_reload_due: upgrade.is_reload_due }
+    }
+
+    /// Ends the new process, because this one is to end too; one that serves goes on, and is watched no more. [`Self::finish`] waits until
+    /// what it was to have is taken back.
     pub(super) fn abandon(&mut self, active: &mut ActiveConfig) {
-        let Some(UpgradeUnderWay { mut successor, stage, waiter, .. }) = self.under_way.take() else { return };
+        let Some(upgrade) = self.under_way.take() else { return };
+        if upgrade.is_watched() {
+            return active.let_go_of_all();
+        }
+        let UpgradeUnderWay { mut successor, stage, waiter, .. } = upgrade;
         successor.stop();
         let state = active.sites.state().directory().cloned();
         let log = active.log.clone();
         self.taking_back = Some(tokio::spawn(async move {
             let taken = match stage {
-                UpgradeStage::TakingBack(_, taking, _held) => taking.await,
+                UpgradeStage::TakingBack(_, taking, _held) => taking.await.map(|taken| taken.map(drop)),
                 UpgradeStage::HandingOver(handing) => {
                     // What is still being given up could not be taken back.
                     let _held = handing.await;
-                    take_back(state).await
+                    spawn_blocking(move || take_back(state)).await
                 }
-                UpgradeStage::Preparing | UpgradeStage::Opening(_) => take_back(state).await,
+                UpgradeStage::Opening(_held) => spawn_blocking(move || take_back(state)).await,
+                UpgradeStage::Preparing | UpgradeStage::Watching { .. } => return,
             };
             if let Err(trouble) = taken.unwrap_or_else(|error| Err(format!("a fault of robotsd: {error}"))) {
                 log.say_at(LogLevel::Error, LogEvent::State, trouble);
             }
         }));
+        if self.has_successor {
+            return active.let_go_of_all();
+        }
         active.admin.resume(&active.state, &active.log);
         let message = "no upgrade: this process is ending";
         active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message);
@@ -234,22 +335,21 @@ impl UpgradeKeeper {
     }
 }
 
-/// The new process serves: this one says farewell.
-fn succeed(upgrade: UpgradeUnderWay, summary: String, active: &mut ActiveConfig) -> AfterStep {
-    let UpgradeUnderWay { successor, waiter, stage, is_reload_due } = upgrade;
-    if is_reload_due {
-        successor.reload();
+/// The new process serves: this one says farewell, and watches.
+fn succeed(upgrade: &mut UpgradeUnderWay, summary: &str, active: &mut ActiveConfig, unused: &[SocketPlace]) {
+    if std::mem::take(&mut upgrade.is_reload_due) {
+        upgrade.successor.reload();
     }
-    let process = successor.id();
+    let process = upgrade.successor.id();
     let message = format!("process {process} has taken the place of this one: {summary}");
     active.log.say(LogEvent::Upgrade, message.clone());
     let report = report("done", Some(process), &message);
     active.state.upgrades().note(report.clone());
-    answer(waiter, report);
-    active.leave_to_successor();
+    answer(upgrade.waiter.take(), report);
+    active.leave_to_successor(unused);
+    let until = Instant::now() + WATCH.min(active.config.edge.drain);
     // Changes that waited are refused now.
-    drop(stage);
-    AfterStep::Leave(process, summary)
+    upgrade.stage = UpgradeStage::Watching { until, is_drained: false };
 }
 
 /// Gives up what only one process may have.
@@ -277,10 +377,24 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
     })
 }
 
-/// Takes back what was given up.
-fn take_back(state: Option<StateDir>) -> JoinHandle<Result<(), String>> {
-    let take = |state: StateDir| state.take_back().map_err(|error| error.to_string());
-    spawn_blocking(move || state.map_or(Ok(()), take))
+/// Takes back what the new process has not had.
+fn take_back_state(active: &ActiveConfig) -> JoinHandle<TakenBack> {
+    let state = active.sites.state().directory().cloned();
+    spawn_blocking(move || take_back(state).map(|()| None))
+}
+
+/// Takes back what the new process may have written since.
+fn take_back_sites(active: &ActiveConfig) -> JoinHandle<TakenBack> {
+    let (sites, config) = (Arc::clone(&active.sites), Arc::clone(&active.config));
+    spawn_blocking(move || {
+        let renewal = sites.take_back(&config)?;
+        renewal.apply_settings(&sites);
+        Ok(Some(Box::new(renewal)))
+    })
+}
+
+fn take_back(state: Option<StateDir>) -> Result<(), String> {
+    state.map_or(Ok(()), |state| state.take_back().map_err(|error| error.to_string()))
 }
 
 fn report(state: &str, process: Option<u32>, message: &str) -> UpgradeReport {

@@ -1,13 +1,19 @@
 //! The files that are watched besides every robots.txt: the config, the registry, what gates read, templates of refusals.
+//! Certificates are read again here, too.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tower_robots::internals::Mutex;
 use tower_robots::source::{Watched, Watcher};
 
 use crate::config::Config;
+use crate::edge::{CertificateEvent, CertificateEventKind, LiveCertificates};
+use crate::log::{Log, LogEvent};
 
 /// Watched files, and the notifications of their changes.
 #[derive(Debug)]
@@ -62,7 +68,7 @@ impl WatchedFiles {
 
     /// Which of the others have changed since the last call.
     pub(super) fn changed(&self) -> BTreeSet<PathBuf> {
-        std::mem::take(&mut self.watch.changed.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.watch.changed.lock())
     }
 
     /// Notified when the registry or an expectation has changed.
@@ -81,7 +87,7 @@ impl FileWatch {
     fn file(&self, path: PathBuf) -> (PathBuf, Watched) {
         let (notify, changed, of) = (Arc::clone(&self.notify), Arc::clone(&self.changed), path.clone());
         let watched = self.watcher.file(&path, move || {
-            changed.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone());
+            changed.lock().insert(of.clone());
             notify.notify_one();
         });
         (path, watched)
@@ -103,4 +109,98 @@ fn templates(config: &Config) -> impl Iterator<Item = PathBuf> {
 /// Whether the config is to be read again because one of these files has changed.
 pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> bool {
     templates(config).any(|template| changed.contains(&template))
+}
+
+/// A look reads a few small files; certificates are replaced every few weeks.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// How long files that have changed must stay as they are.
+const SETTLING: Duration = Duration::from_millis(400);
+
+/// The certificates of all listeners. Cheap to clone.
+///
+/// Those of each listener are read on a blocking thread of their own, one at a time: a file system that hangs holds up no
+/// other listener, and keeps one thread.
+#[derive(Clone, Debug)]
+pub(super) struct CertificateWatch {
+    followed: Arc<Mutex<Vec<FollowedCertificates>>>,
+    log: Log,
+}
+
+/// The certificates of one listener.
+#[derive(Clone, Debug)]
+struct FollowedCertificates {
+    live: LiveCertificates,
+    /// Held while their files are read.
+    order: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl CertificateWatch {
+    /// Logs what the certificates are.
+    pub(super) fn introduce(all: Vec<LiveCertificates>, log: &Log) -> Self {
+        let certificates = Self { followed: Arc::default(), log: log.clone() };
+        certificates.follow(all);
+        certificates
+    }
+
+    /// Follows these from now on, and logs those that are new. It reads no file, and those that are new are read by no other
+    /// thread yet.
+    pub(super) fn follow(&self, all: Vec<LiveCertificates>) {
+        let before = self.followed.lock().clone();
+        let now = SystemTime::now();
+        let mut followed = Vec::with_capacity(all.len());
+        for live in all {
+            followed.push(match before.iter().find(|other| live.is(&other.live)) {
+                Some(same) => same.clone(),
+                None => {
+                    log_news(&self.log, live.report_all(now));
+                    FollowedCertificates { live, order: Arc::default() }
+                }
+            });
+        }
+        *self.followed.lock() = followed;
+    }
+
+    /// Reads them again on request.
+    pub(super) fn reload(&self) {
+        for FollowedCertificates { live, order } in self.followed.lock().clone() {
+            let log = self.log.clone();
+            tokio::spawn(async move {
+                let order = order.lock_owned().await;
+                spawn_blocking(move || {
+                    let _order = order;
+                    log_news(&log, live.reload(SystemTime::now()));
+                })
+                .await
+            });
+        }
+    }
+
+    /// Looks at the files again and again, for as long as the runtime lives.
+    pub(super) async fn watch(self) {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            for FollowedCertificates { live, order } in self.followed.lock().clone() {
+                // The look before this one may not have ended.
+                let Ok(order) = order.try_lock_owned() else { continue };
+                let log = self.log.clone();
+                // The panic hook reports a panic.
+                drop(spawn_blocking(move || {
+                    let _order = order;
+                    log_news(&log, live.look(SystemTime::now(), SETTLING));
+                }));
+            }
+        }
+    }
+}
+
+fn log_news(log: &Log, news: Vec<CertificateEvent>) {
+    for CertificateEvent { kind, message } in news {
+        let event = match kind {
+            CertificateEventKind::InForce => LogEvent::Certificate,
+            CertificateEventKind::Rejected => LogEvent::CertificateRejected,
+            CertificateEventKind::Warning => LogEvent::CertificateWarning,
+        };
+        log.say(event, message);
+    }
 }

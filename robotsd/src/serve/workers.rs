@@ -28,10 +28,9 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 use tower::Service;
 use tower_robots::live::AgentLookups;
-use tower_robots::source::HostMap;
 
 use super::router::Router;
-use crate::decision::{DecisionSite, Decisions, OutcomeCounts, QuestionErrors, SiteTable};
+use crate::decision::{DecisionSite, DecisionSites, Decisions, OutcomeCounts, QuestionErrors, SiteTable};
 use crate::edge::{Edge, ListenerSettings, RequestBody, ResponseCounts};
 use crate::sites::{ServedSite, SiteName, Sites};
 
@@ -81,7 +80,7 @@ impl Workers {
         NonZeroUsize::new(self.workers.len()).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// Serves on sockets of one address, as [`sockets`](super::sockets) makes them: one for each worker. Metrics have the listener
+    /// Serves on sockets of one address, as [`listeners`](super::listeners) makes them: one for each worker. Metrics have the listener
     /// by its label.
     pub(super) fn open(
         &mut self,
@@ -220,34 +219,31 @@ fn outcomes(sites: &Sites, before: &WorkerOutcomes, agent_lookups: &Arc<AgentLoo
     sites.iter().map(|site| (site.name.clone(), of(site))).collect()
 }
 
-/// The sites by host, for the decision service of one worker.
-fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> HostMap<DecisionSite> {
-    let mut map = HostMap::new();
+/// The sites, for the decision service of one worker.
+fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> DecisionSites {
+    let mut table = DecisionSites::default();
     for site in sites.iter() {
         let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
         let decides = DecisionSite {
             name: site.name.clone(),
             layer: site.layer(&counts).with_crawler_extension(),
-            quiet: site.quiet_layer().of_refused_requests(),
+            quiet: site.quiet_layer().of_refused_requests().with_crawler_extension(),
             counts,
         };
-        for host in site.host_patterns() {
-            // The config was refused if a host was malformed or belonged to two sites.
-            let _ = map.insert(host, decides.clone());
-        }
+        table.add(decides, site.host_patterns());
     }
-    map
+    table
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::{SocketAddr, TcpStream};
 
-    use super::super::sockets;
     use super::*;
     use crate::config::Config;
     use crate::edge::test_peer::{Raw, soon};
     use crate::log::Log;
+    use crate::serve::listeners;
 
     /// Sites whose only robots.txt is this line.
     fn sites(robots: &str) -> Sites {
@@ -263,7 +259,7 @@ mod tests {
     }
 
     fn open(workers: &mut Workers) -> (SocketAddr, ListenerId) {
-        let sockets = sockets::bind(([127, 0, 0, 1], 0).into(), workers.count()).unwrap();
+        let sockets = listeners::bind(([127, 0, 0, 1], 0).into(), workers.count()).unwrap();
         let address = sockets[0].local_addr().unwrap();
         let edge = Edge::new(crate::edge::EdgeLimits::default(), |_| {}, None);
         (address, workers.open(sockets, &edge, "a", &ListenerSettings::default()).unwrap())

@@ -1,4 +1,7 @@
 //! A bucket that replicas share: its rate, and the key it has in the store.
+//!
+//! **What the store says to wait is cut to one interval**, the longest wait of a bucket in the process; what was denied
+//! for longer is asked again after ten seconds, because something else than requests may have made it so.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,7 +12,7 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBucket {
     /// Microseconds.
-    interval: i64,
+    pub(super) interval: i64,
     burst: i64,
 }
 
@@ -20,14 +23,8 @@ impl SharedBucket {
     pub const MOST: u32 = 10_000;
 
     /// One request an interval, of which `burst` may come at once.
-    #[must_use]
     pub fn new(interval: Duration, burst: u32) -> Self {
         Self { interval: micros(interval.min(Self::LONGEST)).max(1), burst: i64::from(burst.clamp(1, Self::MOST)) }
-    }
-
-    /// Microseconds.
-    pub(super) const fn interval(self) -> i64 {
-        self.interval
     }
 
     /// How far the TAT may be ahead of now, this request included, in microseconds.
@@ -58,7 +55,7 @@ pub(super) fn duration(micros: i64) -> Duration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedKey {
     hash: [u8; 16],
-    owner: BucketOwner,
+    pub(super) owner: BucketOwner,
 }
 
 /// Whose bucket it is. A process forgets those of networks without regard to those of crawlers.
@@ -72,7 +69,6 @@ pub enum BucketOwner {
 
 impl SharedKey {
     /// The key for what tells buckets apart: the site, the crawler, and the network of its address where there is one.
-    #[must_use]
     pub fn new(owner: BucketOwner, parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
@@ -86,17 +82,12 @@ impl SharedKey {
         Self { hash, owner }
     }
 
-    pub(super) const fn owner(self) -> BucketOwner {
-        self.owner
-    }
-
     /// One of so many shards.
     pub(super) fn shard(self, of: usize) -> usize {
         usize::from(self.hash[0]) % of
     }
 
     /// The key as the store has it.
-    #[must_use]
     pub fn name(self, prefix: &str) -> String {
         let mut name = String::with_capacity(prefix.len() + 32);
         name.push_str(prefix);
@@ -135,6 +126,6 @@ mod tests {
         let slowest = SharedBucket::new(Duration::MAX, u32::MAX);
         assert_eq!(slowest.limit(), 3_600_000_000 * 10_000);
         let fastest = SharedBucket::new(Duration::ZERO, 0);
-        assert_eq!((fastest.interval(), fastest.limit()), (1, 1));
+        assert_eq!((fastest.interval, fastest.limit()), (1, 1));
     }
 }

@@ -13,14 +13,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::addresses::{AddressLookup, StoreAddresses};
+use super::breaker;
 use super::breaker::PROBE;
 use super::bucket::{SharedBucket, SharedKey};
-use super::connection::{self, StoreConnection};
-use super::counts::{StoreUsage, count};
-use super::parts;
 use super::script::{SCRIPT, StoreAnswer, StoreQuestion};
-use super::state::StoreState;
+use super::state::{StoreState, StoreUsage, count};
+use super::store_connection::{self, AddressLookup, StoreAddresses, StoreConnection};
 use super::trouble::StoreTrouble;
 
 /// Questions that are under way at most. With more, the process's own bucket decides.
@@ -155,7 +153,7 @@ impl StoreKeeper {
     /// same one.
     async fn open(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Result<StoreConnection, String> {
         let info = self.shared.settings.info()?;
-        let (host, port) = connection::host(info.addr());
+        let (host, port) = store_connection::host(info.addr());
         let is_address = host.parse::<IpAddr>().is_ok();
         let found = addresses.find(host, port).await?;
         let tries = found.into_iter().map(|address| {
@@ -223,7 +221,7 @@ impl StoreKeeper {
             // The request went on without the store: it takes nothing there.
             return;
         }
-        let part = parts::of(pending.key, &self.shared.settings);
+        let part = breaker::part_of(pending.key, &self.shared.settings);
         if self.under_way.get() >= UNDER_WAY || !self.shared.breaker(part).is_closed() {
             return;
         }

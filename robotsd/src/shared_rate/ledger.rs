@@ -1,10 +1,14 @@
 //! What a process knows of one bucket: the store's last answer, and the requests that were not reported to it yet.
 //!
-//! A state machine that is given the time, in microseconds of the process's own clock. A crawler that sends few requests has each
-//! of them asked, so the number that pass is exact. One that is busy does not wait for the store: its requests pass while the last
-//! answer leaves room for them, and they are reported to the store in batches. They are reported afterwards, and nothing is reserved, so that
-//! no replica holds back what another one needs; each can be ahead of the store by one batch. What a process knows is never more
-//! than what was spent, so what it denies by itself, the store would deny too.
+//! A state machine that is given the time, in microseconds of the process's own clock. A crawler that sends few
+//! requests has each of them asked, so the number that pass is exact. One that is busy does not wait for the store: its
+//! requests pass while the last answer leaves room for them, and they are reported to the store afterwards, ten at
+//! once: one call in ten requests, none of which waits, and each replica is at most one batch ahead. They are reported
+//! as of the first of them, because requests at other replicas came between. What a process knows is never more than
+//! what was spent, so what it denies by itself, the store would deny too.
+//!
+//! **Tokens are not reserved, they are reported.** A replica that takes ten tokens in advance leaves others without
+//! while it does not need them.
 
 use super::bucket::SharedBucket;
 use super::script::{QuestionKind, StoreAnswer, StoreQuestion};
@@ -83,9 +87,9 @@ impl BucketLedger {
             // Another delay: what was known is about another bucket.
             *self = Self::new(now, bucket);
         }
-        let denied = bucket.wait(self.spent().max(now) + bucket.interval() - now);
+        let denied = bucket.wait(self.spent().max(now) + bucket.interval - now);
         // An honest denial is over by then; what holds for longer is asked for again, because the store may know better meanwhile.
-        let is_recent = now - self.asked < bucket.interval().max(WINDOW);
+        let is_recent = now - self.asked < bucket.interval.max(WINDOW);
         if let Some(wait) = denied.filter(|_| is_recent) {
             return LedgerStep::Deny { wait };
         }
@@ -126,7 +130,7 @@ impl BucketLedger {
 
     /// The TAT with the requests that were not reported to the store yet.
     fn spent(&self) -> i64 {
-        self.unreported.after(self.tat, self.bucket.interval())
+        self.unreported.after(self.tat, self.bucket.interval)
     }
 
     fn report(&mut self, now: i64, batch: i64) -> StoreQuestion {
@@ -135,7 +139,7 @@ impl BucketLedger {
         self.asked = now;
         self.reported = Some(now);
         let Unreported { count, first } = std::mem::take(&mut self.unreported);
-        let (bucket, earliest) = (self.bucket, first + count * self.bucket.interval() - now);
+        let (bucket, earliest) = (self.bucket, first + count * self.bucket.interval - now);
         let (horizon, keep) = (horizon(bucket, batch), keep(bucket, batch));
         StoreQuestion { kind: QuestionKind::Report, count, earliest, bucket, horizon, keep }
     }
@@ -169,12 +173,12 @@ impl BusyWindow {
 
 /// Whether requests for a bucket may be reported in batches of so many.
 const fn is_reportable(bucket: SharedBucket, batch: i64) -> bool {
-    batch > 1 && batch * bucket.interval() <= WINDOW
+    batch > 1 && batch * bucket.interval <= WINDOW
 }
 
 /// How far a TAT may be ahead of now, in microseconds.
 const fn horizon(bucket: SharedBucket, batch: i64) -> i64 {
-    let debt = if is_reportable(bucket, batch) { REPLICAS * batch * bucket.interval() } else { 0 };
+    let debt = if is_reportable(bucket, batch) { REPLICAS * batch * bucket.interval } else { 0 };
     bucket.limit() + debt
 }
 
@@ -209,7 +213,7 @@ mod tests {
             let mut tat = now + question.earliest;
             let is_there = |stored: &i64| (now - question.keep..=now + question.horizon).contains(stored);
             if let Some(stored) = self.tat.filter(is_there) {
-                tat = tat.max(stored + question.count * question.bucket.interval());
+                tat = tat.max(stored + question.count * question.bucket.interval);
                 if question.kind == QuestionKind::Ask && tat - now > question.bucket.limit() {
                     let wait = question.bucket.wait(tat - now);
                     return StoreAnswer { wait, ahead: stored - now };

@@ -4,7 +4,9 @@
 //! forget other addresses, never what a crawler has left.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
+
+use tower_robots::internals::Mutex;
 
 use super::bucket::{BucketOwner, SharedBucket, SharedKey};
 use super::ledger::{BucketLedger, LedgerStep};
@@ -68,7 +70,7 @@ impl BucketLedgers {
     pub(super) fn overdue(&self, now: i64, batch: u32, most: usize) -> Vec<KeyReport> {
         let mut overdue = Vec::new();
         for shard in self.crawlers.iter().chain(&self.networks) {
-            let LedgerShard { ledgers, order, .. } = &mut *lock(shard);
+            let LedgerShard { ledgers, order, .. } = &mut *shard.lock();
             ledgers.retain(|key, held| {
                 if overdue.len() < most {
                     overdue.extend(held.ledger.overdue(now, batch).map(|question| (*key, question)));
@@ -84,11 +86,11 @@ impl BucketLedgers {
     }
 
     fn shard(&self, key: SharedKey) -> MutexGuard<'_, LedgerShard> {
-        let shards = match key.owner() {
+        let shards = match key.owner {
             BucketOwner::Crawler => &self.crawlers,
             BucketOwner::Network => &self.networks,
         };
-        lock(&shards[key.shard(SHARDS)])
+        shards[key.shard(SHARDS)].lock()
     }
 }
 
@@ -126,10 +128,6 @@ impl LedgerShard {
     }
 }
 
-fn lock(shard: &Mutex<LedgerShard>) -> MutexGuard<'_, LedgerShard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -154,7 +152,7 @@ mod tests {
     fn count(ledgers: &BucketLedgers) -> usize {
         let count = |shards: &[Mutex<LedgerShard>]| {
             let counts = shards.iter().map(|shard| {
-                let shard = lock(shard);
+                let shard = shard.lock();
                 assert_eq!(shard.ledgers.len(), shard.order.len());
                 shard.ledgers.len()
             });
@@ -197,7 +195,7 @@ mod tests {
             busy(&ledgers, key);
         }
         let reported =
-            || -> Vec<_> { ledgers.overdue(60_000_000, BATCH, 2).into_iter().map(|(key, _)| key.owner()).collect() };
+            || -> Vec<_> { ledgers.overdue(60_000_000, BATCH, 2).into_iter().map(|(key, _)| key.owner).collect() };
         assert_eq!(reported(), [BucketOwner::Crawler, BucketOwner::Crawler]);
         assert_eq!(reported(), [BucketOwner::Network, BucketOwner::Network]);
         assert_eq!(reported(), []);

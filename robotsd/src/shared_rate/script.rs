@@ -1,4 +1,7 @@
 //! The script that the store runs: its arguments and its answer.
+//!
+//! **A TAT further ahead than any bucket is of another clock**, or of another delay: the script takes the bucket for
+//! full, because to clamp it to empty would refuse requests for a clock that jumped.
 
 use super::bucket::SharedBucket;
 
@@ -31,7 +34,7 @@ pub(super) enum QuestionKind {
 impl StoreQuestion {
     /// Whether one request may pass.
     pub(super) const fn one(bucket: SharedBucket, horizon: i64, keep: i64) -> Self {
-        Self { kind: QuestionKind::Ask, count: 1, earliest: bucket.interval(), bucket, horizon, keep }
+        Self { kind: QuestionKind::Ask, count: 1, earliest: bucket.interval, bucket, horizon, keep }
     }
 
     /// The arguments of the script.
@@ -41,7 +44,7 @@ impl StoreQuestion {
             QuestionKind::Ask => "ask",
             QuestionKind::Report => "report",
         };
-        let numbers = [*count, bucket.interval(), bucket.limit(), *earliest, *horizon, *keep];
+        let numbers = [*count, bucket.interval, bucket.limit(), *earliest, *horizon, *keep];
         let numbers = numbers.map(|number| number.to_string());
         let [count, interval, limit, earliest, horizon, keep] = numbers;
         [count, interval, limit, earliest, horizon, keep, kind.to_owned()]
@@ -49,10 +52,10 @@ impl StoreQuestion {
 
     /// Reads an answer; none where no bucket gives such an answer.
     pub(super) fn answer(&self, (allowed, ahead): (i64, i64)) -> Option<StoreAnswer> {
-        let denied = self.bucket.wait(ahead.saturating_add(self.bucket.interval()));
+        let denied = self.bucket.wait(ahead.saturating_add(self.bucket.interval));
         // A denial that names no time to wait, or one that the script would have taken for another clock's.
         let wait = match (self.kind, allowed) {
-            (_, 1) if ahead <= self.horizon.saturating_add(self.count.saturating_mul(self.bucket.interval())) => None,
+            (_, 1) if ahead <= self.horizon.saturating_add(self.count.saturating_mul(self.bucket.interval)) => None,
             (QuestionKind::Ask, 0) if ahead <= self.horizon => Some(denied?),
             _ => return None,
         };

@@ -70,19 +70,16 @@ impl StoreUrl {
     }
 
     /// Whether the connection is encrypted.
-    #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.0.starts_with("rediss:")
     }
 
     /// Whether it holds a password.
-    #[must_use]
     pub fn has_password(&self) -> bool {
         self.info().is_ok_and(|info| info.redis_settings().password().is_some())
     }
 
     /// The URL with stars in place of its password.
-    #[must_use]
     pub fn without_password(&self) -> String {
         let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
         match rest.rsplit_once('@') {
@@ -128,7 +125,6 @@ impl StoreSettings {
     pub const LARGEST_BATCH: u32 = 100;
 
     /// A store with the defaults.
-    #[must_use]
     pub fn new(url: StoreUrl) -> Self {
         Self {
             url,
@@ -142,43 +138,36 @@ impl StoreSettings {
     }
 
     /// The password, in place of that of the URL.
-    #[must_use]
     pub fn password(self, password: Option<String>) -> Self {
         Self { password, ..self }
     }
 
     /// Certificates, in PEM, that are trusted in place of the system's.
-    #[must_use]
     pub fn ca(self, ca: Option<Vec<u8>>) -> Self {
         Self { ca, ..self }
     }
 
     /// One server, or a cluster.
-    #[must_use]
     pub fn nodes(self, nodes: StoreNodes) -> Self {
         Self { nodes, ..self }
     }
 
     /// What keys begin with.
-    #[must_use]
     pub fn prefix(self, prefix: &str) -> Self {
         Self { prefix: prefix.to_owned(), ..self }
     }
 
     /// How long a request waits for the store, at most [`LONGEST_DEADLINE`](Self::LONGEST_DEADLINE).
-    #[must_use]
     pub fn deadline(self, deadline: Duration) -> Self {
         Self { deadline: deadline.min(Self::LONGEST_DEADLINE), ..self }
     }
 
     /// How many requests of a busy crawler are reported at once. One: the store is called for each request, and the number that pass is exact.
-    #[must_use]
     pub fn batch(self, batch: u32) -> Self {
         Self { batch: batch.clamp(1, Self::LARGEST_BATCH), ..self }
     }
 
     /// Where the store is, without what is secret.
-    #[must_use]
     pub fn place(&self) -> String {
         self.url.to_string()
     }

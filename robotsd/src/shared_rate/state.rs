@@ -1,13 +1,14 @@
-//! What requests and the thread of a store share.
+//! What requests and the thread of a store share; and what became of the questions, for the status.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
-use super::breaker::StoreBreaker;
+use tower_robots::internals::Mutex;
+
+use super::breaker::{self, StoreBreaker};
 use super::bucket::{SharedKey, micros};
-use super::counts::{StoreCounts, StoreReport, StoreUsage};
 use super::ledgers::BucketLedgers;
-use super::parts;
 use super::settings::StoreSettings;
 
 #[derive(Debug)]
@@ -28,8 +29,8 @@ impl StoreState {
     pub(super) fn new(settings: StoreSettings) -> Self {
         let breaker = || Mutex::new(StoreBreaker::new(Instant::now()));
         Self {
-            breakers: std::iter::repeat_with(breaker).take(parts::count(settings.nodes)).collect(),
-            probes: parts::probes(&settings),
+            breakers: std::iter::repeat_with(breaker).take(breaker::part_count(settings.nodes)).collect(),
+            probes: breaker::part_probes(&settings),
             settings,
             ledgers: BucketLedgers::default(),
             counts: StoreCounts::default(),
@@ -40,11 +41,11 @@ impl StoreState {
 
     /// Whether the part that a key is in is asked.
     pub(super) fn breaker_of(&self, key: SharedKey) -> MutexGuard<'_, StoreBreaker> {
-        self.breaker(parts::of(key, &self.settings))
+        self.breaker(breaker::part_of(key, &self.settings))
     }
 
     pub(super) fn breaker(&self, part: usize) -> MutexGuard<'_, StoreBreaker> {
-        self.breakers[part].lock().unwrap_or_else(PoisonError::into_inner)
+        self.breakers[part].lock()
     }
 
     /// How much of it is asked.
@@ -64,11 +65,98 @@ impl StoreState {
 
     /// What failed, for the status.
     pub(super) fn failed(&self, why: &str) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some((SystemTime::now(), why.to_owned()));
+        *self.trouble.lock() = Some((SystemTime::now(), why.to_owned()));
     }
 
     pub(super) fn report(&self) -> StoreReport {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let trouble = self.trouble.lock().clone();
         self.counts.report(self.settings.place(), self.usage(), trouble)
+    }
+}
+
+/// Counters, each since the process began to use the store.
+#[derive(Debug, Default)]
+pub(super) struct StoreCounts {
+    pub(super) calls: AtomicU64,
+    pub(super) answered: AtomicU64,
+    pub(super) late: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) allowed: AtomicU64,
+    pub(super) denied: AtomicU64,
+    pub(super) known_allowed: AtomicU64,
+    pub(super) known_denied: AtomicU64,
+    pub(super) alone: AtomicU64,
+    pub(super) outages: AtomicU64,
+}
+
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How much of the store requests ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreUsage {
+    /// All of it.
+    Used,
+    /// The nodes of a cluster that are there: the process counts alone what is of the others.
+    Partly,
+    /// Nothing.
+    Out,
+}
+
+/// The state of the store, and what became of the questions since the process began to use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreReport {
+    /// Where it is, without what is secret.
+    pub place: String,
+    /// How much of it requests ask.
+    pub usage: StoreUsage,
+    /// What failed last, and when.
+    pub trouble: Option<(SystemTime, String)>,
+    /// How often it stopped being used, or a node of it.
+    pub outages: u64,
+    /// Runs of the script that were sent to it.
+    pub calls: u64,
+    /// Those of them that were answered.
+    pub answered: u64,
+    /// Those that were not answered in time.
+    pub late: u64,
+    /// Those that failed otherwise.
+    pub failed: u64,
+    /// Requests that passed because the store said so.
+    pub allowed: u64,
+    /// Requests that the store denied.
+    pub denied: u64,
+    /// Requests that passed by what was known of the store, without asking.
+    pub known_allowed: u64,
+    /// Requests that were denied likewise.
+    pub known_denied: u64,
+    /// Requests for which this process's own bucket decided alone, because the store could not be reached or did not answer.
+    pub alone: u64,
+}
+
+impl StoreCounts {
+    pub(super) fn report(
+        &self,
+        place: String,
+        usage: StoreUsage,
+        trouble: Option<(SystemTime, String)>,
+    ) -> StoreReport {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        StoreReport {
+            place,
+            usage,
+            trouble,
+            outages: read(&self.outages),
+            calls: read(&self.calls),
+            answered: read(&self.answered),
+            late: read(&self.late),
+            failed: read(&self.failed),
+            allowed: read(&self.allowed),
+            denied: read(&self.denied),
+            known_allowed: read(&self.known_allowed),
+            known_denied: read(&self.known_denied),
+            alone: read(&self.alone),
+        }
     }
 }

@@ -5,20 +5,20 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::addresses::{self, AddressLookup};
 use super::bucket::{SharedBucket, SharedKey, duration};
-use super::counts::{StoreReport, count};
 use super::keeper::{self, ChangeObserver, PendingQuestion, StoreChange};
 use super::ledger::LedgerStep;
 use super::script::{StoreAnswer, StoreQuestion};
 use super::settings::StoreSettings;
-use super::state::StoreState;
+use super::state::{StoreReport, StoreState, count};
+use super::store_connection::{self, AddressLookup};
 
 /// Questions that wait to be sent. With more, the process's own bucket decides.
 const QUEUE: usize = 1024;
@@ -51,7 +51,7 @@ impl SharedRate {
     ///
     /// The system starts no thread.
     pub fn start(settings: StoreSettings, changed: impl Fn(StoreChange) + Send + 'static) -> io::Result<Self> {
-        Self::begin(settings, addresses::of_system(), Box::new(changed))
+        Self::begin(settings, store_connection::of_system(), Box::new(changed))
     }
 
     /// [`start`](Self::start) with another resolver than the system's, which may block.
@@ -74,35 +74,57 @@ impl SharedRate {
         Ok(Self { shared, questions })
     }
 
-    /// Asks whether a request may pass.
-    pub async fn spend(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
+    /// Has the store count a request that passes whatever it says, and waits for no answer: what is known of the bucket by now is the
+    /// answer.
+    pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
+        match self.known(key, bucket) {
+            ControlFlow::Break(said) => said,
+            ControlFlow::Continue(question) => {
+                self.report_batch(key, question);
+                SharedVerdict::Unknown
+            }
+        }
+    }
+
+    /// What is known of a bucket without asking, or the question to ask.
+    fn known(&self, key: SharedKey, bucket: SharedBucket) -> ControlFlow<SharedVerdict, StoreQuestion> {
         let shared = &*self.shared;
         let counts = &shared.counts;
         if !shared.breaker_of(key).is_closed() {
             count(&counts.alone);
-            return SharedVerdict::Unknown;
+            return ControlFlow::Break(SharedVerdict::Unknown);
         }
         let asked = shared.now();
         let (step, evicted) = shared.ledgers.request(key, asked, bucket, shared.settings.batch);
         if let Some((key, question)) = evicted {
             self.report_batch(key, question);
         }
-        let question = match step {
+        match step {
             LedgerStep::Deny { wait } => {
                 count(&counts.known_denied);
-                return SharedVerdict::Deny { wait: duration(wait) };
+                ControlFlow::Break(SharedVerdict::Deny { wait: duration(wait) })
             }
             LedgerStep::Allow => {
                 count(&counts.known_allowed);
-                return SharedVerdict::Allow;
+                ControlFlow::Break(SharedVerdict::Allow)
             }
             LedgerStep::Report(question) => {
                 count(&counts.known_allowed);
                 self.report_batch(key, question);
-                return SharedVerdict::Allow;
+                ControlFlow::Break(SharedVerdict::Allow)
             }
-            LedgerStep::Ask(question) => question,
+            LedgerStep::Ask(question) => ControlFlow::Continue(question),
+        }
+    }
+
+    /// Asks whether a request may pass.
+    pub async fn spend(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
+        let question = match self.known(key, bucket) {
+            ControlFlow::Break(said) => return said,
+            ControlFlow::Continue(question) => question,
         };
+        let shared = &*self.shared;
+        let counts = &shared.counts;
         let (answer, answered) = oneshot::channel();
         let sent = self.questions.try_send(PendingQuestion { key, question, answer: Some(answer) });
         let waited = match sent {
@@ -128,19 +150,17 @@ impl SharedRate {
         }
     }
 
-    /// Where the queue is full, the others do not learn of the batch.
+    /// Has the store count requests, and waits for no answer. Where the queue is full, the others do not learn of them.
     fn report_batch(&self, key: SharedKey, question: StoreQuestion) {
         let _ = self.questions.try_send(PendingQuestion { key, question, answer: None });
     }
 
     /// The state of the store.
-    #[must_use]
     pub fn report(&self) -> StoreReport {
         self.shared.report()
     }
 
     /// The settings that it is used with.
-    #[must_use]
     pub fn settings(&self) -> &StoreSettings {
         &self.shared.settings
     }

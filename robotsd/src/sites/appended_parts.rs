@@ -1,23 +1,29 @@
 //! The parts that are appended to the robots.txt of a site, kept up to date: files are watched, URLs are polled.
+//! The published registry, which is followed alike, is here too.
 //!
 //! A part that cannot be read or is no list changes nothing: the last good one stays.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use tower_robots::live::{Appendix, MAX_FILE, VersionHash};
+use tokio::sync::Notify;
+use tower_robots::agent::Registry;
+use tower_robots::internals::Mutex;
+use tower_robots::live::{Appendix, MAX_FILE, VersionHash, VersionHashPrefix};
 use tower_robots::rules::Fragment;
-use tower_robots::source::evidence::{PublishedFragment, PublishedFragmentEvent};
+use tower_robots::source::evidence::{
+    PublishedFragment, PublishedFragmentEvent, PublishedRegistry, PublishedRegistryEvent,
+};
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
 use tower_robots::source::{Watched, Watcher};
 
 use super::log_events;
-use crate::config::{AppendSettings, AppendSource};
-use crate::log::{Log, LogLevel};
-use crate::report::AppendReport;
+use crate::config::{AppendSettings, AppendSource, PublishedRegistrySettings, read_published};
+use crate::date::rfc3339;
+use crate::log::{Log, LogEvent, LogLevel};
+use crate::regular_file;
+use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
 /// How long a start waits in all for parts that were never fetched: until they are there, crawlers that they name pass.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
@@ -111,7 +117,7 @@ impl AppendedParts {
         while parts.iter().any(waits) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
-        for part in parts.iter().filter(|part| part.reader.state().hash.is_none()) {
+        for part in parts.iter().filter(|part| part.reader.state.lock().hash.is_none()) {
             part.reader.never_read();
         }
         Ok(Self { appendix, parts: parts.into() })
@@ -195,7 +201,7 @@ impl PartReader {
             Ok((fragment, modified)) => {
                 let hash = VersionHash::of(fragment.robots().bytes());
                 let (before, was_wrong) = {
-                    let mut state = self.state();
+                    let mut state = self.state.lock();
                     (state.hash.replace(hash), state.trouble.take().is_some())
                 };
                 if before != Some(hash) {
@@ -213,7 +219,7 @@ impl PartReader {
             }
             Err(why) => {
                 let (is_new, has_one) = {
-                    let mut state = self.state();
+                    let mut state = self.state.lock();
                     (state.trouble.replace(why.clone()).as_ref() != Some(&why), state.hash.is_some())
                 };
                 if is_new && has_one {
@@ -226,14 +232,14 @@ impl PartReader {
     }
 
     fn recovered(&self) {
-        if self.state().trouble.take().is_some() {
+        if self.state.lock().trouble.take().is_some() {
             self.say(LogLevel::Info, "it can be fetched again, and has not changed");
         }
     }
 
     /// It was not there when the site was opened; why, was said where that is known.
     fn never_read(&self) {
-        if self.state().trouble.is_none() {
+        if self.state.lock().trouble.is_none() {
             self.say(LogLevel::Error, NEVER_READ);
         }
     }
@@ -243,7 +249,7 @@ impl PartReader {
     }
 
     fn report(&self) -> AppendReport {
-        let state = self.state();
+        let state = self.state.lock();
         AppendReport {
             name: self.settings.title.clone(),
             source: self.settings.source.to_string(),
@@ -259,7 +265,7 @@ impl PartReader {
     }
 
     fn trouble(&self) -> Option<String> {
-        let state = self.state();
+        let state = self.state.lock();
         let source = &self.settings.source;
         match (&state.hash, &state.trouble) {
             (None, None) => Some(format!("{source}: {NEVER_READ}")),
@@ -267,10 +273,6 @@ impl PartReader {
             (Some(_), Some(why)) => Some(format!("{source}: {why}; the last good one is appended")),
             (Some(_), None) => None,
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, PartState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -281,17 +283,90 @@ const NEVER_READ: &str = "this part was never read, so it is not appended: crawl
 fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), String> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::InvalidInput => error.to_string(),
         _ => format!("the file cannot be read: {error}"),
     };
-    let found = std::fs::metadata(path).map_err(failed)?;
-    if !found.is_file() {
-        return Err("this is not a regular file".to_owned());
-    }
-    let mut octets = Vec::new();
-    File::open(path).map_err(failed)?.take(MAX_FILE + 1).read_to_end(&mut octets).map_err(failed)?;
+    let (octets, found) = regular_file::read_at_most(path, MAX_FILE).map_err(failed)?;
     if octets.len() as u64 > MAX_FILE {
         return Err(format!("the file is larger than {} MiB", MAX_FILE >> 20));
     }
     let fragment = Fragment::parse(title, octets).map_err(|error| error.to_string())?;
     Ok((fragment, found.modified().ok()))
+}
+
+/// A published registry that is followed. Cheap to clone; the last clone that is dropped ends it.
+#[derive(Clone, Debug)]
+pub(super) struct FollowedRegistry(PublishedRegistry);
+
+impl FollowedRegistry {
+    /// Starts to follow a registry. Each change notifies, and everything else is logged.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no thread.
+    pub(super) fn start(
+        settings: &PublishedRegistrySettings,
+        accept: &[VersionHashPrefix],
+        fetcher: impl FnOnce() -> std::io::Result<Fetcher>,
+        changed: Arc<Notify>,
+        log: &Log,
+    ) -> Result<Self, String> {
+        let fetcher = match &settings.ca {
+            Some(ca) => Fetcher::builder().trust_only(ca).and_then(FetcherBuilder::start),
+            None => fetcher(),
+        };
+        let failed = |error| format!("{}: the registry cannot be fetched: {error}", settings.url);
+        let (of, to) = (settings.url.clone(), log.clone());
+        let reading = settings.url.clone();
+        let builder = PublishedRegistry::builder(settings.url.clone(), move |text| read_published(&reading, text))
+            .fetcher(&fetcher.map_err(failed)?)
+            .accept(accept.iter().cloned())
+            .on_event(move |event| match event {
+                PublishedRegistryEvent::Changed(_) => changed.notify_one(),
+                PublishedRegistryEvent::Waiting(waiting) => {
+                    let how = how_to_accept(&waiting.hash);
+                    to.say(LogEvent::RegistryGated, format!("{of}: {waiting}; the one before stays in force; {how}"));
+                }
+                PublishedRegistryEvent::Failed(_) => to.say(LogEvent::RegistryRejected, format!("{of}: {event}")),
+                _ => to.say(LogEvent::Registry, format!("{of}: {event}")),
+            });
+        let builder = match &settings.saved_in {
+            Some(folder) => builder.saved_in(folder),
+            None => builder,
+        };
+        let (registry, trouble) = builder.start().map_err(failed)?;
+        if let Some(trouble) = trouble {
+            log.say(LogEvent::RegistryRejected, format!("{}: what was saved cannot be used: {trouble}", settings.url));
+        }
+        Ok(Self(registry))
+    }
+
+    /// The registry at hand; the built-in one until there is one.
+    pub(super) fn registry(&self) -> Arc<Registry> {
+        self.0.registry().unwrap_or_else(|| Registry::builtin().clone())
+    }
+
+    /// Replaces the versions that are used whatever they change.
+    pub(super) fn accept(&self, hashes: &[VersionHashPrefix]) {
+        self.0.accept(hashes.iter().cloned());
+    }
+
+    pub(super) fn report(&self) -> PublishedRegistryReport {
+        let status = self.0.status();
+        PublishedRegistryReport {
+            url: status.url,
+            origin: status.origin.map(|origin| origin.as_str().to_owned()),
+            hash: status.hash.map(|hash| hash.to_string()),
+            confirmed: status.confirmed.map(rfc3339),
+            waiting: status.waiting.map(|waiting| WaitingRegistryReport {
+                hash: waiting.hash.to_string(),
+                why: format!("{waiting}; {}", how_to_accept(&waiting.hash)),
+            }),
+            trouble: status.trouble.map(|trouble| trouble.as_ref().to_owned()),
+        }
+    }
+}
+
+fn how_to_accept(hash: &VersionHash) -> String {
+    format!("to use it, write registry_accept = [\"{}\"] in [agents]", hash.short())
 }

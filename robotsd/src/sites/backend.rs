@@ -2,7 +2,9 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::num::NonZeroUsize;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
@@ -11,9 +13,12 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use tower_http::services::fs::ServeFileSystemResponseBody;
 
-use super::static_files::ServeFiles;
+use super::log_events::{self, SiteName};
+use super::static_files::{self, ServeFiles};
+use crate::config::{Backend, StaticFiles};
 use crate::edge::RequestBody;
-use crate::upstream::{ResponseBody, Upstream};
+use crate::log::Log;
+use crate::upstream::{Origins, OriginsSettings, ResponseBody, SharedResources, Upstream, UpstreamLimits};
 
 /// A response body of either kind.
 pub(super) type Body = Either<ResponseBody, ServeFileSystemResponseBody>;
@@ -69,5 +74,70 @@ impl Future for SiteBackendFuture {
                 ready!(future.poll(context)).map(|response| response.map(Either::Right))
             }
         })
+    }
+}
+
+/// Upstream servers, with what they were configured by, or static files.
+#[derive(Clone, Debug)]
+pub(super) enum BackendSource {
+    Upstreams { origins: Origins, opened_with: Arc<(OriginsSettings, UpstreamLimits)> },
+    Files(StaticFiles),
+}
+
+impl BackendSource {
+    /// What a site's settings name. Servers that are the same as `before` are shared with it.
+    pub(super) fn open(
+        site: &SiteName,
+        settings: &Backend,
+        limits: &UpstreamLimits,
+        resources: &SharedResources,
+        before: Option<&Self>,
+        log: &Log,
+    ) -> Result<Self, String> {
+        let settings = match settings {
+            Backend::Files(files) => return Ok(Self::Files(files.clone())),
+            Backend::Upstreams(settings) => settings,
+        };
+        let is_same = |before: &&Self| match before {
+            Self::Upstreams { opened_with, .. } => opened_with.0 == *settings && opened_with.1 == *limits,
+            Self::Files(_) => false,
+        };
+        if let Some(same) = before.filter(is_same) {
+            return Ok(same.clone());
+        }
+        let on_event = log_events::upstream(site.clone(), log.clone());
+        let origins = Origins::new(settings, limits.clone(), resources, on_event)
+            .map_err(|message| format!("site {site:?}: {message}"))?;
+        origins.look_up();
+        Ok(Self::Upstreams { origins, opened_with: Arc::new((settings.clone(), limits.clone())) })
+    }
+
+    /// A backend of one worker's own; what is known of the servers is shared. One that the worker has had `before` goes on
+    /// with its connections if it leads to the same servers.
+    pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
+        match (self, before) {
+            (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {
+                SiteBackend::Upstream(upstream.clone())
+            }
+            (Self::Upstreams { origins, .. }, _) => SiteBackend::Upstream(Upstream::new(origins, workers)),
+            (Self::Files(files), _) => SiteBackend::Files(static_files::serve(files)),
+        }
+    }
+
+    /// The servers behind it, if it is not files.
+    pub(super) const fn origins(&self) -> Option<&Origins> {
+        match self {
+            Self::Upstreams { origins, .. } => Some(origins),
+            Self::Files(_) => None,
+        }
+    }
+
+    /// Whether requests are answered by the same servers or files.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Upstreams { origins, .. }, Self::Upstreams { origins: others, .. }) => origins.are(others),
+            (Self::Files(files), Self::Files(others)) => files == others,
+            _ => false,
+        }
     }
 }

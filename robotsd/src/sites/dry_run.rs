@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
@@ -144,14 +144,15 @@ fn read_for_gate(site: &config::SiteConfig, settings: &GateSettings, sitemaps: &
     let retriever = OnceCell::new();
     walk.walk(sitemaps.iter().cloned(), |source| match source {
         SitemapSource::File(path) => {
-            read_document(path).map(Some).map_err(|error| format!("{}: {error}", path.display()))
+            let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            Ok(Some(Box::new(file) as Box<dyn Read>))
         }
         SitemapSource::Url(url) => {
             let retriever = retriever.get_or_init(|| Retriever::new(&RetrievalSettings::default()));
             let retriever = retriever.as_ref().map_err(|error| format!("{url}: {error}"))?;
-            let chain = retriever.retrieve(&RetrievalRequest::new(url.clone()).at_most(MOST_OCTETS as u64));
-            let document = chain.document(MOST_OCTETS).map_err(|error| format!("{url}: {error}"))?;
-            Ok(Some(document.octets))
+            // One more shows that there is more.
+            let chain = retriever.retrieve(&RetrievalRequest::new(url.clone()).at_most(MOST_OCTETS as u64 + 1));
+            chain.into_document(MOST_OCTETS).map(Some).map_err(|error| format!("{url}: {error}"))
         }
     });
     if let Some(trouble) = walk.trouble() {
@@ -164,12 +165,6 @@ fn read_for_gate(site: &config::SiteConfig, settings: &GateSettings, sitemaps: &
         found.push(Problem::Warning(of_site(&site.name, format!("{fault}: {advice}"))));
     }
     found
-}
-
-fn read_document(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
-    File::open(path)?.take(MOST_OCTETS as u64 + 1).read_to_end(&mut octets)?;
-    Ok(octets)
 }
 
 /// One site of a dry run.
@@ -230,7 +225,7 @@ fn of_site(name: &str, problem: impl Display) -> String {
 /// A switch of the site alone that is off.
 fn switch_of(live: &LiveSite, unenforced: &dyn Fn(String) -> Problem) -> Option<Problem> {
     let status = live.robots.status();
-    if status.switch() == Enforcement::On {
+    if status.switch == Enforcement::On {
         return None;
     }
     Some(match status.unread_switch() {
@@ -274,7 +269,7 @@ fn problems_of(live: &LiveSite, at: &dyn Fn(String) -> Problem) -> Vec<Problem> 
         if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
     let problem = |finding: &Finding| {
         let line = of_site(&live.name, placed_finding(content, &origin, finding));
-        match finding.severity() {
+        match finding.severity {
             Severity::Error => Some(Problem::Error(line)),
             Severity::Warning => Some(Problem::Warning(line)),
             Severity::Note => None,

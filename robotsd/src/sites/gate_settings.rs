@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tower_robots::agent::Registry;
 use tower_robots::check;
+use tower_robots::internals::Mutex;
 use tower_robots::live::{Gate, GateBuilder, LiveRobots, RejectionKind, WhenMissing};
 use tower_robots::rules::RobotsTxt;
 use tower_robots::source::Watcher;
@@ -13,6 +14,7 @@ use tower_robots::source::Watcher;
 use super::site_pages::{NoteAbout, SitePages};
 use crate::config::{GateBasis, GateFile, SiteConfig};
 use crate::expectations::ExpectationsFile;
+use crate::input;
 use crate::pages::read_urls;
 
 /// The gate of the config, and what it reads: expectations, a baseline, pages.
@@ -71,11 +73,11 @@ impl GateSettings {
 
     /// Keeps a gate as the last one.
     pub(super) fn keep(&self, gate: &Gate) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate.clone());
+        *self.last.lock() = Some(gate.clone());
     }
 
     pub(super) fn last(&self) -> Option<Gate> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last.lock().clone()
     }
 
     /// Those of these files that the gate reads.
@@ -108,7 +110,7 @@ impl GateSettings {
 
     fn read_urls(&self) {
         let Some(file) = &self.basis.urls else { return self.pages.drop_urls() };
-        match read_urls(&file.path, &self.hosts) {
+        match read_urls(&file.path, input::read_configured, &self.hosts) {
             Ok(pages) => {
                 let name = file.path.file_name().unwrap_or(file.path.as_os_str());
                 self.pages.set_urls(&name.to_string_lossy(), pages);
@@ -120,7 +122,7 @@ impl GateSettings {
 
     /// The baseline as its file has it; the one that was read before, while it has none.
     fn baseline(&self) -> Option<RobotsTxt> {
-        let mut held = self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.baseline.lock();
         let Some(file) = &self.basis.baseline else {
             *held = None;
             self.pages.note(NoteAbout::Baseline, None);
@@ -157,5 +159,7 @@ fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
 
 /// What a file expects of a robots.txt.
 fn expectations(path: &Path, registry: &Arc<Registry>) -> Result<check::Expectations, String> {
-    ExpectationsFile::read(path, registry).map(|file| file.expectations).map_err(|error| error.to_string())
+    ExpectationsFile::read(path, input::read_configured, registry)
+        .map(|file| file.expectations)
+        .map_err(|error| error.to_string())
 }

@@ -1,20 +1,26 @@
-//! The lines that a site writes to the log: disallowed requests, reloads, upstreams, and the files beside a robots.txt.
+//! The lines that a site writes to the log: disallowed requests, reloads, upstreams, and the files beside a robots.txt,
+//! with what can be done next.
 
-use std::path::Path;
+use std::path::{Path, absolute};
+use std::sync::Arc;
 
 use tower_robots::agent::{Identity, IdentityMethod};
 use tower_robots::check::{Finding, Severity};
 use tower_robots::layer::{CrawlerRequest, Event, Record};
-use tower_robots::live::{Cause, Content, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent};
+use tower_robots::live::{
+    Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent, Status,
+};
+use tower_robots::policy::Reason;
 use tower_robots::rules::{Access, PathForm};
 use tower_robots::source::DirectoryEvent;
+use tower_robots::source::evidence::EvidenceEvent;
 
-use super::site_name::SiteName;
 use crate::decision::RequestOutcome;
 use crate::edge::{AccessFields, Peer, X_REQUEST_ID, trace_id};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{HookEvent, HookEventKind};
 use crate::render::{finding_line, shell_word};
+use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 
 /// One line for every request that robots.txt disallows or that comes too soon, and for every one of an impostor that is tagged or refused.
@@ -22,16 +28,18 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
     move |event| {
         let record = event.record();
         let hash = record.hash().short();
-        let done = match RequestOutcome::of(record.action(), record.reason()) {
+        let outcome = RequestOutcome::of(record.action(), record.reason());
+        let done = match outcome {
             RequestOutcome::Refused => LogEvent::Refused,
             RequestOutcome::Tagged => LogEvent::Tagged,
+            RequestOutcome::Observed if record.reason() == Reason::Impostor => LogEvent::Impostor,
             RequestOutcome::Observed => LogEvent::Observed,
             RequestOutcome::Limited => LogEvent::Limited,
             RequestOutcome::LimitObserved => LogEvent::LimitObserved,
             _ => LogEvent::Passed,
         };
         if let Some(notes) = event.extensions().get::<AccessFields>() {
-            note(notes, done.as_str(), record);
+            note(notes, if outcome == RequestOutcome::Observed { "observed" } else { done.as_str() }, record);
             if let Some(status) = event.grpc_status() {
                 notes.add("grpc_status", usize::from(status));
             }
@@ -44,11 +52,12 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
             site: Some(&site),
             agent: Some(record.agent()),
             category: record.category().map(|category| category.as_str()),
-            identity: Some(outcome(record.identity())),
+            identity: Some(identity_outcome(record.identity())),
             identity_method: record.identity().and_then(Identity::method).map(IdentityMethod::as_str),
             identity_reason: record.identity().and_then(Identity::reason),
             decision: Some(record.access().as_str()),
             reason: Some(record.reason().as_str()),
+            would: Some(record.would().as_str()),
             status: event.status().map(|status| status.as_u16()),
             grpc_status: event.grpc_status(),
             group: record.delay_group().or(record.group()),
@@ -74,6 +83,7 @@ fn note(notes: &AccessFields, done: &'static str, record: &Record) {
     notes.add("decision", record.access().as_str());
     notes.add("action", done);
     notes.add("reason", record.reason().as_str());
+    notes.add("would", record.would().as_str());
     match record.delay() {
         Some((_, line)) => note_rule(notes, record.delay_group(), None, Some(line)),
         None => note_rule(notes, record.group(), record.rule(), record.line()),
@@ -131,12 +141,12 @@ pub(super) fn crawler(
 }
 
 /// The written outcome of an identity; `claimed` where claims are not checked.
-fn outcome(identity: Option<Identity>) -> &'static str {
+fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome().as_str())
 }
 
 fn note_identity(notes: &AccessFields, identity: Option<Identity>) {
-    notes.add("identity", outcome(identity));
+    notes.add("identity", identity_outcome(identity));
     if let Some(method) = identity.and_then(Identity::method) {
         notes.add("identity_method", method.as_str());
     }
@@ -158,13 +168,7 @@ fn note_rule(notes: &AccessFields, group: Option<&str>, rule: Option<&str>, line
 }
 
 /// One line for every reload, and the errors and warnings that the check found in what went live.
-///
-/// `opened_because` is why the site was opened, where that is not the start of the process.
-pub(super) fn reload(
-    site: SiteName,
-    opened_because: Option<&'static str>,
-    log: Log,
-) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
+pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
         let (event, hash) = match reload.outcome() {
             ReloadOutcome::Published { hash, .. } => (LogEvent::Published, Some(hash.short())),
@@ -181,25 +185,27 @@ pub(super) fn reload(
             ReloadOutcome::Gated { pending, .. } => (LogEvent::Gated, Some(pending.hash().short())),
             _ => (LogEvent::Reloaded, None),
         };
+        let has_faults = reload.outcome().report().is_some_and(|report| report.faults().next().is_some());
         log.write(&LogEntry {
+            level: if has_faults { LogLevel::Warn } else { event.level() },
             site: Some(&site),
-            reason: Some(match (reload.cause(), opened_because) {
-                (Cause::Start, Some(reason)) => reason,
-                (cause, _) => cause.as_str(),
-            }),
+            reason: Some(reload.cause().as_str()),
             robots_hash: hash,
-            message: Some(reload.to_string()),
+            message: Some(match reload.outcome() {
+                ReloadOutcome::Gated { pending, live: None, .. } => without_robots(&site, Some(pending)),
+                _ => reload.to_string(),
+            }),
             ..LogEntry::now(event)
         });
         let (ReloadOutcome::Published { .. }, Some(content)) = (reload.outcome(), snapshot.content()) else { return };
-        for finding in content.report().findings().iter().filter(|finding| finding.severity() >= Severity::Warning) {
+        for finding in content.report().faults() {
             log.write(&LogEntry {
-                level: if finding.severity() >= Severity::Error { LogLevel::Error } else { LogLevel::Warn },
+                level: if finding.severity >= Severity::Error { LogLevel::Error } else { LogLevel::Warn },
                 site: Some(&site),
-                agent: finding.agent(),
-                reason: Some(finding.code()),
-                severity: Some(finding.severity().as_str()),
-                line: Some(finding.line()),
+                agent: finding.agent.as_deref(),
+                reason: Some(finding.code),
+                severity: Some(finding.severity.as_str()),
+                line: Some(finding.line),
                 message: Some(placed_finding(content, reload.origin(), finding)),
                 ..LogEntry::now(LogEvent::Finding)
             });
@@ -210,7 +216,7 @@ pub(super) fn reload(
 /// A finding with its line, and where that is from where it is appended.
 pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding) -> String {
     let line = finding_line(origin, finding);
-    match content.places().and_then(|places| places.of(finding.line())) {
+    match content.places().and_then(|places| places.of(finding.line)) {
         Some((title, number)) => format!("{line} (appended: line {number} of {title})"),
         None => line,
     }
@@ -261,6 +267,14 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
             }),
             ..LogEntry::now(LogEvent::Upstream)
         });
+    }
+}
+
+/// Evidence about senders is missing, a line for each cause, or is there again.
+pub(super) fn evidence(log: Log) -> impl Fn(&EvidenceEvent) + Send + Sync + 'static {
+    move |event| {
+        let level = if matches!(event, EvidenceEvent::Complete) { LogLevel::Info } else { LogLevel::Warn };
+        log.say_at(level, LogEvent::Identity, event.to_string());
     }
 }
 
@@ -320,4 +334,97 @@ pub(super) fn expectations_rejected(log: &Log, site: &str, why: &str) {
 
 fn of_site(log: &Log, level: LogLevel, event: LogEvent, site: &str, message: String) {
     log.write(&LogEntry { level, site: Some(site), message: Some(message), ..LogEntry::now(event) });
+}
+
+/// The name of a site. Cheap to clone.
+pub(crate) type SiteName = Arc<str>;
+
+/// The steps an operator could or should take, the most pressing first; none where all is well.
+pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<NextStep> {
+    let mut steps = Vec::new();
+    let reload = status.last_reload();
+    let file = file(reload.origin());
+    if status.switch == Enforcement::Off {
+        steps.push(NextStep::command("to enforce again", ["robotsd", "enforce", "on", "--site", name]));
+    }
+    if let ReloadOutcome::Kept { rejection, .. } = reload.outcome() {
+        steps.push(NextStep::say(format!(
+            "correct what is wrong with its source ({rejection}); it is then taken by itself"
+        )));
+    }
+    if let Some(pending) = status.pending.as_ref() {
+        let is_back = pending.objections().iter().any(|objection| objection.kind() == ObjectionKind::RolledBack);
+        let hash = pending.hash().short();
+        let source = file.as_deref().unwrap_or("the source");
+        let (take, leave) = if is_back {
+            ("to bring it live again", format!("or change {source}: another version goes live by itself"))
+        } else {
+            let leave = format!("if not, correct {source}: what the gate lets through goes live by itself");
+            ("if it is meant as it is", leave)
+        };
+        steps.push(NextStep::command(take, ["robotsd", "accept", name, &hash]));
+        steps.push(NextStep::say(leave));
+    }
+    let errors = snapshot.content().map_or(0, |content| content.report().count(Severity::Error));
+    if let (Some(path), true) = (&file, errors > 0) {
+        steps.push(NextStep::command("to see the errors that the check finds", ["robotsd", "check", path]));
+    }
+    let unwritten = [status.save_trouble(), status.switch_trouble(), status.history_trouble()];
+    if unwritten.iter().any(Option::is_some) {
+        let message = "put the state directory right, or make room on its disk: what waits is then written by itself";
+        steps.push(NextStep::say(message.to_owned()));
+    } else if status.state_trouble().is_some() && status.behind_trouble().is_none() {
+        let message = "put the state directory right: what is damaged in it is ignored";
+        steps.push(NextStep::say(message.to_owned()));
+    }
+    if status.faults + status.callback_faults > 0 {
+        let message = "report the panic in the output of standard error: it is a fault of robotsd";
+        steps.push(NextStep::say(message.to_owned()));
+    }
+    steps
+}
+
+/// Why a site has no robots.txt, in one line, and what mends that where a version of it waits: the words of `/readyz`, of the status and
+/// of the log, which are the same.
+pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
+    let none = format!("site {name:?} has no robots.txt: nothing is enforced");
+    let Some(pending) = pending else { return none };
+    let hash = pending.hash().short();
+    let source = file(pending.origin()).unwrap_or_else(|| pending.origin().to_owned());
+    let word = shell_word(name);
+    format!(
+        "{none}, because version {hash} waits to be accepted: {pending}; if it is meant as it is, run `robotsd accept {word} \
+         {hash}`, or put accept = [\"{hash}\"] into [gate] for every replica; if not, correct {source}"
+    )
+}
+
+/// How the version that was accepted gets into version control, where the gate compares with what is there. What stays out of
+/// it is compared again after the next change.
+pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option<&Path>) -> Vec<NextStep> {
+    let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
+    let shown = baseline.display().to_string();
+    let hash = status.live.map(|hash| hash.short()).unwrap_or_default();
+    match file(status.last_reload().origin()) {
+        // The source alone is not what is served.
+        Some(_) if has_parts => vec![NextStep::say(format!(
+            "to accept it in version control too, save /robots.txt as it is served now, with what is appended, as {shown} and \
+             commit that: versions are compared with it"
+        ))],
+        Some(source) => vec![
+            NextStep::command("to accept it in version control too", ["cp", &source, &shown]),
+            NextStep::say(format!("and commit {shown}: versions are compared with it")),
+        ],
+        None => vec![NextStep::say(format!(
+            "to accept it in version control too, save version {hash} as {shown} and commit that: versions are compared \
+             with it"
+        ))],
+    }
+}
+
+/// The path of a source that is a file, from wherever the command is typed.
+fn file(origin: &str) -> Option<String> {
+    if origin == "inline" || origin.contains("://") {
+        return None;
+    }
+    absolute(origin).ok().map(|path| path.display().to_string())
 }

@@ -5,34 +5,24 @@
 //! [`site_report`] the status and the history, [`site_metrics`] the same facts as metrics. Listeners, workers and the admin interface are other rooms'.
 
 mod gate_settings;
-mod saved_pages;
 mod site_documents;
-mod site_name;
-mod site_outcomes;
 mod site_pages;
 mod site_robots;
-mod site_settings;
 
 mod sender_evidence;
 
 mod backend;
-mod backend_source;
 mod static_files;
 
 mod served_site;
 mod site_list;
-mod site_switches;
-mod spared_engines;
 mod state_handle;
 
 mod appended_parts;
-mod followed_registry;
-mod publish_listener;
 mod robots_opener;
 mod site_opener;
 
 mod dry_run;
-mod moved_hosts;
 mod operator_changes;
 mod rate_store;
 mod reload;
@@ -40,8 +30,6 @@ mod renewal;
 mod sitemap_refresh;
 
 mod log_events;
-mod next_steps;
-mod reload_counts;
 mod site_metrics;
 mod site_report;
 
@@ -55,4 +43,4 @@ pub(crate) use self::sender_evidence::EVIDENCE_FOLDER;
 pub(crate) use self::served_site::ServedSite;
 pub(crate) use self::site_list::Sites;
 pub(crate) use self::site_metrics::write_responses;
-pub(crate) use self::site_name::SiteName;
+pub(crate) use log_events::SiteName;

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, VersionHashPrefix};
 use tower_robots::source::HostMap;
 
-use super::next_steps;
+use super::log_events;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
@@ -32,7 +32,7 @@ impl Sites {
         let (of, live) = self.named(site)?;
         let report = accept(&live.name, &live.robots, hash)?;
         let has_parts = of.robots.parts().is_some();
-        let next = next_steps::after_accepting(&live.robots.status(), has_parts, of.gate.baseline_path());
+        let next = log_events::after_accepting(&live.robots.status(), has_parts, of.gate.baseline_path());
         let report = ChangeReport { next, ..report };
         self.note(LogEvent::Accept, Some(&live), &report);
         Ok(self.done(report))
@@ -50,7 +50,7 @@ impl Sites {
     pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, ChangeError> {
         let site = site.map(|name| self.named(name)).transpose()?;
         let (before, written) = match &site {
-            Some((of, live)) => (live.robots.status().switch(), self.state().turn_site(&of.name, &live.name, to)),
+            Some((of, live)) => (live.robots.status().switch, self.state().turn_site(&of.name, &live.name, to)),
             None => (self.state().switch(), self.state().turn(to)),
         };
         if to == Enforcement::Off {
@@ -146,7 +146,7 @@ impl Sites {
         self.log().write(&LogEntry {
             level,
             site: site.map(|site| &*site.name),
-            robots_hash: site.and_then(|site| site.robots.status().live()).map(|hash| hash.short()),
+            robots_hash: site.and_then(|site| site.robots.status().live).map(|hash| hash.short()),
             message: Some(format!("{}{trouble}", report.message)),
             ..LogEntry::now(event)
         });
@@ -168,7 +168,7 @@ pub(crate) fn accept_at_rest(
     let of = config.sites.iter().find(|of| of.name == site);
     let baseline = of.and_then(|of| of.gate_basis.baseline.as_ref());
     let has_parts = of.is_some_and(|of| !of.append.is_empty());
-    let next = next_steps::after_accepting(&live.status(), has_parts, baseline.map(|file| &*file.path));
+    let next = log_events::after_accepting(&live.status(), has_parts, baseline.map(|file| &*file.path));
     Ok(ChangeReport { kept: report.trouble.is_none(), next, ..report })
 }
 
@@ -186,9 +186,9 @@ pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item =
 fn accept(name: &str, live: &LiveRobots, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
     let before = live.status();
     let reload = live.accept(hash).map_err(|error| ChangeError::Conflict(refused(name, &error, &before)))?;
-    let why = before.pending().map(|pending| format!("; it waited because: {pending}")).unwrap_or_default();
+    let why = before.pending.as_ref().map(|pending| format!("; it waited because: {pending}")).unwrap_or_default();
     let hash = reload.outcome().hash().map(|hash| hash.short()).unwrap_or_default();
-    Ok(changed(name, live, &before, format!("site {name:?}: version sha256:{hash} is live{why}")))
+    Ok(changed(name, live, &before, format!("site {name:?}: version {hash} is live{why}")))
 }
 
 fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, ChangeError> {
@@ -197,13 +197,13 @@ fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, ChangeError>
     let ReloadOutcome::Published { hash, .. } = reload.outcome() else {
         return Err(ChangeError::Conflict(format!("site {name:?}: {reload}")));
     };
-    let mut message = format!("site {name:?}: version sha256:{} is live again", hash.short());
-    if let Some(pending) = live.status().pending() {
-        let _ = write!(message, "; sha256:{} waits, and does not come back by itself", pending.hash().short());
+    let mut message = format!("site {name:?}: version {} is live again", hash.short());
+    if let Some(pending) = live.status().pending.as_ref() {
+        let _ = write!(message, "; {} waits, and does not come back by itself", pending.hash().short());
     }
-    if let Some(dropped) = before.pending() {
+    if let Some(dropped) = before.pending.as_ref() {
         let hash = dropped.hash().short();
-        let _ = write!(message, "; sha256:{hash}, which waited, is compared again when its source is read next");
+        let _ = write!(message, "; {hash}, which waited, is compared again when its source is read next");
     }
     Ok(changed(name, live, &before, message))
 }
@@ -212,9 +212,9 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
     let now = live.status();
     ChangeReport {
         site: Some(name.to_owned()),
-        hash: now.live().map(|hash| hash.to_string()),
-        before: before.live().map(|hash| hash.to_string()),
-        waiting: now.pending().map(|pending| pending.hash().to_string()),
+        hash: now.live.map(|hash| hash.to_string()),
+        before: before.live.map(|hash| hash.to_string()),
+        waiting: now.pending.as_ref().map(|pending| pending.hash().to_string()),
         trouble: now.save_trouble().map(str::to_owned),
         ..ChangeReport::new(message)
     }
@@ -222,9 +222,9 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
 
 /// Why a hash is not accepted, and which would be.
 fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String {
-    match status.live() {
-        Some(live) if status.pending().is_none() => {
-            format!("site {name:?}: {error}; version sha256:{} is live", live.short())
+    match status.live {
+        Some(live) if status.pending.as_ref().is_none() => {
+            format!("site {name:?}: {error}; version {} is live", live.short())
         }
         _ => format!("site {name:?}: {error}"),
     }

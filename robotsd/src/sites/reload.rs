@@ -13,7 +13,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use tower_robots::agent::Registry;
 
-use super::followed_registry::FollowedRegistry;
+use super::appended_parts::FollowedRegistry;
 use super::log_events;
 use super::robots_opener::RobotsOpener;
 use super::served_site::ServedSite;
@@ -77,7 +77,7 @@ impl Sites {
         .await;
         let mut waiting = Vec::new();
         for site in self.iter() {
-            let lives = site.lives().into_iter().filter(|live| live.robots.status().pending().is_some());
+            let lives = site.lives().into_iter().filter(|live| live.robots.status().pending.as_ref().is_some());
             waiting.extend(lives.map(|live| (live, site.robots.reload_order())));
         }
         in_windows(waiting, |(live, order)| reload_live(live, order)).await;
@@ -215,8 +215,8 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     });
     let reload = timeout(PATIENCE, reading).await;
     let status = live.robots.status();
-    let hash = status.live().map(|hash| hash.to_string());
-    let grace_end = status.grace_end().map(rfc3339);
+    let hash = status.live.map(|hash| hash.to_string());
+    let grace_end = status.grace_end.map(rfc3339);
     let (outcome, message) = match reload {
         Ok(Ok(reload)) => (reload.outcome().kind().as_str(), reload.to_string()),
         Ok(Err(_)) | Err(_) => {

@@ -9,20 +9,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use tower_robots::agent::Registry;
-use tower_robots::live::{Enforcement, Gate, VersionHash, WhenMissing};
+use tower_robots::live::{Enforcement, Gate, StateDir, VersionHashPrefix, WhenMissing};
 
-use super::followed_registry::FollowedRegistry;
+use super::appended_parts::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::log_events;
 use super::rate_store;
-use super::robots_opener::RobotsOpener;
+use super::robots_opener::{OpeningOccasion, RobotsOpener};
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_list::{Sites, hooks_of};
 use super::site_opener::SiteOpener;
+use super::site_robots::SiteSettings;
 use super::site_robots::{LiveSite, SiteRobots};
-use super::site_settings::SiteSettings;
 use crate::config::{self, Config, extended_registry};
+use crate::log::{LogEvent, LogLevel};
 use crate::publish_hook::SiteHooks;
 use crate::render::shell_word;
 
@@ -36,7 +37,7 @@ pub(crate) struct Renewal {
     /// The registry that they were opened with.
     registry: Arc<Registry>,
     /// The versions of the published registry that are used whatever they change.
-    accept: Vec<VersionHash>,
+    accept: Vec<VersionHashPrefix>,
     /// What is sent when a version goes live, by site.
     hooks: Vec<(String, SiteHooks)>,
     /// The settings of every robots.txt that was served before, or takes the place of one.
@@ -75,11 +76,53 @@ impl Sites {
     pub(crate) fn renew(&self, config: &Config) -> Result<Renewal, String> {
         let held = self.opener();
         let (registry, followed) = self.renew_sources(&held, config)?;
-        let opener = held.with(registry, followed, config.gate.clone());
+        self.renew_with(held.with(registry, followed, config.gate.clone()), config)
+    }
+
+    /// Makes the sites once more, from what another process has written since the state directory was handed over: what it accepted,
+    /// rolled back and switched holds. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If another process has the state directory open; nothing has changed then.
+    pub(crate) fn take_back(&self, config: &Config) -> Result<Renewal, String> {
+        let reopened = self.state().reopened().map_err(|error| error.to_string())?;
+        let (Some(state), Some(directory)) = (reopened, self.state().directory()) else { return self.renew(config) };
+        state.log_troubles(self.log());
+        let held = self.opener();
+        let (registry, followed) = (held.registry.clone(), held.followed.clone());
+        let why = match self.renew_with(held.with(registry, followed, config.gate.clone()).taking_back(state), config) {
+            Ok(renewal) => return Ok(renewal),
+            Err(why) => why,
+        };
+        // Better the versions of before than no service; the switches are those that stand there.
+        let message = format!("{why}: the versions from before the upgrade are served");
+        self.log().say_at(LogLevel::Error, LogEvent::State, message);
+        directory.take_back().map_err(|error| error.to_string())?;
+        self.follow_switches(directory);
+        self.renew(config)
+    }
+
+    /// Turns every switch to where it stands in the state directory. Blocks.
+    fn follow_switches(&self, directory: &StateDir) {
+        let standing = StateDir::read_only(directory.path());
+        // What cannot be written down is a trouble of the directory, and turned all the same.
+        if standing.enforcement() != self.state().switch() {
+            let _ = self.state().turn(standing.enforcement());
+        }
+        for (site, live) in self.iter().flat_map(|site| site.lives().into_iter().map(move |live| (site, live))) {
+            let stands = standing.enforcement_of(&live.name);
+            if stands != live.robots.status().switch {
+                let _ = self.state().turn_site(&site.name, &live.name, stands);
+            }
+        }
+    }
+
+    fn renew_with(&self, opener: RobotsOpener, config: &Config) -> Result<Renewal, String> {
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
         let of = |site: &config::SiteConfig| before.get(&*site.name).copied();
 
-        let evidence = SenderEvidence::renewed(self.evidence(), config, &opener.registry)?;
+        let evidence = SenderEvidence::renewed(self.evidence(), config, &opener.registry, self.log())?;
 
         let rate_store = rate_store::renewed(self.rate_store(), config, self.log())?;
 
@@ -101,7 +144,7 @@ impl Sites {
             let open = |(site, settings): &(&config::SiteConfig, &SiteSettings)| {
                 self.source(&opener, site, settings, of(site))
             };
-            let is_kept = |site: &config::SiteConfig| of(site).is_some_and(|before| before.has_source_of(site));
+            let is_kept = |site: &config::SiteConfig| of(site).is_some_and(|before| opener.keeps(before, site));
             changes.extend(if some.iter().all(|(site, _)| is_kept(site)) {
                 some.iter().map(open).collect::<Vec<_>>()
             } else {
@@ -220,8 +263,13 @@ impl Sites {
         settings: &SiteSettings,
         before: Option<&ServedSite>,
     ) -> Result<SourceChange, String> {
-        if let Some(before) = before.filter(|before| before.has_source_of(site)) {
+        if let Some(before) = before.filter(|before| opener.keeps(before, site)) {
             return Ok(SourceChange::Kept(before.robots.clone()));
+        }
+        if opener.occasion == OpeningOccasion::TakeBack {
+            let robots = opener.open(site, settings.clone(), WhenMissing::Unavailable, self.log())?;
+            opener.state.join(&site.name, &robots);
+            return Ok(SourceChange::Opened(robots));
         }
         let is_live = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content().is_some());
         // A site that has rules keeps them until there are others.
@@ -234,6 +282,13 @@ impl Sites {
         };
         opener.state.join(&site.name, &robots);
         Ok(SourceChange::Opened(robots))
+    }
+}
+
+impl RobotsOpener {
+    /// Whether the robots.txt of a site goes on as it is.
+    fn keeps(&self, before: &ServedSite, site: &config::SiteConfig) -> bool {
+        self.occasion != OpeningOccasion::TakeBack && before.has_source_of(site)
     }
 }
 
@@ -280,7 +335,7 @@ fn departure(gone: &ServedSite) -> String {
 }
 
 fn is_off(site: &ServedSite) -> bool {
-    site.lives().iter().any(|live| live.robots.status().switch() == Enforcement::Off)
+    site.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
 }
 
 /// The difference of a site, for people.
@@ -325,7 +380,7 @@ mod tests {
     }
 
     fn switches(sites: &Sites) -> Vec<Enforcement> {
-        sites.lives().map(|live| live.robots.status().switch()).collect()
+        sites.lives().map(|live| live.robots.status().switch).collect()
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -425,6 +480,37 @@ mod tests {
             assert_eq!(switches(&other.sites), [Enforcement::On]);
             let want = ["site \"other\" is new", "site \"shop\" is gone, and its kill switch, which was off, with it"];
             assert_eq!(other.come_and_gone, want);
+        }
+    }
+
+    #[test]
+    fn sites_that_are_taken_back_stand_as_another_process_has_left_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let (each, gone) = (folder.path().join("each"), folder.path().join("gone"));
+        std::fs::create_dir(&each).unwrap();
+        std::fs::write(each.join("one.test.txt"), "User-agent: *\n").unwrap();
+        let robots = "robots.source = \"directory\"\nrobots.path = \"each\"";
+        let config = config(folder.path(), "state_dir = \"state\"\n", robots);
+        let mut served = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
+        for (to, can_be_read) in [(Enforcement::Off, true), (Enforcement::On, true), (Enforcement::Off, false)] {
+            assert!(served.state().directory().unwrap().hand_over(std::time::Duration::from_secs(20)));
+            let other = Sites::open(&config, false, &Log::nowhere()).unwrap();
+            assert!(served.take_back(&config).is_err(), "the other has the state directory open");
+            other.enforce(None, to).unwrap();
+            other.enforce(Some("a/one.test"), to).unwrap();
+            drop(other);
+            if !can_be_read {
+                // The sites of before go on, with the switches of the other.
+                std::fs::rename(&each, &gone).unwrap();
+            }
+            let renewal = served.take_back(&config).unwrap();
+            renewal.apply_settings(&served);
+            assert_eq!(renewal.sites.state().switch(), to);
+            assert_eq!(switches(&renewal.sites), [to]);
+            served = renewal.sites;
+            // It writes again, and alone.
+            assert!(Sites::open(&config, false, &Log::nowhere()).is_err());
+            served.enforce(None, to).unwrap();
         }
     }
 

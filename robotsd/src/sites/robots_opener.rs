@@ -1,28 +1,30 @@
-//! Opens the robots.txt of a site from the source that its config names.
+//! Opens the robots.txt of a site from the source that its config names, with the listener that is notified of each
+//! version.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::live::{CompileCache, Gate, GateBuilder, LiveRobots, StateDir, WhenMissing};
+use tower_robots::internals::Mutex;
+use tower_robots::live::{
+    Cause, CompileCache, Gate, GateBuilder, LiveRobots, Reload, ReloadOutcome, Snapshot, StateDir, WhenMissing,
+};
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder, RemoteSource, Schedule};
 use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, SiteSource, Watcher};
 
+use super::appended_parts::FollowedRegistry;
 use super::appended_parts::{AppendedParts, FIRST_FETCH};
-use super::followed_registry::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::log_events;
-use super::publish_listener::PublishListener;
-use super::reload_counts::ReloadCounts;
-use super::saved_pages::SavedPages;
-use super::site_pages::SitePages;
-use super::site_robots::{HostCounts, LiveSite, SiteRobots, host_name};
-use super::site_settings::SiteSettings;
+use super::site_pages::{SavedPages, SitePages};
+use super::site_robots::{HostCounts, LiveSite, ReloadCounts, SiteRobots, SiteSettings, host_name};
 use super::state_handle::StateHandle;
 use crate::config::{self, Config, Remote, RobotsSource, load_registry};
 use crate::log::Log;
+use crate::publish_hook::{PublishHooks, PublishedVersion};
 
 /// What all sites of the process share: registry, state, watcher, compile cache, fetcher and the gate of the config.
 #[derive(Clone, Debug)]
@@ -39,14 +41,24 @@ pub(super) struct RobotsOpener {
     gate: Option<GateBuilder>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
-    /// Whether it opens what another config than that of the start names.
-    is_of_other_config: bool,
+    pub(super) occasion: OpeningOccasion,
     /// Held while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
     /// The registry that is published at a URL, where one is followed.
     pub(super) followed: Option<FollowedRegistry>,
     /// Notified when it has changed.
     pub(super) registry_changed: Arc<Notify>,
+}
+
+/// Why sites are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OpeningOccasion {
+    /// The process starts.
+    Start,
+    /// Another config names them.
+    OtherConfig,
+    /// Another process has served them meanwhile.
+    TakeBack,
 }
 
 /// A site of one robots.txt, whatever its source.
@@ -64,7 +76,13 @@ impl OneSite<'_> {
         let counts = ReloadCounts::default();
         let builder = builder.when_missing(*when_missing).compile_cache(&opener.compile_cache);
         let builder = opener.configured(builder, site, &site.name, settings, &counts, log);
-        let live = builder.open().map_err(|rejection| rejection.to_string())?;
+        let live = builder.open().map_err(|rejection| match rejection.pending() {
+            // What the library says besides is for programs.
+            Some(pending) => {
+                format!("{}: version {} waits to be accepted: {pending}", rejection.origin(), pending.hash().short())
+            }
+            None => rejection.to_string(),
+        })?;
         Ok(SiteRobots::one(live, counts, opener.parts.clone()))
     }
 }
@@ -81,7 +99,7 @@ impl RobotsOpener {
             gate: config.gate.clone(),
             compile_cache: CompileCache::new(),
             fetcher: Arc::default(),
-            is_of_other_config: false,
+            occasion: OpeningOccasion::Start,
             registry_order: Arc::default(),
             followed: None,
             registry_changed: Arc::default(),
@@ -97,7 +115,12 @@ impl RobotsOpener {
     ) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(PublishListener::of_next_config);
-        Self { registry, followed, gate, parts_until, publish, is_of_other_config: true, ..self.clone() }
+        Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
+    }
+
+    /// With a state that was opened once more.
+    pub(super) fn taking_back(self, state: StateHandle) -> Self {
+        Self { state, occasion: OpeningOccasion::TakeBack, ..self }
     }
 
     /// For a dry run, with a state that is read only; watcher and caches are the same.
@@ -205,7 +228,7 @@ impl RobotsOpener {
             let (counts, log) = (counts.clone(), log.clone());
             move |host: &str, builder: LiveBuilder<FileSource>| {
                 let name = host_name(&site.name, host);
-                let settings = settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let settings = settings.lock().clone();
                 let builder = builder.when_missing(when_missing);
                 opener.configured(builder, &site, &name, &settings, &counts.of(host), &log)
             }
@@ -242,17 +265,11 @@ impl RobotsOpener {
 
     /// The fetcher that all sites share; its thread starts with the first site that is fetched.
     pub(super) fn fetcher(&self) -> std::io::Result<Fetcher> {
-        let mut fetcher = self.fetcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fetcher = self.fetcher.lock();
         match &*fetcher {
             Some(fetcher) => Ok(fetcher.clone()),
             None => Ok(fetcher.insert(Fetcher::new()?).clone()),
         }
-    }
-
-    /// Why a site is opened. A folder is opened once, and its files come and go later: they have the cause of the library.
-    fn opened_because(&self, site: &config::SiteConfig) -> Option<&'static str> {
-        let is_folder = matches!(site.robots, RobotsSource::Directory { .. });
-        (self.is_of_other_config && !is_folder).then_some("config")
     }
 
     /// A builder with everything that does not depend on the source; `name` is that of the robots.txt.
@@ -265,7 +282,9 @@ impl RobotsOpener {
         counts: &ReloadCounts,
         log: &Log,
     ) -> LiveBuilder<S> {
+        let opened_by = if self.occasion == OpeningOccasion::Start { Cause::Start } else { Cause::Config };
         let builder = builder
+            .opened_by(opened_by)
             .policy(settings.policy.clone())
             .registry(settings.registry.clone())
             .check(settings.check.clone())
@@ -273,7 +292,7 @@ impl RobotsOpener {
             .max_age(site.max_age)
             .counted_as(name)
             .grace(site.grace)
-            .on_reload(log_events::reload(Arc::from(name), self.opened_because(site), log.clone()))
+            .on_reload(log_events::reload(Arc::from(name), log.clone()))
             .on_reload(counts.listener());
         let builder = match &self.parts {
             Some(parts) => builder.append(parts.appendix()),
@@ -302,5 +321,64 @@ fn with_cause(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
+    }
+}
+
+/// What is live where there is no robots.txt any more.
+const NONE: &str = "none";
+
+/// The hooks of all sites, for what is opened with one config.
+#[derive(Clone, Debug)]
+pub(super) struct PublishListener {
+    pub(super) hooks: PublishHooks,
+    /// Whether what was opened is served: until then nothing is announced, and nothing ever where the config is dropped.
+    is_serving: Arc<AtomicBool>,
+}
+
+impl PublishListener {
+    pub(super) fn new(hooks: PublishHooks) -> Self {
+        Self { hooks, is_serving: Arc::default() }
+    }
+
+    /// For what is opened with another config.
+    pub(super) fn of_next_config(&self) -> Self {
+        Self::new(self.hooks.clone())
+    }
+
+    /// Listens to the reloads of a robots.txt. `name` is its own: `SITE`, or `SITE/HOST`.
+    pub(super) fn listen(&self, site: &str, name: &str) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
+        let (own, site, name) = (self.clone(), site.to_owned(), name.to_owned());
+        move |reload, snapshot| {
+            let version = || own.version(&site, &name, snapshot);
+            if reload.cause().is_opening() {
+                // What is live may be what was live before a restart, whatever came of the source. A folder opens files later.
+                if own.is_serving.load(Ordering::Acquire) && snapshot.content().is_some() {
+                    own.hooks.serves(&version());
+                }
+            } else if matches!(reload.outcome(), ReloadOutcome::Published { .. } | ReloadOutcome::Absent { .. }) {
+                own.hooks.published(&version());
+            }
+        }
+    }
+
+    /// What was opened is served from now on. It reads the state directory.
+    pub(super) fn serves(&self, lives: impl Iterator<Item = (String, LiveSite)>) {
+        self.is_serving.store(true, Ordering::Release);
+        for (site, live) in lives {
+            let snapshot = live.robots.snapshot();
+            if snapshot.content().is_some() {
+                self.hooks.serves(&self.version(&site, &live.name, &snapshot));
+            }
+        }
+    }
+
+    fn version(&self, site: &str, name: &str, snapshot: &Snapshot) -> PublishedVersion {
+        let hosts = match name.strip_prefix(site).and_then(|rest| rest.strip_prefix('/')) {
+            Some(host) if host.contains('*') => Vec::new(),
+            Some(host) => vec![host.to_owned()],
+            None => self.hooks.hosts(site),
+        };
+        let version = snapshot.content().map_or_else(|| NONE.to_owned(), |content| content.hash().to_string());
+        PublishedVersion { site: site.to_owned(), name: name.to_owned(), hosts, version }
     }
 }

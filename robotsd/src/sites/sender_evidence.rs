@@ -1,17 +1,20 @@
 //! The evidence about who sends requests, where the config has `[identity]`.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tower_robots::agent::Registry;
+use tower_robots::internals::Mutex;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::source::evidence::Verifier;
 
-use super::site_name::SiteName;
+use super::log_events;
+use super::log_events::SiteName;
 use crate::config::{Config, IdentityConfig};
 use crate::date::rfc3339;
 use crate::edge::Peer;
+use crate::log::Log;
 use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 
 /// The folder of the state directory that lists and keys are saved in.
@@ -26,12 +29,13 @@ pub(super) struct SenderEvidence {
 
 impl SenderEvidence {
     /// Begins to gather evidence, where the config has `[identity]`; nothing leaves the machine before.
-    pub(super) fn start(config: &Config, registry: &Arc<Registry>) -> Result<Option<Self>, String> {
+    pub(super) fn start(config: &Config, registry: &Arc<Registry>, log: &Log) -> Result<Option<Self>, String> {
         let Some(settings) = &config.identity else { return Ok(None) };
         let failed = |error: &dyn std::fmt::Display| format!("[identity]: {error}");
         let mut builder = Verifier::builder(registry)
             .resolvers(settings.resolvers.iter().copied())
-            .trusted_proxies(settings.trusted_proxies.iter().copied());
+            .trusted_proxies(settings.trusted_proxies.iter().copied())
+            .on_event(log_events::evidence(log.clone()));
         if !settings.rdns {
             builder = builder.without_names();
         }
@@ -54,13 +58,14 @@ impl SenderEvidence {
         before: Option<&Self>,
         config: &Config,
         registry: &Arc<Registry>,
+        log: &Log,
     ) -> Result<Option<Self>, String> {
         match (before, &config.identity) {
             (Some(before), Some(settings)) if before.has_sources_of(settings) => {
                 before.verifier.check(registry).map_err(|error| format!("[identity]: {error}"))?;
                 Ok(Some(Self { verifier: before.verifier.clone(), settings: settings.clone() }))
             }
-            _ => Self::start(config, registry),
+            _ => Self::start(config, registry, log),
         }
     }
 
@@ -97,6 +102,7 @@ impl SenderEvidence {
     /// What is at hand.
     pub(super) fn report(&self) -> IdentityReport {
         let status = self.verifier.status();
+        let troubles = status.troubles();
         let now = self.verifier.now();
         let lists = status.lists.into_iter().map(|list| ListReport {
             url: list.url,
@@ -127,6 +133,7 @@ impl SenderEvidence {
             names_known: status.lookups.known,
             names_waiting: status.lookups.waiting,
             suspects: suspects.collect(),
+            troubles,
             paths_trouble: status.paths_trouble.map(|trouble| trouble.to_string()),
         }
     }
@@ -144,7 +151,7 @@ struct ListenerNames(Mutex<Vec<(SocketAddr, Arc<str>)>>);
 
 impl ListenerNames {
     fn of(&self, listener: SocketAddr) -> Option<Arc<str>> {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.lock();
         if let Some((_, name)) = names.iter().find(|(address, _)| *address == listener) {
             return Some(name.clone());
         }

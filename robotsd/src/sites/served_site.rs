@@ -1,24 +1,24 @@
-//! One site: its robots.txt, live, and the backend behind it.
+//! One site: its robots.txt, live, the backend behind it, and the outcomes of its requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tower_robots::agent::Registry;
+use tower_robots::internals::Mutex;
 use tower_robots::layer::{RobotsLayer, VerifyLayer};
 use tower_robots::live::{AgentLookups, Enforcement, Snapshot};
 
+use super::backend::BackendSource;
 use super::backend::SiteBackend;
-use super::backend_source::BackendSource;
 use super::gate_settings::GateSettings;
 use super::log_events;
+use super::log_events::SiteName;
 use super::sender_evidence::SenderEvidence;
-use super::site_name::SiteName;
-use super::site_outcomes::SiteOutcomes;
 use super::site_robots::{LiveSite, SiteRobots};
-use crate::board::{Second, Sight, SiteMoment, SiteRecorders};
+use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
 use crate::config;
-use crate::decision::{MayWait, OutcomeCounts};
+use crate::decision::{CrawlerCombinations, MayWait, OutcomeCounts, OutcomeTotals, SiteTotals};
 use crate::edge::{OriginalAgent, Peer};
 use crate::log::{Log, LogPrivacy};
 
@@ -192,5 +192,82 @@ impl ServedSite {
             (Some(ours), Some(theirs)) => ours.is(theirs),
             (ours, theirs) => ours.is_none() && theirs.is_none(),
         }
+    }
+}
+
+/// The counts of a site. Cheap to clone; clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SiteOutcomes(Arc<Mutex<OutcomeParts>>);
+
+#[derive(Debug, Default)]
+struct OutcomeParts {
+    workers: Vec<Arc<OutcomeCounts>>,
+    /// The sums of workers that do not count for the site any more.
+    ended: SiteTotals,
+    combinations: Arc<CrawlerCombinations>,
+}
+
+impl SiteOutcomes {
+    /// Counters for one worker, which counts lookups of agents for all sites together.
+    pub(crate) fn of_worker(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
+        let mut parts = self.0.lock();
+        let OutcomeParts { workers, ended, combinations } = &mut *parts;
+        workers.retain(|counts| {
+            let is_used = Arc::strong_count(counts) > 1;
+            if !is_used {
+                ended.add(counts);
+            }
+            is_used
+        });
+        let counts = Arc::new(OutcomeCounts::of_site(Arc::clone(combinations), agent_lookups));
+        workers.push(Arc::clone(&counts));
+        counts
+    }
+
+    pub(super) fn total(&self) -> OutcomeTotals {
+        let parts = self.0.lock();
+        let mut total = parts.ended.outcomes;
+        parts.workers.iter().for_each(|counts| total.add(counts));
+        total
+    }
+
+    /// What the board shows of it.
+    pub(super) fn traffic(&self) -> TrafficTotals {
+        let parts = self.0.lock();
+        let mut total = parts.ended.outcomes;
+        let mut durations = parts.ended.decision_durations.clone();
+        for counts in &parts.workers {
+            total.add(counts);
+            counts.add_decision_durations(&mut durations);
+        }
+        let OutcomeTotals { requests, refused, .. } = total;
+        TrafficTotals { requests, refused, decision_p99: durations.quantile(0.99) }
+    }
+
+    /// All that is counted.
+    pub(super) fn totals(&self) -> SiteTotals {
+        let parts = self.0.lock();
+        let mut totals = parts.ended.clone();
+        parts.workers.iter().for_each(|counts| totals.add(counts));
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_has_counted_stays_when_it_counts_no_more() {
+        let outcomes = SiteOutcomes::default();
+        let counts = outcomes.of_worker(&Arc::default());
+        let _ = counts.request(b"/a", (&http::Method::GET).into(), 0);
+        drop(counts);
+        for _ in 0..100 {
+            let _ = outcomes.of_worker(&Arc::default()).request(b"/b", (&http::Method::GET).into(), 0);
+        }
+        assert_eq!(outcomes.total().requests, 101);
+        assert_eq!(outcomes.totals().outcomes, outcomes.total());
+        assert!(outcomes.0.lock().workers.len() <= 2);
     }
 }

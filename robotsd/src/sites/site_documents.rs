@@ -4,23 +4,25 @@
 //! are bounded.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use bytes::{Buf as _, Bytes};
 use http::header::{ACCEPT_ENCODING, HOST, LOCATION};
 use http::{HeaderName, HeaderValue, StatusCode};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-use tower_robots::source::fetch::{FetchAnswer, FetchRequest, FetchUrl, Fetcher, FetcherBuilder};
+use tower_robots::source::fetch::{FetchAnswer, FetchBody, FetchRequest, FetchUrl, Fetcher, FetcherBuilder};
 
 use crate::config::{Backend, Dotfiles, SiteConfig, StaticFiles};
 use crate::pages::{MOST_OCTETS, OwnHosts};
-use crate::retrieval::{codings, decode};
+use crate::regular_file;
+use crate::retrieval::{codings, decoder};
 use crate::upstream::{HttpVersions, Trust};
 
-/// For all documents of a site together.
-const WITHIN: Duration = Duration::from_secs(10);
+/// For all documents of a site together, until they are read.
+pub(super) const WITHIN: Duration = Duration::from_secs(10);
 
 /// Redirects that are followed to a document.
 const REDIRECTS: usize = 3;
@@ -51,7 +53,7 @@ impl SiteDocuments {
     /// alone.
     pub(super) fn of(
         site: &SiteConfig,
-        fetcher: impl FnOnce() -> std::io::Result<Fetcher>,
+        fetcher: impl FnOnce() -> io::Result<Fetcher>,
         runtime: Handle,
     ) -> Result<Option<Self>, String> {
         let place = match &site.backend {
@@ -66,7 +68,7 @@ impl SiteDocuments {
                 }
                 let fetcher = match &upstreams.tls.trust {
                     Trust::System => fetcher(),
-                    Trust::File(path, _) => std::fs::read(path)
+                    Trust::File(path, _) => regular_file::read(path)
                         .and_then(|pem| Fetcher::builder().trust_only(&pem))
                         .and_then(FetcherBuilder::start),
                 };
@@ -81,26 +83,26 @@ impl SiteDocuments {
         &self.hosts
     }
 
-    /// Reads a document; none where the site has none there (404, 410).
-    pub(super) fn read(&self, url: &FetchUrl) -> Result<Option<Vec<u8>>, String> {
+    /// Opens a document, which is read while it arrives; none where the site has none there (404, 410).
+    pub(super) fn open(&self, url: &FetchUrl) -> Result<Option<Box<dyn Read + '_>>, String> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS {
             if !self.hosts.has(url.authority().as_bytes()) {
                 return Err(format!("{url} is on another host"));
             }
             let (fetcher, servers) = match &self.place {
-                DocumentPlace::Folder(files) => return read_file(files, &url),
+                DocumentPlace::Folder(files) => {
+                    let file = open_file(files, &url)?;
+                    return Ok(file.map(|file| Box::new(TimelyFile { file, end: self.end }) as Box<dyn Read>));
+                }
                 DocumentPlace::Upstreams(fetcher, servers) => (fetcher, servers),
             };
-            let answer = self.answer(fetcher, servers, &url)?;
+            let (answer, body) = self.answer(fetcher, servers, &url)?;
             match (answer.status(), answer.headers().get(LOCATION)) {
                 (StatusCode::OK, _) => {
-                    let decoded = decode(&codings(answer.headers()), answer.body(), answer.is_cut(), MOST_OCTETS);
-                    let decoded = decoded.map_err(|error| format!("{url}: {error}"))?;
-                    if decoded.is_cut {
-                        return Err(format!("{url}: larger than {} MiB", MOST_OCTETS >> 20));
-                    }
-                    return Ok(Some(decoded.octets));
+                    let body = ArrivingBody { body, part: Bytes::new(), end: self.end, runtime: &self.runtime };
+                    let body = decoder(&codings(answer.headers()), body, MOST_OCTETS);
+                    return body.map(Some).map_err(|error| format!("{url}: {error}"));
                 }
                 (StatusCode::NOT_FOUND | StatusCode::GONE, _) => return Ok(None),
                 (status, Some(location)) if status.is_redirection() => {
@@ -113,7 +115,12 @@ impl SiteDocuments {
     }
 
     /// The answer of the first server that can be connected to.
-    fn answer(&self, fetcher: &Fetcher, servers: &[FetchUrl], url: &FetchUrl) -> Result<FetchAnswer, String> {
+    fn answer(
+        &self,
+        fetcher: &Fetcher,
+        servers: &[FetchUrl],
+        url: &FetchUrl,
+    ) -> Result<(FetchAnswer, FetchBody), String> {
         let host = HeaderValue::try_from(url.authority()).map_err(|_| format!("{url}: no host for a request"))?;
         let mut trouble = String::new();
         for server in servers {
@@ -122,13 +129,14 @@ impl SiteDocuments {
                 .field(HOST, host.clone())
                 .field(SCHEME, HeaderValue::from_static(scheme))
                 .field(ACCEPT_ENCODING, HeaderValue::from_static("gzip"))
-                .at_most(MOST_OCTETS as u64);
+                // One more shows that there is more.
+                .at_most(MOST_OCTETS as u64 + 1);
             let left = self.end.saturating_duration_since(Instant::now());
-            let late = || format!("{url}: not within the {} s that all of them have", WITHIN.as_secs());
-            let fetching = fetcher.exchange(request);
-            let exchange = self.runtime.block_on(async { timeout(left, fetching).await }).map_err(|_| late())?;
+            let (fetching, body) = fetcher.stream(request);
+            let exchange = self.runtime.block_on(async { timeout(left, fetching).await });
+            let exchange = exchange.map_err(|_| format!("{url}: {}", late()))?;
             match exchange.answer {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => return Ok((answer, body)),
                 Err(error) => trouble = format!("{url}: {error}"),
             }
             if exchange.address.is_some() {
@@ -139,25 +147,70 @@ impl SiteDocuments {
     }
 }
 
-/// Reads the file that a path stands for, as static files are served.
-fn read_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<Vec<u8>>, String> {
+/// The body of an answer, read while it arrives and until a time.
+struct ArrivingBody<'a> {
+    body: FetchBody,
+    part: Bytes,
+    end: Instant,
+    runtime: &'a Handle,
+}
+
+impl Read for ArrivingBody<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.part.is_empty() {
+            // A server that sends without end is late too, as is a reader that takes long.
+            let left = left_until(self.end)?;
+            let part = self.runtime.block_on(async { timeout(left, self.body.part()).await });
+            match part.map_err(|_| late())? {
+                Some(part) => self.part = part.map_err(io::Error::other)?,
+                None => return Ok(0),
+            }
+        }
+        let read = buffer.len().min(self.part.len());
+        self.part.copy_to_slice(&mut buffer[..read]);
+        Ok(read)
+    }
+}
+
+/// A file that is read until a time.
+struct TimelyFile {
+    file: File,
+    end: Instant,
+}
+
+impl Read for TimelyFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        left_until(self.end)?;
+        self.file.read(buffer)
+    }
+}
+
+fn left_until(end: Instant) -> io::Result<Duration> {
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(late()) } else { Ok(left) }
+}
+
+fn late() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, format!("not within the {} s that all of them have", WITHIN.as_secs()))
+}
+
+/// Opens the file that a path stands for, as static files are served.
+fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String> {
     let Some(path) = path_below(url.target().path()) else { return Ok(None) };
     let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
     if files.dotfiles == Dotfiles::Hide && path.components().any(is_hidden) {
         return Ok(None);
     }
     let path = files.root.join(path);
-    if !path.is_file() {
-        return Ok(None);
+    match regular_file::open(&path) {
+        Ok((file, _)) => Ok(Some(file)),
+        Err(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(format!("{}: {error}", path.display())),
     }
-    let failed = |error| format!("{}: {error}", path.display());
-    let mut octets = Vec::new();
-    let file = File::open(&path).map_err(failed)?;
-    file.take(MOST_OCTETS as u64 + 1).read_to_end(&mut octets).map_err(failed)?;
-    if octets.len() > MOST_OCTETS {
-        return Err(format!("{}: larger than {} MiB", path.display(), MOST_OCTETS >> 20));
-    }
-    Ok(Some(octets))
 }
 
 /// A path below a folder; none for one that a sitemap has no reason for: with dots that lead elsewhere, or escapes.

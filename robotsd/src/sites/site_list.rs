@@ -1,16 +1,17 @@
-//! The sites of a config, open.
+//! The sites of a config, open: the store of their rates, and the hosts that moved from one to another.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Weak};
 
 use tokio::sync::Notify;
 use tower_robots::agent::{Crawler, Registry};
-use tower_robots::live::{Enforcement, StateDir, VersionHash};
-use tower_robots::source::Watcher;
+use tower_robots::internals::Mutex;
+use tower_robots::live::{Enforcement, StateDir, VersionHashPrefix};
+use tower_robots::source::{HostMap, Watcher};
 
-use super::log_events;
-use super::publish_listener::PublishListener;
+use super::log_events::{self, SiteName};
 use super::rate_store;
-use super::robots_opener::RobotsOpener;
+use super::robots_opener::{PublishListener, RobotsOpener};
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_opener::SiteOpener;
@@ -49,11 +50,7 @@ impl Sites {
     /// Opens every site. A robots.txt that cannot be used stops the start only where `strict` or the config says so. Blocks.
     pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let state = StateHandle::open(config).map_err(|error| error.to_string())?;
-        if let Some(directory) = state.directory() {
-            directory.troubles().into_iter().for_each(|trouble| log.say(LogEvent::State, trouble));
-            let log = log.clone();
-            directory.on_event(move |event| log_events::state(event, &log));
-        }
+        state.log_troubles(log);
         let mut opener = RobotsOpener::new(config, state)?;
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));
         let hooks = PublishHooks::new(folder, log_events::publish_hook(log.clone()));
@@ -69,7 +66,7 @@ impl Sites {
         for name in opener.state.switches_of_others(config) {
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, switch_of_other(&name));
         }
-        let evidence = SenderEvidence::start(config, &opener.registry)?;
+        let evidence = SenderEvidence::start(config, &opener.registry, log)?;
         let rate_store = rate_store::renewed(None, config, log)?;
         let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
         sites.rehearse(&opener, strict)?;
@@ -105,16 +102,23 @@ impl Sites {
 
     /// The requests that are sent when a version goes live.
     pub(super) fn hooks(&self) -> Option<PublishHooks> {
-        self.locked().publish.as_ref().map(|publish| publish.hooks.clone())
+        self.opener.lock().publish.as_ref().map(|publish| publish.hooks.clone())
     }
 
     /// These sites are served from now on: what is live and was not announced is. Blocks.
     pub(crate) fn announce(&self) {
-        let publish = self.locked().publish.clone();
+        let publish = self.opener.lock().publish.clone();
         if let Some(publish) = publish {
             publish.serves(
                 self.iter().flat_map(|site| site.lives().into_iter().map(|live| (site.name.to_string(), live))),
             );
+        }
+    }
+
+    /// Another process announces what goes live, until these sites are renewed.
+    pub(crate) fn stop_announcing(&self) {
+        if let Some(hooks) = self.hooks() {
+            hooks.set(std::iter::empty());
         }
     }
 
@@ -142,19 +146,19 @@ impl Sites {
 
     /// What opens sites now.
     pub(super) fn opener(&self) -> RobotsOpener {
-        self.locked().clone()
+        self.opener.lock().clone()
     }
 
     /// Opens sites with another registry from now on.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
-        self.locked().registry.clone_from(registry);
+        self.opener.lock().registry.clone_from(registry);
     }
 
     /// Hands over to the sites that take the place of these. The registry may be another one than when they were opened; one
     /// that is set from now on has to be set for the successor too.
     pub(super) fn hand_over(&self, next: &Arc<Self>) {
-        let opener = self.locked();
-        *self.successor() = Arc::downgrade(next);
+        let opener = self.opener.lock();
+        *self.successor.lock() = Arc::downgrade(next);
         if next.registry == self.registry {
             next.set_registry(&opener.registry);
         }
@@ -162,7 +166,7 @@ impl Sites {
 
     /// The sites that take the place of these, where they have the same registry.
     pub(super) fn successor_with_registry(&self) -> Option<Arc<Self>> {
-        self.successor().upgrade().filter(|next| next.registry == self.registry)
+        self.successor.lock().upgrade().filter(|next| next.registry == self.registry)
     }
 
     pub(crate) const fn state(&self) -> &StateHandle {
@@ -229,7 +233,7 @@ impl Sites {
     }
 
     /// Replaces the versions of the published registry that are used whatever they change.
-    pub(super) fn accept_registries(&self, hashes: &[VersionHash]) {
+    pub(super) fn accept_registries(&self, hashes: &[VersionHashPrefix]) {
         if let Some(followed) = self.opener().followed {
             followed.accept(hashes);
         }
@@ -237,15 +241,7 @@ impl Sites {
 
     /// Notified when the registry that is published at a URL has changed.
     pub(crate) fn registry_changed(&self) -> Arc<Notify> {
-        self.locked().registry_changed.clone()
-    }
-
-    fn successor(&self) -> MutexGuard<'_, Weak<Self>> {
-        self.successor.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn locked(&self) -> MutexGuard<'_, RobotsOpener> {
-        self.opener.lock().unwrap_or_else(PoisonError::into_inner)
+        self.opener.lock().registry_changed.clone()
     }
 }
 
@@ -271,6 +267,82 @@ impl Drop for Sites {
         let sites = std::mem::take(&mut self.sites);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             drop(runtime.spawn_blocking(move || drop(sites)));
+        }
+    }
+}
+
+impl Sites {
+    /// Notes for the board which of these sites answer for other hosts than those before did: for the moment at which they take
+    /// their place.
+    pub(crate) fn note_moved_hosts(&self, before: &Self) {
+        let changed = changed(&patterns(before), &patterns(self));
+        self.iter().filter(|site| changed.contains(&site.name)).for_each(ServedSite::has_other_hosts);
+    }
+}
+
+/// The host patterns of each site.
+type SitePatterns<'s> = HashMap<SiteName, BTreeSet<&'s str>>;
+
+fn patterns(sites: &Sites) -> SitePatterns<'_> {
+    sites.iter().map(|site| (site.name.clone(), site.host_patterns().collect())).collect()
+}
+
+/// The sites whose patterns are others, and those whose patterns are the next to fit what a site has given up.
+fn changed(were: &SitePatterns<'_>, are: &SitePatterns<'_>) -> HashSet<SiteName> {
+    let all = |sites: &SitePatterns<'_>| -> HashSet<String> {
+        sites.values().flatten().map(|pattern| (*pattern).to_owned()).collect()
+    };
+    let given_up: Vec<String> = all(were).difference(&all(are)).cloned().collect();
+    let is_other = |(name, patterns): &(&SiteName, &BTreeSet<&str>)| were.get(*name) != Some(*patterns);
+    let mut changed: HashSet<SiteName> = are.iter().filter(is_other).map(|(name, _)| SiteName::clone(name)).collect();
+    if given_up.is_empty() {
+        return changed;
+    }
+    let mut map = HostMap::new();
+    for (name, patterns) in are {
+        for pattern in patterns {
+            // The config was refused if a host was malformed or belonged to two sites.
+            let _ = map.insert(pattern, SiteName::clone(name));
+        }
+    }
+    for pattern in &given_up {
+        // Of the names below a wildcard any will do.
+        let host = pattern.strip_prefix("*.").map_or_else(|| pattern.clone(), |below| format!("any-name.{below}"));
+        changed.extend(map.get(host).cloned());
+    }
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn sites_that_answer_for_other_hosts_are_found() {
+        type Hosts = &'static [(&'static str, &'static [&'static str])];
+        const CASES: &[(Hosts, Hosts, &str)] = &[
+            (&[("a", &["a.test", "b.test"])], &[("a", &["b.test", "a.test"])], ""),
+            (&[("a", &["a.test"])], &[("a", &["a.test", "b.test"])], "a"),
+            (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"])], "a"),
+            // A host that moves, and a site that is new.
+            (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"]), ("b", &["b.test"])], "a b"),
+            // A site for every host, or for all below a name, answers for what no other has any more.
+            (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
+            (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
+            (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),
+            // What is taken from it is nothing that it answers for.
+            (&[("b", &["*"])], &[("a", &["a.test"]), ("b", &["*"])], "a"),
+        ];
+        for (were, are, want) in CASES {
+            let patterns = |sites: Hosts| -> SitePatterns<'static> {
+                sites.iter().map(|(name, hosts)| (Arc::from(*name), hosts.iter().copied().collect())).collect()
+            };
+            let changed = changed(&patterns(were), &patterns(are));
+            let mut changed: Vec<&str> = changed.iter().map(|name| &**name).collect();
+            changed.sort_unstable();
+            assert_eq!(changed.join(" "), *want, "{were:?} {are:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use tower_robots::check::Severity;
 use tower_robots::live::{Condition, Enforcement};
 
 use super::appended_parts::AppendedParts;
-use super::backend_source::BackendSource;
+use super::backend::BackendSource;
 use super::rate_store;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
@@ -68,7 +68,7 @@ impl ServedSite {
     fn write_requests(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         let totals = self.outcomes.totals();
         let site = ("site", &*self.name);
-        let faults = self.lives().iter().map(|live| live.robots.status().faults()).sum();
+        let faults = self.lives().iter().map(|live| live.robots.status().faults).sum();
         let outcomes = RequestOutcome::ALL.map(RequestOutcome::as_str).into_iter().zip(totals.decisions);
         for (outcome, count) in outcomes.chain([("failed", faults)]) {
             exposition.sample(&family::DECISIONS, &[site, ("outcome", outcome)], count);
@@ -139,11 +139,11 @@ impl LiveSite {
         let mode = snapshot.policy().mode().as_str();
         exposition.info(&family::SITE_INFO, &[site, ("hash", &hash), ("mode", mode), ("source", source)]);
         exposition.state(&family::SITE_STATE, &[site], &STATES, status.condition().as_str());
-        let is_enforced = content.is_some() && status.enforcement() == Enforcement::On;
+        let is_enforced = content.is_some() && status.enforcement == Enforcement::On;
         exposition.holds(&family::SITE_ENFORCED, &[site], is_enforced);
-        exposition.holds(&family::SITE_PENDING, &[site], status.pending().is_some());
+        exposition.holds(&family::SITE_PENDING, &[site], status.pending.as_ref().is_some());
         if let Some(content) = content {
-            if let Ok(since) = status.since().duration_since(SystemTime::UNIX_EPOCH) {
+            if let Ok(since) = status.since.duration_since(SystemTime::UNIX_EPOCH) {
                 exposition.sample(&family::SITE_PUBLISHED, &[site], since.as_secs_f64());
             }
             for severity in [Severity::Error, Severity::Warning, Severity::Note] {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tower_robots::live::{Enforcement, Gate, WhenMissing};
 
-use super::backend_source::BackendSource;
+use super::backend::BackendSource;
 use super::gate_settings::GateSettings;
 use super::log_events;
+use super::log_events::SiteName;
 use super::robots_opener::RobotsOpener;
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
-use super::site_name::SiteName;
 use super::site_robots::{LiveSite, SiteRobots};
 use super::state_handle::StateHandle;
 use crate::board::SiteRecorders;
@@ -98,7 +98,7 @@ impl<'a> SiteOpener<'a> {
                 log_events::watch_trouble(log, &name, &trouble);
             }
             for LiveSite { name, robots, .. } in robots.lives(&name, &[]) {
-                if robots.status().switch() == Enforcement::Off {
+                if robots.status().switch == Enforcement::Off {
                     log_events::switched_off(log, &name);
                 }
             }

@@ -1,15 +1,23 @@
-//! The pages that the gate of a site watches, and what is to be said about where they come from.
+//! The pages that the gate of a site watches: what is to be said about where they come from, their copies in the state
+//! directory, and the room that all sites share.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::sync::OwnedMutexGuard;
 use tower_robots::check::Page;
-use tower_robots::live::WatchedPages;
+use tower_robots::internals::Mutex;
+use tower_robots::live::{VersionHash, WatchedPages};
 
-use super::log_events;
-use super::site_name::SiteName;
+use super::log_events::{self, SiteName};
 use crate::log::Log;
+use crate::pages::{PageSet, held_octets};
+use crate::private_file;
 use crate::report::WatchedPagesReport;
 
 /// The name of the pages that sitemaps list, as it stands behind "pages".
@@ -32,8 +40,12 @@ struct SitePagesParts {
     /// The name of the operator's list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
+    /// Octets that the pages of the sitemaps take in memory.
+    held: AtomicUsize,
     /// When the sitemaps are read next.
     due: Mutex<Instant>,
+    /// Held while they are read.
+    reading: Arc<tokio::sync::Mutex<()>>,
     log: Log,
 }
 
@@ -53,7 +65,9 @@ impl SitePages {
             watched: WatchedPages::new(),
             urls: Mutex::default(),
             notes: Mutex::default(),
+            held: AtomicUsize::new(0),
             due: Mutex::new(Instant::now() + FIRST),
+            reading: Arc::default(),
             log: log.clone(),
         }))
     }
@@ -65,20 +79,26 @@ impl SitePages {
     /// Sets the operator's list, by the name of its file.
     pub(super) fn set_urls(&self, file: &str, pages: Vec<Page>) {
         let name = format!("of {file}");
-        let before = locked(&self.0.urls).replace(name.clone()).filter(|before| *before != name);
+        let before = self.0.urls.lock().replace(name.clone()).filter(|before| *before != name);
         before.iter().for_each(|before| self.0.watched.set(before, []));
         self.set(&name, pages);
     }
 
     /// There is no such list any more.
     pub(super) fn drop_urls(&self) {
-        let before = locked(&self.0.urls).take();
+        let before = self.0.urls.lock().take();
         before.iter().for_each(|before| self.0.watched.set(before, []));
         self.note(NoteAbout::Urls, None);
     }
 
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>) {
+        self.0.held.store(held_octets(&pages), Ordering::Relaxed);
         self.set(OF_SITEMAPS, pages);
+    }
+
+    /// How many octets the pages of the sitemaps take in memory.
+    pub(super) fn held_of_sitemaps(&self) -> usize {
+        self.0.held.load(Ordering::Relaxed)
     }
 
     /// How many pages of the sitemaps are known.
@@ -111,7 +131,7 @@ impl SitePages {
 
     /// Notes what could not be read, and logs it where that is news; `None` once it could.
     pub(super) fn note(&self, about: NoteAbout, note: Option<String>) {
-        let mut notes = locked(&self.0.notes);
+        let mut notes = self.0.notes.lock();
         let before = match &note {
             Some(note) => notes.insert(about, note.clone()),
             None => notes.remove(&about),
@@ -123,11 +143,11 @@ impl SitePages {
     }
 
     pub(super) fn notes(&self) -> Vec<String> {
-        locked(&self.0.notes).values().cloned().collect()
+        self.0.notes.lock().values().cloned().collect()
     }
 
     pub(super) fn note_about(&self, about: NoteAbout) -> Option<String> {
-        locked(&self.0.notes).get(&about).cloned()
+        self.0.notes.lock().get(&about).cloned()
     }
 
     pub(super) fn report(&self) -> Vec<WatchedPagesReport> {
@@ -137,7 +157,7 @@ impl SitePages {
 
     /// Whether the sitemaps are to be read; they are then due again after `next`.
     pub(super) fn take_due(&self, next: Duration) -> bool {
-        let mut due = locked(&self.0.due);
+        let mut due = self.0.due.lock();
         let is_due = Instant::now() >= *due;
         if is_due {
             *due = Instant::now() + next;
@@ -145,12 +165,125 @@ impl SitePages {
         is_due
     }
 
+    /// To be held while the sitemaps are read; none while they still are.
+    pub(super) fn begin_reading(&self) -> Option<OwnedMutexGuard<()>> {
+        Arc::clone(&self.0.reading).try_lock_owned().ok()
+    }
+
     /// Has the sitemaps read soon.
     pub(super) fn make_due(&self) {
-        *locked(&self.0.due) = Instant::now();
+        *self.0.due.lock() = Instant::now();
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Octets of the pages of all sites. Below 64 MiB there has to be room as well for those of one site that are read anew, for a part of a
+/// sitemap, and for what an allocator keeps of pages that went: 27 MiB were measured beyond the pages of ten sites.
+const MOST_OF_ALL: usize = 24 << 20;
+
+/// Octets of the pages of one site, however much is left: while they are read anew, those that are known are held as well.
+const MOST_OF_SITE: usize = 8 << 20;
+
+/// How many octets the pages of a site may take, of so many sites, beside what those of the others take. Half of the whole is divided
+/// evenly, so that there is room for a site that is read late; the other half is for the sites that have more, as they come.
+pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
+    let half = MOST_OF_ALL / 2;
+    let share = half / sites.max(1);
+    let taken: usize = of_others.map(|octets| octets.saturating_sub(share)).sum();
+    MOST_OF_SITE.min(share + half.saturating_sub(taken))
+}
+
+/// The folder below the state directory.
+const FOLDER: &str = "pages";
+
+/// Octets of a file that is read.
+const LARGEST: u64 = 128 << 20;
+
+/// Octets of a line: those that are longer are no pages.
+const LONGEST: u64 = 4096;
+
+/// The file of one site's sitemap pages, kept over restarts, so that what the gate watches does not depend on the
+/// upstream being there; none without a state directory.
+#[derive(Clone, Debug)]
+pub(super) struct SavedPages {
+    path: Option<PathBuf>,
+    site: String,
+}
+
+impl SavedPages {
+    /// A name may be no file name, so the file has that of its hash, and the name in its first line.
+    pub(super) fn of(state_dir: Option<&Path>, site: &str) -> Self {
+        let name = || format!("{}.txt", VersionHash::of(site.as_bytes()).short());
+        Self { path: state_dir.map(|folder| folder.join(FOLDER).join(name())), site: site.to_owned() }
+    }
+
+    /// The pages that were saved last; none where they cannot be read: they are read anew soon. Blocks.
+    pub(super) fn load(&self) -> Vec<Page> {
+        let mut pages = PageSet::within(MOST_OF_SITE);
+        let read = |path| -> io::Result<()> {
+            let mut lines = BufReader::new(File::open(path)?.take(LARGEST));
+            let mut line = Vec::new();
+            while lines.by_ref().take(LONGEST).read_until(b'\n', &mut line)? > 0 {
+                // The last one may be cut.
+                if let Some(page) = line.strip_suffix(b"\n").filter(|page| page.starts_with(b"/")) {
+                    pages.add_target(page);
+                }
+                line.clear();
+            }
+            Ok(())
+        };
+        match self.path.as_ref().map(read) {
+            Some(Ok(())) => pages.into_pages(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Saves pages, whole or not at all. Blocks.
+    pub(super) fn save(&self, pages: &[Page]) -> io::Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        private_file::replace_by(path, |file| {
+            writeln!(file, "# pages of the sitemaps of site {:?}", self.site)?;
+            for page in pages.iter().map(Page::target).filter(|target| !target.contains(&b'\n')) {
+                file.write_all(page)?;
+                file.write_all(b"\n")?;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_that_take_all_they_may_stay_within_the_whole_and_leave_the_others_a_share() {
+        for sites in [1, 3, 10, 1000] {
+            let mut taken = vec![0; sites];
+            // Read again and again, what each has stays.
+            for round in 0..3 {
+                for site in 0..sites {
+                    let others =
+                        taken.iter().enumerate().filter(|(other, _)| *other != site).map(|(_, octets)| *octets);
+                    let room = room_for_pages(sites, others);
+                    assert!(room >= MOST_OF_ALL / 2 / sites.max(2), "{site} of {sites}: {room}");
+                    assert!(round == 0 || room == taken[site], "{site} of {sites}: {room} after {}", taken[site]);
+                    taken[site] = room;
+                }
+            }
+            assert!(taken.iter().sum::<usize>() <= MOST_OF_ALL);
+        }
+        assert_eq!(room_for_pages(1000, std::iter::repeat_n(1000, 999)), MOST_OF_SITE, "small sites leave room");
+    }
+
+    #[test]
+    fn pages_are_there_again_after_a_restart() {
+        let state = tempfile::tempdir().unwrap();
+        let saved = SavedPages::of(Some(state.path()), "../shop");
+        assert_eq!(saved.load(), []);
+        let pages = ["/", "/a?b=1", "/\u{e9}"].map(Page::new);
+        saved.save(&pages).unwrap();
+        assert_eq!(SavedPages::of(Some(state.path()), "../shop").load(), pages);
+        assert_eq!(SavedPages::of(Some(state.path()), "blog").load(), []);
+        assert_eq!(SavedPages::of(None, "shop").load(), []);
+    }
 }

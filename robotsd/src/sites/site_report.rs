@@ -1,14 +1,15 @@
-//! The status and the history of sites, as the admin interface reports them.
+//! The status and the history of sites, as the admin interface reports them, and the line about search engines that are
+//! spared.
 
 use std::time::SystemTime;
 
-use tower_robots::check::Severity;
-use tower_robots::live::FetchStatus;
-use tower_robots::live::HistoryEntry;
-use tower_robots::policy::Override;
+use tower_robots::agent::{Agent, Crawler, Registry};
+use tower_robots::check::{Report, Severity};
+use tower_robots::live::{FetchStatus, HistoryEntry, Pending};
+use tower_robots::policy::{Mode, Override, Policy, Reason};
 
-use super::backend_source::BackendSource;
-use super::next_steps;
+use super::backend::BackendSource;
+use super::log_events;
 use super::operator_changes::ChangeError;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
@@ -16,11 +17,20 @@ use super::site_pages::SitePages;
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
 use crate::publish_hook::HookStatus;
+use crate::quoted_list::QuotedList;
 use crate::report::{
     FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, PublishHookReport,
     RecordedReload, RequestsReport, SiteReport, SiteTraffic, UpstreamReport,
 };
 use crate::upstream::{Origins, ServerStatus, ServerStatusKind};
+
+/// A robots.txt that is not there.
+#[derive(Debug)]
+pub(crate) struct WithoutRobots {
+    pub(crate) name: String,
+    /// Why, in one line.
+    pub(crate) why: String,
+}
 
 impl Sites {
     /// Every robots.txt, in the order of the config.
@@ -66,18 +76,25 @@ impl Sites {
         self.iter().flat_map(missing).collect()
     }
 
-    /// The names of the sites that have nothing to enforce yet, hosts of one that has a folder included.
-    pub(crate) fn without_robots(&self) -> Vec<String> {
+    /// The sites that have nothing to enforce yet, hosts of one that has a folder included.
+    pub(crate) fn without_robots(&self) -> Vec<WithoutRobots> {
         let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content().is_none());
-        let mut names = Vec::new();
+        let mut without = Vec::new();
         for site in self.iter() {
             let lives = site.lives();
             if lives.is_empty() {
-                names.push(site.name.to_string());
+                without.push(WithoutRobots::new(site.name.to_string(), None));
             }
-            names.extend(lives.into_iter().filter(has_none).map(|live| live.name));
+            let lives = lives.into_iter().filter(has_none);
+            without.extend(lives.map(|live| WithoutRobots::new(live.name, live.robots.status().pending.as_ref())));
         }
-        names
+        without
+    }
+}
+
+impl WithoutRobots {
+    fn new(name: String, pending: Option<&Pending>) -> Self {
+        Self { why: log_events::without_robots(&name, pending), name }
     }
 }
 
@@ -136,44 +153,53 @@ impl LiveSite {
             origin: reload.origin().to_owned(),
             mode: snapshot.policy().mode().as_str().to_owned(),
             overrides: snapshot.policy().overrides().iter().map(exception).collect(),
-            enforcement: status.enforcement().as_str().to_owned(),
-            switch: status.switch().as_str().to_owned(),
+            enforcement: status.enforcement.as_str().to_owned(),
+            switch: status.switch.as_str().to_owned(),
             switch_trouble: status.unread_switch().map(str::to_owned),
             hash: content.map(|content| content.hash().to_string()),
-            since: content.map(|_| rfc3339(status.since())),
+            since: content.map(|_| rfc3339(status.since)),
             // A clock that was set back makes nothing older.
-            age_seconds: content.map(|_| status.since().elapsed().map_or(0, |age| age.as_secs())),
+            age_seconds: content.map(|_| status.since.elapsed().map_or(0, |age| age.as_secs())),
             findings: Findings {
                 errors: count(Severity::Error),
                 warnings: count(Severity::Warning),
                 notes: count(Severity::Note),
             },
+            findings_summary: status.report.as_deref().and_then(Report::summary),
             last_reload: Some(LastReload {
-                when: history.iter().map(|entry| entry.when()).max().map(rfc3339),
+                when: history.iter().map(|entry| entry.when).max().map(rfc3339),
                 cause: reload.cause().as_str().to_owned(),
                 outcome: reload.outcome().kind().as_str().to_owned(),
                 message: reload.to_string(),
             }),
             reloads: self.counts.report(),
-            pending: status.pending().map(|pending| PendingReport {
+            pending: status.pending.as_ref().map(|pending| PendingReport {
                 hash: pending.hash().to_string(),
                 origin: pending.origin().to_owned(),
                 since: rfc3339(pending.since()),
                 objections: pending.objections().iter().map(ToString::to_string).collect(),
             }),
-            before: status.before().map(|hash| hash.to_string()),
-            grace_end: status.grace_end().map(rfc3339),
-            faults: status.faults(),
-            callback_faults: status.callback_faults(),
+            before: status.before.map(|hash| hash.to_string()),
+            grace_end: status.grace_end.map(rfc3339),
+            faults: status.faults,
+            callback_faults: status.callback_faults,
             fetch: status.fetch().map(fetching),
             append: Vec::new(),
             on_publish: Vec::new(),
-            next: next_steps::for_site(&self.name, &snapshot, &status),
+            next: log_events::for_site(&self.name, &snapshot, &status),
             watched_pages: self.pages.as_ref().map(SitePages::report),
             troubles: {
+                let waits = status.pending.as_ref().filter(|_| status.live.is_none());
+                let unready = waits.map(|pending| log_events::without_robots(&self.name, Some(pending)));
                 let of_robots = status.watch_trouble().into_iter().chain(status.state_troubles()).map(str::to_owned);
+                let of_policy = snapshot.misspelled_overrides();
                 let of_gate = self.pages.as_ref().map(SitePages::notes).unwrap_or_default();
-                of_robots.chain(of_gate.into_iter().map(|note| format!("gate: {note}"))).collect()
+                unready
+                    .into_iter()
+                    .chain(of_robots)
+                    .chain(of_policy)
+                    .chain(of_gate.into_iter().map(|note| format!("gate: {note}")))
+                    .collect()
             },
         }
     }
@@ -210,27 +236,89 @@ fn exception(over: &Override) -> OverrideReport {
 
 fn fetching(fetch: &FetchStatus) -> FetchReport {
     FetchReport {
-        confirmed: fetch.confirmed().map(rfc3339),
-        failing_since: fetch.failing_since().map(rfc3339),
-        failures: fetch.failures(),
-        held_until: fetch.held_until().map(rfc3339),
+        confirmed: fetch.confirmed.map(rfc3339),
+        failing_since: fetch.failing_since.map(rfc3339),
+        failures: fetch.failures,
+        held_until: fetch.held_until.map(rfc3339),
         next: rfc3339(fetch.next_fetch()),
     }
 }
 
 fn recorded(entry: &HistoryEntry) -> RecordedReload {
     RecordedReload {
-        when: rfc3339(entry.when()),
-        cause: entry.cause().as_str().to_owned(),
-        outcome: entry.outcome().as_str().to_owned(),
-        origin: entry.origin().to_owned(),
-        hash: entry.hash().map(|hash| hash.to_string()),
+        when: rfc3339(entry.when),
+        cause: entry.cause.as_str().to_owned(),
+        outcome: entry.outcome.as_str().to_owned(),
+        origin: entry.origin.to_string(),
+        hash: entry.hash.map(|hash| hash.to_string()),
         findings: Findings {
             errors: entry.findings(Severity::Error),
             warnings: entry.findings(Severity::Warning),
             notes: entry.findings(Severity::Note),
         },
-        effect: entry.effect().map(str::to_owned),
-        message: entry.detail().to_owned(),
+        effect: entry.effect.as_deref().map(str::to_owned),
+        message: entry.detail.to_owned(),
+    }
+}
+
+impl Sites {
+    /// The search engines that sites with the mode `refuse` only tag, for people; none where no site does.
+    pub(crate) fn spared_engines(&self) -> Option<String> {
+        let registry = self.opener().registry;
+        let sites = self.iter().map(|site| (&*site.name, &site.settings.policy));
+        spared(&registry, sites.filter(|(_, policy)| policy.mode() == Mode::Refuse))
+    }
+}
+
+fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a Policy)>) -> Option<String> {
+    let engines: Vec<(&Crawler, Agent)> =
+        registry.crawlers().filter(|crawler| crawler.is_index_engine()).map(|engine| (engine, engine.into())).collect();
+    let now = SystemTime::now();
+    let mut is_spared = vec![false; engines.len()];
+    let mut sites = Vec::new();
+    for (name, policy) in refusing {
+        let mut any = false;
+        for ((_, agent), is_spared) in engines.iter().zip(&mut is_spared) {
+            if policy.action_for_rule(agent, None, now).1 == Reason::SearchEngine {
+                (any, *is_spared) = (true, true);
+            }
+        }
+        if any {
+            sites.push(name);
+        }
+    }
+    if sites.is_empty() {
+        return None;
+    }
+    let engines = engines.iter().zip(is_spared).filter(|(_, is_spared)| *is_spared);
+    let names: Vec<_> = engines.map(|((engine, _), _)| engine.name()).collect();
+    Some(format!(
+        "tagged, not refused, because a refused page leaves the index: {}; an override with index = true says otherwise; \
+         sites: {}",
+        names.join(", "),
+        QuotedList::of(sites)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_robots::agent::Category;
+    use tower_robots::policy::Override;
+
+    use super::*;
+
+    #[test]
+    fn engines_that_a_refusing_site_tags_are_named_with_the_site() {
+        let refusing = || Policy::builder().mode(Mode::Refuse);
+        let (plain, none) =
+            (refusing().build(), refusing().with_override(Override::index_engines(Mode::Refuse)).build());
+        let few = refusing().with_override(Override::category(Category::Search, Mode::Refuse)).build();
+        let line = |sites: &[(&'static str, &Policy)]| spared(Registry::builtin(), sites.iter().copied());
+        let all = line(&[("a", &plain), ("b", &none)]).expect("a line");
+        assert!(all.starts_with("tagged, not refused, because a refused page leaves the index: Googlebot, "), "{all}");
+        assert!(all.contains(", bingbot, ") && !all.contains("Wotbox") && all.ends_with("; sites: \"a\""), "{all}");
+        let testers = line(&[("a", &few)]).expect("a line");
+        assert!(testers.contains("Google-InspectionTool") && !testers.contains("Googlebot"), "{testers}");
+        assert_eq!((line(&[("b", &none)]), line(&[])), (None, None));
     }
 }

@@ -1,19 +1,20 @@
-//! The robots.txt of a site, live: one, or a directory with one for each host.
+//! The robots.txt of a site, live: one, or a directory with one for each host; and how often it was reloaded.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use tower_robots::agent::Registry;
 use tower_robots::check;
+use tower_robots::internals::Mutex;
 use tower_robots::layer::RobotsLayer;
-use tower_robots::live::{Enforcement, Gate, LiveRobots};
+use tower_robots::live::{Enforcement, Gate, LiveRobots, Reload, Snapshot};
+use tower_robots::policy::Policy;
 use tower_robots::source::Directory;
 
 use super::appended_parts::AppendedParts;
-use super::reload_counts::ReloadCounts;
 use super::site_pages::SitePages;
-use super::site_settings::SiteSettings;
+use crate::report::ReloadCount;
 
 /// A site's robots.txt, or a directory of them. Cheap to clone; clones are the same.
 #[derive(Clone)]
@@ -134,10 +135,10 @@ impl SiteRobots {
     /// Blocks: it writes to the state directory.
     pub(super) fn take_switches(&self, before: &Self) {
         let before: HashMap<_, _> =
-            before.lives("", &[]).into_iter().map(|live| (live.name, live.robots.status().switch())).collect();
+            before.lives("", &[]).into_iter().map(|live| (live.name, live.robots.status().switch)).collect();
         let was_off = !before.is_empty() && before.values().all(|switch| *switch == Enforcement::Off);
         for LiveSite { name, robots, .. } in self.lives("", &[]) {
-            let own = robots.status().switch();
+            let own = robots.status().switch;
             let switch = before.get(&name).copied().unwrap_or(if was_off { Enforcement::Off } else { own });
             if own != switch {
                 // A failure to write it stands in the status.
@@ -203,7 +204,7 @@ impl SiteRobots {
         match &self.0.kind {
             RobotsKind::One(robots, _) => live(robots),
             RobotsKind::Directory(of) => {
-                settings(&mut of.settings.lock().unwrap_or_else(PoisonError::into_inner));
+                settings(&mut of.settings.lock());
                 of.directory.hosts().iter().for_each(|(_, robots)| live(robots));
             }
         }
@@ -220,7 +221,7 @@ impl WeakSiteRobots {
 impl HostCounts {
     /// The counts of a host. They stay when its file goes and comes again.
     pub(super) fn of(&self, host: &str) -> ReloadCounts {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock();
         counts.entry(host.to_owned()).or_default().clone()
     }
 }
@@ -243,4 +244,38 @@ impl fmt::Debug for SiteRobots {
 /// The name of a host's robots.txt in a site with a directory.
 pub(super) fn host_name(site: &str, host: &str) -> String {
     format!("{site}/{host}")
+}
+
+/// Counts the reloads of a site that are logged, since the process started. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReloadCounts(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
+
+impl ReloadCounts {
+    /// A listener that counts every reload.
+    pub(super) fn listener(&self) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
+        let this = self.clone();
+        move |reload, _| {
+            let mut counts = this.0.lock();
+            *counts.entry((reload.cause().as_str(), reload.outcome().kind().as_str())).or_default() += 1;
+        }
+    }
+
+    pub(super) fn report(&self) -> Vec<ReloadCount> {
+        let counts = self.0.lock();
+        let count = |((cause, outcome), count): (&(&str, &str), &u64)| ReloadCount {
+            cause: (*cause).to_owned(),
+            outcome: (*outcome).to_owned(),
+            count: *count,
+        };
+        counts.iter().map(count).collect()
+    }
+}
+
+/// The settings that apply to a robots.txt, whatever its source.
+#[derive(Clone, Debug)]
+pub(super) struct SiteSettings {
+    pub(super) policy: Policy,
+    pub(super) registry: Arc<Registry>,
+    pub(super) check: check::Options,
+    pub(super) gate: Gate,
 }

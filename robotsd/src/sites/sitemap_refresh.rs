@@ -9,47 +9,52 @@ use std::time::{Duration, SystemTime};
 
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tower_robots::check::Page;
 use tower_robots::rules::RobotsTxt;
 use tower_robots::source::fetch::FetchUrl;
 
-use super::reload::in_windows;
 use super::served_site::ServedSite;
 use super::site_documents::SiteDocuments;
 use super::site_list::Sites;
 use super::site_pages::NoteAbout;
+use super::site_pages::room_for_pages;
 use crate::board::{Board, seconds};
 use crate::pages::{OwnHosts, SitemapSource, SitemapWalk};
 
 /// How often, and on every request to reload.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// Pages of all sites together that are kept.
-const MOST_PAGES: usize = 1_000_000;
+/// How long the sites that follow wait for one: more than its documents take, unless a file system hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {
-    /// Reads the pages of the sites for which that is due.
+    /// Reads the pages of the sites for which that is due, one site after the other: whatever its sitemaps hold, what is held of them
+    /// while they are read is held once.
     pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
         let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
         let due: Vec<usize> =
             self.iter().enumerate().filter(|(_, site)| is_due(site)).map(|(number, _)| number).collect();
-        let runtime = Handle::current();
-        in_windows(due, move |number| {
-            let (this, board, runtime) = (Arc::clone(&self), board.clone(), runtime.clone());
-            async move {
-                let refresh = move || {
-                    let Some(site) = this.iter().nth(number) else { return };
-                    if let Some(board) = board {
-                        let requested = board.requested_much(&site.name, seconds(SystemTime::now()));
-                        site.gate.pages.set_requested(requested.iter().map(Page::new).collect());
-                    }
-                    this.refresh_sitemaps(site, runtime);
-                };
-                // The panic hook has reported a panic.
-                let _ = spawn_blocking(refresh).await;
+        for number in due {
+            let Some(pages) = self.iter().nth(number).map(|site| site.gate.pages.clone()) else { continue };
+            // One whose files hang keeps one thread, however often it is due.
+            let Some(reading) = pages.begin_reading() else { continue };
+            let (this, board, runtime) = (Arc::clone(&self), board.clone(), Handle::current());
+            let refresh = move || {
+                let _reading = reading;
+                let Some(site) = this.iter().nth(number) else { return };
+                if let Some(board) = board {
+                    let requested = board.requested_much(&site.name, seconds(SystemTime::now()));
+                    site.gate.pages.set_requested(requested.iter().map(Page::new).collect());
+                }
+                this.refresh_sitemaps(site, runtime);
+            };
+            // The panic hook has reported a panic.
+            if timeout(PATIENCE, spawn_blocking(refresh)).await.is_err() {
+                let why = format!("sitemaps not read: they are still being read after {} s", PATIENCE.as_secs());
+                pages.note(NoteAbout::Sitemaps, Some(why));
             }
-        })
-        .await;
+        }
     }
 
     /// Blocks for as long as the documents take, which is bounded.
@@ -67,11 +72,11 @@ impl Sites {
         };
         let SitemapRoots { named, usual } = SitemapRoots::of(site, documents.hosts());
         let fetch = |source: &SitemapSource| match source {
-            SitemapSource::Url(url) => documents.read(url),
+            SitemapSource::Url(url) => documents.open(url),
             SitemapSource::File(_) => Ok(None),
         };
         let known = pages.of_sitemaps();
-        let mut walk = SitemapWalk::of(documents.hosts());
+        let mut walk = SitemapWalk::within(documents.hosts(), self.room_for_pages_of(site));
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
         let (of_named, read_of_named) = (walk.trouble(), walk.read());
         walk.walk(usual.map(SitemapSource::Url), fetch);
@@ -80,10 +85,7 @@ impl Sites {
         let mut trouble = if known > 0 || has_usual { walk.trouble() } else { of_named };
         let has_read = walk.read() > 0;
         let read = walk.into_pages();
-        let others: usize = self.iter().map(|site| site.gate.pages.count()).sum::<usize>().saturating_sub(known);
-        if others + read.len() > MOST_PAGES {
-            trouble = Some(format!("the sites have more than {MOST_PAGES} pages together"));
-        } else if (trouble.is_none() && (has_read || known == 0)) || read.len() > known {
+        if (trouble.is_none() && (has_read || known == 0)) || read.len() > known {
             if let Err(error) = opener.saved_pages(&site.name).save(&read) {
                 trouble = Some(format!("they are not kept over a restart: {error}"));
             }
@@ -96,6 +98,16 @@ impl Sites {
             count => format!("; the gate watches the {count} pages that are known"),
         };
         pages.note(NoteAbout::Sitemaps, trouble.map(|why| format!("sitemaps not read: {why}{kept}")));
+    }
+}
+
+impl Sites {
+    /// How many octets the pages of a site's sitemaps may take in memory.
+    fn room_for_pages_of(&self, site: &ServedSite) -> usize {
+        let others = self.iter().filter(|other| !std::ptr::eq(*other, site));
+        let others =
+            others.filter(|other| other.gate.reads_sitemaps()).map(|other| other.gate.pages.held_of_sitemaps());
+        room_for_pages(self.iter().filter(|site| site.gate.reads_sitemaps()).count(), others)
     }
 }
 
@@ -120,7 +132,7 @@ impl SitemapRoots {
             if let Some(content) = live.with(|snapshot| snapshot.content().cloned()) {
                 add(content.robots());
             }
-            if let Some(pending) = live.status().pending() {
+            if let Some(pending) = live.status().pending.as_ref() {
                 add(&RobotsTxt::parse(pending.bytes().clone()));
             }
         }

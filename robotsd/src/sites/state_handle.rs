@@ -1,11 +1,19 @@
 //! What outlives a version of a site and a config: the state directory, and every kill switch.
+//!
+//! **A kill switch belongs to the name of a site**, not to an object: a robots.txt that takes the place of another
+//! joins the switch, under the lock under which it is turned. A turn reaches both until they are swapped.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tower_robots::internals::Mutex;
 use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateDirInUse, StateError};
 use tower_robots::source::LiveBuilder;
 
-use super::site_robots::{SiteRobots, host_name};
-use super::site_switches::SiteSwitches;
+use super::log_events;
+use super::site_robots::{SiteRobots, WeakSiteRobots, host_name};
 use crate::config::Config;
+use crate::log::{Log, LogEvent};
 
 /// The state directory, if there is one, the switch of every site, and that of each site. Cheap to clone; clones are the
 /// same.
@@ -26,6 +34,26 @@ impl StateHandle {
     pub(super) fn open(config: &Config) -> Result<Self, StateDirInUse> {
         let directory = config.state_dir.as_ref().map(StateDir::open).transpose()?;
         Ok(Self { directory, ..Self::in_memory() })
+    }
+
+    /// Opens the state directory once more, where there is one: another process has written it since it was handed over.
+    ///
+    /// # Errors
+    ///
+    /// If another process has it open.
+    pub(super) fn reopened(&self) -> Result<Option<Self>, StateDirInUse> {
+        let reopen =
+            |directory: &StateDir| Ok(Self { directory: Some(StateDir::open(directory.path())?), ..Self::in_memory() });
+        self.directory.as_ref().map(reopen).transpose()
+    }
+
+    /// Logs what is wrong with the state directory, now and later.
+    pub(super) fn log_troubles(&self, log: &Log) {
+        if let Some(directory) = &self.directory {
+            directory.troubles().into_iter().for_each(|trouble| log.say(LogEvent::State, trouble));
+            let log = log.clone();
+            directory.on_event(move |event| log_events::state(event, &log));
+        }
     }
 
     /// What the state directory of a config holds, for a dry run: it is not locked, and nothing is written.
@@ -90,5 +118,49 @@ impl StateHandle {
     /// Turns the switch of one robots.txt of a site, as [`SiteSwitches::turn`] does. Blocks.
     pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
         self.sites.turn(site, name, to)
+    }
+}
+
+/// The kill switches of all sites, by the site's name.
+///
+/// A config that gives a site another source opens a second robots.txt of the same name beside the one that is served, until
+/// the sites are swapped. Both have joined the switch of the name, so a turn reaches both and none is lost in between.
+///
+/// Cheap to clone; clones are the same. Turning and joining block: they write to the state
+/// directory. They wait for each other only where they are of one site.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SiteSwitches(Arc<Mutex<HashMap<String, Arc<Joined>>>>);
+
+/// Every robots.txt of one name. Locked while one joins or the switch is turned.
+type Joined = Mutex<Vec<WeakSiteRobots>>;
+
+impl SiteSwitches {
+    /// Joins a robots.txt to the switch of a site. It stands as the one that joined before it, if that is still there.
+    pub(super) fn join(&self, site: &str, robots: &SiteRobots) {
+        let joined = self.of(site);
+        let mut joined = joined.lock();
+        joined.retain(|other| other.upgrade().is_some());
+        if let Some(before) = joined.last().and_then(WeakSiteRobots::upgrade) {
+            robots.take_switches(&before);
+        }
+        joined.push(robots.downgrade());
+    }
+
+    /// Turns the switch of a robots.txt by its name, which is the site's or `SITE/HOST`.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be written to the state directory; it is turned then, too.
+    pub(super) fn turn(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
+        let joined = self.of(site);
+        let joined = joined.lock();
+        let lives = joined.iter().filter_map(WeakSiteRobots::upgrade).flat_map(|robots| robots.lives(site, &[]));
+        let turned = lives.filter(|live| live.name == name).map(|live| live.robots.set_enforcement(to));
+        turned.fold(Ok(()), Result::and)
+    }
+
+    fn of(&self, site: &str) -> Arc<Joined> {
+        let mut sites = self.0.lock();
+        sites.entry(site.to_owned()).or_default().clone()
     }
 }

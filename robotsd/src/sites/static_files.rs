@@ -1,8 +1,9 @@
 //! Static files of a site: what of a folder is served, and which dates it has.
 //!
+//! Regular files are, and nothing else: what cannot be read to an end would keep a thread for every request.
 //! Paths are judged as they are opened, after decoding, so no spelling of a request gets around it.
 
-use std::future::{Future, ready};
+use std::future::{Future, Ready, ready};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
@@ -10,10 +11,12 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
+use tokio::task::spawn_blocking;
 use tower_http::services::ServeDir;
-use tower_http::services::fs::{Backend, DefaultServeDirFallback, File, Metadata, TokioBackend, TokioFile};
+use tower_http::services::fs::{Backend, DefaultServeDirFallback, File, Metadata};
 
 use crate::config::{Dotfiles, StaticFiles};
+use crate::regular_file;
 
 /// The seconds of the years 1970 to 9999: an HTTP date has no others (RFC 9110, section 5.6.7).
 const DATES: std::ops::Range<Duration> = Duration::ZERO..Duration::from_secs(253_402_300_800);
@@ -32,9 +35,12 @@ pub(crate) struct ServedFolder {
     dotfiles: Dotfiles,
 }
 
-/// An open file.
+/// An open file, a regular one.
 #[derive(Debug)]
-pub(crate) struct OpenFile(TokioFile);
+pub(crate) struct OpenFile {
+    file: tokio::fs::File,
+    metadata: std::fs::Metadata,
+}
 
 /// The metadata of a file, with a date only where HTTP has one for it: `ServeDir` would panic.
 #[derive(Debug)]
@@ -75,16 +81,23 @@ impl Backend for ServedFolder {
         if !self.serves(&path) {
             return Box::pin(ready(hidden()));
         }
-        let opening = TokioBackend.open(path);
-        Box::pin(async move { opening.await.map(OpenFile) })
+        Box::pin(async move {
+            match spawn_blocking(move || regular_file::open(&path)).await? {
+                Ok((file, metadata)) => Ok(OpenFile { file: file.into(), metadata }),
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => hidden(),
+                Err(error) => Err(error),
+            }
+        })
     }
 
     fn metadata(&self, path: PathBuf) -> Self::MetadataFuture {
         if !self.serves(&path) {
             return Box::pin(ready(hidden()));
         }
-        let reading = TokioBackend.metadata(path);
-        Box::pin(async move { reading.await.map(Dated) })
+        Box::pin(async move {
+            let found = tokio::fs::metadata(path).await?;
+            if found.is_file() || found.is_dir() { Ok(Dated(found)) } else { hidden() }
+        })
     }
 }
 
@@ -106,27 +119,26 @@ impl Metadata for Dated {
 
 impl File for OpenFile {
     type Metadata = Dated;
-    type MetadataFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Dated>> + Send + 'a>>;
+    type MetadataFuture<'a> = Ready<io::Result<Dated>>;
 
     fn metadata(&self) -> Self::MetadataFuture<'_> {
-        let reading = self.0.metadata();
-        Box::pin(async move { reading.await.map(Dated) })
+        ready(Ok(Dated(self.metadata.clone())))
     }
 }
 
 impl AsyncRead for OpenFile {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
+        Pin::new(&mut self.file).poll_read(cx, buffer)
     }
 }
 
 impl AsyncSeek for OpenFile {
     fn start_seek(mut self: Pin<&mut Self>, position: io::SeekFrom) -> io::Result<()> {
-        Pin::new(&mut self.0).start_seek(position)
+        Pin::new(&mut self.file).start_seek(position)
     }
 
     fn poll_complete(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
-        Pin::new(&mut self.0).poll_complete(cx)
+        Pin::new(&mut self.file).poll_complete(cx)
     }
 }
 

@@ -17,9 +17,9 @@ use tokio::time::{sleep, sleep_until, timeout_at};
 use super::candidates::{CandidateServer, Candidates, Lease, Requirement};
 use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
+use super::http1_connection::Pool;
 use super::http2::Http2Pool;
 use super::origins::OriginsState;
-use super::pool::Pool;
 use super::server::Server;
 use super::server_search::{Pooled, SearchOutcome, ServerSearch};
 use super::shares::Standing;
@@ -47,7 +47,7 @@ pub(super) struct StartAt(usize);
 impl Balancer {
     pub(super) fn new(shared: Arc<OriginsState>, workers: NonZeroUsize) -> Self {
         let candidates = Candidates { servers: Arc::default(), list: Vec::new() };
-        let demand = Arc::new(Demand::new(Arc::clone(shared.connection_limit())));
+        let demand = Arc::new(Demand::new(Arc::clone(&shared.connection_limit)));
         let idle = shared.limits.idle_connections.div_ceil(workers.get());
         let balancer =
             Self { shared, idle, candidates: ArcSwap::from_pointee(candidates), demand, turn: AtomicUsize::new(0) };
@@ -58,7 +58,7 @@ impl Balancer {
     /// A turn, and an idle connection if the server whose turn it is has one and is well: the way of nearly every
     /// request.
     pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, StartAt> {
-        if self.shared.has_names() {
+        if self.shared.has_names {
             self.shared.refresh();
             self.follow();
         }
@@ -68,7 +68,7 @@ impl Balancer {
             count => self.turn.fetch_add(1, Ordering::Relaxed) % count,
         };
         let lease = candidates.list.get(first).filter(|_| !self.is_scarce()).and_then(|candidate| {
-            let ticket = candidate.server.health().admit()?;
+            let ticket = candidate.server.health.admit()?;
             Some(Lease { connection: candidate.take(requirement)?, candidate: Arc::clone(candidate), ticket })
         });
         lease.ok_or(StartAt(first))
@@ -110,7 +110,7 @@ impl Balancer {
     pub(super) fn sweep(&self) {
         self.follow();
         for candidate in &self.candidates.load_full().list {
-            if candidate.server.health().is_in_service() { candidate.sweep() } else { candidate.clear() }
+            if candidate.server.health.is_in_service() { candidate.sweep() } else { candidate.clear() }
         }
     }
 
@@ -124,9 +124,7 @@ impl Balancer {
     /// Whether a request has to find out where it stands before it takes a connection, idle or not: others wait, here or on
     /// another worker, or a transfer has just been given up for some that did.
     fn is_scarce(&self) -> bool {
-        self.demand.has_parked()
-            || self.shared.connection_limit().are_owed()
-            || self.shared.connection_limit().are_short()
+        self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
 
     async fn find(
@@ -137,7 +135,7 @@ impl Balancer {
         client: ClientKey,
     ) -> Result<Lease, UpstreamFailure> {
         let deadline = Instant::now() + self.shared.limits.connect;
-        let connection_limit = self.shared.connection_limit();
+        let connection_limit = &self.shared.connection_limit;
         let servers = || self.candidates.load().list.len();
         // A later request does not overtake, unless those that wait have more than their share.
         let mut waiting = self.is_scarce().then(|| self.demand.wait(client, servers()));
@@ -192,10 +190,10 @@ impl Balancer {
     fn give_up_for(&self, client: ClientKey) {
         let candidates = self.candidates.load();
         let servers = candidates.list.iter().map(|candidate| &candidate.server);
-        let in_service: Vec<_> = servers.clone().filter(|server| server.health().is_in_service()).collect();
+        let in_service: Vec<_> = servers.clone().filter(|server| server.health.is_in_service()).collect();
         // Where none is, all are tried.
         let servers = if in_service.is_empty() { servers.collect() } else { in_service };
-        if let Some((stalled, server)) = self.shared.connection_limit().give_up_for(client, &servers) {
+        if let Some((stalled, server)) = self.shared.connection_limit.give_up_for(client, &servers) {
             self.shared.gave_up(&server, stalled);
         }
     }

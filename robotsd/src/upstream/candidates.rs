@@ -1,16 +1,18 @@
 //! The servers that one worker chooses from, each with the worker's idle connections to it.
+//!
+//! **A lease is a connection or a place on one.** Which of them is settled where a request gets it, so HTTP/1.1 keeps
+//! its types, its pool and its way; balancer, health, permits and the second attempt are the same for both.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::connection::{Certainty, UpstreamConnection};
-use super::exchange_progress::BodyFailure;
+use super::endpoint::HttpVersions;
 use super::health::Ticket;
-use super::http_versions::HttpVersions;
+use super::http1_connection::{Certainty, Pool, UpstreamConnection};
 use super::http2::{Http2Pool, Http2Slot};
-use super::pool::Pool;
 use super::server::Server;
+use super::tracked_io::BodyFailure;
 
 /// The candidates for the servers a site has.
 #[derive(Debug)]
@@ -57,21 +59,21 @@ pub(super) struct Requirement {
 
 impl CandidateServer {
     pub(super) fn new(server: Arc<Server>, pool: Pool, http2: impl FnOnce() -> Http2Pool) -> Self {
-        let ejections = AtomicU32::new(server.health().ejections());
-        let http2 = (server.versions() != HttpVersions::Http1).then(|| Arc::new(http2()));
+        let ejections = AtomicU32::new(server.health.ejections());
+        let http2 = (server.versions != HttpVersions::Http1).then(|| Arc::new(http2()));
         Self { server, pool: Arc::new(pool), http2, ejections }
     }
 
     /// The connections that a request may share with others.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
         // Where the server speaks nothing else, it speaks that.
-        let is_possible = versions != HttpVersions::Http1 || self.server.versions() == HttpVersions::Http2;
+        let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
         self.http2.as_ref().filter(|_| is_possible)
     }
 
     /// What is spoken on a connection that is made for a request.
     pub(super) fn versions(&self, wanted: HttpVersions) -> HttpVersions {
-        match (self.server.versions(), wanted) {
+        match (self.server.versions, wanted) {
             (HttpVersions::Negotiated, HttpVersions::Http1) => HttpVersions::Http1,
             (versions, _) => versions,
         }
@@ -79,7 +81,7 @@ impl CandidateServer {
 
     /// An idle connection, made since the server was last out.
     pub(super) fn take(&self, requirement: Requirement) -> Option<LeasedConnection> {
-        let ejections = self.server.health().ejections();
+        let ejections = self.server.health.ejections();
         if self.ejections.swap(ejections, Ordering::Relaxed) != ejections {
             self.clear();
         }

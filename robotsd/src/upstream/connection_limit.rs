@@ -9,13 +9,13 @@
 //! client [has no more than its share](super::shares) a transfer that has stalled is given up.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use tower_robots::internals::Mutex;
 
-use super::by_standing::ByStanding;
 use super::server::Server;
 use super::shares::{STALLED, Shares, Standing};
 use super::usage::{ClientKey, Usage, millis};
@@ -115,7 +115,7 @@ impl ConnectionLimit {
         }
         let is_full = self.open.load(Ordering::SeqCst) >= self.capacity;
         let helps = |server: &Arc<Server>| {
-            (is_full || server.open().load(Ordering::SeqCst) >= self.per_server)
+            (is_full || server.open.load(Ordering::SeqCst) >= self.per_server)
                 && servers.iter().any(|wanted| Arc::ptr_eq(wanted, server))
         };
         let mut shares = self.shares();
@@ -147,7 +147,7 @@ impl ConnectionLimit {
     }
 
     pub(super) fn shares(&self) -> MutexGuard<'_, Shares> {
-        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shares.lock()
     }
 }
 
@@ -158,11 +158,11 @@ impl Permit {
         server: &Arc<Server>,
         client: ClientKey,
     ) -> Result<Self, LimitReached> {
-        if !take_one(server.open(), limit.per_server) {
+        if !take_one(&server.open, limit.per_server) {
             return Err(LimitReached::Server);
         }
         if !take_one(&limit.open, limit.capacity) {
-            server.open().fetch_sub(1, Ordering::SeqCst);
+            server.open.fetch_sub(1, Ordering::SeqCst);
             return Err(LimitReached::Site);
         }
         let usage = Arc::new(Usage::new(Arc::clone(server), limit.start, client));
@@ -178,7 +178,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.limit.shares().remove(&self.usage);
-        self.server.open().fetch_sub(1, Ordering::SeqCst);
+        self.server.open.fetch_sub(1, Ordering::SeqCst);
         self.limit.open.fetch_sub(1, Ordering::SeqCst);
         // A request is counted as waiting before it looks: either it sees the free permit, or it is seen here.
         if let Some(first) = self.limit.waiting.first() {
@@ -189,4 +189,35 @@ impl Drop for Permit {
 
 fn take_one(count: &AtomicUsize, capacity: usize) -> bool {
     count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |open| (open < capacity).then_some(open + 1)).is_ok()
+}
+
+/// One for requests of clients within their share, and one for the others.
+#[derive(Debug, Default)]
+pub(super) struct ByStanding<T> {
+    pub(super) within: T,
+    pub(super) beyond: T,
+}
+
+impl<T> ByStanding<T> {
+    pub(super) fn of(&self, standing: Standing) -> &T {
+        match standing {
+            Standing::Within => &self.within,
+            Standing::Beyond => &self.beyond,
+        }
+    }
+}
+
+impl ByStanding<AtomicUsize> {
+    pub(super) fn add(&self, standing: Standing) {
+        self.of(standing).fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn remove(&self, standing: Standing) {
+        self.of(standing).fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Those who come first, if there are any.
+    pub(super) fn first(&self) -> Option<Standing> {
+        [Standing::Within, Standing::Beyond].into_iter().find(|standing| self.of(*standing).load(Ordering::SeqCst) > 0)
+    }
 }

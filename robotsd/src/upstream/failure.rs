@@ -1,6 +1,12 @@
-//! Why an upstream gave no usable response, and the response that the client gets instead.
+//! Why an upstream gave no usable response, the response that the client gets instead, and the events that report it
+//! without flooding the listener.
+//!
+//! A change of a server's state, or of the addresses of a name, is reported each time: there are few. Requests that got
+//! no response can be many, so each kind is reported at most once a second, with the count of those left out; so are transfers
+//! that were given up.
 
 use std::fmt;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -9,6 +15,7 @@ use tower_robots::layer::{Original, grpc_status};
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
+use crate::edge::EventCounter;
 
 /// A request that got no answer from its upstream; left in the response's extensions for logs.
 #[derive(Clone, Debug)]
@@ -63,5 +70,114 @@ impl fmt::Display for UpstreamFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The detail may quote what an upstream sent: one event stays one line.
         write!(f, "{:?}: {}", self.kind, self.detail.escape_debug())
+    }
+}
+
+/// An event of a site's upstreams.
+#[derive(Clone, Debug)]
+pub(crate) struct UpstreamEvent {
+    /// What happened.
+    pub(crate) kind: UpstreamEventKind,
+    /// Which upstream, and the error behind it. May quote what an upstream sent.
+    pub(crate) detail: String,
+    /// How often this happened since this kind was last reported, this time included.
+    pub(crate) count: u64,
+}
+
+/// The kinds of [`UpstreamEvent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub(crate) enum UpstreamEventKind {
+    /// A server failed too often in a row: requests go elsewhere.
+    Ejected,
+    /// A server that was out has answered.
+    Returned,
+    /// A name could not be resolved.
+    Unresolved,
+    /// A name that could not be resolved can be.
+    Resolved,
+    /// A transfer whose client had stalled was given up for another request.
+    GaveUp,
+    /// A request got no answer.
+    Failed(FailureKind),
+}
+
+impl UpstreamEventKind {
+    /// The kind's name in kebab-case.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ejected => "ejected",
+            Self::Returned => "returned",
+            Self::Unresolved => "unresolved",
+            Self::Resolved => "resolved",
+            Self::GaveUp => "gave-up",
+            Self::Failed(kind) => kind.as_str(),
+        }
+    }
+}
+
+pub(super) struct UpstreamReporter {
+    tell: Box<dyn Fn(&UpstreamEvent) + Send + Sync>,
+    start: Instant,
+    failures: [EventCounter; FailureKind::ALL.len()],
+    given_up: EventCounter,
+}
+
+impl UpstreamReporter {
+    pub(super) fn new(tell: impl Fn(&UpstreamEvent) + Send + Sync + 'static) -> Self {
+        Self {
+            tell: Box::new(tell),
+            start: Instant::now(),
+            failures: Default::default(),
+            given_up: EventCounter::default(),
+        }
+    }
+
+    pub(super) fn tell(&self, kind: UpstreamEventKind, detail: String) {
+        (self.tell)(&UpstreamEvent { kind, detail, count: 1 });
+    }
+
+    /// A server is out for a while.
+    pub(super) fn ejected(&self, server: &dyn fmt::Display, span: Duration, why: &dyn fmt::Display, are_all_out: bool) {
+        let rest = if are_all_out { "; no other is left, so it is asked all the same" } else { "" };
+        let detail = format!("{server}: out for about {} after {why}{rest}", humantime::format_duration(span));
+        self.tell(UpstreamEventKind::Ejected, detail);
+    }
+
+    /// A transfer on a server was given up.
+    pub(super) fn gave_up(&self, server: &dyn fmt::Display, stalled: Duration) {
+        if let Some(count) = self.given_up.count(self.start) {
+            let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
+            let detail = format!(
+                "{server}: every connection that may be open is in use, so one was taken from a client that had stood \
+                 still for {stalled}"
+            );
+            (self.tell)(&UpstreamEvent { kind: UpstreamEventKind::GaveUp, detail, count });
+        }
+    }
+
+    /// The requests that got no answer, by kind.
+    pub(super) fn failures(&self) -> Vec<(FailureKind, u64)> {
+        let total = |kind: FailureKind| (kind, self.failures[kind as usize].total());
+        FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
+    }
+
+    /// A request got no answer.
+    pub(super) fn failed(&self, failure: &UpstreamFailure) {
+        let due = self.failures[failure.kind as usize].count(self.start);
+        // What a client does to its own request says nothing about an upstream.
+        if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
+            return;
+        }
+        if let Some(count) = due {
+            let kind = UpstreamEventKind::Failed(failure.kind);
+            (self.tell)(&UpstreamEvent { kind, detail: failure.detail.clone(), count });
+        }
+    }
+}
+
+impl fmt::Debug for UpstreamReporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reporter")
     }
 }

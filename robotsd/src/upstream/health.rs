@@ -1,8 +1,9 @@
-//! Whether requests go to a server, judged by what has become of those that went there.
+//! Whether requests go to a server, judged by what has become of those that went there; and how it does, for the status.
 //!
 //! Passive: nothing is probed. What counts against a server is of the transport alone: it could not be connected to, or
 //! a new connection broke before a single octet of an answer. A status such as 503 may be about one page, and how long
-//! an answer takes may depend on the client that requested it: neither takes a server out of service for all clients.
+//! an answer takes may depend on the client that requested it: a client that can provoke them must not be able to take
+//! a server from all others.
 //!
 //! A server that fails too often in a row is out for a while, which doubles each time it is not back afterwards. Then
 //! one request tries it: where that is answered the server is back.
@@ -12,11 +13,11 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use tower_robots::internals::Mutex;
+
 use super::failure_kind::FailureKind;
-use super::outage::Outage;
 
 /// When a server is out, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +150,7 @@ impl Health {
         if self.policy.max_fails == 0 {
             return None;
         }
-        let mut record = self.record();
+        let mut record = self.record.lock();
         // What was sent before it was put out says nothing new: a hundred connections break at once.
         if ticket.ejections != self.ejections() {
             return None;
@@ -182,7 +183,7 @@ impl Health {
 
     /// Notes what has failed, if the server is out.
     pub(super) fn note(&self, check: FailureKind, why: &dyn fmt::Display) {
-        let mut record = self.record();
+        let mut record = self.record.lock();
         // Read under the lock, under which a server comes back.
         if self.is_in_service() {
             return;
@@ -193,7 +194,7 @@ impl Health {
 
     /// Why the server is out; none while it is in service.
     pub(super) fn outage(&self, now: Instant) -> Option<Outage> {
-        let record = self.record();
+        let record = self.record.lock();
         let (since, check, why) = record.outage.clone()?;
         let again = self.until.load(Ordering::Relaxed).saturating_sub(self.millis(now));
         Some(Outage { since, check, why, again: Duration::from_millis(again) })
@@ -214,7 +215,7 @@ impl Health {
 
     #[cold]
     fn clear(&self, ticket: Ticket, now: Instant) -> Option<HealthChange> {
-        let mut record = self.record();
+        let mut record = self.record.lock();
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -232,9 +233,57 @@ impl Health {
     fn millis(&self, at: Instant) -> u64 {
         at.saturating_duration_since(self.start).as_millis() as u64 + 1
     }
+}
 
-    fn record(&self) -> MutexGuard<'_, FailureRecord> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+/// A server that is out of service, or a name that cannot be resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Outage {
+    pub(crate) since: SystemTime,
+    /// What failed last: connecting, shaking hands, or the connection before an answer.
+    pub(crate) check: FailureKind,
+    /// The error behind it.
+    pub(crate) why: String,
+    /// In how long a request tries the server again; zero where the next one does.
+    pub(crate) again: Duration,
+}
+
+/// One server of a site, or one name that has no address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerStatus {
+    pub(crate) server: String,
+    pub(crate) kind: ServerStatusKind,
+    /// Connections to it that are open, by use; none of a name.
+    pub(crate) connections: Vec<(ConnectionUse, usize)>,
+    /// None where it is in service.
+    pub(crate) outage: Option<Outage>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerStatusKind {
+    Server,
+    /// A name whose last lookup failed; the servers that it stood for before have statuses of their own.
+    Name,
+}
+
+/// What a connection is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionUse {
+    Idle,
+    /// It is being made, or has a request.
+    Exchange,
+    Tunnel,
+}
+
+impl ConnectionUse {
+    pub(super) const ALL: [Self; 3] = [Self::Idle, Self::Exchange, Self::Tunnel];
+
+    /// As metrics have it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Exchange => "active",
+            Self::Tunnel => "tunnel",
+        }
     }
 }
 

@@ -16,7 +16,8 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{Method, Request, Response, StatusCode, Version};
-use http_body::Body;
+use http_body::{Body, SizeHint};
+use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::tracked_io::TrackedIo;
@@ -199,6 +200,54 @@ pub(super) fn number(value: &[u8]) -> Option<u64> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let number = is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten();
     number.filter(|number| i64::try_from(*number).is_ok())
+}
+
+/// Leaves a response the one framing by which hyper read it. The error says why its framing is refused.
+pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    if let Some(coding) = codings.next() {
+        // hyper undoes `chunked` only; the rest would reach the client as if it were the content.
+        if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+            return Err("unsupported transfer coding");
+        }
+        headers.remove(CONTENT_LENGTH);
+        return Ok(());
+    }
+    // RFC 9112, section 6.3: the same number several times is that number once. hyper sees to it where there is a body,
+    // and leaves all of them where there is none.
+    let lines = headers.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes);
+    let mut said = lines.flat_map(|line| line.split(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
+    let Some(first) = said.next() else { return Ok(()) };
+    match number(first) {
+        Some(length) if said.all(|other| other == first) => {
+            headers.insert(CONTENT_LENGTH, length.into());
+            Ok(())
+        }
+        _ => Err("invalid Content-Length"),
+    }
+}
+
+/// A response body that is still to be read, at least in part.
+#[derive(Debug)]
+pub(super) enum UnreadBody {
+    Fast(FastBody),
+    Hyper(Incoming),
+}
+
+impl UnreadBody {
+    pub(super) fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Fast(rest) => rest.first.is_empty() && rest.left == 0,
+            Self::Hyper(incoming) => incoming.is_end_stream(),
+        }
+    }
+
+    pub(super) fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Fast(rest) => SizeHint::with_exact(rest.first.len() as u64 + rest.left),
+            Self::Hyper(incoming) => incoming.size_hint(),
+        }
+    }
 }
 
 #[cfg(test)]

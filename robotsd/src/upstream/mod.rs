@@ -1,9 +1,9 @@
 //! The side of the proxy that faces a site's servers: HTTP/1.1 over a small pool of connections to each, or HTTP/2 over a few.
 //!
 //! [`Origins`] are the servers behind a site, as the whole process knows them; an [`Upstream`] is one worker's way to
-//! them, with connections of its own. It takes a request the edge has cleaned, sends it with the target's octets as they
-//! came, and answers with what a server says or with a [`UpstreamFailure`]; it never fails itself. It chooses no site and judges
-//! nothing.
+//! them, with connections of its own. It takes a request the edge has cleaned, sends it with the target's octets as
+//! they came, and answers with what a server says or with a [`UpstreamFailure`](failure::UpstreamFailure); it never
+//! fails itself. It chooses no site and judges nothing.
 //!
 //! On HTTP/1.1 most exchanges are made by [`mod@http1_fast`], all others by hyper; [`mod@http2`] has those on HTTP/2.
 //!
@@ -16,16 +16,10 @@ mod endpoint;
 mod failure;
 mod failure_kind;
 mod limits;
-mod report;
 
-mod by_standing;
-mod client_counts;
 mod connection_limit;
-mod connection_use;
 mod health;
-mod http_versions;
 mod origins;
-mod outage;
 mod resolver;
 mod server;
 mod server_search;
@@ -36,22 +30,15 @@ mod wait_queue;
 mod balancer;
 mod candidates;
 mod forward;
-mod pool;
 
-mod cause;
-mod connection;
-mod exchange_progress;
+mod http1_connection;
 mod http1_fast;
 mod http2;
-mod interim;
+mod outgoing_request;
 mod read_ahead;
-mod request_body;
-mod request_head;
 mod response_body;
-mod response_framing;
 mod tls;
 mod tracked_io;
-mod unread_body;
 
 pub(crate) mod fuzzing;
 
@@ -68,13 +55,11 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use tower::Service;
 
-pub(crate) use self::endpoint::Endpoint;
-pub(crate) use self::health::HealthPolicy;
-pub(crate) use self::http_versions::HttpVersions;
+pub(crate) use self::endpoint::{Endpoint, HttpVersions};
+pub(crate) use self::failure::{UpstreamEvent, UpstreamEventKind};
+pub(crate) use self::health::{HealthPolicy, ServerStatus, ServerStatusKind};
 pub(crate) use self::limits::UpstreamLimits;
 pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
-pub(crate) use self::outage::{ServerStatus, ServerStatusKind};
-pub(crate) use self::report::{UpstreamEvent, UpstreamEventKind};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::tls::{TlsSettings, Trust, check_server_name, secured};
 
@@ -97,7 +82,7 @@ impl Upstream {
         Arc::ptr_eq(self.0.shared(), &origins.0)
     }
 
-    /// Forwards a request. The answer is always a response; a [`UpstreamFailure`] is in its extensions where it is our own.
+    /// Forwards a request. The answer is always a response; a [`UpstreamFailure`](failure::UpstreamFailure) is in its extensions where it is our own.
     async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
         let protocol = RequestProtocol::of(&request);
         match self.0.forward(request).await {

@@ -5,24 +5,22 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use http::HeaderValue;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use tower_robots::internals::Mutex;
 
 use super::connection_limit::ConnectionLimit;
-use super::endpoint::{Endpoint, EndpointAddress};
-use super::failure::UpstreamFailure;
+use super::endpoint::{Endpoint, EndpointAddress, HttpVersions};
+use super::failure::{UpstreamEvent, UpstreamEventKind, UpstreamFailure, UpstreamReporter};
 use super::failure_kind::FailureKind;
-use super::health::{Health, HealthChange, HealthPolicy, Ticket};
-use super::http_versions::HttpVersions;
+use super::health::{Health, HealthChange, HealthPolicy, Outage, ServerStatus, ServerStatusKind, Ticket};
 use super::limits::UpstreamLimits;
-use super::outage::{Outage, ServerStatus, ServerStatusKind};
 use super::read_ahead::BufferBudget;
-use super::report::{UpstreamEvent, UpstreamEventKind, UpstreamReporter};
 use super::resolver::{LookupPermit, LookupSchedule, Resolver};
 use super::server::{Server, ServerAddress};
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
@@ -53,11 +51,11 @@ pub(crate) struct Origins(pub(super) Arc<OriginsState>);
 #[derive(Debug)]
 pub(super) struct OriginsState {
     entries: Vec<OriginEntry>,
-    has_names: bool,
+    pub(super) has_names: bool,
     servers: ArcSwap<Vec<Arc<Server>>>,
     health: HealthPolicy,
     versions: HttpVersions,
-    connection_limit: Arc<ConnectionLimit>,
+    pub(super) connection_limit: Arc<ConnectionLimit>,
     resolver: Resolver,
     /// Notified when a lookup has ended, with or without success.
     answered: Notify,
@@ -83,12 +81,12 @@ struct AnsweredRequests(Mutex<Vec<Arc<Counter>>>);
 impl AnsweredRequests {
     fn of_worker(&self) -> Arc<Counter> {
         let counter = Arc::<Counter>::default();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counter));
+        self.0.lock().push(Arc::clone(&counter));
         counter
     }
 
     fn total(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|counter| counter.total()).sum()
+        self.0.lock().iter().map(|counter| counter.total()).sum()
     }
 }
 
@@ -210,13 +208,13 @@ impl OriginEntry {
             server: server.to_string(),
             kind: ServerStatusKind::Server,
             connections: limit.shares().uses(server),
-            outage: server.health().outage(Instant::now()),
+            outage: server.health.outage(Instant::now()),
         };
         let named = match self {
             Self::Fixed(server) => return vec![of(server)],
             Self::Named(named) => named,
         };
-        let known = named.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = named.known.lock();
         let unresolved = known.failing.clone().map(|(since, why)| ServerStatus {
             server: format!("{}:{}", named.host, named.port),
             kind: ServerStatusKind::Name,
@@ -236,14 +234,6 @@ impl OriginsState {
     /// The servers there are now; none where no name could be resolved.
     pub(super) fn servers(&self) -> &ArcSwap<Vec<Arc<Server>>> {
         &self.servers
-    }
-
-    pub(super) fn has_names(&self) -> bool {
-        self.has_names
-    }
-
-    pub(super) fn connection_limit(&self) -> &Arc<ConnectionLimit> {
-        &self.connection_limit
     }
 
     /// Has names looked up whose answer is old. Returns at once.
@@ -278,17 +268,17 @@ impl OriginsState {
 
     /// A request on a server was answered.
     pub(super) fn succeeded(&self, server: &Server, ticket: Ticket) {
-        if let Some(HealthChange::Returned) = server.health().succeeded(ticket, Instant::now) {
+        if let Some(HealthChange::Returned) = server.health.succeeded(ticket, Instant::now) {
             self.reporter.tell(UpstreamEventKind::Returned, format!("{server}: answers again"));
         }
     }
 
     /// A server could not be reached, or broke off before an answer.
     pub(super) fn failed(&self, server: &Server, ticket: Ticket, check: FailureKind, error: &dyn fmt::Display) {
-        let change = server.health().failed(ticket, Instant::now());
-        server.health().note(check, error);
+        let change = server.health.failed(ticket, Instant::now());
+        server.health.note(check, error);
         let Some(HealthChange::Ejected(span)) = change else { return };
-        let are_all_out = self.servers.load().iter().all(|server| !server.health().is_in_service());
+        let are_all_out = self.servers.load().iter().all(|server| !server.health.is_in_service());
         let fails = self.health.max_fails;
         let why = format!("{fails} {} in a row: {error}", if fails == 1 { "failure" } else { "failures" });
         self.reporter.ejected(server, span, &why, are_all_out);
@@ -307,13 +297,13 @@ impl OriginsState {
     async fn look_up(&self, at: usize, permit: &mut LookupPermit) {
         let OriginEntry::Named(named) = &self.entries[at] else { return };
         let found = self.resolver.resolve(&named.host).await;
-        let mut known = named.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = named.known.lock();
         let report = match found {
             Ok(addresses) => {
                 permit.succeeded(self.resolver.fresh());
                 let server = |address| {
                     let address = ServerAddress::Tcp(SocketAddr::new(address, named.port));
-                    let same = known.servers.iter().find(|server| *server.address() == address);
+                    let same = known.servers.iter().find(|server| server.address == address);
                     // A server that stays keeps its health and its connections.
                     same.cloned().unwrap_or_else(|| {
                         let health = Health::new(self.health.clone(), self.start);
@@ -351,8 +341,7 @@ impl OriginsState {
                 match entry {
                     OriginEntry::Fixed(server) => servers.push(Arc::clone(server)),
                     OriginEntry::Named(named) => {
-                        servers
-                            .extend(named.known.lock().unwrap_or_else(PoisonError::into_inner).servers.iter().cloned());
+                        servers.extend(named.known.lock().servers.iter().cloned());
                     }
                 }
             }

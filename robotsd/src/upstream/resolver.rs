@@ -5,12 +5,11 @@
 //! more threads. tokio's pool would be shared with the reading of files, and is waited for when a runtime ends.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use tokio::sync::{Semaphore, oneshot};
 
@@ -150,10 +149,10 @@ mod tests {
         let running = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&running);
         let (release, released) = mpsc::channel::<()>();
-        let released = std::sync::Mutex::new(released);
+        let released = tower_robots::internals::Mutex::new(released);
         let resolver = Resolver::new(FRESH, move |_| {
             counted.fetch_add(1, Ordering::SeqCst);
-            let _ = released.lock().unwrap().recv();
+            let _ = released.lock().recv();
             Ok(vec![IpAddr::from([127, 0, 0, 1])])
         });
         let mut asking = tokio::task::JoinSet::new();

@@ -9,21 +9,20 @@
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
+use tower_robots::internals::Mutex;
 
-use super::cause::Cause;
-use super::connection::UpstreamConnection;
-use super::http1_fast::FastBody;
+use super::failure_kind::Cause;
+use super::http1_connection::{Pool, UpstreamConnection};
+use super::http1_fast::{FastBody, UnreadBody};
 use super::http2::{Http2Body, Http2BodyError, Http2Slot};
 use super::limits::UpstreamLimits;
-use super::pool::Pool;
 use super::read_ahead::{BufferBudget, ReadAhead};
-use super::unread_body::UnreadBody;
 use super::usage::Usage;
 use crate::edge::{IdleTimeout, StallObserver, Transfer};
 
@@ -158,7 +157,7 @@ impl Body for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Content::Own(text) => text.is_none(),
-            Content::Upstream(coupling) => coupling.flow().is_end_stream(),
+            Content::Upstream(coupling) => coupling.flow.lock().is_end_stream(),
             Content::Http2(streamed) => streamed.failed.is_none() && streamed.body.is_end_stream(),
         }
     }
@@ -166,7 +165,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Content::Own(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-            Content::Upstream(coupling) => coupling.flow().size_hint(),
+            Content::Upstream(coupling) => coupling.flow.lock().size_hint(),
             Content::Http2(streamed) => streamed.body.size_hint(),
         }
     }
@@ -181,7 +180,7 @@ impl StreamedBody {
             None => return Poll::Ready(None),
             Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
             Some(Err(Http2BodyError::Idle)) => ResponseBodyError::Idle,
-            Some(Err(Http2BodyError::Stream(error))) => ResponseBodyError::Broken(error.into()),
+            Some(Err(Http2BodyError::Broken(cause))) => ResponseBodyError::Broken(cause),
         };
         // At the next poll, for the reason that `StreamState::fail` has.
         self.failed = Some(error);
@@ -191,12 +190,8 @@ impl StreamedBody {
 }
 
 impl StreamingBody {
-    fn flow(&self) -> MutexGuard<'_, StreamState> {
-        self.flow.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
-        let mut flow = self.flow();
+        let mut flow = self.flow.lock();
         let frame = flow.poll_frame(cx);
         let uploading = flow
             .connection
@@ -224,7 +219,7 @@ impl StreamingBody {
 
 impl StallObserver for StreamingBody {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut flow = self.flow();
+        let mut flow = self.flow.lock();
         let waits_for = flow.read_ahead(cx);
         if flow.connection.is_none() {
             // The connection has a use of its own again.
@@ -243,7 +238,7 @@ impl StallObserver for StreamingBody {
     }
 
     fn resumed(&self) {
-        if self.flow().connection.is_some() {
+        if self.flow.lock().connection.is_some() {
             self.usage.moved();
         }
     }

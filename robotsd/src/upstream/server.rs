@@ -1,27 +1,26 @@
 //! One server behind a site: an address, how it does, and how many connections to it are open.
 
-use std::fmt;
-use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
+use std::{fmt, io};
 
 use tokio::net::TcpStream;
 
-use super::endpoint::EndpointScheme;
+use super::endpoint::{EndpointScheme, HttpVersions};
 use super::health::Health;
-use super::http_versions::HttpVersions;
 use super::tls::{HandshakeError, TlsClient};
 use crate::socket::Socket;
 
 /// A server, as all workers know it.
 #[derive(Debug)]
 pub(super) struct Server {
-    address: ServerAddress,
+    pub(super) address: ServerAddress,
     tls: Option<TlsClient>,
-    versions: HttpVersions,
-    health: Health,
-    open: AtomicUsize,
+    pub(super) versions: HttpVersions,
+    pub(super) health: Health,
+    /// Connections to it that are open; [`Permit`](super::connection_limit::Permit) counts them.
+    pub(super) open: AtomicUsize,
 }
 
 /// Where a server listens.
@@ -52,25 +51,8 @@ impl Server {
         Self { address, tls, versions, health, open: AtomicUsize::new(0) }
     }
 
-    pub(super) fn versions(&self) -> HttpVersions {
-        self.versions
-    }
-
     pub(super) fn scheme(&self) -> EndpointScheme {
         if self.tls.is_some() { EndpointScheme::Tls } else { EndpointScheme::Plain }
-    }
-
-    pub(super) fn address(&self) -> &ServerAddress {
-        &self.address
-    }
-
-    pub(super) fn health(&self) -> &Health {
-        &self.health
-    }
-
-    /// Connections to it that are open; [`Permit`](super::connection_limit::Permit) counts them.
-    pub(super) fn open(&self) -> &AtomicUsize {
-        &self.open
     }
 
     /// Connects, and shakes hands where that is due, in which `versions` are offered.

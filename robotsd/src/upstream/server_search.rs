@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use super::candidates::{CandidateServer, Candidates, Lease, LeasedConnection, Requirement};
-use super::connection::UpstreamConnection;
 use super::connection_limit::{LimitReached, Permit};
 use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
 use super::health::Ticket;
+use super::http1_connection::UpstreamConnection;
 use super::http2::{ConnectFailure, Http2Pool};
 use super::origins::OriginsState;
 use super::server::Unreachable;
@@ -81,7 +81,7 @@ impl ServerSearch<'_> {
         let mut out = Vec::new();
         let in_turn = (0..left).map(|at| &candidates.list[(first + at) % candidates.list.len()]);
         for candidate in in_turn {
-            let health = candidate.server.health();
+            let health = &candidate.server.health;
             let Some(ticket) = health.admit().or_else(|| health.admit_trial(Instant::now())) else {
                 // What is idle there is of no use, and may be in the way.
                 candidate.clear();
@@ -105,7 +105,7 @@ impl ServerSearch<'_> {
             return SearchOutcome::Busy;
         }
         for candidate in out {
-            let ticket = candidate.server.health().admit_anyway();
+            let ticket = candidate.server.health.admit_anyway();
             match self.open(candidate, ticket, left).await {
                 Ok(Some(lease)) => return SearchOutcome::Lease(lease),
                 Ok(None) => is_full = true,
@@ -147,7 +147,7 @@ impl ServerSearch<'_> {
     async fn connect(&self, candidate: &CandidateServer, left: usize) -> Result<Option<LeasedConnection>, OpenFailure> {
         let permit = match self.pooled {
             // Rather the idle connection of another server than a new one in its place.
-            Pooled::Allowed => Permit::take(self.shared.connection_limit(), &candidate.server, self.client).ok(),
+            Pooled::Allowed => Permit::take(&self.shared.connection_limit, &candidate.server, self.client).ok(),
             Pooled::Excluded => self.room(candidate),
         };
         let Some(permit) = permit else { return Ok(None) };
@@ -172,7 +172,7 @@ impl ServerSearch<'_> {
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), Blame::Server),
             // A request that can be made in fewer versions than others says nothing about the server for those.
             Ok(Err(Unreachable::Versions(error))) => {
-                let blame = if versions == candidate.server.versions() { Blame::Server } else { Blame::Nobody };
+                let blame = if versions == candidate.server.versions { Blame::Server } else { Blame::Nobody };
                 (FailureKind::Tls, error.to_string(), blame)
             }
             Err(_) => (FailureKind::ConnectTimeout, "no connection in time".to_owned(), Blame::Server),
@@ -231,7 +231,7 @@ impl ServerSearch<'_> {
 
     /// A permit for a connection; where none is left, an idle connection is closed for it.
     fn room(&self, candidate: &CandidateServer) -> Option<Permit> {
-        let take = || Permit::take(self.shared.connection_limit(), &candidate.server, self.client);
+        let take = || Permit::take(&self.shared.connection_limit, &candidate.server, self.client);
         match take() {
             Ok(permit) => Some(permit),
             Err(LimitReached::Server) => candidate.give_up().and_then(|()| take().ok()),

@@ -1,4 +1,4 @@
-//! Which client gets a connection, and which client loses one, when all are in use.
+//! Which client gets a connection, and which client loses one, when all are in use; and how many each client has.
 //!
 //! These rules apply only when no connection is left:
 //!
@@ -16,18 +16,19 @@
 //!    what was freed for others.
 //!
 //! A transfer whose client is seen to move is not given up, nor is a request that waits for its upstream. Those who write to
-//! clients say what they see: see `edge::client_socket` and `edge::write_timeout`.
+//! clients say what they see: see `edge::connection` and `edge::write_timeout`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client_counts::{ClientCounts, CountedBy, SHARED};
-use super::connection_use::ConnectionUse;
+use super::health::ConnectionUse;
 use super::server::Server;
 use super::usage::{ClientKey, Stall, Usage};
 
-/// After so long without taking anything a client beyond its share has stalled. One that reads 32 KB a second is seen to
-/// move within that: every 64 KiB, see `edge::client_socket`. Requests wait for three seconds by default.
+/// After so long without taking anything a client beyond its share has stalled. One that reads 32 KB a second is seen
+/// to move within that: every 64 KiB, see `edge::connection::watched_socket`. Requests wait for three seconds by
+/// default.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
 /// After so long, any client has.
@@ -168,6 +169,71 @@ impl Shares {
         for usage in self.usages.iter().filter(|usage| usage.what() != ConnectionUse::Idle) {
             self.in_use.add(usage.client());
         }
+    }
+}
+
+/// How many each client has.
+#[derive(Debug, Default)]
+pub(super) struct ClientCounts {
+    addresses: HashMap<u64, usize>,
+    connections: HashMap<u64, usize>,
+}
+
+/// What clients are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CountedBy {
+    Address,
+    Connection,
+}
+
+/// The number of a connection over which a trusted proxy sends requests of several clients: it counts for none of them.
+const SHARED: u64 = 0;
+
+impl CountedBy {
+    pub(super) const fn key(self, client: ClientKey) -> u64 {
+        match self {
+            Self::Address => client.address,
+            Self::Connection => client.connection,
+        }
+    }
+}
+
+impl ClientCounts {
+    pub(super) const SIDES: [CountedBy; 2] = [CountedBy::Address, CountedBy::Connection];
+
+    pub(super) fn of(&self, side: CountedBy, client: ClientKey) -> usize {
+        self.keys(side).get(&side.key(client)).copied().unwrap_or(0)
+    }
+
+    /// How many each has, by what a side knows them by.
+    pub(super) fn keys(&self, side: CountedBy) -> &HashMap<u64, usize> {
+        match side {
+            CountedBy::Address => &self.addresses,
+            CountedBy::Connection => &self.connections,
+        }
+    }
+
+    pub(super) fn add(&mut self, client: ClientKey) {
+        *self.addresses.entry(client.address).or_default() += 1;
+        if client.connection != SHARED {
+            *self.connections.entry(client.connection).or_default() += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, client: ClientKey) {
+        for (counts, key) in [(&mut self.addresses, client.address), (&mut self.connections, client.connection)] {
+            if let Some(count) = counts.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(&key);
+                }
+            }
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.addresses.clear();
+        self.connections.clear();
     }
 }
 

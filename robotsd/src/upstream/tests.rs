@@ -2,6 +2,7 @@
 
 mod caps;
 mod http2;
+mod http2_bad_streams;
 mod http2_connections;
 mod http2_frames;
 mod http2_secure;
@@ -36,7 +37,7 @@ use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
 use super::*;
 use crate::edge;
-use crate::edge::test_peer::{Raw, soon};
+use crate::edge::test_peer::{Raw, listen, soon};
 
 const MOMENT: Duration = Duration::from_millis(150);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -54,8 +55,7 @@ impl Origin {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen().await;
         let connections = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&connections);
         tokio::spawn(async move {
@@ -114,18 +114,18 @@ async fn settled() {
 }
 
 /// Everything a site's upstreams say about themselves.
-type Events = Arc<std::sync::Mutex<Vec<UpstreamEvent>>>;
+type Events = Arc<tower_robots::internals::Mutex<Vec<UpstreamEvent>>>;
 
 fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &SharedResources) -> (Origins, Events) {
     let events = Events::default();
     let seen = Arc::clone(&events);
-    let observe = move |event: &UpstreamEvent| seen.lock().unwrap().push(event.clone());
+    let observe = move |event: &UpstreamEvent| seen.lock().push(event.clone());
     (Origins::new(settings, limits, surroundings, observe).unwrap(), events)
 }
 
 /// Waits for an event of a kind, and gives its detail.
 async fn event_detail(events: &Events, kind: &str) -> String {
-    let found = || events.lock().unwrap().iter().find(|event| event.kind.as_str() == kind).map(|e| e.detail.clone());
+    let found = || events.lock().iter().find(|event| event.kind.as_str() == kind).map(|e| e.detail.clone());
     soon(async {
         loop {
             if let Some(detail) = found() {
@@ -138,7 +138,7 @@ async fn event_detail(events: &Events, kind: &str) -> String {
 }
 
 fn times_reported(events: &Events, kind: &str) -> usize {
-    events.lock().unwrap().iter().filter(|event| event.kind.as_str() == kind).count()
+    events.lock().iter().filter(|event| event.kind.as_str() == kind).count()
 }
 
 fn upstream(addresses: impl IntoIterator<Item = SocketAddr>, limits: UpstreamLimits) -> Upstream {
@@ -158,10 +158,15 @@ async fn status(upstream: &Upstream, method: &str) -> u16 {
     head.status.as_u16()
 }
 
+/// A request that is under way.
+fn asking(upstream: &Upstream, method: &'static str) -> tokio::task::JoinHandle<u16> {
+    let upstream = upstream.clone();
+    tokio::spawn(async move { status(&upstream, method).await })
+}
+
 /// The whole proxy in front of an upstream; for what needs a client.
 async fn proxy(upstream: Upstream) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     tokio::spawn(async move {
         edge::Edge::new(edge::EdgeLimits::default(), |_| {}, None)
             .serve(listener, edge::ListenerSettings::default(), upstream, std::future::pending())

@@ -3,10 +3,9 @@
 //! No switch turns verification off: an operator with a self-signed certificate names it, or the authority that signed
 //! it, and is as safe.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::{fmt, io};
 
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -16,7 +15,8 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertStore};
 
-use super::http_versions::HttpVersions;
+use super::endpoint::HttpVersions;
+use crate::regular_file;
 
 /// The certificate authorities that are trusted.
 #[derive(Clone)]
@@ -62,9 +62,8 @@ impl Trust {
     pub(crate) fn file(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let mut roots = RootCertStore::empty();
-        let certificates =
-            CertificateDer::pem_file_iter(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-        for certificate in certificates {
+        let pem = regular_file::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|error| format!("{shown} is not PEM: {error}"))?;
             roots.add(certificate).map_err(|error| format!("{shown} holds a certificate with a fault: {error}"))?;
         }

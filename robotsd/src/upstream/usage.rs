@@ -5,12 +5,14 @@
 //! client has stalled.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::connection_use::ConnectionUse;
+use tower_robots::internals::Mutex;
+
+use super::health::ConnectionUse;
 use super::server::Server;
 use crate::edge::{Peer, StallObserver};
 
@@ -144,7 +146,7 @@ impl Usage {
         // One that goes on in the last moment keeps what it has.
         self.stalled.store(0, Ordering::Relaxed);
         // An idle connection should not keep the task it was used by.
-        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let waker = self.waker.lock().take();
         drop(waker);
     }
 
@@ -155,7 +157,6 @@ impl Usage {
 
     /// Takes the connection from a client that has stalled; its task is to be [woken](Self::wake) then. Returns false where
     /// that stall is over by now, and the connection may have another client.
-    #[must_use]
     pub(super) fn give_up(&self, stall: Stall) -> bool {
         self.stalled.compare_exchange(stall.since, GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
@@ -167,7 +168,7 @@ impl Usage {
 
     /// Wakes the task that has stalled.
     pub(super) fn wake(&self) {
-        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let waker = self.waker.lock().take();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -176,7 +177,7 @@ impl Usage {
     /// Ready once the connection has been taken from its client, which has stalled.
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         {
-            let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waker = self.waker.lock();
             if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
                 *waker = Some(cx.waker().clone());
             }
@@ -204,10 +205,10 @@ pub(super) fn millis(start: Instant) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::health::{Health, HealthPolicy};
-    use super::super::http_versions::HttpVersions;
-    use super::super::server::ServerAddress;
     use super::*;
+    use crate::upstream::endpoint::HttpVersions;
+    use crate::upstream::health::{Health, HealthPolicy};
+    use crate::upstream::server::ServerAddress;
 
     fn usage() -> Usage {
         let start = Instant::now();

@@ -1,6 +1,7 @@
 //! The requests of one worker that wait for a connection.
 //!
-//! They wait in two queues, of clients within their share and of clients beyond it; the first queue is served first.
+//! They wait in two queues, of clients within their share and of clients beyond it; the first queue is served first. In
+//! one queue, a client with a hundred requests would be given every connection that is freed for others.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,8 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use super::by_standing::ByStanding;
-use super::connection_limit::ConnectionLimit;
+use super::connection_limit::{ByStanding, ConnectionLimit};
 use super::shares::{Shares, Standing};
 use super::usage::{ClientKey, millis};
 

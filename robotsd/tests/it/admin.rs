@@ -2,12 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
 
 use serde_json::Value;
 
-use super::origin::Origin;
-use super::process::{Answer, GPTBOT, PATIENCE, Running, folder, replace_file, robotsd, run, wait_for};
+use crate::harness::{
+    ADMIN, ADMIN_SOCKET, Answer, Folder, GPTBOT, LISTENER, Origin, PATIENCE, Running, exchange, folder, free, message,
+    replace_file, response, robotsd, run, serving, wait_until,
+};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
@@ -17,27 +18,17 @@ const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\nname = \"web\"\naddress =
 
 impl Running {
     pub(super) fn admin(&self) -> SocketAddr {
-        let listening =
-            self.wait_for_event("admin-listening", |line| line["message"].as_str().unwrap().contains("http://"));
-        listening["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap()
+        let listening = self.wait_for_message("admin-listening", "http://");
+        message(&listening).trim_start_matches("http://").parse().unwrap()
     }
 }
 
 pub(super) fn ask(address: SocketAddr, request: &str, fields: &str) -> Answer {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(format!("{request} HTTP/1.1\r\n{fields}\r\n").as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    Answer::parse(&answer)
+    exchange(address, format!("{request} HTTP/1.1\r\n{fields}\r\n"))
 }
 
 pub(super) fn local(address: SocketAddr, request: &str) -> Answer {
     ask(address, request, &format!("Host: {address}\r\nRobotsd-Admin: 1\r\n"))
-}
-
-fn replace(folder: &Path, text: &str) {
-    replace_file(&folder.join("robots.txt"), text);
 }
 
 fn json(answer: &Answer) -> Value {
@@ -47,8 +38,8 @@ fn json(answer: &Answer) -> Value {
 
 #[test]
 fn probes_and_status_say_what_is_served() {
-    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", "User-agent: *\nDisallow: /x/\nNoindex: /x\n")]);
-    let running = Running::start(folder.path());
+    let (_folder, running) =
+        serving(&[("robotsd.toml", CONFIG), ("robots.txt", "User-agent: *\nDisallow: /x/\nNoindex: /x\n")]);
     let admin = running.admin();
     let live = local(admin, "GET /livez");
     assert_eq!((live.status, &*live.body), (200, "alive\n"));
@@ -92,26 +83,25 @@ fn probes_and_status_say_what_is_served() {
     assert_eq!(local(admin, "GET /nothing").status, 404);
     // Nothing of it on the listener for everyone.
     assert_eq!(running.get("/status", GPTBOT).status, 404);
-    assert_eq!(running.get("/livez", super::process::FIREFOX).status, 404);
+    assert_eq!(running.get("/livez", crate::harness::FIREFOX).status, 404);
 }
 
 #[test]
 fn a_reload_is_waited_for_and_says_what_came_of_it() {
-    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
+    let (folder, running) = serving(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
     let admin = running.admin();
     let outcome = |target: &str| json(&local(admin, &format!("POST {target}")))["sites"][0].clone();
     assert_eq!(outcome("/reload")["outcome"], "unchanged");
     // The watcher may be first to publish, but the request is answered when it is live.
-    replace(folder.path(), "User-agent: GPTBot\nDisallow: /other/\n");
+    folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /other/\n");
     let answer = outcome("/reload?site=a%20site");
     assert!(answer["outcome"] == "published" || answer["outcome"] == "unchanged", "{answer}");
     assert_eq!(running.get("/other/x", GPTBOT).status, 403);
     let good = answer["hash"].clone();
-    std::fs::remove_file(folder.path().join("robots.txt")).unwrap();
+    std::fs::remove_file(folder.at("robots.txt")).unwrap();
     let answer = outcome("/reload");
     assert_eq!((&answer["outcome"], &answer["hash"]), (&"kept".into(), &good));
-    assert!(answer["message"].as_str().unwrap().contains("there is no such file"), "{answer}");
+    assert!(message(&answer).contains("there is no such file"), "{answer}");
     let status = json(&local(admin, "GET /status"));
     assert_eq!((&status["sites"][0]["state"], &status["sites"][0]["hash"]), (&"last-good".into(), &good));
     assert_eq!(local(admin, "GET /readyz").status, 200);
@@ -126,8 +116,7 @@ fn a_reload_is_waited_for_and_says_what_came_of_it() {
 
 #[test]
 fn only_a_program_of_the_operators_gets_in() {
-    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
     let admin = running.admin();
     let own = format!("Host: {admin}\r\n");
     for (request, fields, status) in [
@@ -156,14 +145,13 @@ fn only_a_program_of_the_operators_gets_in() {
 fn a_site_in_front_of_the_admin_does_not_open_it() {
     let mut folders = Vec::new();
     let mut start = |config: &str| {
-        let folder = folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
-        let running = Running::start(folder.path());
+        let (folder, running) = serving(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
         folders.push(folder);
         running
     };
     let inner = start(CONFIG);
     let outer = start(&format!(
-        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\nrobots.path = \"robots.txt\"\n",
+        "{LISTENER}[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\nrobots.path = \"robots.txt\"\n",
         inner.admin()
     ));
     let fields = [("Host", "localhost"), ("Robotsd-Admin", "1")];
@@ -178,9 +166,8 @@ fn the_kill_switch_works_however_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;
     const IDLE: u64 = 1000;
     let config = CONFIG.replace("[admin]\n", "[admin]\nsocket = \"admin.sock\"\n");
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
-    let (address, socket) = (running.admin(), folder.path().join("admin.sock"));
+    let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let (address, socket) = (running.admin(), folder.at("admin.sock"));
     // Both ends of the wire are files; without enough of them there are fewer connections.
     let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
     let number = IDLE.min(files.saturating_sub(200) / 2);
@@ -196,7 +183,7 @@ fn the_kill_switch_works_however_many_connections_are_idle() {
         .collect();
     for (place, to, status) in [(address.to_string(), "off", 404), (socket.display().to_string(), "on", 403)] {
         let output = run(robotsd().args(["enforce", to, "--admin", &place]));
-        assert!(output.status.success(), "over {place} beside {number} idle connections: {output:?}");
+        assert!(output.code == Some(0), "over {place} beside {number} idle connections: {output:?}");
         assert_eq!(running.get("/private/x", GPTBOT).status, status);
     }
     assert_eq!(idle.len() as u64, number);
@@ -205,10 +192,9 @@ fn the_kill_switch_works_however_many_connections_are_idle() {
 /// Connections that come without end, as fast as one client can make them, leave time for a request.
 #[test]
 fn the_kill_switch_works_while_idle_connections_come_without_end() {
-    use super::process::StopAtEnd;
+    use crate::harness::StopAtEnd;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
     let admin = running.admin();
     let (stop, made) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -223,10 +209,9 @@ fn the_kill_switch_works_while_idle_connections_come_without_end() {
                 }
             }
         });
-        wait_for("a flood", || (made.load(Ordering::Relaxed) > 500).then_some(()));
+        wait_until("a flood", || made.load(Ordering::Relaxed) > 500);
         for to in ["off", "on", "off", "on", "off"] {
-            let output = run(robotsd().args(["enforce", to, "--admin", &admin.to_string()]));
-            assert!(output.status.success(), "{output:?}");
+            run(robotsd().args(["enforce", to, "--admin", &admin.to_string()])).succeeded();
         }
         assert_eq!(running.get("/private/x", GPTBOT).status, 404);
     });
@@ -236,12 +221,9 @@ fn the_kill_switch_works_while_idle_connections_come_without_end() {
 fn a_site_without_robots_txt_is_named_and_takes_nothing_from_others() {
     let origin = Origin::start();
     let config = format!(
-        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\n\
-         robots.path = \"robots.txt\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
-        origin.address
+        "{LISTENER}[[site]]\nname = \"a\"\nupstreams = [\"http://{origin}\"]\nrobots.path = \"robots.txt\"\n{ADMIN}"
     );
-    let folder = folder(&[("robotsd.toml", &config)]);
-    let running = Running::start(folder.path());
+    let (folder, running) = serving(&[("robotsd.toml", &config)]);
     let admin = running.admin();
     let ready = local(admin, "GET /readyz");
     assert_eq!((ready.status, &*ready.body), (200, "ready\nsite \"a\" has no robots.txt: nothing is enforced\n"));
@@ -249,8 +231,8 @@ fn a_site_without_robots_txt_is_named_and_takes_nothing_from_others() {
     assert_eq!(local(admin, "GET /readyz?require=luck").status, 400);
     let site = json(&local(admin, "GET /status"))["sites"][0].clone();
     assert_eq!((&site["state"], &site["hash"]), (&"none".into(), &Value::Null));
-    replace(folder.path(), ROBOTS);
-    running.wait_for_event("published", |_| true);
+    folder.replace("robots.txt", ROBOTS);
+    running.event("published");
     let ready = local(admin, "GET /readyz?require=sites");
     assert_eq!((ready.status, &*ready.body), (200, "ready\n"));
 }
@@ -264,67 +246,54 @@ fn the_commands_ask_over_the_socket_that_the_config_names() {
         .replace("[[listener]]", "[[listener]]\naddress = \"127.0.0.1:0\"")
         + "socket = \"admin.sock\"\n";
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-    let path = folder.path().join("robotsd.toml");
-    let socket = folder.path().join("admin.sock");
+    let path = folder.at("robotsd.toml");
+    let socket = folder.at("admin.sock");
     let command = |arguments: &[&str]| run(robotsd().args(arguments).arg("--config").arg(&path));
     // Before it runs.
     let output = command(&["status"]);
-    assert_eq!(output.status.code(), Some(2));
-    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.code, Some(2));
+    let error = output.error;
     let want = format!("robotsd: {}: no process listens there: robotsd does not run", socket.display());
     assert!(error.starts_with(&want), "{error}");
 
-    let mut running = Running::start(folder.path());
+    let mut running = folder.start();
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let output = command(&["status"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}");
+    let text = output.out;
+    assert!(output.code == Some(0), "{text}");
     assert!(text.contains("is serving for ") && text.contains("site a site (site.test): live\n"), "{text}");
     assert!(text.contains(&format!("listener http://{} (web): proxy, bound\n", running.address)), "{text}");
     assert!(text.contains("  mode:       refuse\n"), "{text}");
-    let output = command(&["status", "--json"]);
-    let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let status = command(&["status", "--json"]).json();
     assert_eq!(status["sites"][0]["name"], "a site");
     let output = command(&["reload", "--site", "a site"]);
-    assert!(output.status.success());
-    assert!(String::from_utf8(output.stdout).unwrap().starts_with("a site: unchanged: "));
+    assert!(output.code == Some(0));
+    assert!(output.out.starts_with("a site: unchanged: "));
     // What is not taken is an error for a script too.
-    std::fs::remove_file(folder.path().join("robots.txt")).unwrap();
+    std::fs::remove_file(folder.at("robots.txt")).unwrap();
     let output = command(&["reload", "--json"]);
-    assert_eq!(output.status.code(), Some(1));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.code, Some(1));
+    let report: Value = output.json();
     assert_eq!(report["sites"][0]["outcome"], "kept");
-    let output = command(&["reload", "--site", "b"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(
-        String::from_utf8(output.stderr).unwrap(),
-        "robotsd: robotsd answered 404: there is no site \"b\"; there is \"a site\"\n"
-    );
+    let error = command(&["reload", "--site", "b"]).failed(2);
+    assert_eq!(error, "robotsd: robotsd answered 404: there is no site \"b\"; there is \"a site\"\n");
     // With --admin instead.
-    let output = run(robotsd().args(["status", "--admin"]).arg(&socket));
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = run(robotsd().args(["status", "--admin"]).arg(&socket)).succeeded();
     assert!(text.contains("site a site (site.test): last-good\n") && text.contains("  not taken:  "), "{text}");
-    running.signal("TERM");
-    assert!(running.wait_for_end().success());
+    running.end();
     assert!(!socket.exists(), "the socket is left behind");
 }
 
 #[test]
 fn a_command_says_where_no_server_can_be_reached() {
     let folder = folder(&[("robotsd.toml", "[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nmode = \"off\"\n")]);
-    let path = folder.path().join("robotsd.toml");
-    let output = run(robotsd().args(["status", "--config"]).arg(&path));
-    assert_eq!(output.status.code(), Some(2));
-    let error = String::from_utf8(output.stderr).unwrap();
+    let path = folder.at("robotsd.toml");
+    let error = run(robotsd().args(["status", "--config"]).arg(&path)).failed(2);
     assert!(error.contains("[admin] has mode = \"off\", so a robotsd with this config cannot be reached"), "{error}");
-    let output = run(robotsd().args(["status", "--admin", "somewhere"]));
-    assert_eq!(output.status.code(), Some(2));
+    run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
     // Something that is no robotsd.
     let origin = Origin::start();
-    let output = run(robotsd().args(["status", "--admin", &origin.address.to_string()]));
-    assert_eq!(output.status.code(), Some(2));
-    let error = String::from_utf8(output.stderr).unwrap();
+    let error = run(robotsd().args(["status", "--admin", &origin.address.to_string()])).failed(2);
     assert!(error.contains("this is not the answer of a robotsd"), "{error}");
 }
 
@@ -332,42 +301,66 @@ fn a_command_says_where_no_server_can_be_reached() {
 fn no_robots_txt_is_fetched_from_the_admin_interface() {
     let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"main\"\nroot = \".\"\n[admin]\n\
                   address = \"127.0.0.1:0\"\n[gate]\nmode = \"off\"\n";
-    let folder = folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
     let admin = running.admin();
     // A second robotsd, whose URL redirects to the first one's status.
-    let redirecting = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/robots.txt", redirecting.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for mut stream in redirecting.incoming().map_while(Result::ok) {
-            let _ = stream.read(&mut [0; 4096]);
-            let location = format!("Location: http://{admin}/status\r\nContent-Length: 0\r\n");
-            let _ = stream.write_all(format!("HTTP/1.1 302 Found\r\n{location}\r\n").as_bytes());
-        }
-    });
+    let location = format!("Location: http://{admin}/status");
+    let redirecting = Origin::answering(move |_| response("302 Found", &[&location], ""));
+    let url = format!("http://{}/robots.txt", redirecting.address);
     let config = format!(
-        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"main\"\nroot = \".\"\n[site.robots]\n\
-         source = \"url\"\nurl = \"{url}\"\n[gate]\nmode = \"off\"\n"
+        "{LISTENER}[[site]]\nname = \"main\"\nroot = \".\"\n[site.robots]\nsource = \"url\"\nurl = \"{url}\"\n\
+         [gate]\nmode = \"off\"\n"
     );
-    let fetching = super::process::folder(&[("robotsd.toml", &config)]);
-    let fetching = Running::start(fetching.path());
-    let absent = fetching.wait_for_event("absent", |_| true);
-    assert!(absent["message"].as_str().unwrap().contains("403"), "{absent}");
+    let (_folder, fetching) = serving(&[("robotsd.toml", &config)]);
+    let absent = fetching.event("absent");
+    assert!(message(&absent).contains("403"), "{absent}");
     assert_eq!(fetching.get("/robots.txt", GPTBOT).status, 404);
     let refused = ask(admin, "GET /status", &format!("Host: {admin}\r\nUser-Agent: robotsd/0.1.0\r\n"));
     assert_eq!(refused.status, 403);
     assert!(refused.body.contains("fetching a robots.txt"), "{refused:?}");
 }
 
+/// HTTP/1.0 needs no Host, and a relay that speaks it drops one: a page gets no further for that.
+#[test]
+fn a_page_changes_nothing_whatever_form_its_request_has() {
+    let (_folder, running) = serving(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
+    let admin = running.admin();
+    let sent = |request: String| exchange(admin, request);
+    let off = "enforce?to=off";
+    let forms = [
+        format!("POST /{off} HTTP/1.0\r\n"),
+        format!("POST /{off} HTTP/1.0\r\nHost: {admin}\r\n"),
+        format!("POST /{off} HTTP/1.1\r\nConnection: close\r\nHost: {admin}\r\n"),
+        format!("POST /{off} HTTP/1.1\r\nConnection: close\r\nHost:\r\n"),
+        format!("POST http://{admin}/{off} HTTP/1.1\r\nConnection: close\r\nHost: {admin}\r\n"),
+        format!("POST http://{admin}/{off} HTTP/1.0\r\n"),
+    ];
+    let pages = [
+        "Origin: http://evil.test\r\n".to_owned(),
+        "Origin: null\r\n".to_owned(),
+        format!("Origin: http://{admin}\r\nOrigin: http://evil.test\r\n"),
+        "Sec-Fetch-Site: cross-site\r\n".to_owned(),
+        "Sec-Fetch-Site: none\r\nSec-Fetch-Site: same-site\r\n".to_owned(),
+    ];
+    for form in &forms {
+        for page in &pages {
+            let answer = sent(format!("{form}{page}Robotsd-Admin: 1\r\nContent-Length: 0\r\n\r\n"));
+            assert_eq!(answer.status, 403, "{form}{page}: {answer:?}");
+        }
+    }
+    assert_eq!(running.get("/private/x", GPTBOT).status, 403, "it is enforced still");
+    // The board's own page, and a probe without a Host.
+    let own = format!("Host: {admin}\r\nOrigin: http://{admin}\r\nSec-Fetch-Site: same-origin\r\n");
+    assert_eq!(sent(format!("GET /board.json HTTP/1.1\r\nConnection: close\r\n{own}\r\n")).status, 200);
+    assert_eq!(sent("GET /readyz HTTP/1.0\r\n\r\n".to_owned()).status, 200);
+}
+
 #[test]
 fn a_listener_for_reading_answers_questions_and_changes_nothing() {
     let config = format!("{CONFIG}[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"read\"\n");
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
-    let message = running.wait_for_event("admin-listening", |line| {
-        line["message"].as_str().is_some_and(|message| message.ends_with(" (for reading)"))
-    });
-    let address = message["message"].as_str().unwrap().trim_start_matches("http://").split(' ').next().unwrap();
+    let (_folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let listening = running.wait_for_message("admin-listening", " (for reading)");
+    let address = message(&listening).trim_start_matches("http://").split(' ').next().unwrap();
     let reading: SocketAddr = address.parse().unwrap();
     for path in ["/livez", "/readyz", "/status", "/metrics", "/history?site=a%20site"] {
         assert_eq!(local(reading, &format!("GET {path}")).status, 200, "{path}");
@@ -386,13 +379,12 @@ fn a_listener_for_reading_answers_questions_and_changes_nothing() {
 
 #[test]
 fn further_listeners_come_and_go_with_the_config() {
-    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (first, second) = (free(), free());
     let listener = |address: SocketAddr, access: &str| format!("[[admin.listener]]\naddress = \"{address}\"\n{access}");
-    let folder = folder(&[("robotsd.toml", &format!("{CONFIG}{}", listener(first, ""))), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
+    let (folder, running) =
+        serving(&[("robotsd.toml", &format!("{CONFIG}{}", listener(first, ""))), ("robots.txt", ROBOTS)]);
     let configure = |listeners: &str, want: &str| {
-        replace_file(&folder.path().join("robotsd.toml"), format!("{CONFIG}{listeners}"));
+        folder.replace("robotsd.toml", format!("{CONFIG}{listeners}"));
         let says = |line: &Value| line["message"].as_str().is_some_and(|message| message.contains(want));
         running.wait_for_event("config", says);
         assert!(!running.has_event("config-changed", |line| line["applies"] == "next-start"));
@@ -423,21 +415,15 @@ fn further_listeners_come_and_go_with_the_config() {
     assert_eq!(local(running.admin(), "GET /status").status, 200);
 }
 
-/// An address that was free a moment ago.
-fn free() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
 /// A running process whose `[admin]` is replaced.
 struct Reconfigured {
-    folder: tempfile::TempDir,
+    folder: Folder,
     running: Running,
 }
 
 impl Reconfigured {
     fn start(admin: &str) -> Self {
-        let folder = folder(&[("robotsd.toml", &Self::config(admin)), ("robots.txt", ROBOTS)]);
-        let running = Running::start(folder.path());
+        let (folder, running) = serving(&[("robotsd.toml", &Self::config(admin)), ("robots.txt", ROBOTS)]);
         Self { folder, running }
     }
 
@@ -447,17 +433,16 @@ impl Reconfigured {
 
     /// Waits until the config with this `[admin]` is in force, and something is said of it.
     fn follow(&self, admin: &str, want: &str) {
-        replace_file(&self.folder.path().join("robotsd.toml"), Self::config(admin));
-        self.running.wait_for_event("config", |line| line["message"].as_str().is_some_and(|said| said.contains(want)));
+        replace_file(&self.folder.at("robotsd.toml"), Self::config(admin));
+        self.running.wait_for_message("config", want);
     }
 }
 
 #[test]
 fn an_address_that_gets_another_use_has_the_access_of_that() {
     let address = free();
-    let commands = format!("[admin]\nsocket = \"admin.sock\"\naddress = \"{address}\"\n");
-    let reading =
-        format!("[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\naddress = \"{address}\"\naccess = \"read\"\n");
+    let commands = format!("{ADMIN_SOCKET}address = \"{address}\"\n");
+    let reading = format!("{ADMIN_SOCKET}[[admin.listener]]\naddress = \"{address}\"\naccess = \"read\"\n");
     let server = Reconfigured::start(&commands);
     let enforce = || local(address, "POST /enforce?to=on").status;
     assert_eq!(enforce(), 200);
@@ -472,7 +457,7 @@ fn an_address_that_gets_another_use_has_the_access_of_that() {
     assert_eq!(answer, b"", "a connection kept the access it was accepted with");
     assert_eq!(server.running.get("/private/x", GPTBOT).status, 403, "enforcement is on");
 
-    replace_file(&server.folder.path().join("robotsd.toml"), Reconfigured::config(&commands));
+    replace_file(&server.folder.at("robotsd.toml"), Reconfigured::config(&commands));
     let message = format!("the admin interface listens on http://{address}");
     server.running.wait_for_event("config", |line| {
         line["message"].as_str().is_some_and(|said| said.contains(&message) && !said.contains("(for reading)"))
@@ -497,17 +482,13 @@ fn no_further_listener_is_open_where_the_interface_is_off() {
 fn a_listener_stays_until_the_one_in_its_place_can_be_opened() {
     let (address, taken) = (free(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
     let other = taken.local_addr().unwrap();
-    let further = |address: SocketAddr| {
-        format!("[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\naddress = \"{address}\"\n")
-    };
+    let further = |address: SocketAddr| format!("{ADMIN_SOCKET}[[admin.listener]]\naddress = \"{address}\"\n");
     let server = Reconfigured::start(&further(address));
     server.follow(&further(other), &format!("the admin interface goes on on {address} until"));
     assert_eq!(local(address, "GET /status").status, 200);
     // It is tried again without another config.
     drop(taken);
-    server.running.wait_for_event("config", |line| {
-        line["message"].as_str().is_some_and(|said| said.contains(&format!("does not listen on {address} any more")))
-    });
+    server.running.wait_for_message("config", &format!("does not listen on {address} any more"));
     assert_eq!(local(other, "GET /status").status, 200);
     assert!(TcpStream::connect(address).is_err(), "still listening");
 }

@@ -1,16 +1,11 @@
 //! `robotsd agents`, and a registry of one's own.
 
-use std::io::Write;
-use std::process::Stdio;
-
 use serde_json::Value;
 
-use super::process::{FIREFOX, GPTBOT, Running, folder, replace_file, robotsd, run};
+use crate::harness::{Ended, FIREFOX, GPTBOT, folder, message, robotsd, run, run_with};
 
 fn out(arguments: &[&str]) -> String {
-    let output = run(robotsd().arg("agents").args(arguments));
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    run(robotsd().arg("agents").args(arguments)).succeeded()
 }
 
 #[test]
@@ -78,9 +73,8 @@ fn a_word_that_fits_nothing_is_answered_with_the_one_that_was_meant() {
         (&["qqqqqqqqqq"], "`robotsd agents` lists all of them"),
         (&["--format", "json", "googel"], "did you mean \"Google\"?\n"),
     ] {
-        let output = run(robotsd().arg("agents").args(words));
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{words:?}");
+        let Ended { code, out, error } = run(robotsd().arg("agents").args(words));
+        assert_eq!((code, out.len()), (Some(1), 0), "{words:?}");
         assert!(error.contains(want), "{words:?}: {error}");
     }
 }
@@ -98,17 +92,10 @@ fn headers_are_identified_from_arguments_and_from_standard_input() {
         serde_json::from_str(&out(&["--format", "json", "--identify", "CCBot/2.0 GPTBot/1.2"])).unwrap();
     assert_eq!((&several["crawler"], &several["others"][0]["crawler"]), (&"CCBot".into(), &"GPTBot".into()));
     let folder = folder(&[("robots.txt", "User-agent: House Thing\nDisallow: /\n")]);
-    let robots = folder.path().join("robots.txt").display().to_string();
-    let mut child = robotsd()
-        .args(["agents", "--identify", "-", "--format", "json", "--robots", &robots])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"House Thing/2\n\n\xff\x1b[1m GPTBot").unwrap();
-    let output = child.wait_with_output().unwrap();
-    let answers: Vec<Value> =
-        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let robots = folder.at("robots.txt").display().to_string();
+    let mut identify = robotsd();
+    identify.args(["agents", "--identify", "-", "--format", "json", "--robots", &robots]);
+    let answers = run_with(&mut identify, b"House Thing/2\n\n\xff\x1b[1m GPTBot").json_lines();
     assert_eq!(answers[0]["tokens"][0], "house thing");
     assert_eq!(answers[1]["class"], "empty");
     assert_eq!((&answers[2]["crawler"], &answers[2]["held_to_star"]), (&"GPTBot".into(), &true.into()));
@@ -118,8 +105,8 @@ fn headers_are_identified_from_arguments_and_from_standard_input() {
 fn a_name_that_is_no_header_is_said_to_be_one_to_other_commands() {
     let noted = |name: &str| {
         let output = run(robotsd().args(["agents", "--identify", name]));
-        assert_eq!(output.status.code(), Some(0), "{name}");
-        String::from_utf8(output.stderr).unwrap()
+        assert_eq!(output.code, Some(0), "{name}");
+        output.error
     };
     for (name, want) in [
         ("Stripe", "it is the crawler Stripe\n"),
@@ -142,7 +129,7 @@ fn nothing_of_a_registry_of_ones_own_commands_the_terminal() {
     let row = "[[crawler]]\nname = \"House\\u001bBot\"\noperator = \"\\u001b]0;x\\u0007\\nAcme\"\ncategory = \"seo\"\nsource = \"a\\u001b[2J\"\n";
     let folder = folder(&[("crawlers.toml", row), ("f", "User-agent: *\nDisallow:\n")]);
     let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n";
-    std::fs::write(folder.path().join("robotsd.toml"), config).unwrap();
+    folder.write("robotsd.toml", config);
     for arguments in [
         &["agents", "--registry", "crawlers.toml", "acme"][..],
         &["explain", "--config", "robotsd.toml", "--robots", "f", "--user-agent", "House\u{1b}Bot", "/x"],
@@ -160,8 +147,8 @@ fn nothing_of_a_registry_of_ones_own_commands_the_terminal() {
         ],
         &["explain", "--robots", "f", "--user-agent", "Huose\u{1b}Bott", "/x"],
     ] {
-        let output = run(robotsd().current_dir(folder.path()).args(arguments));
-        let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        let output = folder.run(arguments);
+        let text = output.out + &output.error;
         assert!(text.contains("\\u{1b}") && text.chars().all(|char| char == '\n' || !char.is_control()), "{text:?}");
     }
 }
@@ -177,23 +164,21 @@ fn a_registry_of_ones_own_is_read_at_start_and_on_a_hangup() {
         ("robots.txt", "User-agent: *\nDisallow: /private/\n"),
         ("crawlers.toml", &format!("{row}colour = \"red\"\n")),
     ]);
-    let path = folder.path().join("robotsd.toml");
-    let output = run(robotsd().args(["serve", "--config"]).arg(&path));
-    assert_eq!(output.status.code(), Some(2));
-    let error = String::from_utf8(output.stderr).unwrap();
+    let path = folder.at("robotsd.toml");
+    let error = run(robotsd().args(["serve", "--config"]).arg(&path)).failed(2);
     assert!(error.contains("crawlers.toml:4:1: ") && error.contains("colour"), "{error}");
-    std::fs::write(folder.path().join("crawlers.toml"), "# none yet\n").unwrap();
-    let running = Running::start(folder.path());
+    folder.write("crawlers.toml", "# none yet\n");
+    let running = folder.start();
     let status = || running.get("/private/x", "HouseBot/1.0 (+https://house.test/bot)").status;
     assert_eq!(status(), 403);
-    replace_file(&folder.path().join("crawlers.toml"), row);
+    folder.replace("crawlers.toml", row);
     running.signal("HUP");
-    running.wait_for_event("registry", |_| true);
+    running.event("registry");
     assert_eq!(status(), 404);
-    replace_file(&folder.path().join("crawlers.toml"), "[[crawler]]\n");
+    folder.replace("crawlers.toml", "[[crawler]]\n");
     running.signal("HUP");
-    let rejected = running.wait_for_event("registry-rejected", |_| true);
-    let message = rejected["message"].as_str().unwrap();
+    let rejected = running.event("registry-rejected");
+    let message = message(&rejected);
     assert!(message.contains("crawlers.toml:1:1: ") && message.ends_with("the one before stays in force"), "{message}");
     assert_eq!(status(), 404);
 }

@@ -9,23 +9,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::process::{FIREFOX, GPTBOT, Running, folder, replace_file, robotsd, run, wait_for};
+use crate::harness::{FIREFOX, Folder, GPTBOT, folder, robotsd, run, wait_for, wait_until};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 const CONFIG: &str = "state_dir = \"state\"\nworkers = 2\n[admin]\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
                       [[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
                       [[site]]\nname = \"Shop 1\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n[board]\nsees_all = true\n";
 
-fn site_folder() -> tempfile::TempDir {
+fn site_folder() -> Folder {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
-    fs::create_dir(folder.path().join("pages")).unwrap();
+    fs::create_dir(folder.at("pages")).unwrap();
     folder
 }
 
 fn output(folder: &Path, more: &[&str]) -> String {
-    let output = run(robotsd().args(["board", "--config"]).arg(folder.join("robotsd.toml")).args(more));
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    run(robotsd().args(["board", "--config"]).arg(folder.join("robotsd.toml")).args(more)).succeeded()
 }
 
 fn crawlers(folder: &Path) -> Vec<Value> {
@@ -49,7 +47,7 @@ fn is_written(folder: &Path, what: &str) -> bool {
 #[test]
 fn crawlers_are_counted_and_outlive_a_kill() {
     let folder = site_folder();
-    let mut running = Running::start(folder.path());
+    let mut running = folder.start();
     running.get("/robots.txt", GPTBOT);
     for path in ["/private/a", "/private/b", "/%70rivate/c", "/page"] {
         running.get(path, GPTBOT);
@@ -75,11 +73,11 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     assert!(table.lines().nth(1).unwrap().starts_with("Shop 1,GPTBot,OpenAI,ai-training,claimed,,"), "{table}");
 
     // Another version is written at once, and what was counted with it.
-    replace_file(&folder.path().join("robots.txt"), format!("{ROBOTS}Disallow: /more/\n"));
-    wait_for("files of the board", || is_written(folder.path(), "\"disallowed\":3").then_some(()));
+    folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
+    wait_until("files of the board", || is_written(folder.path(), "\"disallowed\":3"));
     running.signal("KILL");
     running.wait_for_end();
-    let running = Running::start(folder.path());
+    let running = folder.start();
     let after = wait_for("the counts from before", || crawlers(folder.path()).into_iter().next());
     assert_eq!((&after["disallowed"], &after["allowed"], &after["reads"]), (&3.into(), &1.into(), &1.into()));
     assert_eq!(after["last_read"]["is_newest"], false);
@@ -94,23 +92,23 @@ fn crawlers_are_counted_and_outlive_a_kill() {
 #[test]
 fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     let folder = site_folder();
-    let running = Running::start(folder.path());
+    let running = folder.start();
     // A watch of some seconds, so that there is something to be parted.
     running.get("/private/a", GPTBOT);
-    wait_for("a count", || (!crawlers(folder.path()).is_empty()).then_some(()));
+    wait_until("a count", || !crawlers(folder.path()).is_empty());
     for to in ["off", "on"] {
         let request = format!("POST /enforce?to={to} HTTP/1.1\r\nHost: robotsd\r\nConnection: close\r\n\r\n");
-        let mut socket = std::os::unix::net::UnixStream::connect(folder.path().join("admin.sock")).unwrap();
+        let mut socket = std::os::unix::net::UnixStream::connect(folder.at("admin.sock")).unwrap();
         socket.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         socket.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
     running.get("/private/b", GPTBOT);
-    wait_for("another count", || (crawlers(folder.path())[0]["disallowed"] == 2).then_some(()));
+    wait_until("another count", || crawlers(folder.path())[0]["disallowed"] == 2);
     // Another version is written at once.
-    replace_file(&folder.path().join("robots.txt"), format!("{ROBOTS}Disallow: /more/\n"));
-    wait_for("files of the board", || is_written(folder.path(), "\"disallowed\":2").then_some(()));
+    folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
+    wait_until("files of the board", || is_written(folder.path(), "\"disallowed\":2"));
     let text = fs::read_to_string(&files(folder.path())[0]).unwrap();
     let watches: Vec<Value> =
         text.lines().filter_map(|line| serde_json::from_str::<Value>(line).unwrap().get("watch").cloned()).collect();
@@ -233,17 +231,16 @@ fn words_are_the_same_after_a_restart_and_a_kill() {
         "Unseen verified: no read seen here, 0 2 4, 0 0 4 0",
     ];
     for signal in ["TERM", "KILL", "KILL"] {
-        let mut running = Running::start(folder.path());
+        let mut running = folder.start();
         assert_eq!(wait_for("the board", || Some(words()).filter(|words| !words.is_empty())), want, "{signal}");
         running.signal(signal);
         running.wait_for_end();
     }
-    let merged = run(robotsd().args(["board", "--merge"]).arg(folder.path().join("state")));
-    let merged = String::from_utf8(merged.stdout).unwrap();
+    let merged = run(robotsd().args(["board", "--merge"]).arg(folder.at("state")));
+    let merged = merged.out;
     assert!(merged.contains("Ignorer (verified): ignores\n"), "{merged}");
-    let twice =
-        run(robotsd().args(["board", "--merge"]).args([folder.path().join("state"), folder.path().join("state")]));
-    assert!(String::from_utf8(twice.stderr).unwrap().contains("is named twice"));
+    let twice = run(robotsd().args(["board", "--merge"]).args([folder.at("state"), folder.at("state")]));
+    assert!(twice.error.contains("is named twice"));
 }
 
 /// It reads on one replica, and goes in on another: neither accuses it alone, and both together do, whatever becomes of the
@@ -254,19 +251,18 @@ fn a_read_on_one_replica_and_requests_on_another_have_the_same_words_after_a_kil
     let rows = [row("Split", 5, json!({ "allowed": 1, "reads": read("2", 5) })), row("Split", 2, went_in(2))];
     for (folder, row) in replicas.iter().zip(rows) {
         let config = CONFIG.replace("sees_all = true\n", "sees_all = true\nreplicas = 2\n");
-        fs::write(folder.path().join("robotsd.toml"), config).unwrap();
+        folder.write("robotsd.toml", config);
         let lines: Vec<DayLine> = watches().into_iter().chain([row]).collect();
         write_lines(folder.path(), 2, &lines);
     }
     let alone = ["Split verified: obeys, 1 1 0, 0 0 0 0", "Split verified: no read seen here, 0 2 4, 0 0 4 0"];
     let merged = || {
-        let states = replicas.iter().map(|folder| folder.path().join("state"));
-        let output = run(robotsd().args(["board", "--json", "--merge"]).args(states));
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let states = replicas.iter().map(|folder| folder.at("state"));
+        let report = run(robotsd().args(["board", "--json", "--merge"]).args(states)).json();
         said(report["sites"][0]["crawlers"].as_array().unwrap())
     };
     for signal in ["TERM", "KILL", "KILL"] {
-        let mut running = replicas.each_ref().map(|folder| Running::start(folder.path()));
+        let mut running = replicas.each_ref().map(|folder| folder.start());
         for (folder, want) in replicas.iter().zip(alone) {
             let words = || Some(said(&crawlers(folder.path()))).filter(|words| !words.is_empty());
             assert_eq!(wait_for("the board", words), [want], "{signal}");

@@ -5,13 +5,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
 use super::board::write_words;
-use super::process::{GPTBOT, PATIENCE, Running, folder, wait_for};
+use crate::harness::{GPTBOT, Origin, PATIENCE, folder, message, response, wait_for};
 
 const CONFIG: &str = "state_dir = \"state\"\nmode = \"refuse\"\nworkers = 1\n[admin]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
                       [[site]]\nname = \"Shop 1\"\nroot = \".\"\nrobots.path = \"robots.txt\"\n[board]\nsees_all = true\n";
@@ -28,14 +28,8 @@ impl Browser {
     /// None where there is none.
     fn start(hosts: &str) -> Option<Self> {
         let spawned = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut driver = match spawned {
-            Ok(driver) => driver,
-            Err(error) if std::env::var_os("CI").is_none() => {
-                println!("skipped: chromedriver is not here ({error})");
-                return None;
-            }
-            Err(error) => panic!("chromedriver is missing, and CI has to run it: {error}"),
-        };
+        let mut driver =
+            crate::programs::present(spawned.map_err(|error| format!("chromedriver is not here: {error}")))?;
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port = lines.find_map(|line| {
             let line = line.unwrap();
@@ -120,7 +114,7 @@ impl Browser {
         let messages = self
             .log("performance")
             .into_iter()
-            .map(|entry| serde_json::from_str::<Value>(entry["message"].as_str().unwrap()).unwrap()["message"].clone());
+            .map(|entry| serde_json::from_str::<Value>(message(&entry)).unwrap()["message"].clone());
         let sent = messages.filter(|message| message["method"] == "Network.requestWillBeSent");
         sent.map(|message| message["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
     }
@@ -138,14 +132,8 @@ impl Drop for Browser {
 
 /// The text of axe-core; none where it is not there.
 fn axe() -> Option<String> {
-    match std::env::var_os("ROBOTSD_AXE").map(fs::read_to_string) {
-        Some(Ok(text)) => Some(text),
-        missing if std::env::var_os("CI").is_some() => panic!("axe-core is missing, and CI has to run it: {missing:?}"),
-        _ => {
-            println!("skipped: ROBOTSD_AXE names no axe.min.js");
-            None
-        }
-    }
+    let text = std::env::var_os("ROBOTSD_AXE").and_then(|path| fs::read_to_string(path).ok());
+    crate::programs::present(text.ok_or("ROBOTSD_AXE names no axe.min.js"))
 }
 
 #[test]
@@ -154,7 +142,7 @@ fn nothing_on_the_board_hinders_anybody_and_no_other_page_reads_it() {
     let Some(browser) = Browser::start("MAP rebound.test 127.0.0.1") else { return };
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
     write_words(folder.path());
-    let running = Running::start(folder.path());
+    let running = folder.start();
     let admin = running.admin();
     running.get("/robots.txt", GPTBOT);
     for agent in [GPTBOT, "CCBot/2.0 (https://commoncrawl.org/faq/)", "<b>Bot/1 (+https://a.test)"] {
@@ -208,17 +196,8 @@ fn nothing_on_the_board_hinders_anybody_and_no_other_page_reads_it() {
     assert!(refusal.as_str().unwrap().contains("not a name or address of this interface"), "{refusal}");
 
     // Another origin's page.
-    let other = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let elsewhere = other.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in other.incoming() {
-            let mut stream = stream.unwrap();
-            let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\nConnection: close\r\n\r\nother",
-            );
-        }
-    });
+    let other = Origin::answering(|_| response("200 OK", &["Content-Type: text/html"], "other"));
+    let elsewhere = other.address;
     browser.open(&format!("http://{elsewhere}/"));
     for mode in ["cors", "no-cors"] {
         let script = format!(

@@ -8,14 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
 use super::admin::local;
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
-use super::process::{FIREFOX, Running, folder, replace_file, robotsd, run, wait_for};
 use super::programs::skip;
 use super::start::faketime;
+use crate::harness::{FIREFOX, Folder, LISTENER, Running, folder, replace_file, robotsd, run, wait_for, wait_until};
 
 const OLD: &str = "User-agent: *\nDisallow: /drafts/\n";
 const NEW: &str = "User-agent: *\nDisallow: /drafts/\nDisallow: /private/\n";
@@ -68,12 +67,12 @@ impl Clock {
 }
 
 /// One of two replicas.
-fn replica(names: &PlayedNames) -> TempDir {
+fn replica(names: &PlayedNames) -> Folder {
     let config = format!(
-        "state_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\nname = \"shop\"\n\
+        "state_dir = \"state\"\n{LISTENER}trusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\nname = \"shop\"\n\
          root = \"pages\"\nrobots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n\
-         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\nwait = \"250ms\"\n\
-         [board]\nsees_all = true\nreplicas = 2\n[log]\naccess = \"json\"\n",
+         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\nwait = \"250ms\"\n[board]\n\
+         sees_all = true\nreplicas = 2\n[log]\naccess = \"json\"\n",
         names.address()
     );
     let row = |name: &str| {
@@ -84,7 +83,7 @@ fn replica(names: &PlayedNames) -> TempDir {
     };
     let rows: String = CRAWLERS.iter().map(|(name, _)| row(name)).collect();
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OLD), ("crawlers.toml", &(crawlers() + &rows))]);
-    fs::create_dir(folder.path().join("pages")).unwrap();
+    fs::create_dir(folder.at("pages")).unwrap();
     folder
 }
 
@@ -98,14 +97,14 @@ fn request_as(running: &Running, crawler: &str, client: &str, identity: &str, pa
     let last = |path: &str| running.all("request").into_iter().rev().find(|line| line["path"] == path);
     let count = |path: &str| running.count("request", |line| line["path"] == path);
     let lines_before = count(path);
-    wait_for(identity, || {
+    wait_until(identity, || {
         let before = count("/open");
         request(running, crawler, client, "/open");
-        wait_for("a line of the log", || (count("/open") > before).then_some(()));
-        (last("/open")?["identity"] == identity).then_some(())
+        wait_until("a line of the log", || count("/open") > before);
+        last("/open").is_some_and(|line| line["identity"] == identity)
     });
     request(running, crawler, client, path);
-    wait_for("a line of the log", || (count(path) > lines_before).then_some(()));
+    wait_until("a line of the log", || count(path) > lines_before);
     assert_eq!(last(path).unwrap()["identity"], identity, "{crawler} {path}");
 }
 
@@ -124,7 +123,7 @@ fn settle(running: &Running) {
     let before = allowed();
     // A crawler that no registry has.
     request(running, "Mybot", "198.51.100.7", "/open");
-    wait_for("a moment of the board", || (allowed() > before).then_some(()));
+    wait_until("a moment of the board", || allowed() > before);
 }
 
 /// What the rows say, without those of claims that only came to be known.
@@ -160,10 +159,10 @@ fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_proce
     let merged = || {
         let mut command = robotsd();
         command.args(["board", "--json", "--period", "30d", "--merge"]);
-        command.args(folders.each_ref().map(|folder| folder.path().join("state")));
+        command.args(folders.each_ref().map(|folder| folder.at("state")));
         clock.of(&mut command);
         let output = run(&mut command);
-        serde_json::from_slice::<Value>(&output.stdout).map(|report| said(&report)).unwrap_or_default()
+        serde_json::from_str(&output.out).map(|report| said(&report)).unwrap_or_default()
     };
 
     running.iter().for_each(settle);
@@ -191,9 +190,9 @@ fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_proce
             for (folder, running) in folders.iter().zip(&running) {
                 let live = || rows(running)["sites"][0]["never_hit"]["version"].clone();
                 let before = live();
-                replace_file(&folder.path().join("robots.txt"), NEW);
-                wait_for("the newer version", || (running.get("/robots.txt", FIREFOX).body == NEW).then_some(()));
-                wait_for("the board to know it", || (live() != before).then_some(()));
+                folder.replace("robots.txt", NEW);
+                wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == NEW);
+                wait_until("the board to know it", || live() != before);
             }
             continue;
         }

@@ -1,20 +1,20 @@
 //! The words about a verified crawler on a board that runs, behind a cache too, and on a disk that is full.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
 use super::admin::local;
 use super::daemon::{Daemon, find, free_ports};
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
-use super::process::{Answer, FIREFOX, GPTBOT, PATIENCE, Running, folder, replace_file, wait_for};
+use crate::harness::{
+    ADMIN, Answer, FIREFOX, Folder, GPTBOT, LISTENER, Running, exchange, folder, wait_for, wait_until,
+};
 #[cfg(target_os = "linux")]
 use crate::small_disk::SmallDisk;
 
@@ -24,29 +24,24 @@ const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 
 /// A site with one crawler that can be verified, by the names that are played.
-fn site(names: &PlayedNames, board: &str) -> TempDir {
+fn site(names: &PlayedNames, board: &str) -> Folder {
     names.confirmed(REAL, "crawl-1.bot.example");
     let config = format!(
-        "state_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\nname = \"shop\"\n\
+        "state_dir = \"state\"\n{LISTENER}trusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\nname = \"shop\"\n\
          root = \"pages\"\nrobots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n\
-         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\nwait = \"250ms\"\n[board]\n{board}\n",
+         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\nwait = \"250ms\"\n[board]\n\
+         {board}\n",
         names.address()
     );
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN), ("crawlers.toml", &crawlers())]);
-    fs::create_dir(folder.path().join("pages")).unwrap();
-    fs::write(folder.path().join("pages/page.html"), "a page\n").unwrap();
+    folder.write("pages/page.html", "a page\n");
     folder
 }
 
 /// A request of the crawler's, by way of a proxy.
 fn get(address: SocketAddr, path: &str, agent: &str) -> Answer {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let fields = format!("Host: shop.test\r\nUser-Agent: {agent}\r\nX-Forwarded-For: {REAL}\r\nConnection: close");
-    stream.write_all(format!("GET {path} HTTP/1.1\r\n{fields}\r\n\r\n").as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    Answer::parse(&answer)
+    exchange(address, format!("GET {path} HTTP/1.1\r\n{fields}\r\n\r\n"))
 }
 
 fn board(running: &Running) -> Value {
@@ -66,16 +61,17 @@ fn crawler(running: &Running, what: &str, holds: impl Fn(&Value) -> bool) -> Val
 fn next_second() {
     let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let now = second();
-    wait_for("the next second", || (second() > now).then_some(()));
+    wait_until("the next second", || second() > now);
 }
 
 /// The crawler is verified before it reads, so that all of its reads are its own.
 fn is_known(running: &Running, address: SocketAddr) {
-    wait_for("a verified crawler", || {
+    wait_until("a verified crawler", || {
         get(address, "/other.html", BOT);
         let board = board(running);
-        let mut crawlers = board["sites"].as_array()?.iter().filter_map(|site| site["crawlers"].as_array()).flatten();
-        crawlers.any(|row| row["identity"] == "verified").then_some(())
+        let mut crawlers =
+            board["sites"].as_array().into_iter().flatten().filter_map(|site| site["crawlers"].as_array()).flatten();
+        crawlers.any(|row| row["identity"] == "verified")
     });
 }
 
@@ -83,7 +79,7 @@ fn is_known(running: &Running, address: SocketAddr) {
 fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     let names = PlayedNames::start();
     let folder = site(&names, "sees_all = true");
-    let running = Running::start(folder.path());
+    let running = folder.start();
     is_known(&running, running.address);
     let row = crawler(&running, "a crawler that has read nothing", |row| row["word"] == "no read seen here");
     assert_eq!((&row["crawler"], &row["operator"]), (&"ExampleBot".into(), &"Example".into()));
@@ -98,8 +94,8 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     );
 
     // What it has read allows the page, for a day.
-    replace_file(&folder.path().join("robots.txt"), CLOSED);
-    wait_for("the newer version", || (running.get("/robots.txt", FIREFOX).body == CLOSED).then_some(()));
+    folder.replace("robots.txt", CLOSED);
+    wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
     // The board knows a version within a second; what comes before that is not judged.
     crawler(&running, "another version", |row| row["last_read"]["is_newest"] == false);
     get(running.address, "/page.html", BOT);
@@ -134,20 +130,20 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
 fn a_host_that_comes_back_accuses_nobody() {
     let names = PlayedNames::start();
     let folder = site(&names, "sees_all = true");
-    let config = fs::read_to_string(folder.path().join("robotsd.toml")).unwrap();
+    let config = folder.read("robotsd.toml");
     let other = "[[site]]\nname = \"other\"\nroot = \"pages\"\nrobots.path = \"open.txt\"\nhosts = [\"other.test\"";
     let hosts = |of_shop: &str, of_other: &str| {
         let shop = config.replace("name = \"shop\"\n", &format!("name = \"shop\"\nhosts = [\"a.test\"{of_shop}]\n"));
-        replace_file(&folder.path().join("robotsd.toml"), format!("{shop}{other}{of_other}]\n"));
+        folder.replace("robotsd.toml", format!("{shop}{other}{of_other}]\n"));
     };
-    fs::write(folder.path().join("open.txt"), OPEN).unwrap();
-    fs::write(folder.path().join("robots.txt"), CLOSED).unwrap();
+    folder.write("open.txt", OPEN);
+    folder.write("robots.txt", CLOSED);
     hosts(", \"shop.test\"", "");
-    let running = Running::start(folder.path());
+    let running = folder.start();
     let shop = |what: &str, holds: &dyn Fn(&Value) -> bool| {
         wait_for(what, || {
             let board = board(&running);
-            let site = board["sites"].as_array()?.iter().find(|site| site["site"] == "shop")?;
+            let site = board["sites"].as_array().into_iter().flatten().find(|site| site["site"] == "shop")?;
             site["crawlers"].as_array()?.iter().find(|row| row["identity"] == "verified" && holds(row)).cloned()
         })
     };
@@ -155,9 +151,8 @@ fn a_host_that_comes_back_accuses_nobody() {
     assert_eq!(get(running.address, "/robots.txt", BOT).body, CLOSED);
     // A read is before requests of later seconds.
     next_second();
-    let is_served = |text: &str| {
-        wait_for("other hosts", || (get(running.address, "/robots.txt", FIREFOX).body == text).then_some(()))
-    };
+    let is_served =
+        |text: &str| wait_until("other hosts", || get(running.address, "/robots.txt", FIREFOX).body == text);
     hosts("", ", \"shop.test\"");
     is_served(OPEN);
     assert_eq!(get(running.address, "/robots.txt", BOT).body, OPEN);
@@ -207,12 +202,8 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
         nginx.args(arguments).arg("daemon off; pid nginx.pid;").current_dir(folder);
         let mut nginx = Daemon::spawn(nginx.stdin(Stdio::null()).stdout(Stdio::null()));
         let address = ([127, 0, 0, 1], front).into();
-        let answers = || TcpStream::connect(address).is_ok();
-        while nginx.is_running() {
-            if answers() {
-                return (nginx, address);
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
+        if nginx.comes_to(|| TcpStream::connect(address).is_ok()) {
+            return (nginx, address);
         }
     }
     panic!("nginx does not start");
@@ -221,22 +212,16 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
 /// A cache answers with an older version than robotsd has shown the crawler: what it may have read there is not seen.
 #[test]
 fn behind_a_cache_no_crawler_is_accused() {
-    let program = match find("nginx") {
-        Ok(program) => program,
-        Err(why) => {
-            assert!(std::env::var_os("CI").is_none(), "{why}");
-            return println!("skipped: {why}");
-        }
-    };
+    let Some(program) = crate::programs::present(find("nginx")) else { return };
     for (sees_all, is_accused) in [(false, false), (true, true)] {
         let names = PlayedNames::start();
         let folder = site(&names, &format!("sees_all = {sees_all}"));
-        let running = Running::start(folder.path());
+        let running = folder.start();
         let (_nginx, front) = cache(&program, folder.path(), running.address);
         is_known(&running, front);
         assert_eq!(get(front, "/robots.txt", FIREFOX).body, OPEN, "the cache has it from now on");
-        replace_file(&folder.path().join("robots.txt"), CLOSED);
-        wait_for("the newer version", || (running.get("/robots.txt", FIREFOX).body == CLOSED).then_some(()));
+        folder.replace("robots.txt", CLOSED);
+        wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
         // It reads the newer version past the cache, and later the older one of the cache, which allows the page.
         assert_eq!(get(front, "/robots.txt?again", BOT).body, CLOSED);
         crawler(&running, "the read", |row| row["last_read"]["is_newest"] == true);
@@ -261,22 +246,20 @@ fn behind_a_cache_no_crawler_is_accused() {
 fn a_full_disk_loses_at_most_what_was_not_written() {
     SmallDisk::with("board_words::a_full_disk_loses_at_most_what_was_not_written", |disk| {
         let state = disk.path().join("state");
-        let config = format!(
-            "state_dir = {state:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
-             [[site]]\nname = \"shop\"\nroot = \".\"\n"
-        );
+        let config = format!("state_dir = {state:?}\n{LISTENER}{ADMIN}[[site]]\nname = \"shop\"\nroot = \".\"\n");
         let version = |number: u32| format!("User-agent: *\nDisallow: /private/\n# {number}\n");
         let site = folder(&[("robotsd.toml", &config), ("robots.txt", &version(0))]);
         let publish = |running: &Running, number: u32| {
-            replace_file(&site.path().join("robots.txt"), version(number));
-            wait_for("a version", || (running.get("/robots.txt", FIREFOX).body == version(number)).then_some(()));
+            site.replace("robots.txt", version(number));
+            wait_until("a version", || running.get("/robots.txt", FIREFOX).body == version(number));
         };
         let disallowed = |running: &Running| -> u64 {
             let board = board(running);
-            board["sites"][0]["crawlers"].as_array().unwrap().iter().filter_map(|row| row["disallowed"].as_u64()).sum()
+            let rows = board["sites"][0]["crawlers"].as_array().into_iter().flatten();
+            rows.filter_map(|row| row["disallowed"].as_u64()).sum()
         };
         let counts = |running: &Running, count: u64| {
-            wait_for("a count", || (disallowed(running) == count).then_some(()));
+            wait_until("a count", || disallowed(running) == count);
         };
         let troubles = |running: &Running| -> Vec<String> {
             let status: Value = serde_json::from_str(&local(running.admin(), "GET /status").body).unwrap();
@@ -289,12 +272,12 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
             assert!(!text.contains("\"lost\""), "{text}");
             text.contains(what)
         };
-        let mut running = Running::start(site.path());
+        let mut running = site.start();
         running.get("/private/1", GPTBOT);
         counts(&running, 1);
         // Another version is written at once.
         publish(&running, 1);
-        wait_for("a file", || written("\"disallowed\":1").then_some(()));
+        wait_until("a file", || written("\"disallowed\":1"));
 
         disk.fill();
         running.get("/private/2", GPTBOT);
@@ -306,7 +289,7 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
         counts(&running, 2);
         // A kill loses what was not written, and nothing else.
         running.kill();
-        let mut running = Running::start(site.path());
+        let mut running = site.start();
         counts(&running, 1);
 
         running.get("/private/3", GPTBOT);
@@ -315,9 +298,9 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
         wait_for("a trouble", || troubles(&running).into_iter().next());
         disk.free();
         publish(&running, 4);
-        wait_for("no trouble", || troubles(&running).is_empty().then_some(()));
-        wait_for("a file", || written("\"disallowed\":2").then_some(()));
+        wait_until("no trouble", || troubles(&running).is_empty());
+        wait_until("a file", || written("\"disallowed\":2"));
         running.kill();
-        counts(&Running::start(site.path()), 2);
+        counts(&site.start(), 2);
     });
 }

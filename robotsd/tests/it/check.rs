@@ -1,38 +1,20 @@
 //! `robotsd check`: statuses, output, what is read.
 
-use std::fs;
-use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use crate::harness::{Ended, Folder, folder, robotsd, run_with};
 
-use tempfile::TempDir;
+use std::fs;
+use std::path::Path;
 
 /// The last line of a check that names no site, for people.
 const WITHOUT_SITE: &str =
     "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked\n";
 
-fn robotsd(directory: &Path, arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_robotsd"))
-        .arg("check")
-        .args(arguments)
-        .current_dir(directory)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("robotsd starts");
-    // A command that reads no input may be gone before all of it is written.
-    let _ = child.stdin.take().expect("a pipe").write_all(input);
-    child.wait_with_output().expect("robotsd ends")
+fn checked(folder: impl AsRef<Path>, arguments: &[&str], input: &[u8]) -> Ended {
+    run_with(robotsd().current_dir(folder).arg("check").args(arguments), input)
 }
 
-fn text(octets: &[u8]) -> String {
-    String::from_utf8(octets.to_vec()).expect("the output is UTF-8")
-}
-
-fn site() -> TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
-    for (path, content) in [
+fn site() -> Folder {
+    folder(&[
         ("good.txt", "User-agent: *\nDisallow: /private/\n"),
         ("bad.txt", "User-agent: *\nDisallow: private/\n"),
         ("warn.txt", "User-agent: *\nDisallow: /\n"),
@@ -40,12 +22,7 @@ fn site() -> TempDir {
         ("tree/deep/robots.txt", "User-agent: *\nAllow: x\n"),
         ("tree/notes.txt", "not a robots.txt"),
         ("empty/README", "nothing here"),
-    ] {
-        let path = directory.path().join(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory is made");
-        fs::write(path, content).expect("a file is written");
-    }
-    directory
+    ])
 }
 
 #[test]
@@ -62,19 +39,19 @@ fn the_exit_status_tells_good_from_bad() {
         (&[], 2),
         (&["--deny", "nothing", "good.txt"], 2),
     ] {
-        let output = robotsd(site.path(), arguments, b"");
-        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
+        let output = checked(site.path(), arguments, b"");
+        assert_eq!(output.code, Some(status), "{arguments:?}: {}", output.error);
     }
 }
 
 #[test]
 fn a_finding_is_shown_with_the_line_of_the_file() {
-    let output = robotsd(site().path(), &["bad.txt"], b"");
+    let output = checked(site().path(), &["bad.txt"], b"");
     let want = "error[path-without-slash]: \"private/\" begins with neither \"/\" nor \"*\": it matches no path\n \
                 --> bad.txt:2:11\n  |\n2 | Disallow: private/\n  |           ^^^^^^^^\n  |\n  = help: write \
                 \"/private/\"\n\n1 file checked: 1 error\n";
-    assert_eq!(text(&output.stdout), format!("{want}{WITHOUT_SITE}"));
-    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.out, format!("{want}{WITHOUT_SITE}"));
+    assert_eq!(output.error, "");
 }
 
 /// What a site's settings find is known with its config only, and a check without one says so.
@@ -83,24 +60,24 @@ fn a_check_without_a_config_says_what_it_leaves_out() {
     let site = site();
     let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
                   robots.path = \"good.txt\"\n[[site.override]]\nindex = true\nmode = \"refuse\"\n";
-    fs::write(site.path().join("robotsd.toml"), config).expect("a file is written");
-    let alone = text(&robotsd(site.path(), &["good.txt"], b"").stdout);
+    site.write("robotsd.toml", config);
+    let alone = checked(site.path(), &["good.txt"], b"").out;
     assert_eq!(alone, format!("1 file checked: nothing found\n{WITHOUT_SITE}"));
-    let configured = text(&robotsd(site.path(), &["--config", "robotsd.toml"], b"").stdout);
+    let configured = checked(site.path(), &["--config", "robotsd.toml"], b"").out;
     assert!(configured.starts_with("warning[search-engine-refused]: "), "{configured}");
     assert!(configured.ends_with("1 file checked: 1 warning\n"), "{configured}");
     for format in ["json", "github"] {
-        assert_eq!(text(&robotsd(site.path(), &["--format", format, "good.txt"], b"").stdout), "", "{format}");
+        assert_eq!(checked(site.path(), &["--format", format, "good.txt"], b"").out, "", "{format}");
     }
 }
 
 #[test]
 fn what_cannot_be_read_does_not_stop_the_rest() {
-    let output = robotsd(site().path(), &["missing.txt", "empty", "bad.txt"], b"");
-    assert_eq!(output.status.code(), Some(2));
+    let output = checked(site().path(), &["missing.txt", "empty", "bad.txt"], b"");
+    assert_eq!(output.code, Some(2));
     let want = format!("1 file checked: 1 error\n{WITHOUT_SITE}");
-    assert!(text(&output.stdout).ends_with(&want), "{}", text(&output.stdout));
-    let complaints = text(&output.stderr);
+    assert!(output.out.ends_with(&want), "{}", output.out);
+    let complaints = output.error;
     assert!(complaints.starts_with("robotsd: missing.txt: "), "{complaints}");
     assert!(complaints.contains("robotsd: empty: the directory holds neither"), "{complaints}");
 }
@@ -108,33 +85,32 @@ fn what_cannot_be_read_does_not_stop_the_rest() {
 #[test]
 fn a_directory_stands_for_the_files_in_it() {
     let site = site();
-    let output = robotsd(site.path(), &["--format=json", "tree"], b"");
-    let files: Vec<String> = text(&output.stdout).lines().map(|line| value(line)["file"].to_string()).collect();
+    let output = checked(site.path(), &["--format=json", "tree"], b"");
+    let files: Vec<String> = output.out.lines().map(|line| value(line)["file"].to_string()).collect();
     assert_eq!(files, ["\"tree/deep/robots.txt\"", "\"tree/robots.txt\""]);
-    let output = robotsd(&site.path().join("tree"), &["deep/robots.txt"], b"");
-    assert_eq!(output.status.code(), Some(1));
-    fs::remove_dir_all(site.path().join("tree")).expect("a directory is removed");
-    let output = robotsd(site.path(), &["."], b"");
+    checked(site.at("tree"), &["deep/robots.txt"], b"").failed(1);
+    fs::remove_dir_all(site.at("tree")).expect("a directory is removed");
+    let output = checked(site.path(), &["."], b"");
     let want = format!("\n3 files checked: 1 error, 1 warning\n{WITHOUT_SITE}");
-    assert!(text(&output.stdout).ends_with(&want), "{}", text(&output.stdout));
+    assert!(output.out.ends_with(&want), "{}", output.out);
 }
 
 /// One error, five warnings of one code, many notes of one code and one of another.
-fn noisy() -> TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
+fn noisy() -> Folder {
+    let directory = folder(&[]);
     let stars: String = (0..428).map(|number| format!("Disallow: /a{number}/*\n")).collect();
     let slashes = "Disallow: x y\n".repeat(5);
     let file = format!("User-agent: *\n{stars}Disallow: /b/*\nDisallow: /b/*\n{slashes}");
-    fs::write(directory.path().join("noisy.txt"), file).expect("a file is written");
-    fs::write(directory.path().join("clean.txt"), "User-agent: *\nDisallow: /x/\n").expect("a file is written");
-    fs::write(directory.path().join("bad.txt"), "User-agent: *\nDisallow: x/\n").expect("a file is written");
+    directory.write("noisy.txt", file);
+    directory.write("clean.txt", "User-agent: *\nDisallow: /x/\n");
+    directory.write("bad.txt", "User-agent: *\nDisallow: x/\n");
     directory
 }
 
 #[test]
 fn findings_are_grouped_by_code_and_notes_are_counted() {
     let site = noisy();
-    let shown = |arguments: &[&str]| text(&robotsd(site.path(), arguments, b"").stdout);
+    let shown = |arguments: &[&str]| checked(site.path(), arguments, b"").out;
     let grouped = shown(&["noisy.txt"]);
     assert!(grouped.lines().count() < 60, "{grouped}");
     assert!(grouped.starts_with("error["), "the worst comes first: {grouped}");
@@ -153,16 +129,14 @@ fn findings_are_grouped_by_code_and_notes_are_counted() {
     assert_eq!(verbose.matches("note[redundant-star]").count(), 430, "all of them");
     let allowed = shown(&["--allow", "redundant-star,path-without-slash", "--allow", "duplicate-rule", "noisy.txt"]);
     assert!(!allowed.contains("redundant-star") && !allowed.contains("path-without-slash"), "{allowed}");
-    let output = robotsd(site.path(), &["--allow", "redundant-sta", "noisy.txt"], b"");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("did you mean \"redundant-star\"?"), "{}", text(&output.stderr));
+    let error = checked(site.path(), &["--allow", "redundant-sta", "noisy.txt"], b"").failed(2);
+    assert!(error.contains("did you mean \"redundant-star\"?"), "{error}");
 }
 
 #[test]
 fn several_files_are_lines_and_a_table() {
     let site = noisy();
-    let output = robotsd(site.path(), &["clean.txt", "bad.txt", "noisy.txt"], b"");
-    let shown = text(&output.stdout);
+    let shown = checked(site.path(), &["clean.txt", "bad.txt", "noisy.txt"], b"").out;
     assert!(!shown.contains("-->"), "no snippets: {shown}");
     let first =
         "bad.txt:2:11: error: \"x/\" begins with neither \"/\" nor \"*\": it matches no path [path-without-slash]\n";
@@ -178,8 +152,8 @@ fn several_files_are_lines_and_a_table() {
     let fixes = "--fix corrects 101 of them or more, with --unsafe-fixes 6 more\n";
     assert!(shown.ends_with(&format!(" (--notes shows the notes)\n{fixes}{WITHOUT_SITE}")), "{shown}");
     // What programs read stays one finding a line, notes included.
-    let output = robotsd(site.path(), &["--format=json", "clean.txt", "bad.txt", "noisy.txt"], b"");
-    let lines: Vec<_> = text(&output.stdout).lines().map(value).collect();
+    let output = checked(site.path(), &["--format=json", "clean.txt", "bad.txt", "noisy.txt"], b"");
+    let lines: Vec<_> = output.out.lines().map(value).collect();
     let of = |code: &str| lines.iter().filter(|line| line["code"] == code).count();
     assert_eq!((of("redundant-star"), of("path-without-slash")), (100, 6));
     assert_eq!(lines.last().expect("a line")["omitted"], 330);
@@ -187,19 +161,18 @@ fn several_files_are_lines_and_a_table() {
 
 #[test]
 fn standard_input_is_a_file_too() {
-    let output = robotsd(Path::new("."), &["-"], b"User-agent: *\nDisallow: x\n");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stdout).contains("--> <stdin>:2:11\n"));
-    let output = robotsd(Path::new("."), &["-"], &b"#".repeat((8 << 20) + 1));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("<stdin>: larger than 8 MiB"), "{}", text(&output.stderr));
+    let output = checked(Path::new("."), &["-"], b"User-agent: *\nDisallow: x\n");
+    assert_eq!(output.code, Some(1));
+    assert!(output.out.contains("--> <stdin>:2:11\n"));
+    let error = checked(Path::new("."), &["-"], &b"#".repeat((8 << 20) + 1)).failed(2);
+    assert!(error.contains("<stdin>: larger than 8 MiB"), "{error}");
 }
 
 #[test]
 fn programs_read_json_and_github_commands() {
     let site = site();
-    let output = robotsd(site.path(), &["--format", "json", "good.txt", "bad.txt"], b"");
-    let lines: Vec<_> = text(&output.stdout).lines().map(value).collect();
+    let output = checked(site.path(), &["--format", "json", "good.txt", "bad.txt"], b"");
+    let lines: Vec<_> = output.out.lines().map(value).collect();
     let want = serde_json::json!({
         "file": "bad.txt", "code": "path-without-slash", "severity": "error", "line": 2, "column": 11,
         "span": {"start": 24, "end": 32}, "message": "\"private/\" begins with neither \"/\" nor \"*\": it matches no path",
@@ -208,26 +181,22 @@ fn programs_read_json_and_github_commands() {
         "fix": {"safety": "unsafe", "edits": [{"start": 24, "end": 24, "text": "/"}]},
     });
     assert_eq!(lines, [want]);
-    let output = robotsd(site.path(), &["--format", "github", "warn.txt"], b"");
-    assert!(text(&output.stdout).starts_with("::warning file=warn.txt,line=2,col=11,title=whole-site-disallowed::"));
+    let output = checked(site.path(), &["--format", "github", "warn.txt"], b"");
+    assert!(output.out.starts_with("::warning file=warn.txt,line=2,col=11,title=whole-site-disallowed::"));
 }
 
 #[test]
 fn a_code_is_explained() {
-    let output = robotsd(Path::new("."), &["--explain", "secret-path"], b"");
-    assert_eq!(output.status.code(), Some(0));
-    let shown = text(&output.stdout);
+    let out = checked(Path::new("."), &["--explain", "secret-path"], b"").succeeded();
+    let shown = out;
     assert!(shown.starts_with("secret-path: ") && shown.contains("/backup/db.sql"), "{shown}");
-    let output = robotsd(Path::new("."), &["--explain"], b"");
-    let listed = text(&output.stdout);
+    let listed = checked(Path::new("."), &["--explain"], b"").out;
     let codes: Vec<_> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
-    let of_files = tower_robots::check::lints().iter().map(|lint| lint.code());
+    let of_files = tower_robots::check::lints().iter().map(|lint| lint.code);
     assert!(of_files.chain(["answer-server-error", "sitemap-scope"]).all(|code| codes.contains(&code)), "{listed}");
-    let output = robotsd(Path::new("."), &["--explain", "answer-server-error"], b"");
-    let shown = text(&output.stdout);
+    let shown = checked(Path::new("."), &["--explain", "answer-server-error"], b"").out;
     assert!(shown.starts_with("answer-server-error: the server fails (error)\n\nRFC 9309 "), "{shown}");
-    let output = robotsd(Path::new("."), &["--explain", "no-such-code"], b"");
-    assert_eq!(output.status.code(), Some(2));
+    checked(Path::new("."), &["--explain", "no-such-code"], b"").failed(2);
 }
 
 fn value(line: &str) -> serde_json::Value {
@@ -236,19 +205,16 @@ fn value(line: &str) -> serde_json::Value {
 
 #[test]
 fn a_code_with_a_slip_in_it_is_answered_with_the_one_that_was_meant() {
-    let output = robotsd(Path::new("."), &["--explain", "missingcolon"], b"");
-    assert_eq!(
-        text(&output.stderr),
-        "robotsd: no lint has the code \"missingcolon\": did you mean \"missing-colon\"?\n"
-    );
+    let output = checked(Path::new("."), &["--explain", "missingcolon"], b"");
+    assert_eq!(output.error, "robotsd: no lint has the code \"missingcolon\": did you mean \"missing-colon\"?\n");
 }
 
 #[test]
 fn a_file_that_cannot_be_read_is_not_a_clean_one() {
-    let output = robotsd(Path::new("."), &["check", "no-such-file"], b"");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let output = checked(Path::new("."), &["check", "no-such-file"], b"");
+    let text = output.out;
     assert!(text.starts_with("no file was checked\n") && !text.contains("nothing found"), "{text}");
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.code, Some(2));
 }
 
 #[test]
@@ -256,8 +222,8 @@ fn lints_are_chosen() {
     let site = site();
     let codes = |arguments: &[&str]| -> Vec<String> {
         let output =
-            robotsd(site.path(), &[&["--format", "json"], arguments, &["tree/robots.txt", "bad.txt"]].concat(), b"");
-        let findings = text(&output.stdout);
+            checked(site.path(), &[&["--format", "json"], arguments, &["tree/robots.txt", "bad.txt"]].concat(), b"");
+        let findings = output.out;
         let code = |line: &str| {
             let finding: serde_json::Value = serde_json::from_str(line).expect("JSON");
             finding["code"].as_str().expect("a code").to_owned()
@@ -268,18 +234,18 @@ fn lints_are_chosen() {
     assert_eq!(codes(&["--select", "path-without-slash,utf-16"]), ["path-without-slash"]);
     assert_eq!(codes(&["--ignore", "path-without-slash"]), ["unknown-directive"]);
     assert_eq!(codes(&["--select", "path-without-slash", "--ignore", "path-without-slash"]), [""; 0]);
-    let output = robotsd(site.path(), &["--select", "path-without-slas", "bad.txt"], b"");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("no lint has this code: did you mean \"path-without-slash\"?"), "{output:?}");
+    let output = checked(site.path(), &["--select", "path-without-slas", "bad.txt"], b"");
+    assert_eq!(output.code, Some(2));
+    assert!(output.error.contains("no lint has this code: did you mean \"path-without-slash\"?"), "{output:?}");
 }
 
 #[test]
 fn standard_input_has_the_name_it_is_given() {
     let site = site();
     let arguments = ["--format", "concise", "--stdin-filename", "public/robots.txt", "-"];
-    let output = robotsd(site.path(), &arguments, b"User-agent: *\nDisallow: a\n");
+    let output = checked(site.path(), &arguments, b"User-agent: *\nDisallow: a\n");
     let want = "public/robots.txt:2:11: error: \"a\" begins with neither \"/\" nor \"*\": it matches no path [path-without-slash]\n";
-    assert_eq!((text(&output.stdout).as_str(), output.status.code()), (want, Some(1)));
+    assert_eq!((output.out.as_str(), output.code), (want, Some(1)));
 }
 
 #[test]
@@ -296,8 +262,8 @@ fn a_check_that_only_reports_ends_with_0_unless_a_file_is_missing() {
         (&["--deny", "notes", "--exit-zero", "--format", "sarif", "bad.txt"], 0),
         (&["--exit-zero", "--deny", "errors", "bad.txt", "missing.txt"], 2),
     ] {
-        let output = robotsd(site.path(), arguments, b"");
-        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
+        let output = checked(site.path(), arguments, b"");
+        assert_eq!(output.code, Some(status), "{arguments:?}: {}", output.error);
     }
 }
 
@@ -307,8 +273,8 @@ fn a_check_that_only_reports_ends_with_0_unless_a_file_is_missing() {
 fn nothing_outside_of_the_folder_is_read() {
     use std::os::unix::fs::symlink;
 
-    let folder = tempfile::tempdir().expect("a directory");
-    let site = folder.path().join("site");
+    let folder = folder(&[]);
+    let site = folder.at("site");
     for name in [".git", "out", "in", "git", "settings"] {
         fs::create_dir_all(site.join(name)).expect("a directory is made");
     }
@@ -318,7 +284,7 @@ fn nothing_outside_of_the_folder_is_read() {
         ("site/plain.txt", "User-agent: *\nDisallow: x\n"),
         ("site/settings/robots.txt", "User-agent: *\nDisallow: x\n"),
     ] {
-        fs::write(folder.path().join(path), content).expect("a file is written");
+        fs::write(folder.at(path), content).expect("a file is written");
     }
     for (link, target) in [
         ("out/robots.txt", "../../secret"),
@@ -330,29 +296,27 @@ fn nothing_outside_of_the_folder_is_read() {
     }
     let refused = ["out/robots.txt", "git/robots.txt", "settings/robots.txt", "../secret", "http://127.0.0.1:9/x"];
     for path in refused {
-        let output = robotsd(&site, &["--within", ".", "--format", "concise", path, "in/robots.txt"], b"");
-        let said = text(&output.stderr);
+        let output = checked(&site, &["--within", ".", "--format", "concise", path, "in/robots.txt"], b"");
+        let said = output.error;
         assert!(said.contains("and --within . keeps to that folder: name a file that is in it"), "{path}: {said}");
         assert!(!said.contains("hunter2") && !said.contains("connection"), "{path}: {said}");
-        assert_eq!(output.status.code(), Some(2), "{path}");
+        assert_eq!(output.code, Some(2), "{path}");
         let want = "in/robots.txt:2:11: error: ";
-        let found = text(&output.stdout);
+        let found = output.out;
         assert!(found.starts_with(want) && !found.contains("hunter2"), "only the other is checked: {found}");
     }
-    let output = robotsd(&site, &["--within", "..", "--format", "concise", "out/robots.txt"], b"");
-    assert!(text(&output.stdout).starts_with("out/robots.txt:1:"), "it is read: {}", text(&output.stdout));
-    let output = robotsd(&site, &["--within", ".", "--config", "../secret", "plain.txt"], b"");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("../secret: this leads to another place"), "{}", text(&output.stderr));
-    let output = robotsd(&site, &["--within", "missing", "plain.txt"], b"");
-    assert!(text(&output.stderr).contains("--within missing: No such file"), "{}", text(&output.stderr));
+    let output = checked(&site, &["--within", "..", "--format", "concise", "out/robots.txt"], b"");
+    assert!(output.out.starts_with("out/robots.txt:1:"), "it is read: {}", output.out);
+    let error = checked(&site, &["--within", ".", "--config", "../secret", "plain.txt"], b"").failed(2);
+    assert!(error.contains("../secret: this leads to another place"), "{error}");
+    let output = checked(&site, &["--within", "missing", "plain.txt"], b"");
+    assert!(output.error.contains("--within missing: No such file"), "{}", output.error);
 }
 
 #[test]
 fn sarif_is_one_document_of_all_files() {
     let site = site();
-    let output = robotsd(site.path(), &["--format", "sarif", "bad.txt", "tree", "missing.txt"], b"");
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let document = checked(site.path(), &["--format", "sarif", "bad.txt", "tree", "missing.txt"], b"").json();
     let run = &document["runs"][0];
     let places: Vec<_> = run["results"]
         .as_array()

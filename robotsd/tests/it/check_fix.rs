@@ -1,69 +1,45 @@
 //! `robotsd check --fix`, `--diff` and `robots-check.toml`.
 
 use std::fs;
-use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
+use crate::harness::{Ended, Folder, run_with};
 use serde_json::Value;
-use tempfile::TempDir;
 
 const BAD: &str = "\u{feff}User-agent: *\r\nDissallow: /p # why\r\nDisallow: b\r\nDisallow: /p\r\n";
 
-fn robotsd(folder: &Path, arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_robotsd"))
-        .arg("check")
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("robotsd starts");
-    // A command that reads no input may be gone before all of it is written.
-    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
-    child.wait_with_output().expect("robotsd ends")
+/// The status, standard output and standard error of a check.
+fn run(folder: &Folder, arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
+    let Ended { code, out, error } = run_with(folder.robotsd().arg("check").args(arguments), input.as_bytes());
+    (code, out, error)
 }
 
-/// The status, standard output and standard error.
-fn run(folder: &Path, arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
-    let output = robotsd(folder, arguments, input);
-    let [out, complaints] = [output.stdout, output.stderr].map(|octets| String::from_utf8(octets).expect("UTF-8"));
-    (output.status.code(), out, complaints)
-}
-
-fn folder(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    // What stands above the folder does not count.
-    fs::create_dir(folder.path().join(".git")).expect("a folder");
-    for (path, text) in files {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
-        fs::write(path, text).expect("a file");
-    }
+/// A folder with these files; what stands above it does not count.
+fn folder(files: &[(&str, &str)]) -> Folder {
+    let folder = crate::harness::folder(files);
+    fs::create_dir(folder.at(".git")).unwrap();
     folder
 }
 
 #[test]
 fn safe_fixes_are_made_in_place() {
     let folder = folder(&[("a/robots.txt", BAD), ("b/robots.txt", "User-agent: *\nDisallow: /p\n")]);
-    let (status, out, complaints) = run(folder.path(), &["--fix", "."], "");
+    let (status, out, complaints) = run(&folder, &["--fix", "."], "");
     assert_eq!((status, &*complaints), (Some(1), ""), "{out}");
     let want = "User-agent: *\r\nDisallow: /p # why\r\nDisallow: b\r\n";
-    assert_eq!(fs::read_to_string(folder.path().join("a/robots.txt")).expect("a file"), want);
+    assert_eq!(folder.read("a/robots.txt"), want);
     assert!(out.contains("fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{out}");
-    let (_, out, _) = run(folder.path(), &["--fix", "."], "");
+    let (_, out, _) = run(&folder, &["--fix", "."], "");
     assert!(out.contains("fixed 0 of 1 finding (1 needs --unsafe-fixes)\n"), "{out}");
-    assert_eq!(fs::read_to_string(folder.path().join("a/robots.txt")).expect("a file"), want);
+    assert_eq!(folder.read("a/robots.txt"), want);
 }
 
 #[test]
 fn unsafe_fixes_print_their_effect() {
     let folder = folder(&[("robots.txt", BAD)]);
-    let (status, out, complaints) = run(folder.path(), &["--fix", "--unsafe-fixes", "robots.txt"], "");
+    let (status, out, complaints) = run(&folder, &["--fix", "--unsafe-fixes", "robots.txt"], "");
     assert_eq!(status, Some(0), "{out}{complaints}");
     let want = "User-agent: *\r\nDisallow: /p # why\r\nDisallow: /b\r\n";
-    assert_eq!(fs::read_to_string(folder.path().join("robots.txt")).expect("a file"), want);
+    assert_eq!(folder.read("robots.txt"), want);
     assert!(out.contains("fixed 4 of 4 findings\n"), "{out}");
     assert!(complaints.starts_with("the effect of the fixes in robots.txt:\n"), "{complaints}");
     assert!(
@@ -75,20 +51,20 @@ fn unsafe_fixes_print_their_effect() {
 #[test]
 fn a_difference_changes_nothing_and_ends_with_1() {
     let folder = folder(&[("robots.txt", BAD), ("good.txt", "User-agent: *\nDisallow: /p\n")]);
-    let (status, out, complaints) = run(folder.path(), &["--diff", "robots.txt", "good.txt"], "");
+    let (status, out, complaints) = run(&folder, &["--diff", "robots.txt", "good.txt"], "");
     let want = "--- robots.txt\n+++ robots.txt\n@@ -1,4 +1,3 @@\n-\u{feff}User-agent: *\r\n-Dissallow: /p # why\r\n\
                 +User-agent: *\r\n+Disallow: /p # why\r\n Disallow: b\r\n-Disallow: /p\r\n";
     assert_eq!((status, &*out), (Some(1), want), "{complaints}");
     assert_eq!(complaints, "robotsd: would fix 3 of 4 findings (1 needs --unsafe-fixes)\n");
-    assert_eq!(fs::read_to_string(folder.path().join("robots.txt")).expect("a file"), BAD);
-    let (status, out, _) = run(folder.path(), &["--diff", "good.txt"], "");
+    assert_eq!(folder.read("robots.txt"), BAD);
+    let (status, out, _) = run(&folder, &["--diff", "good.txt"], "");
     assert_eq!((status, &*out), (Some(0), ""));
 }
 
 #[test]
 fn standard_input_is_corrected_to_standard_output() {
     let folder = folder(&[]);
-    let (status, out, complaints) = run(folder.path(), &["--fix", "--stdin-filename", "x/robots.txt", "-"], BAD);
+    let (status, out, complaints) = run(&folder, &["--fix", "--stdin-filename", "x/robots.txt", "-"], BAD);
     assert_eq!((status, &*out), (Some(1), "User-agent: *\r\nDisallow: /p # why\r\nDisallow: b\r\n"), "{complaints}");
     assert!(complaints.contains("x/robots.txt:3:11: error: "), "{complaints}");
     assert!(complaints.ends_with("robotsd: fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{complaints}");
@@ -104,17 +80,17 @@ fn what_cannot_be_fixed_is_refused() {
         (&["--unsafe-fixes", "robots.txt"], "required"),
         (&["--fix", "missing.txt"], "missing.txt"),
     ] {
-        let (status, _, complaints) = run(folder.path(), arguments, BAD);
+        let (status, _, complaints) = run(&folder, arguments, BAD);
         assert_eq!(status, Some(2), "{arguments:?}: {complaints}");
         assert!(complaints.contains(want), "{arguments:?}: {complaints}");
     }
-    assert_eq!(fs::read_to_string(folder.path().join("robots.txt")).expect("a file"), BAD);
+    assert_eq!(folder.read("robots.txt"), BAD);
 }
 
 #[test]
 fn every_format_says_what_can_be_fixed() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDissallow: /p\nDisallow: b\n")]);
-    let of = |format: &str| run(folder.path(), &["--format", format, "robots.txt"], "").1;
+    let of = |format: &str| run(&folder, &["--format", format, "robots.txt"], "").1;
     let text = of("text");
     assert!(text.contains("= fix: --fix corrects it, and changes nothing for crawlers that read it now\n"), "{text}");
     assert!(text.contains("--fix corrects 1 of them, with --unsafe-fixes 1 more\n"), "{text}");
@@ -137,19 +113,19 @@ fn settings_stand_above_the_file() {
         ("public/en/robots-check.toml", "select = [\"path-without-slash\"]\n"),
         ("public/en/robots.txt", "User-agent: *\nDissallow: /p\n"),
     ]);
-    let (status, out, _) = run(folder.path(), &["--format", "concise", "public/robots.txt"], "");
+    let (status, out, _) = run(&folder, &["--format", "concise", "public/robots.txt"], "");
     assert_eq!((status, out.lines().count()), (Some(1), 1), "{out}");
-    let (status, out, _) = run(folder.path(), &["--format", "concise", "public/en/robots.txt"], "");
+    let (status, out, _) = run(&folder, &["--format", "concise", "public/en/robots.txt"], "");
     assert_eq!((status, &*out), (Some(0), ""));
     // Options win, and the file can be left out.
     let (status, out, _) =
-        run(folder.path(), &["--format", "concise", "--ignore", "misspelled-directive", "public/robots.txt"], "");
+        run(&folder, &["--format", "concise", "--ignore", "misspelled-directive", "public/robots.txt"], "");
     assert!(status == Some(1) && out.contains("[path-without-slash]") && out.lines().count() == 1, "{out}");
-    let (_, out, _) = run(folder.path(), &["--format", "concise", "--isolated", "public/robots.txt"], "");
+    let (_, out, _) = run(&folder, &["--format", "concise", "--isolated", "public/robots.txt"], "");
     assert_eq!(out.lines().count(), 2, "{out}");
     // So for the name that standard input has.
     let arguments = ["--format", "concise", "--stdin-filename", "public/robots.txt", "-"];
-    let (_, out, _) = run(folder.path(), &arguments, "User-agent: *\nDisallow: b\n");
+    let (_, out, _) = run(&folder, &arguments, "User-agent: *\nDisallow: b\n");
     assert_eq!(out, "");
 }
 
@@ -159,7 +135,7 @@ fn mistakes_of_the_settings_have_a_place() {
         ("robots-check.toml", "selekt = []\nignore = [\"secret-paths\"]\n"),
         ("public/robots.txt", "User-agent: *\nDisallow: /p\n"),
     ]);
-    let (status, _, complaints) = run(folder.path(), &["public/robots.txt"], "");
+    let (status, _, complaints) = run(&folder, &["public/robots.txt"], "");
     assert_eq!(status, Some(2), "{complaints}");
     assert!(complaints.starts_with("robotsd: robots-check.toml:1:1: "), "{complaints}");
     assert!(complaints.contains("did you mean \"select\"?"), "{complaints}");
@@ -169,12 +145,12 @@ fn mistakes_of_the_settings_have_a_place() {
 #[test]
 fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
     let folder = folder(&[("site/robots.txt", BAD), ("site/en/robots.txt", BAD), ("other.txt", BAD)]);
-    let path = |name: &str| folder.path().join(name);
+    let path = |name: &str| folder.at(name);
     let is_left = |name: &str| fs::read_to_string(path(name)).expect("a file") == BAD;
     fs::create_dir(path("site/de")).expect("a folder");
     std::os::unix::fs::symlink("../../other.txt", path("site/de/robots.txt")).expect("a link");
     fs::hard_link(path("site/en/robots.txt"), path("linked.txt")).expect("a link");
-    let (status, out, complaints) = run(folder.path(), &["--fix", "site"], "");
+    let (status, out, complaints) = run(&folder, &["--fix", "site"], "");
     assert_eq!(status, Some(2), "{out}{complaints}");
     assert!(complaints.contains("site/de/robots.txt: this leads out of site, so it is not corrected"), "{complaints}");
     assert!(complaints.contains("site/en/robots.txt: it has another name (a hard link)"), "{complaints}");
@@ -182,29 +158,28 @@ fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
     // What was left is not counted as fixed.
     assert!(out.contains("fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{out}");
     // It is checked without --fix, and corrected where it is named.
-    let (status, _, complaints) = run(folder.path(), &["site/de"], "");
+    let (status, _, complaints) = run(&folder, &["site/de"], "");
     assert_eq!((status, &*complaints), (Some(1), ""));
-    run(folder.path(), &["--fix", "site/de/robots.txt"], "");
+    run(&folder, &["--fix", "site/de/robots.txt"], "");
     assert!(!is_left("other.txt"));
 }
 
 #[test]
 fn options_that_cannot_hold_together_are_refused_or_hold() {
     let folder = folder(&[("a/robots.txt", BAD), ("b/robots.txt", BAD), ("robots-check.toml", "ignore = [\"x\"]\n")]);
-    let (status, _, complaints) = run(folder.path(), &["."], "");
+    let (status, _, complaints) = run(&folder, &["."], "");
     assert_eq!((status, complaints.matches("no lint has the code \"x\"").count()), (Some(2), 1), "{complaints}");
-    let (status, _, complaints) =
-        run(folder.path(), &["--isolated", "--diff", "--format", "sarif", "a/robots.txt"], "");
+    let (status, _, complaints) = run(&folder, &["--isolated", "--diff", "--format", "sarif", "a/robots.txt"], "");
     assert_eq!(status, Some(2));
     assert!(complaints.contains("cannot be used with"), "{complaints}");
-    let (status, out, _) = run(folder.path(), &["--isolated", "--diff", "--exit-zero", "a/robots.txt"], "");
+    let (status, out, _) = run(&folder, &["--isolated", "--diff", "--exit-zero", "a/robots.txt"], "");
     assert_eq!(status, Some(0), "{out}");
-    let (status, _, complaints) = run(folder.path(), &["-", "-"], "User-agent: *\n");
+    let (status, _, complaints) = run(&folder, &["-", "-"], "User-agent: *\n");
     assert_eq!(status, Some(2));
     assert!(complaints.contains("standard input can be read once only"), "{complaints}");
     let word = "ftp://user:hunter2@example.com/robots.txt?key=hunter2";
     for options in [&[word][..], &["--fix", word], &["--format", "sarif", word]] {
-        let (status, out, complaints) = run(folder.path(), options, "");
+        let (status, out, complaints) = run(&folder, options, "");
         assert_eq!(status, Some(2));
         assert!(complaints.contains("ftp://…@example.com/robots.txt"), "{complaints}");
         assert!(!format!("{out}{complaints}").contains("hunter2"), "{out}{complaints}");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::process::{FIREFOX, GPTBOT, Kept, Running, StopAtEnd, folder, replace_file, wait_for};
+use crate::harness::{FIREFOX, GPTBOT, Kept, LISTENER, StopAtEnd, folder, replace_file, wait_for, wait_until};
 
 /// Requests a reload, so that a run of a million has a thousand.
 const REQUESTS_A_RELOAD: u64 = 1000;
@@ -70,27 +70,26 @@ fn swap(volume: &Path, version: u64) {
 fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_file() {
     let wanted: u64 = std::env::var("ROBOTSD_CHURN_REQUESTS").map_or(20_000, |number| number.parse().unwrap());
     let folder = folder(&[("page.html", "hello")]);
-    let volume = folder.path().join("volume");
+    let volume = folder.at("volume");
     fs::create_dir(&volume).unwrap();
     swap(&volume, 0);
     std::os::unix::fs::symlink("..data/robots.txt", volume.join("robots.txt")).unwrap();
-    fs::write(folder.path().join("plain.txt"), text(0)).unwrap();
+    folder.write("plain.txt", text(0));
     let config = |version: u64| {
         format!(
-            "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{}\
-             [limits]\nkeep_alive = \"{}s\"\n\
-             [[site]]\nname = \"plain\"\nhosts = [\"plain.test\"]\nroot = \".\"\nrobots.path = \"plain.txt\"\n\
-             [[site]]\nname = \"volume\"\nhosts = [\"volume.test\"]\nroot = \".\"\nrobots.path = \"volume/robots.txt\"\n\
-             [[site]]\nname = \"config {}\"\nhosts = [\"config.test\"]\nroot = \".\"\nrobots.text = \"# config {version}\"\n",
+            "mode = \"refuse\"\n{LISTENER}{}[limits]\nkeep_alive = \"{}s\"\n[[site]]\nname = \"plain\"\n\
+             hosts = [\"plain.test\"]\nroot = \".\"\nrobots.path = \"plain.txt\"\n[[site]]\nname = \"volume\"\n\
+             hosts = [\"volume.test\"]\nroot = \".\"\nrobots.path = \"volume/robots.txt\"\n[[site]]\n\
+             name = \"config {}\"\nhosts = [\"config.test\"]\nroot = \".\"\nrobots.text = \"# config {version}\"\n",
             // Every other time there is a second listener.
             if version.is_multiple_of(2) { "" } else { "[[listener]]\naddress = \"127.0.0.1:0\"\n" },
             60 + version % 10,
-            version % 5,
+            version % 5
         )
     };
-    fs::write(folder.path().join("robotsd.toml"), config(0)).unwrap();
-    let running = Running::start(folder.path());
-    let (plain, stop, asked) = (folder.path().join("plain.txt"), AtomicBool::new(false), AtomicU64::new(0));
+    folder.write("robotsd.toml", config(0));
+    let running = folder.start();
+    let (plain, stop, asked) = (folder.at("plain.txt"), AtomicBool::new(false), AtomicU64::new(0));
     let mut resident = Vec::new();
     std::thread::scope(|scope| {
         let (running, asked, stop) = (&running, &asked, &stop);
@@ -127,7 +126,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                 1 => fs::write(&plain, text(version)).unwrap(),
                 2 => swap(&volume, version),
                 3 => {
-                    // Half of it, and the rest later.
+                    // Half of it, and the rest once a watcher could have read that: how long it waits is no event.
                     let whole = text(version);
                     let (first, rest) = whole.split_at(whole.len() / 2);
                     let mut file = fs::File::create(&plain).unwrap();
@@ -142,7 +141,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                 }
                 7 => replace_file(&plain, "User-agent: *\nDisallow: /\n"),
                 _ => {
-                    fs::write(folder.path().join("robotsd.toml"), config(version)).unwrap();
+                    folder.write("robotsd.toml", config(version));
                     if version.is_multiple_of(2) {
                         running.signal("HUP");
                     }
@@ -152,9 +151,9 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             match version % 9 {
                 0 | 1 | 3 => wait_for("a new version", || serves("plain.test", version)),
                 2 => wait_for("a new version", || serves("volume.test", version)),
-                8 => wait_for("a new config", || {
+                8 => wait_until("a new config", || {
                     let (_, body) = Kept::open(running.address, "config.test").get("/robots.txt", FIREFOX);
-                    (body == format!("# config {version}")).then_some(())
+                    body == format!("# config {version}")
                 }),
                 _ => {}
             }

@@ -1,10 +1,10 @@
 //! What describes the command line itself: manual pages and completions.
 
-use super::process::{folder, robotsd, run};
+use crate::harness::{folder, robotsd, run};
 
 /// The commands that `robotsd --help` lists.
 fn commands() -> Vec<String> {
-    let help = String::from_utf8(run(robotsd().arg("--help")).stdout).unwrap();
+    let help = run(robotsd().arg("--help")).out;
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     // The text of a command may go on below it, further in.
     let named = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
@@ -16,9 +16,8 @@ fn commands() -> Vec<String> {
 #[test]
 fn every_shell_has_completions_for_every_command() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let output = run(robotsd().args(["completions", shell]));
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let script = String::from_utf8(output.stdout).unwrap();
+        let out = run(robotsd().args(["completions", shell])).succeeded();
+        let script = out;
         for name in commands() {
             assert!(script.contains(&name), "{shell}: {name}");
         }
@@ -26,33 +25,29 @@ fn every_shell_has_completions_for_every_command() {
         // Those of Elvish and PowerShell complete no values.
         assert!(script.contains("sarif") || ["elvish", "powershell"].contains(&shell), "{shell}: a value");
     }
-    let unknown = run(robotsd().args(["completions", "tcsh"]));
-    assert_eq!(unknown.status.code(), Some(2));
-    assert!(String::from_utf8(unknown.stderr).unwrap().contains("bash, elvish, fish, powershell, zsh"));
+    let error = run(robotsd().args(["completions", "tcsh"])).failed(2);
+    assert!(error.contains("bash, elvish, fish, powershell, zsh"));
 }
 
 #[test]
 fn every_command_has_a_manual_page() {
     let directory = folder(&[]);
-    let output = run(robotsd().arg("man").arg(directory.path()).env("SOURCE_DATE_EPOCH", "1790000000"));
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    run(robotsd().arg("man").arg(directory.path()).env("SOURCE_DATE_EPOCH", "1790000000")).succeeded();
     for name in commands().iter().filter(|name| *name != "help") {
-        let page = std::fs::read_to_string(directory.path().join(format!("robotsd-{name}.1"))).unwrap();
+        let page = std::fs::read_to_string(directory.at(format!("robotsd-{name}.1"))).unwrap();
         let title = format!(".TH robotsd-{name} 1 2026-09-21 \"robotsd {}\"", env!("CARGO_PKG_VERSION"));
         assert!(page.contains(&title), "{name}: {}", page.lines().take(5).collect::<Vec<_>>().join("\n"));
     }
-    let program = std::fs::read_to_string(directory.path().join("robotsd.1")).unwrap();
+    let program = directory.read("robotsd.1");
     assert!(program.contains("robotsd\\-replay(1)"), "{program}");
-    assert!(directory.path().join("robotsd-config-check.1").is_file(), "a command of a command");
+    assert!(directory.at("robotsd-config-check.1").is_file(), "a command of a command");
 }
 
 #[test]
 fn manual_pages_need_a_folder() {
     let directory = folder(&[("file", "")]);
     for place in ["missing", "file"] {
-        let output = run(robotsd().arg("man").arg(directory.path().join(place)));
-        assert_eq!(output.status.code(), Some(2));
-        let message = String::from_utf8(output.stderr).unwrap();
+        let message = run(robotsd().arg("man").arg(directory.at(place))).failed(2);
         assert!(message.contains(place) && message.contains("not a folder"), "{message}");
     }
 }

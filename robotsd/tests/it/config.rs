@@ -1,15 +1,15 @@
 //! `robotsd config`: what is said of a config before it is served.
 
-use super::process::{folder, robotsd, run};
+use crate::harness::{Ended, folder, message};
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
 
 /// Exit status, standard output and standard error of `robotsd config WHAT`.
 fn said(what: &str, config: &str, robots: &str) -> (Option<i32>, String, String) {
     let folder = folder(&[("robotsd.toml", config), ("robots.txt", robots)]);
-    let output = run(robotsd().args(["config", what]).arg(folder.path().join("robotsd.toml")));
-    let text = |octets: Vec<u8>| String::from_utf8(octets).unwrap().replace(folder.path().to_str().unwrap(), "");
-    (output.status.code(), text(output.stdout), text(output.stderr))
+    let Ended { code, out, error } = folder.configured(["config", what]);
+    let text = |text: String| text.replace(folder.path().to_str().unwrap(), "");
+    (code, text(out), text(error))
 }
 
 #[test]
@@ -64,6 +64,11 @@ fn a_value_that_is_probably_not_meant_is_a_warning() {
         (listener("127.0.0.1:0\"\ntrusted_proxies = [\"0.0.0.0/0\"]"), "3:20: \"0.0.0.0/0\" holds public networks"),
         (listener("127.0.0.1:0\"\ntrusted_proxies = [\"128.0.0.0/1\"]"), "3:20: \"128.0.0.0/1\" holds public"),
         (listener("127.0.0.1:0\"\ntrusted_proxies = [\"::/0\"]"), "3:20: \"::/0\" holds public networks"),
+        (
+            listener("127.0.0.1:0\"\nkind = \"decision\"")
+                .replace("name = \"a\"", "name = \"a\"\nhosts = [\"a.test\"]"),
+            "2:11: every site has hosts, so a question that names no site lets a request for any other Host pass",
+        ),
         (format!("{CONFIG}[exempt]\npaths = [\"/\"]\n"), "7:10: \"/\" exempts every path"),
         (format!("{CONFIG}[exempt]\npaths = [\"/*\"]\n"), "7:10: \"/*\" exempts every path"),
         (format!("{CONFIG}[exempt]\ncidrs = [\"0.0.0.0/0\"]\n"), "7:10: \"0.0.0.0/0\" exempts every address"),
@@ -115,14 +120,13 @@ fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
         ("state/sites/a%2fhost.test/enforcement", off),
     ];
     let folder = folder(&files);
-    let output = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
-    let error = String::from_utf8(output.stderr).unwrap();
+    let Ended { code, error, .. } = folder.configured(["config", "check"]);
     assert!(
         error.starts_with("robotsd: \"old shop\" is switched off in the state directory, and no site is"),
         "{error}"
     );
-    assert_eq!((output.status.code(), error.lines().count()), (Some(0), 1), "{error}");
-    let running = super::process::Running::start(folder.path());
-    let line = running.wait_for_event("enforcement", |_| true);
-    assert!(line["message"].as_str().unwrap().starts_with("\"old shop\" is switched off"), "{line}");
+    assert_eq!((code, error.lines().count()), (Some(0), 1), "{error}");
+    let running = folder.start();
+    let line = running.event("enforcement");
+    assert!(message(&line).starts_with("\"old shop\" is switched off"), "{line}");
 }

@@ -3,7 +3,9 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::harness::PATIENCE;
 
 /// Where a program is, or why it cannot be run.
 pub(super) fn find(name: &str) -> Result<PathBuf, String> {
@@ -31,6 +33,18 @@ impl Daemon {
 
     pub(super) fn is_running(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
+    }
+
+    /// Waits until something holds; false where the process ends before.
+    pub(super) fn comes_to(&mut self, holds: impl Fn() -> bool) -> bool {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE && self.is_running() {
+            if holds() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder, replace_file, wait_for};
+use crate::harness::{FIREFOX, GOOGLEBOT, GPTBOT, folder, wait_for, wait_until};
 
 const ADDRESSES: [&str; 2] = ["203.0.113.77", "2001:db8:77:66:55:44:33:22"];
 const SECRET: &str = "s3cr3t-of-a-query";
@@ -27,8 +27,8 @@ fn no_whole_address_and_no_value_of_a_query_is_on_the_disk() {
                           [log]\naccess = \"json\"\naccess_path = \"access.log\"\n";
     const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /private/\n";
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
-    fs::create_dir(folder.path().join("pages")).unwrap();
-    let mut running = Running::start(folder.path());
+    fs::create_dir(folder.at("pages")).unwrap();
+    let mut running = folder.start();
     for address in ADDRESSES {
         let forwarded = format!("for=\"[{address}]\"").replace("[203.0.113.77]", "203.0.113.77");
         for agent in [GPTBOT, GOOGLEBOT, FIREFOX] {
@@ -43,16 +43,16 @@ fn no_whole_address_and_no_value_of_a_query_is_on_the_disk() {
         running.request("GET", "/", &[("Host", "a b"), ("X-Forwarded-For", address)]);
     }
     // The networks are in the logs, so the addresses would be found.
-    let log = folder.path().join("access.log");
+    let log = folder.at("access.log");
     wait_for("the log of requests", || {
         fs::read_to_string(&log)
             .ok()
             .filter(|text| text.contains("203.0.113.0/24") && text.contains("2001:db8:77::/48"))
     });
-    wait_for("a refusal", || running.has_event("refused", |line| line["address"] == "203.0.113.0/24").then_some(()));
+    wait_until("a refusal", || running.has_event("refused", |line| line["address"] == "203.0.113.0/24"));
     // Another version has the board written at once.
-    replace_file(&folder.path().join("robots.txt"), format!("{ROBOTS}Disallow: /more/\n"));
-    wait_for("the board", || is_in_a_file(&folder.path().join("state"), "GPTBot\",\"identity").then_some(()));
+    folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
+    wait_until("the board", || is_in_a_file(&folder.at("state"), "GPTBot\",\"identity"));
     running.signal("TERM");
     running.wait_for_end();
     for what in ADDRESSES.into_iter().chain([SECRET]) {

@@ -3,21 +3,19 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, PATIENCE, Running, folder, robotsd, run};
-use tempfile::TempDir;
+use crate::harness::{
+    Answer, Ended, FIREFOX, Folder, GOOGLEBOT, GPTBOT, LISTENER, PATIENCE, Running, folder, message, serving,
+};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n\n\
                       User-agent: *\nDisallow: /private/\n";
 
-fn start(listener: &str, more: &str) -> (TempDir, Running) {
+fn start(listener: &str, more: &str) -> (Folder, Running) {
     let config = format!(
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n{listener}\n\
-         [[site]]\nname = \"shop\"\n[site.robots]\npath = \"robots.txt\"\n\
-         [[site.override]]\ncategory = \"search\"\nmode = \"tag\"\n{more}"
+        "mode = \"refuse\"\n{LISTENER}kind = \"decision\"\n{listener}\n[[site]]\nname = \"shop\"\n[site.robots]\n\
+         path = \"robots.txt\"\n[[site.override]]\ncategory = \"search\"\nmode = \"tag\"\n{more}"
     );
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
-    (folder, running)
+    serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)])
 }
 
 fn nginx(running: &Running, uri: &str, agent: &str) -> Answer {
@@ -49,8 +47,7 @@ fn a_question_is_answered_with_200_or_with_the_refusal_of_the_layer() {
 fn a_search_engine_that_no_override_is_for_is_tagged_with_the_reason() {
     let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
                   [[site]]\nname = \"shop\"\nrobots.path = \"robots.txt\"\n";
-    let folder = folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
     let answer = nginx(&running, "/drafts/x", GOOGLEBOT);
     let tag = "disallow;agent=\"Googlebot\";rule=\"/drafts/\";line=5;reason=search-engine";
     assert_eq!((answer.status, answer.field("robots-verdict")), (200, Some(tag)));
@@ -73,32 +70,43 @@ fn the_client_is_who_the_proxy_says_and_no_one_where_it_does_not() {
 }
 
 #[test]
-fn what_cannot_be_decided_is_passed_or_refused_as_configured_and_logged_sparingly() {
+fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd_one_is_judged() {
     for (listener, status) in [("", 200), ("on_error = \"refuse\"", 403)] {
         let (_folder, running) = start(listener, "");
         let ask = |target: &str, fields: &[(&str, &str)]| {
             running.request("GET", target, &[&[("User-Agent", GPTBOT)], fields].concat()).status
         };
         let method = ("X-Original-Method", "GET");
-        for fields in [
-            &[method][..],
-            &[method, ("X-Original-URI", "/drafts/x"), ("X-Original-URI", "/")],
-            &[method, ("X-Original-URI", "drafts/x")],
-            &[method, ("X-Forwarded-Uri", "/drafts/x")],
-            &[("X-Original-URI", "/drafts/x")],
-        ] {
+        for fields in [&[method][..], &[method, ("X-Forwarded-Uri", "/drafts/x")], &[("X-Original-URI", "/drafts/x")]] {
             assert_eq!(ask("/-/auth/nginx", fields), status, "{fields:?}");
         }
-        assert_eq!(ask("/-/auth/apache", &[]), status);
-        assert_eq!(ask("/-/auth/envoy", &[]), status);
-        for (reason, message) in [
+        for target in
+            ["/-/auth/apache", "/-/auth/envoy", "/-/site/shop/auth/apache", "/-/site/none/auth/envoy/drafts/x"]
+        {
+            assert_eq!(ask(target, &[]), status, "{target}");
+        }
+        for (uris, status) in [
+            (&["/drafts/x", "/"][..], 403),
+            (&["/", "/drafts/x"], 403),
+            (&["/", "/x"], 200),
+            (&["drafts/x"], 403),
+            (&["ftp://h.test/drafts/x"], 403),
+            (&["http://h.test:?/drafts/x"], 403),
+        ] {
+            let uris: Vec<_> = uris.iter().map(|uri| ("X-Original-URI", *uri)).chain([method]).collect();
+            assert_eq!(ask("/-/auth/nginx", &uris), status, "{uris:?}");
+        }
+        let twice = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "POST"), ("X-Original-Method", "GET")];
+        assert_eq!(ask("/-/auth/nginx", &twice), 403);
+        for (reason, want) in [
             ("missing", "nginx: X-Original-URI is missing: "),
             ("repeated", "nginx: X-Original-URI comes more than once: "),
-            ("unreadable", "nginx: X-Original-URI holds nothing that can be judged: "),
+            ("unreadable", "nginx: X-Original-URI is malformed: judged as strictly as it can be read ("),
+            ("unknown-site", "the question names a site that is none: write the name of a [[site]], as in "),
             ("unknown-preset", "the path names no preset: write /-/auth/ and one of "),
         ] {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
-            assert!(event["message"].as_str().unwrap().starts_with(message), "{event}");
+            assert!(message(&event).starts_with(want), "{event}");
         }
         // A flood of them is a line a second at most, and a machine that takes minutes for this has other troubles.
         for _ in 0..300 {
@@ -114,10 +122,10 @@ fn a_question_without_an_agent_is_decided_as_such_and_warned_about_once() {
     for _ in 0..3 {
         assert_eq!(running.request("GET", "/-/auth/envoy/drafts/x", &[]).status, 200);
     }
-    let event = running.wait_for_event("no-user-agent", |_| true);
+    let event = running.event("no-user-agent");
     assert_eq!(event["reason"], "envoy");
     assert_eq!(nginx(&running, "/drafts/x", GPTBOT).status, 403);
-    running.wait_for_event("refused", |_| true);
+    running.event("refused");
     assert_eq!(running.events("no-user-agent"), 1);
 }
 
@@ -162,8 +170,7 @@ fn a_call_that_comes_too_soon_gets_a_status_that_no_client_tries_again() {
     let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
                   [[site]]\nname = \"calls\"\nrate.mode = \"refuse\"\nrate.burst = 1\n\
                   robots.text = \"User-agent: CCBot\\nCrawl-delay: 30\"\n";
-    let folder = folder(&[("robotsd.toml", config)]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", config)]);
     let ask = |method: &str, kind: &str| {
         let asked = [("X-Forwarded-Uri", "/x"), ("X-Forwarded-Method", method), ("User-Agent", "CCBot/2.0")];
         running.request("POST", "/-/auth/traefik", &[&asked[..], &[("Content-Type", kind)]].concat())
@@ -206,8 +213,7 @@ fn robots_txt_is_served_by_host_and_nothing_else_is() {
                   [[site]]\nname = \"a\"\nhosts = [\"a.test\"]\n[site.robots]\ntext = \"# a\"\n\
                   [[site]]\nname = \"b\"\nhosts = [\"b.test\"]\n[site.robots]\n\
                   text = \"User-agent: GPTBot\\nDisallow: /\"\n";
-    let folder = folder(&[("robotsd.toml", config)]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", config)]);
     let get = |host: &str, path: &str| running.request("GET", path, &[("Host", host), ("User-Agent", GPTBOT)]);
     let answer = get("a.test", "/robots.txt");
     assert_eq!((answer.status, &*answer.body), (200, "# a"));
@@ -273,9 +279,8 @@ fn a_listener_for_decisions_needs_nothing_behind_it_and_another_does() {
         ),
     ] {
         let folder = folder(&[("robotsd.toml", config)]);
-        let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && error.contains(message), "{error}");
+        let Ended { code, error, .. } = folder.configured(["serve", "--config"]);
+        assert!(code != Some(0) && error.contains(message), "{error}");
         assert!(error.contains(&format!("robotsd.toml:{place}\n")), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::process::{folder, robotsd, run};
+use crate::harness::{Ended, folder, run};
 
 const OLD: &str = "User-agent: *\nDisallow: /cart\n";
 const NEW: &str = "User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n\nUser-agent: GPTBot\nDisallow: /\n";
@@ -10,9 +10,7 @@ const NEW: &str = "User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n\nUser-ag
 #[test]
 fn the_effect_is_listed_by_crawler() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
-    let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "new.txt"]));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{text}");
+    let text = folder.run(["diff", "old.txt", "new.txt"]).succeeded();
     assert!(text.starts_with("Googlebot, bingbot, "), "{text}");
     assert!(text.contains("  - disallowed now  /?page=  new.txt:3: disallow /*?page=; was no rule\n"), "{text}");
     assert!(
@@ -27,11 +25,10 @@ fn the_effect_is_listed_by_crawler() {
     let want = " crawlers and every other that neither file names: the whole site is disallowed now for 1 crawler, 1 part of \
                 the site is disallowed now";
     assert!(last.ends_with(want), "{last}");
-    let output = run(robotsd().current_dir(folder.path()).args(["diff", "new.txt", "old.txt"]));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = folder.run(["diff", "new.txt", "old.txt"]).out;
     assert!(text.lines().last().unwrap().ends_with("1 part of the site is allowed now"), "{text}");
-    let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "old.txt"]));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "nothing changes for any crawler\n");
+    let output = folder.run(["diff", "old.txt", "old.txt"]);
+    assert_eq!(output.out, "nothing changes for any crawler\n");
 }
 
 fn crawlers_of_the_registry() -> usize {
@@ -50,13 +47,11 @@ fn what_is_forbidden_fails() {
         ("Googlebot:https://shop.test/products/", 1),
         ("GPTBot: *", 1),
     ] {
-        let arguments = ["diff", "old.txt", "new.txt", "--forbid", guard];
-        let output = run(robotsd().current_dir(folder.path()).args(arguments));
-        assert_eq!(output.status.code(), Some(code), "{guard}");
+        let output = folder.run(["diff", "old.txt", "new.txt", "--forbid", guard]);
+        assert_eq!(output.code, Some(code), "{guard}");
     }
-    let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "missing.txt"]));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8(output.stderr).unwrap().starts_with("robotsd: missing.txt: "));
+    let error = folder.run(["diff", "old.txt", "missing.txt"]).failed(2);
+    assert!(error.starts_with("robotsd: missing.txt: "));
 }
 
 #[test]
@@ -83,8 +78,7 @@ fn a_site_that_closes_is_not_one_path() {
     ] {
         let [old, new] = [old, new].map(|rules| format!("User-agent: *\n{rules}\n"));
         let folder = folder(&[("old", &old), ("new", &new)]);
-        let output = run(robotsd().current_dir(folder.path()).args(["diff", "old", "new"]));
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = folder.run(["diff", "old", "new"]).out;
         assert!(text.lines().any(|line| line.trim() == row), "{text}");
         assert_eq!(
             text.lines().filter(|line| line.starts_with("  ")).count(),
@@ -112,35 +106,33 @@ fn a_line_that_crawlers_do_not_read_as_it_looks_is_said() {
         ("Disallow: x", "it matches no path; write \"/x\"\n"),
     ] {
         let folder = folder(&[("old", old), ("new", &format!("{old}{line}\n"))]);
-        let diff =
-            |format: &str| run(robotsd().current_dir(folder.path()).args(["diff", "old", "new", "--format", format]));
-        let text = String::from_utf8(diff("text").stdout).unwrap();
+        let diff = |format: &str| folder.run(["diff", "old", "new", "--format", format]);
+        let text = diff("text").out;
         assert!(
             text.contains(want) && text.matches("new:").count() == text.matches("new:4:").count(),
             "{line}: {text}"
         );
         assert_eq!(text.ends_with("\n\nnothing changes for any crawler\n"), line != "Disallow /foo", "{line}: {text}");
         let json = diff("json");
-        assert!(serde_json::from_slice::<Value>(&json.stdout).is_ok());
-        assert!(String::from_utf8(json.stderr).unwrap().starts_with("robotsd: new:4:"), "{line}");
+        assert!(serde_json::from_str::<Value>(&json.out).is_ok());
+        assert!(json.error.starts_with("robotsd: new:4:"), "{line}");
     }
     let folder = folder(&[("old", old), ("new", &format!("{old}\nUser-agent: Googelbot\nDisallow: /\n"))]);
-    let output = run(robotsd().current_dir(folder.path()).args(["diff", "old", "new"]));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = folder.run(["diff", "old", "new"]).out;
     let want = "new:5:13: warning: no known crawler is called \"Googelbot\"; did you mean \"Googlebot\"?\n";
     assert!(text.contains(want), "{text}");
     // The same line was no better before.
-    std::fs::write(folder.path().join("new"), format!("{old}# a comment\n")).unwrap();
-    let output = run(robotsd().current_dir(folder.path()).args(["diff", "old", "new"]));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "nothing changes for any crawler\n");
+    folder.write("new", format!("{old}# a comment\n"));
+    let output = folder.run(["diff", "old", "new"]);
+    assert_eq!(output.out, "nothing changes for any crawler\n");
 }
 
 #[test]
 fn a_guard_for_a_crawler_that_does_not_exist_is_an_error() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", &NEW.replace("GPTBot", "HouseBot"))]);
     let diff = |guard: &str| {
-        let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "new.txt", "--forbid", guard]));
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        let output = folder.run(["diff", "old.txt", "new.txt", "--forbid", guard]);
+        (output.code, output.error)
     };
     let (code, error) = diff("Googelbot:/products/");
     let want = "robotsd: --forbid \"Googelbot:/products/\": no crawler of the registry and no group of the robots.txt is \
@@ -161,9 +153,7 @@ fn a_guard_for_a_crawler_that_does_not_exist_is_an_error() {
 #[test]
 fn programs_read_json() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
-    let arguments = ["diff", "--format", "json", "--forbid", "GPTBot:/x", "old.txt", "new.txt"];
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = folder.run(["diff", "--format", "json", "--forbid", "GPTBot:/x", "old.txt", "new.txt"]).json();
     let change = &said["effects"][0]["changes"][0];
     assert_eq!(
         (&change["path"], &change["access"], &change["after"]["line"]),
@@ -201,11 +191,8 @@ fn what_search_engines_lose_is_measured_by_sitemaps_lists_and_logs() {
         ("urls.txt", "# what matters\n/\n/news/\nhttps://a.example/2026/x\n/cart\n"),
         ("access.log", &log),
     ]);
-    let diff = |arguments: &[&str]| {
-        let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "new.txt"]).args(arguments));
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let diff =
+        |arguments: &[&str]| run(folder.robotsd().args(["diff", "old.txt", "new.txt"]).args(arguments)).succeeded();
     let lists = ["--sitemap", "sitemap.xml", "--urls", "urls.txt", "--log", "access.log"];
     let text = diff(&lists);
     let line =
@@ -233,8 +220,8 @@ fn what_search_engines_lose_is_measured_by_sitemaps_lists_and_logs() {
     );
     assert_eq!(losses.iter().find(|loss| loss["of"] == "of the sitemaps").unwrap()["lost"], 121);
     assert!(value["effects"].as_array().is_some_and(|effects| !effects.is_empty()));
-    let same = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "old.txt"]).args(lists));
-    let same = String::from_utf8(same.stdout).unwrap();
+    let same = run(folder.robotsd().args(["diff", "old.txt", "old.txt"]).args(lists));
+    let same = same.out;
     assert!(same.contains("search engines lose none of the 1,000 pages of the sitemaps\n"), "{same}");
 }
 
@@ -255,17 +242,15 @@ fn a_list_that_cannot_be_read_fails_and_is_named() {
         (["--log", "new.txt"], "no line of the logs is a request"),
         (["--log", "none.log"], "none.log: No such file"),
     ] {
-        let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "new.txt"]).args(arguments));
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), true), "{arguments:?}: {error}");
+        let Ended { code, out, error } = run(folder.robotsd().args(["diff", "old.txt", "new.txt"]).args(arguments));
+        assert_eq!((code, out.is_empty()), (Some(2), true), "{arguments:?}: {error}");
         assert!(error.contains(want), "{arguments:?}: {error}");
     }
     // What an index names is fetched; nothing listens there.
     let connect = "a.example:443:127.0.0.1:1";
     let arguments = ["diff", "old.txt", "new.txt", "--sitemap", "index.xml", "--connect-to", connect];
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && error.contains("https://a.example/1.xml: "), "{error}");
+    let Ended { code, error, .. } = folder.run(arguments);
+    assert!(code == Some(2) && error.contains("https://a.example/1.xml: "), "{error}");
 }
 
 #[test]
@@ -275,10 +260,7 @@ fn the_comment_on_a_change_is_bounded_and_holds_nothing_of_the_file_as_markup() 
     let new = format!("User-agent: *\n{rules}Disallow: /news/\n");
     let pages: String = (0..500).map(|number| format!("/news/|@team`{number}\n")).collect();
     let folder = folder(&[("old.txt", OLD), ("new.txt", &new), ("urls.txt", &pages)]);
-    let arguments = ["diff", "old.txt", "new.txt", "--urls", "urls.txt", "--format", "markdown"];
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0));
+    let text = folder.run(["diff", "old.txt", "new.txt", "--urls", "urls.txt", "--format", "markdown"]).succeeded();
     assert!(text.len() < 65_536, "{}", text.len());
     assert!(text.starts_with("### `new.txt`: what changes for crawlers\n\n**`Googlebot, bingbot, "), "{text}");
     assert!(text.contains("| line 1002: `/news/` | 500 |\n"), "{text}");

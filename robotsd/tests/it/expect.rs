@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::process::{folder, robotsd, run};
+use crate::harness::{Ended, folder, robotsd, run};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 const FILE: &str = "robots = \"robots.txt\"\n\n[[allow]]\nagents = [\"Googlebot\", \"*\"]\npaths = [\"/\", \"/drafts/x\"]\n\n\
@@ -12,15 +12,13 @@ const FILE: &str = "robots = \"robots.txt\"\n\n[[allow]]\nagents = [\"Googlebot\
 fn what_is_not_met_is_reported_with_its_line() {
     let folder =
         folder(&[("robots.txt", ROBOTS), ("robots.test.toml", FILE), ("good.txt", "User-agent: *\nAllow: /\n")]);
-    let output = run(robotsd().current_dir(folder.path()).args(["test", "robots.test.toml"]));
-    assert_eq!(output.status.code(), Some(1));
+    let output = folder.run(["test", "robots.test.toml"]);
+    assert_eq!(output.code, Some(1));
     let want = "robots.test.toml:3: Googlebot may not fetch /drafts/x: robots.txt:2: disallow /drafts/\n\
                 robots.test.toml:3: * may not fetch /drafts/x: robots.txt:2: disallow /drafts/\n\
                 robots.test.toml:7: GPTBot may fetch /open/: no rule of robots.txt matches\n6 expected, 3 not met\n";
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), want);
-    let arguments = ["test", "robots.test.toml", "--format", "json", "--robots", "good.txt"];
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.out, want);
+    let lines = folder.run(["test", "robots.test.toml", "--format", "json", "--robots", "good.txt"]).out;
     let said: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((said.len(), &said[0]["line"], &said[0]["access"]), (2, &7.into(), &"allow".into()));
 }
@@ -35,8 +33,8 @@ fn the_exit_status_tells_met_from_not_met_from_broken() {
         (&["bad.toml", "--robots", "robots.txt"], 2),
         (&["met.toml", "--robots", "missing.txt"], 2),
     ] {
-        let output = run(robotsd().current_dir(folder.path()).arg("test").args(arguments));
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        let output = run(folder.robotsd().arg("test").args(arguments));
+        assert_eq!(output.code, Some(code), "{arguments:?}");
     }
 }
 
@@ -44,8 +42,8 @@ fn the_exit_status_tells_met_from_not_met_from_broken() {
 fn expectations_of_others_name_nothing_outside_of_the_folder() {
     let met = |robots: &str| format!("robots = \"{robots}\"\n[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n");
     let folder = folder(&[("secret", "password = hunter2"), ("site/robots.txt", ROBOTS)]);
-    let site = folder.path().join("site");
-    let absolute = folder.path().join("secret");
+    let site = folder.at("site");
+    let absolute = folder.at("secret");
     for (robots, fault) in [
         ("robots.txt", None),
         ("../site/robots.txt", None),
@@ -54,13 +52,12 @@ fn expectations_of_others_name_nothing_outside_of_the_folder() {
         ("http://127.0.0.1:9/latest/meta-data", Some("this is a URL")),
     ] {
         std::fs::write(site.join("robots.test.toml"), met(robots)).unwrap();
-        let output = run(robotsd().current_dir(&site).args(["test", "--within", ".", "robots.test.toml"]));
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(if fault.is_some() { 2 } else { 0 }), "{robots}: {said}");
+        let Ended { code, error: said, .. } =
+            run(robotsd().current_dir(&site).args(["test", "--within", ".", "robots.test.toml"]));
+        assert_eq!(code, Some(if fault.is_some() { 2 } else { 0 }), "{robots}: {said}");
         assert!(said.contains(fault.unwrap_or_default()) && !said.contains("connection"), "{robots}: {said}");
     }
-    let output = run(robotsd().current_dir(&site).args(["test", "--within", ".", "../secret"]));
-    let said = String::from_utf8(output.stderr).unwrap();
+    let said = run(robotsd().current_dir(&site).args(["test", "--within", ".", "../secret"])).error;
     assert!(said.contains("../secret: this leads to another place") && !said.contains("hunter2"), "{said}");
 }
 
@@ -68,9 +65,7 @@ fn expectations_of_others_name_nothing_outside_of_the_folder() {
 fn a_name_that_no_crawler_has_is_said_with_its_place() {
     let file = "[[disallow]]\nagents = [\"GPTBot\", \"Googelbot\"]\npaths = [\"/drafts/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
-    let output = run(robotsd().current_dir(folder.path()).args(["test", "e.toml", "--robots", "robots.txt"]));
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "what is expected of no crawler guards nothing: {error}");
+    let error = folder.run(["test", "e.toml", "--robots", "robots.txt"]).failed(2);
     let want = "robotsd: e.toml:2:21: no crawler of the registry and no group of the robots.txt is called \"Googelbot\": \
                 did you mean \"Googlebot\"? ";
     assert!(error.starts_with(want) && error.lines().count() == 1, "{error}");
@@ -81,25 +76,38 @@ fn a_name_that_is_no_slip_and_a_pattern_are_said_and_evaluated() {
     let file = "[[disallow]]\nagents = [\"HouseBot\"]\npaths = [\"/drafts/*\"]\n[[disallow]]\nagents = \
                 [\"AdsBot-Google\"]\npaths = [\"/drafts/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
-    let output = run(robotsd().current_dir(folder.path()).args(["test", "e.toml", "--robots", "robots.txt"]));
-    let error = String::from_utf8(output.stderr).unwrap();
+    let Ended { code, out, error } = folder.run(["test", "e.toml", "--robots", "robots.txt"]);
     assert!(error.starts_with("robotsd: e.toml:2:11: no crawler of the registry"), "{error}");
     assert!(error.contains("\nrobotsd: e.toml:3:10: \"/drafts/*\" is taken as a path, "), "{error}");
     let want = "e.toml:4: AdsBot-Google may fetch /drafts/: no group of robots.txt is for it\n2 expected, 1 not met\n";
-    assert_eq!((output.status.code(), &*String::from_utf8(output.stdout).unwrap()), (Some(1), want), "{error}");
+    assert_eq!((code, &*out), (Some(1), want), "{error}");
 }
 
 #[test]
 fn a_mistake_in_the_file_is_shown_with_its_line_and_what_would_be_right() {
     let file = "[[allow]]\nagents = \"*\"\npaths = [\"drafts\"]\n\n[[disallow]]\nagents = [\"*\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
-    let output = run(robotsd().current_dir(folder.path()).args(["test", "e.toml", "--robots", "robots.txt"]));
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{error}");
+    let error = folder.run(["test", "e.toml", "--robots", "robots.txt"]).failed(2);
     let want = "error: agents is a list, not text\n --> e.toml:2:10\n  |\n2 | agents = \"*\"\n  |          ^^^\n  |\n  = help: write \
                 agents = [\"*\"]\n\n";
     assert!(
         error.starts_with(want) && error.contains("error: this [[disallow]] has no paths\n --> e.toml:5:1\n"),
         "{error}"
     );
+}
+
+/// A word that is taken for a header of no crawler meets every expectation, whatever the file says.
+#[test]
+fn a_word_that_is_no_crawler_is_said() {
+    let file =
+        |agent: &str| format!("robots = \"robots.txt\"\n[[allow]]\nagents = [\"{agent}\"]\npaths = [\"/drafts/\"]\n");
+    for (agent, is_said) in
+        [("x", true), ("curl", true), ("Mozilla/5.0 (X11) Firefox/128.0", false), ("NeverSeenBot", false)]
+    {
+        let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", &file(agent))]);
+        let said = folder.run(["test", "e.toml"]).error;
+        let wanted =
+            format!("robotsd: e.toml:3:11: \"{agent}\" is taken for the header of a client that is no crawler");
+        assert_eq!(said.contains(&wanted), is_said, "{agent}: {said}");
+    }
 }

@@ -1,12 +1,8 @@
 //! `explain`, one question at a time and in bulk.
 
-use std::io::Write;
-use std::process::Stdio;
-
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use super::process::{FIREFOX, GPTBOT, folder, robotsd, run};
+use crate::harness::{Ended, FIREFOX, Folder, GPTBOT, folder, robotsd, run, run_with};
 
 /// The answers to questions, of which some cannot be answered.
 fn batch_with_failures(questions: &str) -> Vec<Value> {
@@ -18,22 +14,16 @@ fn batch(questions: &str) -> Vec<Value> {
 }
 
 fn batch_ending(questions: &str, code: i32) -> Vec<Value> {
-    let mut child =
-        robotsd().args(["explain", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let questions = questions.to_owned();
-    let writer = std::thread::spawn(move || stdin.write_all(questions.as_bytes()).unwrap());
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    assert_eq!(output.status.code(), Some(code));
-    String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let output = run_with(robotsd().args(["explain", "--batch"]), questions.as_bytes());
+    assert_eq!(output.code, Some(code));
+    output.json_lines()
 }
 
 #[test]
 fn a_batch_answers_in_order_and_survives_bad_lines() {
     let folder =
         folder(&[("robots.txt", "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /a%62\n")]);
-    let robots = folder.path().join("robots.txt").display().to_string();
+    let robots = folder.at("robots.txt").display().to_string();
     let question = |more: Value| {
         let mut question = json!({"robots": robots});
         question.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -87,10 +77,9 @@ fn a_batch_answers_in_order_and_survives_bad_lines() {
 #[test]
 fn an_explanation_of_a_path_with_many_forms_is_short_and_shows_the_one_that_decides() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /private/\n")]);
-    let robots = folder.path().join("robots.txt");
+    let robots = folder.at("robots.txt");
     let target = "//h;a/x//..;/%2E%5C..//y%2F..%5C../%2F../private/x";
-    let output = run(robotsd().args(["explain", "--robots"]).arg(&robots).args(["--user-agent", GPTBOT, target]));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = run(robotsd().args(["explain", "--robots"]).arg(&robots).args(["--user-agent", GPTBOT, target])).out;
     let forms = text.lines().filter(|line| line.starts_with("  read as ")).count();
     assert!((20..=21).contains(&forms), "{text}");
     assert_eq!(text.matches("/private/x  <- decides").count(), 1, "{text}");
@@ -100,16 +89,14 @@ fn an_explanation_of_a_path_with_many_forms_is_short_and_shows_the_one_that_deci
 #[test]
 fn an_explanation_shows_the_files_own_lines() {
     let folder = folder(&[("robots.txt", "User-agent: GPTBot\nDisallow: /drafts/  # not yet\n")]);
-    let robots = folder.path().join("robots.txt");
-    let output = run(robotsd().args(["explain", "--robots"]).arg(&robots).args(["--user-agent", GPTBOT, "/drafts/x"]));
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).unwrap();
+    let robots = folder.at("robots.txt");
+    let text = run(robotsd().args(["explain", "--robots"]).arg(&robots).args(["--user-agent", GPTBOT, "/drafts/x"]))
+        .succeeded();
     let want = "GPTBot may not fetch /drafts/x: line 2, `Disallow: /drafts/`, in the group for GPTBot\n";
     assert!(text.starts_with(want), "{text}");
     assert!(text.contains(":2: Disallow: /drafts/  # not yet  <- decides\n"), "{text}");
-    let output = run(robotsd().args(["explain", "--robots", "no-such-file", "--token", "x", "/"]));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8(output.stderr).unwrap().starts_with("robotsd: no-such-file: "));
+    let error = run(robotsd().args(["explain", "--robots", "no-such-file", "--token", "x", "/"])).failed(2);
+    assert!(error.starts_with("robotsd: no-such-file: "));
 }
 
 #[test]
@@ -117,8 +104,8 @@ fn the_shared_verdicts_agree_in_bulk() {
     use crate::shared::cases;
     use base64::Engine as _;
     let (files, cases) = (cases("robots_files.jsonl.gz"), cases("verdicts.jsonl.gz"));
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name.replace('/', "_"));
+    let folder = folder(&[]);
+    let path = |name: &str| folder.at(name.replace('/', "_"));
     for file in files {
         let body = base64::engine::general_purpose::STANDARD.decode(file["body_base64"].as_str().unwrap()).unwrap();
         std::fs::write(path(file["robots"].as_str().unwrap()), body).unwrap();
@@ -149,8 +136,8 @@ fn the_shared_verdicts_agree_in_bulk() {
 /// Standard output and standard error of an explanation.
 fn explain(folder: &std::path::Path, arguments: &[&str]) -> (String, String) {
     let output = run(robotsd().current_dir(folder).args(["explain", "--robots", "f"]).args(arguments));
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    assert_eq!(output.code, Some(0), "{output:?}");
+    (output.out, output.error)
 }
 
 #[test]
@@ -160,26 +147,11 @@ fn a_name_is_looked_up_as_a_name() {
         "User-agent: Stripe\nUser-agent: Google-Extended\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
     )]);
     // Names whose headers must hold more than the word, or that are never sent.
-    for name in [
-        "Buck",
-        "Calibre",
-        "Daum",
-        "Devin",
-        "Expanse",
-        "Google-Extended",
-        "Mastodon",
-        "Meltwater",
-        "NewsBlur",
-        "Pingdom",
-        "sentry",
-        "Shodan",
-        "Sogou",
-        "Stripe",
-        "testssl.sh",
-        "Tumblr",
-        "Vigil",
-        "Webzio-Extended",
-    ] {
+    for name in
+        r"Buck Calibre Daum Devin Expanse Google-Extended Mastodon Meltwater NewsBlur Pingdom sentry Shodan Sogou
+        Stripe testssl.sh Tumblr Vigil Webzio-Extended"
+            .split_whitespace()
+    {
         let (out, error) = explain(folder.path(), &["--user-agent", name, "/x"]);
         assert!(out.contains(&format!("  agent:  registered {name}, ")) && error.is_empty(), "{name}: {out}{error}");
     }
@@ -226,9 +198,8 @@ fn what_is_missing_is_said_with_every_way_to_name_it() {
         (&["--robots", "f", "/"], "name one with --user-agent NAME, or with --token TOKEN"),
         (&["--robots", "f", "--token", "GPTBot"], "there is no URL: write a path such as /"),
     ] {
-        let output = run(robotsd().current_dir(folder.path()).arg("explain").args(arguments));
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(2) && error.contains(want), "{arguments:?}: {error}");
+        let Ended { code, error, .. } = run(folder.robotsd().arg("explain").args(arguments));
+        assert!(code == Some(2) && error.contains(want), "{arguments:?}: {error}");
     }
 }
 
@@ -282,9 +253,9 @@ fn a_name_means_the_same_for_explain_and_test() {
             let allowed = explain(folder.path(), &["--user-agent", name, path]).0.contains(" may fetch ");
             let table = if allowed { "allow" } else { "disallow" };
             let text = format!("[[{table}]]\nagents = [{name:?}]\npaths = [{path:?}]\n");
-            std::fs::write(folder.path().join("e.toml"), text).unwrap();
-            let output = run(robotsd().current_dir(folder.path()).args(["test", "e.toml", "--robots", "f"]));
-            let text = String::from_utf8(output.stdout.clone()).unwrap();
+            folder.write("e.toml", text);
+            let output = folder.run(["test", "e.toml", "--robots", "f"]);
+            let text = output.out.clone();
             assert_eq!(text, "1 expected, all met\n", "{name} {path}: {output:?}");
         }
     }
@@ -295,15 +266,15 @@ const SHOP: &str = "User-agent: GPTBot\nDisallow: /\nAllow: /open/\nDisallow: /o
 #[test]
 fn every_rule_that_matches_is_shown_with_the_one_that_decides() {
     let folder = folder(&[("robots.txt", SHOP)]);
-    let robots = folder.path().join("robots.txt").display().to_string();
+    let robots = folder.at("robots.txt").display().to_string();
     let output = run(robotsd().args(["explain", "--robots", &robots, "--user-agent", GPTBOT, "/open/x/1"]));
-    let text = String::from_utf8(output.stdout).unwrap().replace(&robots, "R");
+    let text = output.out.replace(&robots, "R");
     let want = "GPTBot may not fetch /open/x/1: line 4, `Disallow: /open/x`, in the group for GPTBot\n  agent:  registered GPTBot, ai-training; obeys gptbot; is held to *\n  host:   any that serves this robots.txt\n  \
                 group:  R:1: User-agent: GPTBot\n          because it names gptbot\n  \
                 rule:   R:4: Disallow: /open/x  <- decides\n  rule:   R:3: Allow: /open/\n  rule:   R:2: Disallow: /\n";
     assert_eq!(text, want);
     let output = run(robotsd().args(["explain", "--robots", &robots, "--token", "foobot", "/y/../open", "/z"]));
-    let text = String::from_utf8(output.stdout).unwrap().replace(&robots, "R");
+    let text = output.out.replace(&robots, "R");
     assert!(text.contains("because no group names it, and \"*\" is for every other crawler\n"), "{text}");
     assert!(
         text.contains("  read as standard: /y/../open  <- decides\n  rule:   R:7: Disallow: /y  <- decides\n"),
@@ -315,9 +286,9 @@ fn every_rule_that_matches_is_shown_with_the_one_that_decides() {
 #[test]
 fn an_explanation_in_json_holds_the_same() {
     let folder = folder(&[("robots.txt", SHOP)]);
-    let robots = folder.path().join("robots.txt").display().to_string();
-    let output = run(robotsd().args(["explain", "--json", "--robots", &robots, "--user-agent", GPTBOT, "/open/x/1"]));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let robots = folder.at("robots.txt").display().to_string();
+    let said =
+        run(robotsd().args(["explain", "--json", "--robots", &robots, "--user-agent", GPTBOT, "/open/x/1"])).json();
     assert_eq!(said["rule"], json!({"line": 4, "access": "disallow", "pattern": "/open/x"}));
     let lines: Vec<_> = said["forms"][0]["rules"].as_array().unwrap().iter().map(|rule| rule["line"].clone()).collect();
     assert_eq!(lines, [4, 3, 2]);
@@ -329,91 +300,55 @@ fn an_explanation_in_json_holds_the_same() {
 
 const DRAFTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
+/// What follows `explain --robots`, and the first line of the answer.
+const SENTENCES: &str = "
+f --user-agent GPTBOT /drafts/x
+    GPTBot may not fetch /drafts/x: line 3, `Disallow: /drafts/`, in the group for GPTBot
+f --user-agent GPTBOT /drafts/open
+    GPTBot may fetch /drafts/open: line 4, `Allow: /drafts/open`, in the group for GPTBot
+f --user-agent GPTBOT /a
+    GPTBot may fetch /a: no rule in the group for GPTBot matches
+f --token CCBot /drafts/
+    CCBot may not fetch /drafts/: line 3, `Disallow: /drafts/`, in the group for CCBot
+f --token foobot /a
+    foobot may not fetch /a: line 7, `Disallow: /a`, in the group for every other crawler (`*`)
+f --token foobot /x/../a
+    foobot may not fetch /x/../a: line 7, `Disallow: /a`, in the group for every other crawler (`*`); servers may read the path as /a
+f --user-agent FIREFOX /a
+    A browser may fetch /a: no group names it, and the group for `*` does not apply to it
+named --token foobot /a
+    foobot may fetch /a: no group of the file is for it
+named --user-agent GPTBOT /a
+    GPTBot may fetch /a: no rule in the group for GPTBot matches
+f --token x /robots.txt
+    x may fetch /robots.txt: every crawler may read robots.txt itself
+f --user-agent bingbot/2.0 /.well-known/x
+    bingbot may fetch /.well-known/x: robotsd exempts the path by default, though line 8, `Disallow: /.well-known/`, disallows it
+f --user-agent bingbot --method POST /a
+    bingbot may send POST to /a: no group names it, and the group for `*` does not hold for POST
+f --user-agent ChatGPT-User /a
+    ChatGPT-User may fetch /a: no group names it, and robotsd by default does not hold user-fetch agents to `*`, though line 7, `Disallow: /a`, is for every crawler without a group
+f --user-agent AdsBot-Google /a
+    AdsBot-Google may fetch /a: no group names it, and its operator says that it does not obey `*`
+f --token foobot --method POST /a
+    foobot may not send POST to /a: line 7, `Disallow: /a`, in the group for every other crawler (`*`)
+";
+
 #[test]
 fn the_answer_is_a_sentence_first() {
     let file = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /drafts/\nAllow: /drafts/open\n\n\
                 User-agent: *\nDisallow: /a\nDisallow: /.well-known/\n";
     let folder = folder(&[("f", file), ("named", "User-agent: GPTBot\nDisallow:\n")]);
-    let first = |robots: &str, who: &[&str], url: &str| {
-        let output = run(robotsd().current_dir(folder.path()).args(["explain", "--robots", robots]).args(who).arg(url));
-        let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = SENTENCES.lines().skip(1).collect();
+    for row in lines.chunks(2) {
+        let words = row[0].split(' ').map(|word| match word {
+            "GPTBOT" => GPTBOT,
+            "FIREFOX" => FIREFOX,
+            word => word,
+        });
+        let text = run(folder.robotsd().args(["explain", "--robots"]).args(words)).out;
         assert!(!text.contains("policy:"), "without a config there is no policy to show: {text}");
-        text.lines().next().unwrap().to_owned()
-    };
-    let gptbot = ["--user-agent", GPTBOT];
-    for (robots, who, url, want) in [
-        (
-            "f",
-            &gptbot[..],
-            "/drafts/x",
-            "GPTBot may not fetch /drafts/x: line 3, `Disallow: /drafts/`, in the group for GPTBot",
-        ),
-        (
-            "f",
-            &gptbot,
-            "/drafts/open",
-            "GPTBot may fetch /drafts/open: line 4, `Allow: /drafts/open`, in the group for GPTBot",
-        ),
-        ("f", &gptbot, "/a", "GPTBot may fetch /a: no rule in the group for GPTBot matches"),
-        (
-            "f",
-            &["--token", "CCBot"],
-            "/drafts/",
-            "CCBot may not fetch /drafts/: line 3, `Disallow: /drafts/`, in the group for CCBot",
-        ),
-        (
-            "f",
-            &["--token", "foobot"],
-            "/a",
-            "foobot may not fetch /a: line 7, `Disallow: /a`, in the group for every other crawler (`*`)",
-        ),
-        (
-            "f",
-            &["--token", "foobot"],
-            "/x/../a",
-            "foobot may not fetch /x/../a: line 7, `Disallow: /a`, in the group for every other crawler (`*`); servers may read the path as /a",
-        ),
-        (
-            "f",
-            &["--user-agent", FIREFOX],
-            "/a",
-            "A browser may fetch /a: no group names it, and the group for `*` does not apply to it",
-        ),
-        ("named", &["--token", "foobot"], "/a", "foobot may fetch /a: no group of the file is for it"),
-        ("named", &gptbot, "/a", "GPTBot may fetch /a: no rule in the group for GPTBot matches"),
-        ("f", &["--token", "x"], "/robots.txt", "x may fetch /robots.txt: every crawler may read robots.txt itself"),
-        (
-            "f",
-            &["--user-agent", "bingbot/2.0"],
-            "/.well-known/x",
-            "bingbot may fetch /.well-known/x: robotsd exempts the path by default, though line 8, `Disallow: /.well-known/`, disallows it",
-        ),
-        (
-            "f",
-            &["--user-agent", "bingbot", "--method", "POST"],
-            "/a",
-            "bingbot may send POST to /a: no group names it, and the group for `*` does not hold for POST",
-        ),
-        (
-            "f",
-            &["--user-agent", "ChatGPT-User"],
-            "/a",
-            "ChatGPT-User may fetch /a: no group names it, and robotsd by default does not hold user-fetch agents to `*`, though line 7, `Disallow: /a`, is for every crawler without a group",
-        ),
-        (
-            "f",
-            &["--user-agent", "AdsBot-Google"],
-            "/a",
-            "AdsBot-Google may fetch /a: no group names it, and its operator says that it does not obey `*`",
-        ),
-        (
-            "f",
-            &["--token", "foobot", "--method", "POST"],
-            "/a",
-            "foobot may not send POST to /a: line 7, `Disallow: /a`, in the group for every other crawler (`*`)",
-        ),
-    ] {
-        assert_eq!(first(robots, who, url), want);
+        assert_eq!(text.lines().next(), Some(row[1].trim_start()));
     }
 }
 
@@ -424,11 +359,8 @@ fn many_crawlers_and_urls_are_a_table() {
     let table = |format: &str| {
         let agents = ["--user-agent", "GPTBot", "--user-agent", "Googlebot", "--token", "=cmd"];
         let arguments = ["explain", "--robots", "f", "--format", format, "/drafts/x", "/a,b"];
-        let output = run(robotsd()
-            .current_dir(folder.path())
-            .args(arguments)
-            .args(&agents[..if format == "csv" { 6 } else { 4 }]));
-        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+        let output = run(folder.robotsd().args(arguments).args(&agents[..if format == "csv" { 6 } else { 4 }]));
+        (output.code, output.out)
     };
     let (code, matrix) = table("matrix");
     assert_eq!(
@@ -442,11 +374,11 @@ fn many_crawlers_and_urls_are_a_table() {
     assert!(code == Some(2) && csv.is_empty(), "crawlers are named by headers or by tokens: {csv}");
     let arguments =
         ["explain", "--robots", "f", "--format", "csv", "--token", "=cmd", "--token", "x", "/drafts/x", "/a,b"];
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    let output = folder.run(arguments);
     let want = "url,crawler,access,line,rule,group\r\n\
                 /drafts/x,\"'=cmd\",disallow,3,/drafts/,GPTBot =cmd\r\n/drafts/x,x,allow,,,*\r\n\
                 \"/a,b\",\"'=cmd\",allow,,,GPTBot =cmd\r\n\"/a,b\",x,disallow,6,\"/a,b\",*\r\n";
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), want);
+    assert_eq!(output.out, want);
 }
 
 #[test]
@@ -454,8 +386,8 @@ fn no_column_of_a_matrix_is_cut_and_no_token_is_empty() {
     let folder = folder(&[("f", DRAFTS)]);
     let explained = |arguments: &[&str]| {
         let fixed = ["explain", "--robots", "f", "--format", "matrix", "/drafts/x"];
-        let output = run(robotsd().current_dir(folder.path()).args(fixed).args(arguments));
-        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+        let output = run(folder.robotsd().args(fixed).args(arguments));
+        (output.code, output.said())
     };
     let (one, other) = ("a-crawler-with-a-long-name-1", "a-crawler-with-a-long-name-2");
     let (code, matrix) = explained(&["--token", one, "--token", other]);
@@ -467,7 +399,7 @@ fn no_column_of_a_matrix_is_cut_and_no_token_is_empty() {
 }
 
 /// With what each command needs besides the robots.txt that a test writes.
-fn folder_for_every_command() -> TempDir {
+fn folder_for_every_command() -> Folder {
     folder(&[
         ("good", DRAFTS),
         ("robotsd.toml", "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n"),
@@ -488,7 +420,7 @@ fn every_command_says_what_crawlers_do_not_read_of_a_file() {
         ("404: Not Found\n", "robots.txt:1:1: error: "),
         (&long, "so the lines from here on do not count\n"),
     ] {
-        std::fs::write(folder.path().join("robots.txt"), text).unwrap();
+        folder.write("robots.txt", text);
         for arguments in [
             &["explain", "--robots", "robots.txt", "--token", "GPTBot", "/"][..],
             &["explain", "--config", "robotsd.toml", "--token", "GPTBot", "/"],
@@ -498,12 +430,11 @@ fn every_command_says_what_crawlers_do_not_read_of_a_file() {
             &["replay", "log", "--robots", "good", "--against", "robots.txt"],
             &["test", "e", "--robots", "robots.txt"],
         ] {
-            let output = run(robotsd().current_dir(folder.path()).args(arguments));
-            let error = String::from_utf8(output.stderr).unwrap();
+            let Ended { code, error, .. } = folder.run(arguments);
             assert!(error.contains(want), "{arguments:?}: {error}");
             // A page is no robots.txt; one that was published is compared with what takes its place.
             let is_error = text != long && arguments != ["diff", "robots.txt", "good"];
-            assert_eq!(output.status.code(), Some(if is_error { 2 } else { 0 }), "{arguments:?}: {error}");
+            assert_eq!(code, Some(if is_error { 2 } else { 0 }), "{arguments:?}: {error}");
         }
     }
 }
@@ -518,10 +449,9 @@ fn standard_input_is_not_read_twice() {
         &["replay", "good", "--robots", "-", "--against", "-"],
         &["test", "-", "--robots", "-"],
     ] {
-        let output = run(robotsd().current_dir(folder.path()).args(arguments));
-        let error = String::from_utf8(output.stderr).unwrap();
+        let Ended { code, error, .. } = folder.run(arguments);
         let want = "robotsd: standard input can be read once only: name a file in place of all but one \"-\"\n";
-        assert_eq!((output.status.code(), &*error), (Some(2), want), "{arguments:?}");
+        assert_eq!((code, &*error), (Some(2), want), "{arguments:?}");
     }
 }
 
@@ -532,7 +462,7 @@ fn every_command_says_that_a_file_is_no_text() {
     let gzip = b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xD3\xE2\xE2\x02\0\xF3".to_vec();
     let folder = folder_for_every_command();
     for (kind, bytes) in [("UTF-16", marked), ("UTF-16", wide(DRAFTS)), ("not text", gzip)] {
-        std::fs::write(folder.path().join("robots.txt"), &bytes).unwrap();
+        folder.write("robots.txt", &bytes);
         for arguments in [
             &["explain", "--robots", "robots.txt", "--token", "x", "/"][..],
             &["explain", "--config", "robotsd.toml", "--token", "x", "/"],
@@ -543,15 +473,13 @@ fn every_command_says_that_a_file_is_no_text() {
             &["replay", "log", "--robots", "good", "--against", "robots.txt"],
             &["agents", "--identify", "x", "--robots", "robots.txt"],
         ] {
-            let output = run(robotsd().current_dir(folder.path()).args(arguments));
-            let error = String::from_utf8(output.stderr).unwrap();
-            assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}");
+            let Ended { code, out, error } = folder.run(arguments);
+            assert_eq!((code, out.len()), (Some(2), 0), "{arguments:?}");
             assert!(error.contains("robots.txt: the file is ") && error.contains(kind), "{arguments:?}: {error}");
         }
-        let output = run(robotsd().current_dir(folder.path()).args(["check", "robots.txt"]));
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.code() == Some(1) && text.contains("crawlers find no rule in it"), "{text}");
-        let question = json!({"id": 1, "robots": folder.path().join("robots.txt"), "token": "x", "url": "/"});
+        let Ended { code, out: text, .. } = folder.run(["check", "robots.txt"]);
+        assert!(code == Some(1) && text.contains("crawlers find no rule in it"), "{text}");
+        let question = json!({"id": 1, "robots": folder.at("robots.txt"), "token": "x", "url": "/"});
         let answer = batch_with_failures(&question.to_string());
         assert!(answer[0]["error"].as_str().unwrap().contains(kind), "{answer:?}");
     }
@@ -561,9 +489,8 @@ fn every_command_says_that_a_file_is_no_text() {
 fn a_word_without_a_scheme_or_a_slash_is_not_guessed() {
     let folder = folder(&[("f", DRAFTS)]);
     let explain = |words: &[&str]| {
-        let arguments = ["explain", "--robots", "f", "--user-agent", "GPTBot"];
-        let output = run(robotsd().current_dir(folder.path()).args(arguments).args(words));
-        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+        let output = run(folder.robotsd().args(["explain", "--robots", "f", "--user-agent", "GPTBot"]).args(words));
+        (output.code, output.out, output.error)
     };
     // Nothing is answered, not even about the words that are clear.
     let (code, out, error) = explain(&["/", "drafts/x"]);
@@ -590,20 +517,9 @@ fn a_word_without_a_scheme_or_a_slash_is_not_guessed() {
 fn urls_are_read_from_standard_input() {
     let folder = folder(&[("f", DRAFTS)]);
     let explain = |arguments: &[&str], input: &[u8]| {
-        let mut child = robotsd()
-            .current_dir(folder.path())
-            .args(["explain", "--user-agent", "GPTBot", "--json", "--robots"])
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let _ = child.stdin.take().unwrap().write_all(input);
-        let output = child.wait_with_output().unwrap();
-        let lines = String::from_utf8(output.stdout).unwrap();
-        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        (output.status.code(), lines, String::from_utf8(output.stderr).unwrap())
+        let fixed = ["explain", "--user-agent", "GPTBot", "--json", "--robots"];
+        let output = run_with(folder.robotsd().args(fixed).args(arguments), input);
+        (output.code, output.json_lines(), output.error)
     };
     let (code, answers, error) = explain(
         &["f", "/first", "-"],
@@ -637,9 +553,7 @@ fn the_host_of_a_url_is_held_against_the_site() {
             "other.test, as the URL says; the site \"shop\" serves \"shop.test\", so another robots.txt",
         ),
     ] {
-        let arguments = ["explain", "--config", "robotsd.toml", "--user-agent", "GPTBot", url];
-        let output = run(robotsd().current_dir(folder.path()).args(arguments));
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = folder.run(["explain", "--config", "robotsd.toml", "--user-agent", "GPTBot", url]).out;
         assert!(text.contains(&format!("  host:   {want}")), "{url}: {text}");
     }
 }
@@ -649,12 +563,10 @@ fn the_policy_of_a_config_decides() {
     let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
                   [site.enforcement]\nmode = \"refuse\"\n";
     let folder = folder(&[("robots.txt", SHOP), ("robotsd.toml", config)]);
-    let config = folder.path().join("robotsd.toml").display().to_string();
-    let output = run(robotsd().args(["explain", "--config", &config, "--user-agent", GPTBOT, "/x"]));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let config = folder.at("robotsd.toml").display().to_string();
+    let text = run(robotsd().args(["explain", "--config", &config, "--user-agent", GPTBOT, "/x"])).out;
     assert!(text.ends_with("  policy: refuse\n"), "{text}");
-    let output = run(robotsd().args(["explain", "--config", &config, "--site", "x", "--token", "a", "/x"]));
-    assert_eq!(output.status.code(), Some(2));
+    run(robotsd().args(["explain", "--config", &config, "--site", "x", "--token", "a", "/x"])).failed(2);
 }
 
 #[test]

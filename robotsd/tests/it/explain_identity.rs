@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::process::robotsd;
+use crate::harness::{LISTENER, robotsd};
 
 const CASES: &str = include_str!("../../../tests/cases/web_bot_auth.json");
 
@@ -252,13 +252,13 @@ fn evidence_that_cannot_be_read_is_an_error_of_its_question() {
 
 #[test]
 fn the_config_says_what_becomes_of_impostors() {
-    let folder = crate::process::folder(&[("robots.txt", "User-agent: *\nDisallow: /private/\n")]);
+    let folder = crate::harness::folder(&[("robots.txt", "User-agent: *\nDisallow: /private/\n")]);
     let actions = |identity: &str| -> Vec<Value> {
         let config = format!(
-            "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
-             [site.robots]\npath = \"robots.txt\"\n[agents]\nignore = [\"GPTBot\"]\n[exempt]\ncidrs = [\"8.8.4.0/24\"]\n{identity}"
+            "mode = \"refuse\"\n{LISTENER}[[site]]\nname = \"a\"\nroot = \".\"\n[site.robots]\n\
+             path = \"robots.txt\"\n[agents]\nignore = [\"GPTBot\"]\n[exempt]\ncidrs = [\"8.8.4.0/24\"]\n{identity}"
         );
-        let path = folder.path().join("robotsd.toml");
+        let path = folder.at("robotsd.toml");
         std::fs::write(&path, config).unwrap();
         let mut questions = String::new();
         for (user_agent, address, target) in [

@@ -8,24 +8,22 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tempfile::TempDir;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use super::grpc::Octets;
-use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder};
+use crate::harness::{ADMIN, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Running, serving};
 
 const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
 
-fn start(listener: &str, more: &str) -> (TempDir, Running) {
+fn start(listener: &str, more: &str) -> (Folder, Running) {
     let config = format!(
-        "mode = \"refuse\"\n[[listener]]\nname = \"ask\"\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n{listener}\n\
-         [log]\naccess = \"json\"\naddress = \"keep\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
-         [[site]]\nname = \"shop\"\nhosts = [\"site.test\"]\nrobots.text = '''\nUser-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /drafts/\n'''\n{more}"
+        "mode = \"refuse\"\n[[listener]]\nname = \"ask\"\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
+         {listener}\n[log]\naccess = \"json\"\naddress = \"keep\"\n{ADMIN}[[site]]\nname = \"shop\"\n\
+         hosts = [\"site.test\"]\nrobots.text = '''\nUser-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /drafts/\n\
+         '''\n{more}"
     );
-    let folder = folder(&[("robotsd.toml", &config)]);
-    let running = Running::start(folder.path());
-    (folder, running)
+    serving(&[("robotsd.toml", &config)])
 }
 
 fn varint(mut number: usize) -> Vec<u8> {
@@ -100,12 +98,22 @@ struct Asked<'a> {
     fields: Vec<(&'a str, &'a [u8])>,
     /// In the list of octets.
     raw_fields: Vec<(&'a str, &'a [u8])>,
+    /// The context extension of this name.
+    site: Option<&'a str>,
 }
 
 impl<'a> Asked<'a> {
     fn by(path: &'a [u8], agent: &'a str) -> Self {
         let fields = vec![(":path", path), ("user-agent", agent.as_bytes())];
-        Self { method: "GET", path, host: "site.test", address: "192.0.2.1", fields, raw_fields: Vec::new() }
+        Self {
+            method: "GET",
+            path,
+            host: "site.test",
+            address: "192.0.2.1",
+            fields,
+            raw_fields: Vec::new(),
+            site: None,
+        }
     }
 
     fn message(&self) -> Vec<u8> {
@@ -117,7 +125,9 @@ impl<'a> Asked<'a> {
         let line = [octets(1, b"4711"), octets(2, self.method.as_bytes()), fields, octets(4, self.path)].concat();
         let http = [line, octets(5, self.host.as_bytes()), octets(6, b"https"), raw].concat();
         let request = [octets(1, &[8, 1]), octets(2, &http)].concat();
-        octets(1, &[octets(1, &address), octets(4, &request), octets(10, b"unknown")].concat())
+        let extension = |(name, value): (&str, &str)| octets(10, &entry(2, &(name, value.as_bytes())));
+        let site = self.site.map(|site| [("zone", "a"), ("site", site)].map(extension).concat()).unwrap_or_default();
+        octets(1, &[octets(1, &address), octets(4, &request), site, octets(99, b"unknown")].concat())
     }
 }
 
@@ -203,7 +213,7 @@ async fn a_question_is_answered_as_every_other() {
     ] {
         assert!(metadata.contains(&(name.to_owned(), value.to_owned())), "{name}: {metadata:?}");
     }
-    let line = running.wait_for_event("refused", |_| true);
+    let line = running.event("refused");
     assert_eq!((&line["path"], &line["address"]), (&"/drafts/x?q=…".into(), &"192.0.2.1".into()), "{line}");
     assert_eq!(line["request_id"], "chosen-by-envoy");
     let line = running.wait_for_event("request", |line| line["action"] == "refused");
@@ -276,20 +286,32 @@ async fn what_asks_about_nothing_is_passed_or_refused_as_configured() {
         for (asked, reason, place) in [
             (Asked { path: b"", ..whole.clone() }, "missing", "path"),
             (Asked { method: "", ..whole.clone() }, "missing", "method"),
-            (Asked { path: b"drafts/x", ..whole.clone() }, "unreadable", "path"),
-            (Asked { method: "GE T", ..whole.clone() }, "unreadable", "method"),
+            (Asked { site: Some("none"), ..whole.clone() }, "unknown-site", "site"),
         ] {
             assert_eq!(outcome(&ask(&channel, &asked).await), want, "{place} {reason}");
         }
         assert_eq!(outcome(&call(&channel, CHECK, Vec::new()).await.unwrap()), want);
+        // What is there and odd is judged, by every site there is.
+        for asked in [
+            Asked { path: b"drafts/x", ..whole.clone() },
+            Asked { path: b"ftp://h/drafts/x", ..whole.clone() },
+            Asked { method: "GE T", ..whole.clone() },
+            Asked { host: "site.test:,x", ..whole.clone() },
+            Asked { host: "", ..whole.clone() },
+            Asked { host: "other.test", site: Some("shop"), ..whole.clone() },
+        ] {
+            assert_eq!(outcome(&ask(&channel, &asked).await), "403", "{:?} {}", asked.path.escape_ascii(), asked.host);
+            let browser = Asked { fields: vec![("user-agent", FIREFOX.as_bytes())], ..asked };
+            assert_eq!(outcome(&ask(&channel, &browser).await), "allowed");
+        }
         for reason in ["missing", "unreadable"] {
             let line = running.wait_for_event("undecided", |line| line["reason"] == reason);
-            assert!(line["message"].as_str().unwrap().starts_with("envoy-grpc: attributes.request.http."), "{line}");
+            assert!(crate::harness::message(&line).starts_with("envoy-grpc: attributes.request.http."), "{line}");
         }
         let mut nobody = whole.clone();
         nobody.fields.clear();
         assert_eq!(outcome(&ask(&channel, &nobody).await), "allowed");
-        assert_eq!(running.wait_for_event("no-user-agent", |_| true)["reason"], "envoy-grpc");
+        assert_eq!(running.event("no-user-agent")["reason"], "envoy-grpc");
     }
 }
 
@@ -342,8 +364,8 @@ async fn what_is_no_question_gets_a_status() {
     let status = call(&channel, "/envoy.service.auth.v3.Authorization/None", message).await.unwrap_err();
     assert_eq!(status.code(), Code::Unimplemented, "{status:?}");
     assert_eq!(running.request("POST", CHECK, &[("Content-Type", "application/grpc")]).status, 415);
-    let line = running.wait_for_event("undecided", |_| true);
-    assert!(line["message"].as_str().unwrap().contains("envoy-grpc: the message holds nothing"), "{line}");
+    let line = running.event("undecided");
+    assert!(crate::harness::message(&line).contains("envoy-grpc: the message is malformed"), "{line}");
 }
 
 #[tokio::test]

@@ -1,18 +1,15 @@
 //! Several replicas: databases that read their files count what their boards show, and one Prometheus sees them disagree.
 
 use std::fs;
-use std::io::Write as _;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::admin::local;
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
-use super::process::{FIREFOX, Running, folder, replace_file, robotsd, run, wait_for};
 use super::programs::{prometheus, python_with};
 use super::prometheus::Prometheus;
+use crate::harness::{FIREFOX, Folder, LISTENER, Running, folder, robotsd, run, run_with, wait_until};
 
 const CHAPTER: &str = include_str!("../../src/docs/fleet.md");
 const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
@@ -53,17 +50,10 @@ fn answer(title: &str, machines: &str) -> Option<Value> {
         "-- DuckDB" => ("duckdb", "duckdb", DUCKDB),
         _ => ("chdb", "chdb-core", CLICKHOUSE),
     };
-    let mut child = python_with(module, package)?
-        .args(["-c", program])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
     let query = recipe("sql", title).replace("/mnt/*", machines);
-    child.stdin.take().unwrap().write_all(query.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{query}");
-    Some(serde_json::from_slice(&output.stdout).unwrap())
+    let output = run_with(python_with(module, package)?.args(["-c", program]), query.as_bytes());
+    assert!(output.code == Some(0), "{query}");
+    Some(output.json())
 }
 
 /// The common columns of comma-separated values of the board.
@@ -104,22 +94,23 @@ fn rows_of_answer(rows: &Value) -> Vec<(String, String, u64, u64)> {
 
 fn merged(folders: impl IntoIterator<Item = std::path::PathBuf>) -> Value {
     let output = run(robotsd().args(["board", "--csv", "--merge"]).args(folders));
-    assert!(output.status.success(), "{output:?}");
-    rows_of_csv(&String::from_utf8(output.stdout).unwrap())
+    assert!(output.code == Some(0), "{output:?}");
+    rows_of_csv(&output.out)
 }
 
 /// Three replicas with files of their own.
-fn machines(names: &PlayedNames) -> TempDir {
+fn machines(names: &PlayedNames) -> Folder {
     let config = format!(
-        "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.0/8\"]\n\
-         [[site]]\nname = \"shop\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n\
-         [identity]\nwait = \"250ms\"\nresolvers = [\"{}\"]\n[board]\nsees_all = true\nreplicas = 3\n\
-         [log]\naccess = \"json\"\naccess_path = \"access.jsonl\"\n[[admin.listener]]\naddress = \"127.0.0.1:0\"\n",
+        "mode = \"refuse\"\nstate_dir = \"state\"\n{LISTENER}trusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\n\
+         name = \"shop\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n[agents]\n\
+         registry_extra = \"crawlers.toml\"\n[identity]\nwait = \"250ms\"\nresolvers = [\"{}\"]\n[board]\n\
+         sees_all = true\nreplicas = 3\n[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"\n\
+         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n",
         names.address()
     );
     let all = folder(&[]);
     for name in REPLICAS {
-        let path = |file: &str| all.path().join(name).join(file);
+        let path = |file: &str| all.at(name).join(file);
         fs::create_dir_all(path("pages")).unwrap();
         for (file, text) in [
             ("robotsd.toml", &*config),
@@ -143,12 +134,12 @@ fn play(running: &Running, at: usize) {
         running.request("GET", path, &[("User-Agent", agent), ("X-Forwarded-For", client)]);
     };
     let is_known = |client: &str, want: &str| {
-        wait_for(want, || {
+        wait_until(want, || {
             get(client, EXAMPLE, "/a.html");
             let answer = local(running.admin(), "GET /board.json").body;
             let board: Value = serde_json::from_str(&answer).unwrap();
-            let crawlers = board["sites"][0]["crawlers"].as_array()?.clone();
-            crawlers.iter().any(|crawler| crawler["identity"] == want).then_some(())
+            let mut crawlers = board["sites"][0]["crawlers"].as_array().into_iter().flatten();
+            crawlers.any(|crawler| crawler["identity"] == want)
         });
     };
     is_known(REAL, "verified");
@@ -174,9 +165,9 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
     let names = PlayedNames::start();
     names.confirmed("8.8.4.1", "crawl-1.bot.example").named("9.9.9.9", "host.other.example");
     let all = machines(&names);
-    let path = |name: &str| all.path().join(name);
+    let path = |name: &str| all.at(name);
     for (at, name) in REPLICAS.into_iter().enumerate() {
-        let mut running = Running::start(&path(name));
+        let mut running = Running::start_with(&path(name).join("robotsd.toml"));
         play(&running, at);
         // What is counted last is written at the end.
         running.signal("TERM");
@@ -193,7 +184,7 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
     let unknown = of("Unknown-Crawler", "claimed").unwrap();
     assert_eq!((&unknown[3], &unknown[5]), (&1.into(), &1.into()), "{board}");
 
-    let every = all.path().join("*");
+    let every = all.at("*");
     let tables = [
         "-- DuckDB, the board's files",
         "-- ClickHouse, the board's files",
@@ -209,10 +200,10 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
     for name in REPLICAS {
         let Some(own) = answer(tables[0], path(name).to_str().unwrap()) else { return };
         assert_eq!(own, merged([path(name).join("state")]));
-        let running = Running::start(&path(name));
+        let running = Running::start_with(&path(name).join("robotsd.toml"));
         let own = rows_of_answer(&own);
         let page = || rows_of_page(&local(running.admin(), "GET /board").body);
-        wait_for("the page", || (page() == own).then_some(()));
+        wait_until("the page", || page() == own);
     }
 }
 
@@ -224,9 +215,9 @@ fn a_fleet_that_disagrees_is_seen_until_it_agrees_again() {
     let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\nrobots.path = \"robots.txt\"\n\
                   [[admin.listener]]\naddress = \"127.0.0.1:0\"\n";
     let replicas = REPLICAS.map(|_| folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]));
-    let running = replicas.each_ref().map(|replica| Running::start(replica.path()));
-    let publish = |replica: &TempDir| {
-        replace_file(&replica.path().join("robots.txt"), format!("{ROBOTS}Disallow: /more/\n"));
+    let running = replicas.each_ref().map(|replica| replica.start());
+    let publish = |replica: &Folder| {
+        replica.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     };
     let folder = folder(&[]);
     let alerts = ALERTS.replace("for: 15m", "for: 1s");
@@ -243,9 +234,9 @@ fn a_fleet_that_disagrees_is_seen_until_it_agrees_again() {
 
     publish(&replicas[2]);
     prometheus.answers(&format!("({disagree}) == 2"));
-    wait_for("the alert", || (firing() == ["RobotsdFleetDisagrees"]).then_some(()));
+    wait_until("the alert", || firing() == ["RobotsdFleetDisagrees"]);
     publish(&replicas[0]);
     publish(&replicas[1]);
-    wait_for("the end of the alert", || (!prometheus.answer(disagree) && firing().is_empty()).then_some(()));
+    wait_until("the end of the alert", || !prometheus.answer(disagree) && firing().is_empty());
     assert!(prometheus.answer("count(robotsd_site_info) == 3"));
 }

@@ -4,9 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use super::process::{FIREFOX, Running, folder, replace_file, robotsd, run, wait_for};
+use crate::harness::{ADMIN, FIREFOX, Folder, LISTENER, Running, folder, message, robotsd, run, wait_for, wait_until};
 use crate::small_disk::SmallDisk;
 
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
@@ -14,18 +13,12 @@ const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
 const THIRD: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\nDisallow: /search\n";
 const FOURTH: &str = "User-agent: *\nDisallow: /checkout\n";
 
-fn replace(folder: &TempDir, text: &str) {
-    replace_file(&folder.path().join("robots.txt"), text);
-}
-
 fn wait_for_robots(running: &Running, text: &str) {
-    wait_for(text, || (running.get("/robots.txt", FIREFOX).body == text).then_some(()));
+    wait_until(text, || running.get("/robots.txt", FIREFOX).body == text);
 }
 
 fn status(running: &Running, arguments: &[&str]) -> String {
-    let output = run(robotsd().arg("status").args(arguments).arg("--admin").arg(running.admin().to_string()));
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    run(robotsd().arg("status").args(arguments).arg("--admin").arg(running.admin().to_string())).succeeded()
 }
 
 fn troubles(running: &Running) -> Vec<String> {
@@ -35,11 +28,8 @@ fn troubles(running: &Running) -> Vec<String> {
 }
 
 /// The folder of a site `shop`, whose state is kept in `state`.
-fn shop(state: &Path) -> TempDir {
-    let config = format!(
-        "state_dir = {state:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
-         [[site]]\nname = \"shop\"\nroot = \".\"\n"
-    );
+fn shop(state: &Path) -> Folder {
+    let config = format!("state_dir = {state:?}\n{LISTENER}{ADMIN}[[site]]\nname = \"shop\"\nroot = \".\"\n");
     folder(&[("robotsd.toml", &config), ("robots.txt", FIRST)])
 }
 
@@ -58,11 +48,11 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
             let hash = tower_robots::live::VersionHash::of(text.as_bytes()).to_string();
             fs::read_to_string(own.join("state.json")).is_ok_and(|state| state.contains(&hash))
         };
-        let mut running = Running::start(site.path());
-        wait_for("the first version on the disk", || is_saved(FIRST).then_some(()));
+        let mut running = site.start();
+        wait_until("the first version on the disk", || is_saved(FIRST));
         disk.fill();
         for text in [SECOND, THIRD] {
-            replace(&site, text);
+            site.replace("robots.txt", text);
             wait_for_robots(&running, text);
         }
         let trouble = wait_for("a trouble", || troubles(&running).into_iter().next());
@@ -73,42 +63,42 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
 
         disk.free();
         running.wait_for_event("state", |line| line["message"] == "shop: what is live is written down again");
-        wait_for("no trouble", || troubles(&running).is_empty().then_some(()));
+        wait_until("no trouble", || troubles(&running).is_empty());
         assert!(is_saved(THIRD), "without another edit");
         running.kill();
 
-        replace(&site, "Error: cannot connect to database\n");
+        site.replace("robots.txt", "Error: cannot connect to database\n");
         // Left by a process that was killed while it wrote.
         let left = [
             own.join(format!(".state.json.{}.ThreadId(5).tmp", 1 << 30)),
             state.join("..probe.1073741824.ThreadId(1).tmp"),
         ];
         left.iter().for_each(|path| fs::write(path, "{").unwrap());
-        let mut running = Running::start(site.path());
+        let mut running = site.start();
         wait_for_robots(&running, THIRD);
         assert!(troubles(&running).is_empty(), "{:?}", troubles(&running));
         running.wait_for_event("rejected", |line| {
-            line["message"].as_str().unwrap().ends_with(" and was live before, as far as is written down")
+            message(line).ends_with(" and was live before, as far as is written down")
         });
         assert!(!left.iter().any(|path| path.exists()));
 
         disk.fill();
-        replace(&site, FOURTH);
+        site.replace("robots.txt", FOURTH);
         wait_for_robots(&running, FOURTH);
         wait_for("a trouble", || troubles(&running).into_iter().next());
         running.kill();
-        replace(&site, "{\"error\": \"not found\"}\n");
-        let running = Running::start(site.path());
+        site.replace("robots.txt", "{\"error\": \"not found\"}\n");
+        let running = site.start();
         wait_for_robots(&running, THIRD);
         let older = "is older than what was live before: version ";
         let behind = wait_for("what is behind", || troubles(&running).into_iter().find(|text| text.contains(older)));
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
-        running.wait_for_event("rejected", |line| line["message"].as_str().unwrap().contains(older));
+        running.wait_for_message("rejected", older);
         assert!(unfolded(&status(&running, &[])).contains(&behind), "in the same words");
         // Once the source holds again what was live, nothing is behind, whatever the disk does.
-        replace(&site, FOURTH);
+        site.replace("robots.txt", FOURTH);
         wait_for_robots(&running, FOURTH);
-        wait_for("no longer behind", || (!troubles(&running).contains(&behind)).then_some(()));
+        wait_until("no longer behind", || !troubles(&running).contains(&behind));
     });
 }
 
@@ -120,17 +110,16 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
         let site = shop(&state);
         let own = state.join("sites/shop");
         for is_freed in [true, false] {
-            replace(&site, FIRST);
-            let mut running = Running::start(site.path());
-            wait_for("the first version on the disk", || own.join("live").exists().then_some(()));
+            site.replace("robots.txt", FIRST);
+            let mut running = site.start();
+            wait_until("the first version on the disk", || own.join("live").exists());
             disk.fill();
-            replace(&site, if is_freed { SECOND } else { THIRD });
+            site.replace("robots.txt", if is_freed { SECOND } else { THIRD });
             wait_for("a trouble", || troubles(&running).into_iter().next());
             if is_freed {
                 disk.free();
             }
-            running.signal("TERM");
-            assert!(running.wait_for_end().success());
+            running.end();
             let forgets = "what could not be written to the state directory until now is forgotten";
             let has_said = || running.has_event("state", |line| line["message"] == forgets);
             if is_freed {
@@ -138,7 +127,7 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
                 let hash = tower_robots::live::VersionHash::of(SECOND.as_bytes()).to_string();
                 assert!(fs::read_to_string(own.join("state.json")).unwrap().contains(&hash));
             } else {
-                wait_for("a last word", || has_said().then_some(()));
+                wait_until("a last word", has_said);
             }
         }
     });
@@ -148,17 +137,16 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
 fn the_switch_of_every_site_holds_on_a_full_disk_and_after_a_kill() {
     SmallDisk::with("full_disk::the_switch_of_every_site_holds_on_a_full_disk_and_after_a_kill", |disk| {
         let site = shop(&disk.path().join("state"));
-        let mut running = Running::start(site.path());
-        wait_for("the first version on the disk", || disk.path().join("state/sites/shop/live").exists().then_some(()));
+        let mut running = site.start();
+        wait_until("the first version on the disk", || disk.path().join("state/sites/shop/live").exists());
         disk.fill();
         let turn = |running: &Running, to: &str| {
-            let output = run(robotsd().args(["enforce", to, "--admin"]).arg(running.admin().to_string()));
-            assert!(output.status.success(), "{output:?}");
+            run(robotsd().args(["enforce", to, "--admin"]).arg(running.admin().to_string())).succeeded();
         };
         for to in ["off", "on", "off"] {
             turn(&running, to);
             running.kill();
-            running = Running::start(site.path());
+            running = site.start();
             let report: Value = serde_json::from_str(&status(&running, &["--json"])).unwrap();
             assert_eq!(report["enforcement"], *to, "{report}");
         }
@@ -171,16 +159,15 @@ fn the_switch_of_one_site_holds_on_a_full_disk_and_after_a_kill() {
     SmallDisk::with("full_disk::the_switch_of_one_site_holds_on_a_full_disk_and_after_a_kill", |disk| {
         let site = shop(&disk.path().join("state"));
         let own = disk.path().join("state/sites/shop");
-        let mut running = Running::start(site.path());
-        wait_for("the first files of the site", || own.join("enforcement").exists().then_some(()));
+        let mut running = site.start();
+        wait_until("the first files of the site", || own.join("enforcement").exists());
         assert_eq!(fs::read(own.join("enforcement")).unwrap(), b"on \n");
         disk.fill();
         for to in ["off", "on", "off"] {
             let turn = ["enforce", to, "--site", "shop", "--admin"];
-            let output = run(robotsd().args(turn).arg(running.admin().to_string()));
-            assert!(output.status.success(), "{output:?}");
+            run(robotsd().args(turn).arg(running.admin().to_string())).succeeded();
             running.kill();
-            running = Running::start(site.path());
+            running = site.start();
             let report: Value = serde_json::from_str(&status(&running, &["--json"])).unwrap();
             assert_eq!(report["sites"][0]["switch"], *to, "{report}");
         }

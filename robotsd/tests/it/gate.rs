@@ -2,53 +2,126 @@
 
 use std::fs;
 
-use super::process::{FIREFOX, GPTBOT, Running, folder, wait_for};
+use super::admin::local;
+use crate::harness::{FIREFOX, GPTBOT, LISTENER, Running, robotsd, run, serving, wait_for, wait_until};
 
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";
 
 fn config(more: &str) -> String {
-    format!(
-        "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-         [[site]]\nname = \"shop\"\nroot = \".\"\n{more}"
-    )
+    format!("mode = \"refuse\"\nstate_dir = \"state\"\n{LISTENER}[[site]]\nname = \"shop\"\nroot = \".\"\n{more}")
 }
 
 fn gated(running: &Running) -> String {
-    running.wait_for_event("gated", |_| true)["message"].as_str().unwrap().to_owned()
+    running.event("gated")["message"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn a_first_version_that_shuts_everyone_out_is_not_invented_into_a_disallow() {
-    let folder = folder(&[("robotsd.toml", &config("")), ("robots.txt", SHUT), ("page.html", "hello")]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", &config("")), ("robots.txt", SHUT), ("page.html", "hello")]);
     assert!(gated(&running).contains("everyone is shut out"), "{}", gated(&running));
     let answer = running.get("/robots.txt", GPTBOT);
     assert_eq!((answer.status, answer.field("retry-after").is_some()), (503, true));
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
 }
 
+/// What a probe of a roll-out gets.
+fn rollout(running: &Running) -> (u16, String) {
+    let answer = local(running.admin(), "GET /readyz?require=sites");
+    (answer.status, answer.body)
+}
+
+/// It answers 503 for /robots.txt, which crawlers take for a disallow of everything; old replicas are to answer meanwhile.
+#[test]
+fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
+    let config = config("[admin]\naddress = \"127.0.0.1:0\"\n");
+    let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", SHUT), ("page.html", "hello")]);
+    let said = gated(&running);
+    let file = folder.at("robots.txt").display().to_string();
+    for part in [
+        "site \"shop\" has no robots.txt: nothing is enforced",
+        "everyone is shut out",
+        "`robotsd accept shop ",
+        "accept = [\"",
+        &format!("correct {file}"),
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(rollout(&running), (503, format!("{said}\n")));
+    let ready = local(running.admin(), "GET /readyz");
+    assert_eq!((ready.status, ready.body), (200, format!("ready\n{said}\n")));
+    // The status serves, so it ends with 0, and says the same.
+    let status =
+        |more: &[&str]| run(robotsd().args(["status", "--admin", &running.admin().to_string()]).args(more)).succeeded();
+    let report: serde_json::Value = serde_json::from_str(&status(&["--json"])).unwrap();
+    assert_eq!(report["sites"][0]["troubles"], serde_json::json!([said]));
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&status(&[])).contains(&words(&said)), "{}", status(&[]));
+    assert_eq!(running.get("/robots.txt", GPTBOT).status, 503);
+
+    let command = said.split('`').nth(1).unwrap().strip_prefix("robotsd ").unwrap();
+    run(robotsd().args(command.split(' ')).args(["--admin", &running.admin().to_string()])).succeeded();
+    assert_eq!(rollout(&running), (200, "ready\n".to_owned()));
+    assert_eq!(running.get("/robots.txt", GPTBOT).body, SHUT);
+    let report: serde_json::Value = serde_json::from_str(&status(&["--json"])).unwrap();
+    assert_eq!(report["sites"][0]["troubles"], serde_json::json!([]));
+}
+
+/// The key is for a fleet: the next replica without state has it too.
+#[test]
+fn the_key_that_a_replica_names_brings_the_version_live_on_each() {
+    let base = config("[admin]\naddress = \"127.0.0.1:0\"\n");
+    let (folder, running) = serving(&[("robotsd.toml", &base), ("robots.txt", SHUT)]);
+    let said = gated(&running);
+    let (_, key) = said.split_once("put ").unwrap();
+    let (key, _) = key.split_once(" into [gate]").unwrap();
+    let accepting = format!("{base}[gate]\n{key}\n");
+    folder.replace("robotsd.toml", &accepting);
+    wait_until("the site to be ready", || rollout(&running).0 == 200);
+    drop(running);
+    let (_next, running) = serving(&[("robotsd.toml", &accepting), ("robots.txt", SHUT)]);
+    assert_eq!(rollout(&running), (200, "ready\n".to_owned()));
+    assert_eq!(running.get("/robots.txt", GPTBOT).body, SHUT);
+}
+
+/// A roll-out is over once a process serves: a bad file of a site that is new must not take the others from every replica at once.
+#[test]
+fn a_site_that_a_running_process_gets_takes_no_replica_out() {
+    let base = config("[admin]\naddress = \"127.0.0.1:0\"\n");
+    let (folder, running) = serving(&[("robotsd.toml", &base), ("robots.txt", OPEN), ("new.txt", SHUT)]);
+    assert_eq!(rollout(&running), (200, "ready\n".to_owned()));
+    let new = "[[site]]\nname = \"new\"\nhosts = [\"new.test\"]\nroot = \".\"\nrobots.path = \"new.txt\"\n";
+    let with_new = base.replace("[admin]", &format!("hosts = [\"site.test\"]\n{new}[admin]"));
+    folder.replace("robotsd.toml", &with_new);
+    let said = gated(&running);
+    wait_until("the new site", || rollout(&running).1.contains("new"));
+    assert_eq!(rollout(&running), (200, format!("ready\n{said}\n")));
+    drop(running);
+    // A replica that begins with it waits, and the others go on.
+    let running = folder.start();
+    assert_eq!(rollout(&running), (503, format!("{said}\n")));
+}
+
 #[test]
 fn a_staging_file_shipped_by_restart_does_not_go_live() {
-    let folder = folder(&[("robotsd.toml", &config("")), ("robots.txt", OPEN)]);
-    let running = Running::start(folder.path());
+    let (folder, running) = serving(&[("robotsd.toml", &config("")), ("robots.txt", OPEN)]);
     // What is live is written behind it, and the end of the process here waits for nothing.
-    let state = folder.path().join("state/sites/shop/state.json");
-    wait_for("the version to be remembered", || state.exists().then_some(()));
+    let state = folder.at("state/sites/shop/state.json");
+    wait_until("the version to be remembered", || state.exists());
     drop(running);
-    fs::write(folder.path().join("robots.txt"), SHUT).unwrap();
-    let running = Running::start(folder.path());
+    folder.write("robots.txt", SHUT);
+    let running = folder.start();
     let message = gated(&running);
-    assert!(message.contains("everyone is shut out") && message.contains("sha256:"), "{message}");
+    assert!(message.contains("everyone is shut out") && message.contains("version "), "{message}");
     let answer = running.get("/robots.txt", FIREFOX);
     assert_eq!((answer.status, &*answer.body), (200, OPEN));
     drop(running);
-    // Accepted in the config, by its whole hash.
-    let hash = message.split("sha256:").nth(1).unwrap();
+    // Accepted in the config, by what the message has of its hash.
+    let hash = message.split("version ").nth(1).unwrap();
     let hash: String = hash.chars().take_while(char::is_ascii_hexdigit).collect();
-    let accept = format!("[gate]\naccept = [\"sha256:{hash}\"]\n");
-    fs::write(folder.path().join("robotsd.toml"), config(&accept)).unwrap();
-    let running = Running::start(folder.path());
+    let accept = format!("[gate]\naccept = [\"{hash}\"]\n");
+    folder.write("robotsd.toml", config(&accept));
+    let running = folder.start();
     assert_eq!(running.get("/robots.txt", FIREFOX).body, SHUT);
 }
 
@@ -57,12 +130,12 @@ fn what_must_be_allowed_and_what_is_expected_is_asked_of_every_version() {
     let gate = "[site.robots]\nexpectations = \"expected.toml\"\n\
                 [gate]\nmust_allow = [{ agents = [\"Googlebot\"], paths = [\"/shop/\"] }]\n";
     let expected = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/blog/\"]\n";
-    let folder = folder(&[("robotsd.toml", &config(gate)), ("robots.txt", OPEN), ("expected.toml", expected)]);
-    let running = Running::start(folder.path());
-    let path = folder.path().join("robots.txt");
+    let (folder, running) =
+        serving(&[("robotsd.toml", &config(gate)), ("robots.txt", OPEN), ("expected.toml", expected)]);
+    let path = folder.at("robots.txt");
     for (refused, why) in [("/shop/", "Googlebot"), ("/blog/", "bingbot")] {
         fs::write(&path, format!("{OPEN}Disallow: {refused}\n")).unwrap();
-        running.wait_for_event("gated", |line| line["message"].as_str().unwrap().contains(why));
+        running.wait_for_message("gated", why);
         assert_eq!(running.get("/robots.txt", FIREFOX).body, OPEN);
         fs::write(&path, OPEN).unwrap();
         let back = || running.has_event("unchanged", |_| true).then_some(());
@@ -73,11 +146,10 @@ fn what_must_be_allowed_and_what_is_expected_is_asked_of_every_version() {
 #[test]
 fn new_rules_only_observe_while_they_are_new() {
     let grace = "[site.enforcement]\ngrace = \"1h\"\n";
-    let folder = folder(&[("robotsd.toml", &config(grace)), ("robots.txt", OPEN), ("page.html", "hello")]);
-    let running = Running::start(folder.path());
+    let (folder, running) = serving(&[("robotsd.toml", &config(grace)), ("robots.txt", OPEN), ("page.html", "hello")]);
     let longer = format!("{OPEN}Disallow: /page\n");
-    fs::write(folder.path().join("robots.txt"), &longer).unwrap();
-    wait_for("the new version", || (running.get("/robots.txt", FIREFOX).body == longer).then_some(()));
+    folder.write("robots.txt", &longer);
+    wait_until("the new version", || running.get("/robots.txt", FIREFOX).body == longer);
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
     running.wait_for_event("observed", |line| line["reason"] == "grace");
 }

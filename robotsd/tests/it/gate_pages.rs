@@ -1,21 +1,16 @@
 //! Pages that the gate watches: sitemaps of a real upstream, lists, what search engines request; and a baseline.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::Output;
-use std::sync::{Arc, Mutex};
+use std::io::Write as _;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
 use super::identity::crawlers;
-use super::origin::Origin;
 use super::played_names::PlayedNames;
-use super::process::{FIREFOX, Running, folder, replace_file, robotsd, run, wait_for};
+use crate::harness::{
+    ADMIN, Ended, FIREFOX, Folder, LISTENER, Origin, Running, folder, replace_file, robotsd, run, wait_for, wait_until,
+};
 
 const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
 /// The accident that shuts no crawler out at large.
@@ -23,53 +18,6 @@ const ACCIDENT: &str =
     "User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
 /// What a reasonable owner does.
 const EDIT: &str = "User-agent: *\nDisallow: /cart/\nDisallow: /admin/\n";
-
-/// An upstream with documents by path, which notes the heads of requests for others than `/`.
-struct Documents {
-    address: SocketAddr,
-    heads: Arc<Mutex<Vec<String>>>,
-}
-
-impl Documents {
-    fn start(documents: HashMap<&'static str, Vec<u8>>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let heads = Arc::new(Mutex::new(Vec::new()));
-        let (documents, noted) = (Arc::new(documents), Arc::clone(&heads));
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let (documents, noted) = (Arc::clone(&documents), Arc::clone(&noted));
-                std::thread::spawn(move || answer(&stream, &documents, &noted));
-            }
-        });
-        Self { address, heads }
-    }
-
-    fn heads(&self) -> Vec<String> {
-        self.heads.lock().unwrap().clone()
-    }
-}
-
-fn answer(stream: &TcpStream, documents: &HashMap<&str, Vec<u8>>, noted: &Mutex<Vec<String>>) {
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).unwrap_or(0) == 0 {
-            return;
-        }
-    }
-    let path = head.split(' ').nth(1).unwrap_or_default();
-    let (status, body) = match documents.get(path) {
-        Some(body) => ("200 OK", body.clone()),
-        None => ("404 Not Found", Vec::new()),
-    };
-    noted.lock().unwrap().push(head);
-    let mut writer = stream;
-    let _ = writer.write_all(
-        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len()).as_bytes(),
-    );
-    let _ = writer.write_all(&body);
-}
 
 fn urlset(urls: impl Iterator<Item = String>) -> Vec<u8> {
     let urls = urls.fold(String::new(), |mut all, url| {
@@ -88,25 +36,21 @@ fn packed(octets: &[u8]) -> Vec<u8> {
 
 fn config(backend: &str, more: &str) -> String {
     format!(
-        "mode = \"observe\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
-         [[site]]\nname = \"shop\"\nhosts = [\"shop.test\"]\n{backend}\n[site.robots]\npath = \"robots.txt\"\n{more}"
+        "mode = \"observe\"\nstate_dir = \"state\"\n{LISTENER}{ADMIN}[[site]]\nname = \"shop\"\n\
+         hosts = [\"shop.test\"]\n{backend}\n[site.robots]\npath = \"robots.txt\"\n{more}"
     )
 }
 
-fn site(backend: &str, more: &str) -> TempDir {
+fn site(backend: &str, more: &str) -> Folder {
     folder(&[("robotsd.toml", &config(backend, more)), ("robots.txt", OPEN), ("page.html", "hello")])
 }
 
-fn command(running: &Running, arguments: &[&str]) -> Output {
+fn command(running: &Running, arguments: &[&str]) -> Ended {
     run(robotsd().args(arguments).arg("--admin").arg(running.admin().to_string()))
 }
 
-fn text(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).into_owned()
-}
-
 fn status(running: &Running) -> Value {
-    serde_json::from_slice::<Value>(&command(running, &["status", "--json"]).stdout).unwrap()["sites"][0].clone()
+    command(running, &["status", "--json"]).json()["sites"][0].clone()
 }
 
 /// Waits until the gate watches so many pages of these.
@@ -117,21 +61,17 @@ fn watches(running: &Running, of: &str, count: u64) {
     });
 }
 
-fn put(folder: &Path, text: &str) {
-    replace_file(&folder.join("robots.txt"), text);
-}
-
 fn live(running: &Running) -> String {
     running.request("GET", "/robots.txt", &[("Host", "shop.test"), ("User-Agent", FIREFOX)]).body
 }
 
 fn goes_live(running: &Running, text: &str) {
-    wait_for("the version", || (live(running) == text).then_some(()));
+    wait_until("the version", || live(running) == text);
 }
 
 /// The message about the version that waits.
 fn waits(running: &Running) -> String {
-    let message = running.wait_for_event("gated", |_| true)["message"].as_str().unwrap().to_owned();
+    let message = running.event("gated")["message"].as_str().unwrap().to_owned();
     assert_eq!(live(running), OPEN, "the version before stays");
     message
 }
@@ -147,23 +87,23 @@ fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit
     }));
     let documents =
         [("/sitemap.xml", index.as_bytes().to_vec()), ("/news.xml.gz", packed(&news)), ("/large.xml", large)];
-    let upstream = Documents::start(documents.into());
+    let upstream = Origin::of(documents);
     let folder =
         site(&format!("upstreams = [\"http://{}\"]", upstream.address), "baseline = \"robots.accepted.txt\"\n");
-    fs::write(folder.path().join("robots.accepted.txt"), OPEN).unwrap();
-    let running = Running::start(folder.path());
-    assert!(command(&running, &["reload"]).status.success());
+    folder.write("robots.accepted.txt", OPEN);
+    let running = folder.start();
+    assert!(command(&running, &["reload"]).code == Some(0));
     // 50,100 are more than are kept, so it is every second.
     watches(&running, "of the sitemaps", 25_050);
-    let heads = upstream.heads();
+    let heads = upstream.requests();
     assert!(heads.iter().all(|head| head.to_ascii_lowercase().contains("host: shop.test\r\n")), "{heads:?}");
     assert!(!heads.iter().any(|head| head.contains("none.xml")), "{heads:?}");
 
-    put(folder.path(), EDIT);
+    folder.replace("robots.txt", EDIT);
     goes_live(&running, EDIT);
-    put(folder.path(), OPEN);
+    folder.replace("robots.txt", OPEN);
     goes_live(&running, OPEN);
-    put(folder.path(), ACCIDENT);
+    folder.replace("robots.txt", ACCIDENT);
     let message = waits(&running);
     assert!(message.contains("lose 25050 of 25050 pages of the sitemaps (100 %)"), "{message}");
     assert!(message.contains("by line 3, \"/news/\"") && message.contains("by line 4, \"/2026/\""), "{message}");
@@ -174,41 +114,40 @@ fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit
 
     let hash = report["pending"]["hash"].as_str().unwrap();
     let accepted = command(&running, &["accept", "shop", hash]);
-    let said = text(&accepted.stdout);
-    assert!(accepted.status.success() && live(&running) == ACCIDENT, "{said}");
+    let said = accepted.out;
+    assert!(accepted.code == Some(0) && live(&running) == ACCIDENT, "{said}");
     let copy = said.lines().find(|line| line.trim().starts_with("cp ")).expect(&said).trim();
     // What it says can be typed.
     assert!(std::process::Command::new("sh").arg("-c").arg(copy).status().unwrap().success());
-    assert_eq!(fs::read_to_string(folder.path().join("robots.accepted.txt")).unwrap(), ACCIDENT);
+    assert_eq!(folder.read("robots.accepted.txt"), ACCIDENT);
 }
 
 #[test]
 fn sitemaps_that_cannot_be_read_refuse_nothing_and_those_that_were_read_still_count() {
     let pages = urlset((0..30).map(|number| format!("https://shop.test/news/{number}")));
-    let upstream = Documents::start([("/sitemap.xml", pages)].into());
+    let upstream = Origin::of([("/sitemap.xml", pages)]);
     let folder = site(&format!("upstreams = [\"http://{}\"]", upstream.address), "");
-    let mut running = Running::start(folder.path());
-    assert!(command(&running, &["reload"]).status.success());
+    let mut running = folder.start();
+    assert!(command(&running, &["reload"]).code == Some(0));
     watches(&running, "of the sitemaps", 30);
-    running.signal("TERM");
-    assert!(running.wait_for_end().success());
+    running.end();
 
     // The upstream is gone.
     let config = config(&format!("upstreams = [\"http://{}\"]", Origin::down().address), "");
-    fs::write(folder.path().join("robotsd.toml"), config).unwrap();
-    let running = Running::start(folder.path());
+    folder.write("robotsd.toml", config);
+    let running = folder.start();
     watches(&running, "of the sitemaps", 30);
-    assert!(command(&running, &["reload"]).status.success());
+    assert!(command(&running, &["reload"]).code == Some(0));
     let note = running.wait_for_event("gate", |line| line["level"] == "warn")["message"].as_str().unwrap().to_owned();
     assert!(note.contains("shop: sitemaps not read: https://shop.test/sitemap.xml: "), "{note}");
     assert!(note.ends_with("the gate watches the 30 pages that are known"), "{note}");
-    let said = text(&command(&running, &["status"]).stdout);
+    let said = command(&running, &["status"]).out;
     assert!(said.contains("gate: sitemaps not read") && said.contains("watches 30 pages of the sitemaps"), "{said}");
-    put(folder.path(), EDIT);
+    folder.replace("robots.txt", EDIT);
     goes_live(&running, EDIT);
-    put(folder.path(), OPEN);
+    folder.replace("robots.txt", OPEN);
     goes_live(&running, OPEN);
-    put(folder.path(), ACCIDENT);
+    folder.replace("robots.txt", ACCIDENT);
     assert!(waits(&running).contains("lose 30 of 30 pages of the sitemaps"));
 }
 
@@ -216,30 +155,30 @@ fn sitemaps_that_cannot_be_read_refuse_nothing_and_those_that_were_read_still_co
 fn broken_sitemaps_are_named_and_nothing_waits_for_them() {
     let broken = b"<html>down for maintenance</html>".to_vec();
     let elsewhere = urlset(["https://elsewhere.test/".to_owned()].into_iter());
-    let upstream = Documents::start([("/sitemap.xml", broken), ("/own.xml", elsewhere)].into());
+    let upstream = Origin::of([("/sitemap.xml", broken), ("/own.xml", elsewhere)]);
     let folder = site(&format!("upstreams = [\"http://{}\"]", upstream.address), "");
     let named = "Sitemap: https://shop.test/sitemap.xml\nSitemap: https://shop.test/own.xml\nSitemap: https://shop.test/missing.xml\nSitemap: https://cdn.test/s.xml\n";
-    put(folder.path(), &format!("{OPEN}{named}"));
-    let running = Running::start(folder.path());
-    assert!(command(&running, &["reload"]).status.success());
-    let note = running.wait_for_event("gate", |_| true)["message"].as_str().unwrap().to_owned();
+    folder.replace("robots.txt", format!("{OPEN}{named}"));
+    let running = folder.start();
+    assert!(command(&running, &["reload"]).code == Some(0));
+    let note = running.event("gate")["message"].as_str().unwrap().to_owned();
     for part in ["own.xml: all of its pages are on other hosts", "sitemap.xml: it is no sitemap"] {
         assert!(note.contains(part), "{part}: {note}");
     }
-    put(folder.path(), ACCIDENT);
+    folder.replace("robots.txt", ACCIDENT);
     goes_live(&running, ACCIDENT);
 }
 
 #[test]
 fn a_site_without_a_sitemap_has_no_trouble_whatever_its_upstream_answers() {
     let page = b"<!doctype html><title>An application</title>".to_vec();
-    let upstream = Documents::start([("/sitemap.xml", page)].into());
+    let upstream = Origin::of([("/sitemap.xml", page)]);
     let folder = site(&format!("upstreams = [\"http://{}\"]", upstream.address), "");
-    let running = Running::start(folder.path());
-    assert!(command(&running, &["reload"]).status.success());
-    wait_for("the request", || (!upstream.heads().is_empty()).then_some(()));
-    assert!(command(&running, &["reload"]).status.success());
-    wait_for("the next one", || (upstream.heads().len() > 1).then_some(()));
+    let running = folder.start();
+    assert!(command(&running, &["reload"]).code == Some(0));
+    wait_until("the request", || !upstream.requests().is_empty());
+    assert!(command(&running, &["reload"]).code == Some(0));
+    wait_until("the next one", || upstream.requests().len() > 1);
     assert_eq!((status(&running)["troubles"].clone(), running.events("gate")), (serde_json::json!([]), 0));
 }
 
@@ -247,13 +186,13 @@ fn a_site_without_a_sitemap_has_no_trouble_whatever_its_upstream_answers() {
 fn a_list_counts_and_a_baseline_that_follows_lets_a_version_go_live() {
     let folder =
         site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nurls = \"urls.txt\"\nsitemaps = false\n");
-    let path = |name: &str| folder.path().join(name);
+    let path = |name: &str| folder.at(name);
     fs::write(path("urls.txt"), "# what matters\n/\n/news/\nhttps://shop.test/2026/a\nhttps://other.test/2026/b\n")
         .unwrap();
     fs::write(path("robots.accepted.txt"), OPEN).unwrap();
-    let running = Running::start(folder.path());
+    let running = folder.start();
     watches(&running, "of urls.txt", 3);
-    put(folder.path(), ACCIDENT);
+    folder.replace("robots.txt", ACCIDENT);
     let message = waits(&running);
     assert!(message.contains("lose 2 of 3 pages of urls.txt (66 %)"), "{message}");
     replace_file(&path("robots.accepted.txt"), ACCIDENT);
@@ -276,11 +215,11 @@ fn what_verified_search_engines_request_most_counts() {
         names.address()
     );
     let folder = site("root = \".\"", &more);
-    let config = fs::read_to_string(folder.path().join("robotsd.toml")).unwrap();
+    let config = folder.read("robotsd.toml");
     let trusting = config.replacen("[admin]", "trusted_proxies = [\"127.0.0.0/8\"]\n[admin]", 1);
-    fs::write(folder.path().join("robotsd.toml"), trusting).unwrap();
-    fs::write(folder.path().join("crawlers.toml"), crawlers() + "index = true\n").unwrap();
-    let running = Running::start(folder.path());
+    folder.write("robotsd.toml", trusting);
+    folder.write("crawlers.toml", crawlers() + "index = true\n");
+    let running = folder.start();
     let bot = "ExampleBot/1.0 (+https://bot.example/about)";
     let request = |path: &str, client: &str| {
         running.request("GET", path, &[("Host", "shop.test"), ("User-Agent", bot), ("X-Forwarded-For", client)])
@@ -292,12 +231,12 @@ fn what_verified_search_engines_request_most_counts() {
     }
     // Others count for nothing.
     (0..9).for_each(|_| drop(request("/impostor", "9.9.9.9")));
-    wait_for("the board to have them", || {
-        assert!(command(&running, &["reload"]).status.success());
+    wait_until("the board to have them", || {
+        assert!(command(&running, &["reload"]).code == Some(0));
         let lists = status(&running)["watched_pages"].clone();
-        (lists[0]["count"] == 4 && lists[0]["of"] == "that search engines request most").then_some(())
+        lists[0]["count"] == 4 && lists[0]["of"] == "that search engines request most"
     });
-    put(folder.path(), ACCIDENT);
+    folder.replace("robots.txt", ACCIDENT);
     let message = waits(&running);
     assert!(message.contains("lose 3 of 4 pages that search engines request most (75 %)"), "{message}");
     assert!(!message.contains("secret"), "{message}");
@@ -306,12 +245,12 @@ fn what_verified_search_engines_request_most_counts() {
 #[test]
 fn a_first_start_serves_the_baseline_while_another_version_waits() {
     let folder = site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nsitemaps = false\n");
-    fs::write(folder.path().join("robots.accepted.txt"), OPEN).unwrap();
-    put(folder.path(), "User-agent: *\nDisallow: /\n");
+    folder.write("robots.accepted.txt", OPEN);
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     // Without what an earlier process wrote, as in a container that is replaced.
     for _ in 0..2 {
-        let _ = fs::remove_dir_all(folder.path().join("state"));
-        let running = Running::start(folder.path());
+        let _ = fs::remove_dir_all(folder.at("state"));
+        let running = folder.start();
         assert_eq!(live(&running), OPEN);
         waits(&running);
     }
@@ -323,33 +262,33 @@ fn what_is_to_be_committed_is_what_is_served_where_a_list_is_appended() {
         "root = \".\"",
         "baseline = \"robots.accepted.txt\"\n[[site.robots.append]]\npath = \"ai.txt\"\n[gate]\nsitemaps = false\n",
     );
-    fs::write(folder.path().join("ai.txt"), "User-agent: GPTBot\nDisallow: /\n").unwrap();
-    fs::write(folder.path().join("robots.accepted.txt"), OPEN).unwrap();
-    put(folder.path(), "User-agent: *\nDisallow: /\n");
-    let running = Running::start(folder.path());
+    folder.write("ai.txt", "User-agent: GPTBot\nDisallow: /\n");
+    folder.write("robots.accepted.txt", OPEN);
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
+    let running = folder.start();
     waits(&running);
     let waiting = status(&running)["pending"]["hash"].as_str().unwrap().to_owned();
     let output = command(&running, &["accept", "shop", &waiting]);
-    let said = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(output.status.success() && said.contains("save /robots.txt as it is served now"), "{said}");
+    let said = output.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.code == Some(0) && said.contains("save /robots.txt as it is served now"), "{said}");
     assert!(!said.contains("cp "), "{said}");
     let served = live(&running);
     assert!(served.contains("# From ai.txt"), "{served}");
-    fs::write(folder.path().join("robots.accepted.txt"), served).unwrap();
-    let gate = run(robotsd().args(["config", "check", "--gate"]).arg(folder.path().join("robotsd.toml")));
-    assert!(gate.status.success(), "{gate:?}");
+    folder.write("robots.accepted.txt", served);
+    let gate = folder.configured(["config", "check", "--gate"]);
+    assert!(gate.code == Some(0), "{gate:?}");
 }
 
 #[test]
 fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     let folder = site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nurls = \"urls.txt\"\n");
-    let path = |name: &str| folder.path().join(name);
+    let path = |name: &str| folder.at(name);
     fs::write(path("urls.txt"), "/\n/news/1\n/news/2\n").unwrap();
     fs::write(path("sitemap.xml"), urlset((0..400).map(|number| format!("https://shop.test/2026/{number}")))).unwrap();
     let check = |more: &[&str]| {
         let output =
             run(robotsd().args(["config", "check", "--gate"]).args(more).arg("--config").arg(path("robotsd.toml")));
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
+        (output.code, output.out, output.error)
     };
     let (code, _, said) = check(&[]);
     assert!(code == Some(1) && said.contains("there is no baseline to compare with: copy"), "{said}");
@@ -358,10 +297,10 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     assert!(code == Some(1) && said.contains("there is no baseline to compare with: copy"), "{said}");
     fs::write(path("robots.accepted.txt"), OPEN).unwrap();
     assert_eq!(check(&[]).0, Some(0));
-    put(folder.path(), EDIT);
+    folder.replace("robots.txt", EDIT);
     assert_eq!((check(&[]).0, check(&[]).2), (Some(0), String::new()));
 
-    put(folder.path(), ACCIDENT);
+    folder.replace("robots.txt", ACCIDENT);
     let (code, out, said) = check(&[]);
     assert!(code == Some(1) && out.contains("has versions that would wait at the gate"), "{out}");
     assert!(

@@ -20,8 +20,8 @@ use tonic::transport::{Channel, Server};
 use tonic::{Code, Status, Streaming};
 use tower::{Service, service_fn};
 
-use super::process::{Running, folder, project, run};
 use super::programs::python_with;
+use crate::harness::{project, run, serving};
 
 const SCRIPT: &str = "robotsd/tests/cases/grpc_calls.py";
 
@@ -56,15 +56,15 @@ fn python() -> Option<Command> {
 /// What each call to a port brought.
 fn calls(port: u16) -> Value {
     let output = run(python().unwrap().arg(project(SCRIPT)).args(["call", &port.to_string()]));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    assert!(output.code == Some(0), "{}", output.error);
+    output.json()
 }
 
 /// What a refused call to a port under this name brought: its code, its message and its fields.
 fn refused(port: u16, agent: &str) -> Option<Value> {
     let output = run(python()?.arg(project(SCRIPT)).args(["refused", &port.to_string(), agent]));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).unwrap())
+    assert!(output.code == Some(0), "{}", output.error);
+    Some(output.json())
 }
 
 /// A config whose site speaks HTTP/2 to a port.
@@ -89,8 +89,7 @@ fn grpcio_gets_through_robotsd_what_it_gets_without() {
     let Some(python) = python() else { return };
     let direct = calls(GrpcServer::start(python).port);
     let server = GrpcServer::start(self::python().unwrap());
-    let folder = folder(&[("robotsd.toml", &config(server.port))]);
-    let proxy = Running::start(folder.path());
+    let (_folder, proxy) = serving(&[("robotsd.toml", &config(server.port))]);
     let through = calls(proxy.address.port());
     assert_eq!(through, direct);
     // And that is what it should be.
@@ -195,8 +194,7 @@ async fn tonic_calls_tonic_through_robotsd() {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = incoming.local_addr().unwrap().port();
     tokio::spawn(Server::builder().add_service(Echo).serve_with_incoming(incoming));
-    let folder = folder(&[("robotsd.toml", &config(port))]);
-    let proxy = Running::start(folder.path());
+    let (_folder, proxy) = serving(&[("robotsd.toml", &config(port))]);
     let channel = Channel::from_shared(format!("http://{}", proxy.address)).unwrap().connect().await.unwrap();
     let mut client = tonic::client::Grpc::new(channel).max_decoding_message_size(usize::MAX);
 
@@ -251,8 +249,7 @@ const REFUSING: &str = r#"
 
 #[test]
 fn grpcio_is_refused_with_a_status_of_its_own() {
-    let folder = folder(&[("robotsd.toml", REFUSING)]);
-    let proxy = Running::start(folder.path());
+    let (_folder, proxy) = serving(&[("robotsd.toml", REFUSING)]);
     let Some(answer) = refused(proxy.address.port(), "GPTBot/1.2") else { return };
     assert_eq!(answer[0], "PERMISSION_DENIED", "{answer}");
     let message = answer[1].as_str().unwrap();
@@ -289,8 +286,7 @@ fn grpcio_is_refused_with_a_status_of_its_own() {
 
 #[tokio::test]
 async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
-    let folder = folder(&[("robotsd.toml", REFUSING)]);
-    let proxy = Running::start(folder.path());
+    let (_folder, proxy) = serving(&[("robotsd.toml", REFUSING)]);
     let channel = Channel::from_shared(format!("http://{}", proxy.address)).unwrap().user_agent("GPTBot/1.2").unwrap();
     let mut client = tonic::client::Grpc::new(channel.connect().await.unwrap());
     // A message that is larger than the window of its stream, and one that never ends.
@@ -308,8 +304,7 @@ async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
 
 #[test]
 fn what_only_has_the_type_of_a_call_is_refused_as_a_page_is() {
-    let folder = folder(&[("robotsd.toml", REFUSING)]);
-    let proxy = Running::start(folder.path());
+    let (_folder, proxy) = serving(&[("robotsd.toml", REFUSING)]);
     for method in ["GET", "POST"] {
         let fields = [("User-Agent", "GPTBot/1.2"), ("Content-Type", "application/grpc")];
         let answer = proxy.request(method, "/test.Calls/Echo", &fields);

@@ -1,11 +1,14 @@
 //! A file system that hangs: reading a file blocks for ever, and only what needs that file waits.
 
 use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use super::admin::ask;
-use super::process::{GPTBOT, Running, folder, robotsd, run, wait_for};
+use super::programs::skip;
+use crate::harness::{GPTBOT, PATIENCE, Running, folder, message, robotsd, run, wait_for, wait_until};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /page\n";
 const EXPECTED: &str = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/\"]\n";
@@ -16,9 +19,28 @@ const HANGING: &str = "[[site]]\nname = \"hanging\"\nhosts = [\"hanging.test\"]\
 const WELL: &str = "[[site]]\nname = \"well\"\nhosts = [\"well.test\"]\nroot = \".\"\nrobots.path = \"well.txt\"\n";
 
 fn stdout_of(running: &Running, arguments: &[&str]) -> String {
-    let output = run(robotsd().args(arguments).arg("--admin").arg(running.admin().to_string()));
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    run(robotsd().args(arguments).arg("--admin").arg(running.admin().to_string())).succeeded()
+}
+
+fn fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// A library in front of the system's, in which opening a file hangs; none where it cannot be compiled.
+fn hanging_open(folder: &Path) -> Option<PathBuf> {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hanging_files/hang.c");
+    let library = folder.join("hang.so");
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).args([source, "-ldl"]).status();
+    let is_loaded = cfg!(all(target_os = "linux", target_env = "gnu"));
+    if !is_loaded || !compiled.is_ok_and(|status| status.success()) {
+        skip("cc, and the library of GNU");
+        return None;
+    }
+    Some(library)
+}
+
+fn entries(running: &Running, of: &str) -> usize {
+    fs::read_dir(format!("/proc/{}/{of}", running.id())).unwrap().count()
 }
 
 fn page(running: &Running, host: &str) -> u16 {
@@ -34,18 +56,16 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
         ("expected.toml", EXPECTED),
         ("page.html", "hello"),
     ]);
-    let mut running = Running::start(folder.path());
-    // A pipe that has a writer who writes nothing, in place of the file.
-    let pipe = folder.path().join("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let expected = folder.path().join("expected.toml");
-    fs::rename(&pipe, &expected).unwrap();
-    let _writer = File::options().read(true).write(true).open(&expected).unwrap();
-    let is_reading = || {
-        let open = fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().flatten();
-        open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|path| path == expected).then_some(())
-    };
-    wait_for("robotsd to read what is expected", is_reading);
+    let Some(library) = hanging_open(folder.path()) else { return };
+    let expected = folder.at("expected.toml");
+    let beside = |suffix: &str| expected.with_extension(format!("toml.{suffix}"));
+    let config = folder.at("robotsd.toml");
+    let mut serve = robotsd();
+    serve.args(["serve", "--config"]).arg(&config).env("LD_PRELOAD", library).env("HANGING", &expected);
+    let mut running = Running::spawn(&mut serve);
+    fs::write(beside("hangs"), "").unwrap();
+    fs::write(&expected, [EXPECTED, "# Another.\n"].concat()).unwrap();
+    wait_until("robotsd to read what is expected", || beside("waits").exists());
 
     assert!(stdout_of(&running, &["status"]).contains("site well"), "the status is answered");
     assert_eq!(ask(running.admin(), "GET /readyz", "Host: localhost\r\n").status, 200);
@@ -57,13 +77,127 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
         assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (status, status));
     }
     // Without the site its file is not needed.
-    fs::write(folder.path().join("robotsd.toml"), [LISTENER, WELL].concat()).unwrap();
-    let is_gone = |line: &serde_json::Value| line["message"].as_str().unwrap().contains("site \"hanging\" is gone");
+    folder.write("robotsd.toml", [LISTENER, WELL].concat());
+    let is_gone = |line: &serde_json::Value| message(line).contains("site \"hanging\" is gone");
     running.wait_for_event("config", is_gone);
     assert!(!stdout_of(&running, &["status"]).contains("site hanging"));
     assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (403, 421));
-    running.signal("TERM");
-    assert!(running.wait_for_end().success());
+    running.end();
+}
+
+/// Opening one would wait for a writer, and each request would keep a thread until no file was served any more.
+#[test]
+fn what_is_no_regular_file_of_a_root_is_not_there() {
+    const CLIENTS: usize = 8;
+    let folder = folder(&[("robotsd.toml", &[LISTENER, WELL].concat()), ("well.txt", ROBOTS), ("page.html", "hello")]);
+    let path = |name: &str| folder.at(name);
+    fifo(&path("fifo"));
+    fs::create_dir(path("folder")).unwrap();
+    fifo(&path("folder/index.html"));
+    let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", path("device")).unwrap();
+    std::os::unix::fs::symlink("fifo", path("link.html")).unwrap();
+    let running = folder.start();
+    let status = |method: &str, path: &str| running.request(method, path, &[("Host", "well.test")]).status;
+    assert_eq!(status("GET", "/page.html"), 200);
+    let (threads, descriptors) = (entries(&running, "task"), entries(&running, "fd"));
+    let paths = ["/fifo", "/link.html", "/folder/", "/folder/index.html", "/socket", "/device", "/fifo/", "/%66ifo?x"];
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                for round in 0..25 {
+                    let path = paths[round % paths.len()];
+                    let method = if round < paths.len() { "HEAD" } else { "GET" };
+                    assert_eq!(status(method, path), 404, "{method} {path}");
+                    assert_eq!(status("GET", "/page.html"), 200);
+                }
+            });
+        }
+    });
+    // Threads that open files end when they are idle for a while; there are as many as requests at a time.
+    assert!(entries(&running, "task") <= threads + 2 * CLIENTS, "{threads} {}", entries(&running, "task"));
+    wait_until("the connections to be closed", || entries(&running, "fd") <= descriptors);
+    // One that has a writer, and one that comes in place of a file, is none either.
+    let _writer = File::options().read(true).write(true).open(path("fifo")).unwrap();
+    fs::rename(path("fifo"), path("page.html")).unwrap();
+    assert_eq!((status("GET", "/page.html"), status("HEAD", "/page.html")), (404, 404));
+}
+
+/// Nothing writes into a FIFO that stands where a config names a file: what would read it says so, and does not wait.
+#[test]
+fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {
+    const LISTENER: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
+    const SITE: &str = "[[site]]\nname = \"a\"\nhosts = [\"a.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"\n";
+    let of_site = |key: &str| format!("{LISTENER}{SITE}{key}\n");
+    for (what, config) in [
+        ("path", of_site("").replace("robots.txt", "fifo")),
+        ("append", of_site("[[site.robots.append]]\npath = \"fifo\"")),
+        ("expectations", of_site("robots.expectations = \"fifo\"")),
+        ("baseline", of_site("robots.baseline = \"fifo\"")),
+        ("urls", of_site("robots.urls = \"fifo\"")),
+        ("refusal", of_site("refusal.file = \"fifo.html\"")),
+        (
+            "headers",
+            of_site(
+                "[[site.robots.on_publish]]\nurl = \"https://cdn.test/\"\nheaders = { Authorization = { file = \"fifo\" } }",
+            ),
+        ),
+        (
+            "upstream.ca",
+            of_site("upstream.ca = \"fifo\"").replace("root = \".\"", "upstreams = [\"https://127.0.0.1:9\"]"),
+        ),
+        (
+            "robots.ca",
+            of_site("robots.ca = \"fifo\"")
+                .replace("path = \"robots.txt\"", "source = \"url\"\nrobots.url = \"https://127.0.0.1:9/r\""),
+        ),
+        ("registry_extra", of_site("[agents]\nregistry_extra = \"fifo\"")),
+        ("list", of_site("[identity]\n[[identity.list]]\nurl = \"https://openai.com/gptbot.json\"\npath = \"fifo\"")),
+        ("password_file", of_site("[rate]\nstore = \"redis://127.0.0.1:9\"\npassword_file = \"fifo\"")),
+        ("certificate", format!("{LISTENER}[[listener.certificate]]\nchain = \"fifo\"\nkey = \"fifo\"\n{SITE}")),
+    ] {
+        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+        fifo(&folder.at("fifo"));
+        fifo(&folder.at("fifo.html"));
+        let place = folder.at("robotsd.toml");
+        let said = run(robotsd().args(["config", "check"]).arg(&place)).said();
+        assert!(said.contains("regular file"), "{what}: {said}");
+        if !["path", "append", "baseline", "urls", "headers"].contains(&what) {
+            let served = run(robotsd().args(["serve", "--config"]).arg(&place));
+            let said = served.said();
+            assert!(served.code != Some(0) && said.contains("regular file"), "{what}: {said}");
+        } else {
+            drop(folder.start());
+        }
+    }
+}
+
+#[test]
+fn a_log_of_requests_that_nobody_reads_is_an_error_of_the_start() {
+    let log = "[log]\naccess = \"json\"\naccess_path = \"fifo\"\n";
+    let folder = folder(&[("robotsd.toml", &[LISTENER, log, WELL].concat()), ("well.txt", ROBOTS)]);
+    fifo(&folder.at("fifo"));
+    let served = folder.configured(["serve", "--config"]);
+    let said = served.said();
+    assert!(served.code != Some(0) && said.contains("a pipe that nobody reads"), "{said}");
+}
+
+/// A log may be a pipe that something reads, and is written without a gap.
+#[test]
+fn a_log_of_requests_may_be_a_pipe_that_is_read() {
+    let log = "[log]\naccess = \"combined\"\naccess_path = \"fifo\"\n";
+    let folder =
+        folder(&[("robotsd.toml", &[LISTENER, log, WELL].concat()), ("well.txt", ROBOTS), ("page.html", "hello")]);
+    let path = folder.at("fifo");
+    fifo(&path);
+    let mut reader = File::options().read(true).write(true).open(&path).unwrap();
+    let running = folder.start();
+    assert_eq!(page(&running, "well.test"), 403);
+    let mut line = [0; 16];
+    let (done, read) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(reader.read_exact(&mut line).map(|()| line)));
+    let line = read.recv_timeout(PATIENCE).unwrap().unwrap();
+    assert!(line.starts_with(b"127.0.0."), "{line:?}");
 }
 
 /// However many ask for the board, few threads wait for its files, and all get an answer.
@@ -74,7 +208,7 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
         ("well.txt", ROBOTS),
         ("page.html", "hello"),
     ]);
-    let board = folder.path().join("state/board/well");
+    let board = folder.at("state/board/well");
     fs::create_dir_all(&board).unwrap();
     // Today, and tomorrow, should it begin meanwhile.
     let writers: Vec<File> = [0, 1]
@@ -85,7 +219,7 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
             File::options().read(true).write(true).open(&pipe).unwrap()
         })
         .into();
-    let mut running = Running::start(folder.path());
+    let mut running = folder.start();
     let threads = || fs::read_dir(format!("/proc/{}/task", running.id())).unwrap().count();
     let before = threads();
     let admin = running.admin();
@@ -104,10 +238,9 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     // Once the files can be read, or cannot at all, the board is there again.
     drop(writers);
     // Something may be written there meanwhile.
-    wait_for("the files are gone", || fs::remove_dir_all(&board).is_ok().then_some(()));
-    wait_for("the board", || (ask(admin, "GET /board.json", "Host: localhost\r\n").status == 200).then_some(()));
-    running.signal("TERM");
-    assert!(running.wait_for_end().success());
+    wait_until("the files are gone", || fs::remove_dir_all(&board).is_ok());
+    wait_until("the board", || ask(admin, "GET /board.json", "Host: localhost\r\n").status == 200);
+    running.end();
 }
 
 /// Old files are looked for, removed and folded behind everything else: where one hangs, nobody who asks waits for it.
@@ -118,13 +251,13 @@ fn an_old_file_of_the_board_that_hangs_holds_up_nobody() {
         ("well.txt", ROBOTS),
         ("page.html", "hello"),
     ]);
-    let board = folder.path().join("state/board/well");
+    let board = folder.at("state/board/well");
     fs::create_dir_all(&board).unwrap();
     let past = SystemTime::now() - Duration::from_secs(100 * 24 * 3600);
     let old = board.join(humantime::format_rfc3339_seconds(past).to_string()[..10].to_owned() + ".jsonl");
     assert!(Command::new("mkfifo").arg(&old).status().unwrap().success());
     let _writer = File::options().read(true).write(true).open(&old).unwrap();
-    let running = Running::start(folder.path());
+    let running = folder.start();
     let is_reading = || {
         let open = fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().flatten();
         open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|path| path == old).then_some(())
@@ -136,9 +269,9 @@ fn an_old_file_of_the_board_that_hangs_holds_up_nobody() {
         assert_eq!(ask(running.admin(), "GET /metrics", "Host: localhost\r\n").status, 200);
         assert_eq!(page(&running, "well.test"), 403);
     }
-    wait_for("what was counted meanwhile", || {
+    wait_until("what was counted meanwhile", || {
         let answer = ask(running.admin(), "GET /board.json", "Host: localhost\r\n").body;
         let board: serde_json::Value = serde_json::from_str(&answer).unwrap();
-        (board["sites"][0]["crawlers"][0]["disallowed"] == 3).then_some(())
+        board["sites"][0]["crawlers"][0]["disallowed"] == 3
     });
 }

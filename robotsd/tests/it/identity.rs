@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
-use tempfile::TempDir;
 use tower_robots::agent::{Crawler, Registry};
 
 use super::played_names::PlayedNames;
-use super::process::{Answer, FIREFOX, Running, folder, robotsd, run, wait_for};
+use crate::harness::{Answer, FIREFOX, Folder, LISTENER, Running, folder, robotsd, run, wait_for, wait_until};
 
 const ROBOTS: &str = "User-agent: ExampleBot\nDisallow: /drafts/\n";
 const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
@@ -28,11 +27,12 @@ pub(super) fn crawlers() -> String {
     out + "[[crawler]]\nname = \"ExampleBot\"\ncategory = \"search\"\noperator = \"Example\"\nrdns = [\".bot.example\"]\n"
 }
 
-fn site(names: &PlayedNames, identity: &str, listener: &str) -> TempDir {
+fn site(names: &PlayedNames, identity: &str, listener: &str) -> Folder {
     let config = format!(
-        "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\n[[site]]\nname = \"shop\"\n\
-         root = \".\"\nrobots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n\
-         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\n{identity}\n[log]\naddress = \"keep\"\naccess = \"json\"\n",
+        "mode = \"refuse\"\nstate_dir = \"state\"\n{LISTENER}{listener}\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
+         robots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n[[admin.listener]]\n\
+         address = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\n{identity}\n[log]\naddress = \"keep\"\n\
+         access = \"json\"\n",
         names.address()
     );
     folder(&[
@@ -50,8 +50,7 @@ fn from(running: &Running, client: &str, path: &str, agent: &str) -> Answer {
 }
 
 fn status(folder: &Path) -> Value {
-    let output = run(robotsd().arg("status").arg("--json").arg("--config").arg(folder.join("robotsd.toml")));
-    serde_json::from_slice(&output.stdout).unwrap()
+    run(robotsd().arg("status").arg("--json").arg("--config").arg(folder.join("robotsd.toml"))).json()
 }
 
 #[test]
@@ -59,15 +58,15 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     let names = PlayedNames::start();
     names.confirmed(REAL, "crawl-1.bot.example").named(IMPOSTOR, "host.other.example");
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
-    let running = Running::start(folder.path());
+    let running = folder.start();
 
     // No request was verified on this path yet, so none is refuted.
     assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
     let known = |client: &str, path: &str, want: &str| {
-        wait_for(want, || {
+        wait_until(want, || {
             from(&running, client, path, BOT);
             let of_client = |line: &Value| line["address"] == client && line["identity"] == want;
-            running.has_event("request", of_client).then_some(())
+            running.has_event("request", of_client)
         });
     };
     known(REAL, "/page.html", "verified");
@@ -100,12 +99,16 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
 pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
     let names = PlayedNames::start();
     names.confirmed(REAL, "crawl-1.bot.example").named(IMPOSTOR, "host.other.example");
-    let folder = site(&names, "wait = \"250ms\"", TRUSTING);
-    let running = Running::start(folder.path());
-    wait_for("an impostor", || {
+    // And the copy of a list that no crawler has.
+    let copy = "wait = \"250ms\"\n[[identity.list]]\nurl = \"https://lists.example/none.json\"\npath = \"list.json\"";
+    let folder = site(&names, copy, TRUSTING);
+    folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#);
+    let running = folder.start();
+    running.wait_for_message("identity", "lists.example");
+    wait_until("an impostor", || {
         assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
         assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
-        running.has_event("impostor", |line| line["decision"] == "allow").then_some(())
+        running.has_event("impostor", |line| line["decision"] == "allow")
     });
     running.event_names()
 }
@@ -116,7 +119,7 @@ fn the_first_request_waits_for_names_where_that_is_set() {
     names.confirmed(REAL, "crawl-1.bot.example");
     for (wait, want) in [("wait = \"250ms\"", "verified"), ("", "undecided")] {
         let folder = site(&names, wait, TRUSTING);
-        let running = Running::start(folder.path());
+        let running = folder.start();
         assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
         let line = running.wait_for_event("request", |line| line["path"] == "/page.html");
         assert_eq!(line["identity"], want, "{wait}: {line}");
@@ -141,7 +144,7 @@ fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_
     let names = PlayedNames::start();
     // All requests come from the proxy's address, which has a name of its own.
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", "");
-    let running = Running::start(folder.path());
+    let running = folder.start();
     for _ in 0..3 {
         assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
     }
@@ -153,14 +156,13 @@ fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_
     // A proxy with an address of the internet, whose networks the config does not name.
     names.named(IMPOSTOR, "edge.cdn.example");
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
-    let running = Running::start(folder.path());
+    let running = folder.start();
     for _ in 0..3 {
         assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
     }
     let identity = status(folder.path())["identity"].take();
     assert_eq!(identity["lists"], Value::Array(Vec::new()));
-    let output = run(robotsd().arg("status").arg("--config").arg(folder.path().join("robotsd.toml")));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = run(robotsd().arg("status").arg("--config").arg(folder.at("robotsd.toml"))).out;
     assert!(text.contains("names of 1 addresses known"), "{text}");
 }
 
@@ -169,14 +171,14 @@ fn another_config_keeps_what_is_known() {
     let names = PlayedNames::start();
     names.confirmed(REAL, "crawl-1.bot.example");
     let folder = site(&names, "wait = \"250ms\"", TRUSTING);
-    let running = Running::start(folder.path());
+    let running = folder.start();
     from(&running, REAL, "/page.html", BOT);
     let asked = names.asked().len();
     assert!(asked > 0);
-    let path = folder.path().join("robotsd.toml");
+    let path = folder.at("robotsd.toml");
     let config = std::fs::read_to_string(&path).unwrap();
-    super::process::replace_file(&path, config.replace("wait = \"250ms\"", "impostors = \"refuse\""));
-    running.wait_for_event("config", |_| true);
+    crate::harness::replace_file(&path, config.replace("wait = \"250ms\"", "impostors = \"refuse\""));
+    running.event("config");
     from(&running, REAL, "/page.html", BOT);
     wait_for("a verified request under the new config", || {
         (running.count("request", |line| line["identity"] == "verified") == 2).then_some(())
@@ -185,10 +187,10 @@ fn another_config_keeps_what_is_known() {
     // Without the table claims are not checked.
     let without =
         config.split("[identity]").next().unwrap().to_owned() + "[log]\naddress = \"keep\"\naccess = \"json\"\n";
-    super::process::replace_file(&path, without);
-    wait_for("a config without the table", || {
+    crate::harness::replace_file(&path, without);
+    wait_until("a config without the table", || {
         from(&running, REAL, "/drafts/x", BOT);
-        running.has_event("refused", |line| line["identity"] == "claimed").then_some(())
+        running.has_event("refused", |line| line["identity"] == "claimed")
     });
     assert_eq!(status(folder.path())["identity"], Value::Null);
 }
@@ -201,8 +203,8 @@ fn a_claim_is_checked_by_hand_step_by_step() {
     let verify = |address: &str, agent: &str, more: &[&str]| {
         let mut command = robotsd();
         command.args(["agents", "--verify", address, "--user-agent", agent, "--config"]);
-        let output = run(command.arg(folder.path().join("robotsd.toml")).args(more));
-        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+        let output = run(command.arg(folder.at("robotsd.toml")).args(more));
+        (output.code.unwrap(), output.out)
     };
     let (code, text) = verify(REAL, BOT, &[]);
     assert_eq!(code, 0, "{text}");
@@ -227,8 +229,7 @@ fn a_claim_is_checked_by_hand_step_by_step() {
     assert_eq!(names.asked().len(), asked, "nothing is looked up");
 
     // Lists that are compiled in verify.
-    let output = run(robotsd().args(["agents", "--verify", "66.249.66.1", "--user-agent", "Googlebot", "--offline"]));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = run(robotsd().args(["agents", "--verify", "66.249.66.1", "--user-agent", "Googlebot", "--offline"])).out;
     assert!(text.starts_with("66.249.66.1 as Googlebot: verified(range)\n  list https://"), "{text}");
 }
 
@@ -240,8 +241,7 @@ fn explain_says_what_becomes_of_a_request_from_an_address() {
     let explain = |address: &str, more: &[&str]| {
         let mut command = robotsd();
         command.args(["explain", "--user-agent", "GPTBot", "/drafts/x", "--address", address, "--config"]);
-        let output = run(command.arg(folder.path().join("robotsd.toml")).args(more));
-        String::from_utf8(output.stdout).unwrap()
+        run(command.arg(folder.at("robotsd.toml")).args(more)).out
     };
     let listed = Registry::builtin().crawler("GPTBot").unwrap().ranges().next().unwrap().to_owned();
     let text = explain("20.171.206.1", &[]);

@@ -3,7 +3,9 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::process::{FIREFOX, GPTBOT, Running, StopAtEnd, folder, replace_file, wait_for};
+use crate::harness::{
+    FIREFOX, GPTBOT, LISTENER, StopAtEnd, folder, message, replace_file, serving, wait_for, wait_until,
+};
 
 /// Versions here have nothing in common, which no gate would pass.
 const CONFIG: &str = "mode = \"refuse\"\ngate.mode = \"off\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
@@ -16,8 +18,8 @@ fn version(name: &str) -> String {
 #[test]
 fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", &version("v0")), ("page.html", "hello")]);
-    let path = folder.path().join("robots.txt");
-    let running = Running::start(folder.path());
+    let path = folder.at("robots.txt");
+    let running = folder.start();
     let stop = AtomicBool::new(false);
     let asked = AtomicUsize::new(0);
     let serves = |name: &str| (running.get("/robots.txt", FIREFOX).body == version(name)).then_some(());
@@ -52,16 +54,16 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         let text = version("v3");
         std::io::Write::write_all(&mut file, &text.as_bytes()[..text.len() / 2]).unwrap();
         let before = asked.load(Ordering::Relaxed);
-        wait_for("requests meanwhile", || (asked.load(Ordering::Relaxed) > before + 30).then_some(()));
+        wait_until("requests meanwhile", || asked.load(Ordering::Relaxed) > before + 30);
         std::io::Write::write_all(&mut file, &text.as_bytes()[text.len() / 2..]).unwrap();
         drop(file);
         wait_for("v3", || serves("v3"));
         // Truncated, deleted: the last good one stays and the log says why.
         fs::File::create(&path).unwrap();
-        let rejected = running.wait_for_event("rejected", |_| true);
-        assert!(rejected["message"].as_str().unwrap().contains("the file is empty"), "{rejected}");
+        let rejected = running.event("rejected");
+        assert!(message(&rejected).contains("the file is empty"), "{rejected}");
         fs::remove_file(&path).unwrap();
-        running.wait_for_event("rejected", |line| line["message"].as_str().unwrap().contains("there is no such file"));
+        running.wait_for_message("rejected", "there is no such file");
         serves("v3").unwrap();
         // And back.
         replace_file(&path, version("v4"));
@@ -75,8 +77,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
 #[cfg(unix)]
 #[test]
 fn a_hangup_reads_the_file_again() {
-    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", &version("v0"))]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", CONFIG), ("robots.txt", &version("v0"))]);
     running.signal("HUP");
     running.wait_for_event("unchanged", |line| line["reason"] == "request");
 }
@@ -85,8 +86,7 @@ fn a_hangup_reads_the_file_again() {
 #[test]
 fn a_termination_finishes_what_is_under_way_and_ends() {
     use std::io::{Read, Write};
-    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", &version("v0"))]);
-    let mut running = Running::start(folder.path());
+    let (_folder, mut running) = serving(&[("robotsd.toml", CONFIG), ("robots.txt", &version("v0"))]);
     // A request that has begun.
     let mut stream = std::net::TcpStream::connect(running.address).unwrap();
     stream.write_all(b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n").unwrap();
@@ -97,7 +97,7 @@ fn a_termination_finishes_what_is_under_way_and_ends() {
     idle.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200 OK");
     running.signal("TERM");
-    running.wait_for_event("stopping", |_| true);
+    running.event("stopping");
     stream.write_all(b"\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -113,19 +113,16 @@ fn a_second_termination_waits_for_no_connection() {
     // An upstream that takes requests and answers none.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let config = format!(
-        "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\n\
-         robots.text = \"# open\"\n[limits]\nresponse = \"1h\"\ndrain = \"1h\"\n",
+        "workers = 2\n{LISTENER}[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\nrobots.text = \"# open\"\n\
+         [limits]\nresponse = \"1h\"\ndrain = \"1h\"\n",
         silent.local_addr().unwrap()
     );
-    let folder = folder(&[("robotsd.toml", &config)]);
-    let mut running = Running::start(folder.path());
+    let (_folder, mut running) = serving(&[("robotsd.toml", &config)]);
     let mut stream = std::net::TcpStream::connect(running.address).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let _taken = silent.accept().unwrap();
     running.signal("TERM");
-    running.wait_for_event("stopping", |_| true);
-    running.signal("TERM");
-    let status = running.wait_for_end();
-    assert!(status.success(), "{status}");
-    assert!(running.has_event("stopped", |line| line["message"].as_str().unwrap().starts_with("a second signal")));
+    running.event("stopping");
+    running.end();
+    assert!(running.has_event("stopped", |line| message(line).starts_with("a second signal")));
 }

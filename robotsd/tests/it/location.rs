@@ -1,78 +1,80 @@
 //! Which config is meant, and where the admin interface is, if nothing says so.
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::process::{GPTBOT, Running, folder, robotsd, run, wait_for};
+use tower_robots::agent::Registry;
+
+use crate::harness::{Folder, GPTBOT, Running, folder, message, robotsd, run, wait_for};
 
 const CONFIG: &str = "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
                       [[site]]\nname = \"a\"\nroot = \".\"\nenforcement.grace = \"24h\"\n";
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
 
 fn sockets(folder: &Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.extension() == Some("sock".as_ref())).collect()
 }
 
 #[test]
 fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
-    let runtime = tempfile::tempdir().unwrap();
+    let runtime = folder(&[]);
     let [one, other] = [(); 2].map(|()| folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]));
-    let start = |folder: &Path| {
+    let start = |folder: &Folder| {
         let mut command = robotsd();
         command.env_remove("RUNTIME_DIRECTORY").env("XDG_RUNTIME_DIR", runtime.path());
-        Running::spawn(command.arg("serve").arg(folder.join("robotsd.toml")))
+        Running::spawn(command.arg("serve").arg(folder.at("robotsd.toml")))
     };
     let status = |arguments: &[&str]| {
         let mut command = robotsd();
         command.env_remove("RUNTIME_DIRECTORY").env("XDG_RUNTIME_DIR", runtime.path());
         run(command.arg("status").args(arguments))
     };
-    let mut first = start(one.path());
-    let place = runtime.path().join("robotsd");
+    let mut first = start(&one);
+    let place = runtime.at("robotsd");
     let found = wait_for("a socket", || sockets(&place).first().cloned());
-    let mode = |path: &Path| std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&place), mode(&found)), (0o700, 0o600));
     // Alone it needs no name, whatever an earlier one has left behind.
     drop(std::os::unix::net::UnixListener::bind(place.join("admin-00000000.sock")).unwrap());
     if sockets(Path::new("/run/robotsd")).is_empty() {
         let alone = status(&[]);
-        assert_eq!(alone.status.code(), Some(0), "{alone:?}");
+        assert_eq!(alone.code, Some(0), "{alone:?}");
     } else {
         println!("skipped: another robotsd has a socket in /run/robotsd");
     }
     // What an earlier one left in another runtime folder is not taken for the one that runs.
-    let left = tempfile::tempdir().unwrap();
-    drop(std::os::unix::net::UnixListener::bind(left.path().join(found.file_name().unwrap())).unwrap());
+    let left = folder(&[]);
+    drop(std::os::unix::net::UnixListener::bind(left.at(found.file_name().unwrap())).unwrap());
     let mut command = robotsd();
     command.env("RUNTIME_DIRECTORY", left.path()).env("XDG_RUNTIME_DIR", runtime.path());
-    let output = run(command.args(["status", "--config"]).arg(one.path().join("robotsd.toml")));
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let second = start(other.path());
+    run(command.args(["status", "--config"]).arg(one.at("robotsd.toml"))).succeeded();
+    let second = start(&other);
     for (folder, running) in [(&one, &first), (&other, &second)] {
-        let output = status(&["--json", "--config", folder.path().join("robotsd.toml").to_str().unwrap()]);
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let output = status(&["--json", "--config", folder.at("robotsd.toml").to_str().unwrap()]);
+        let report: serde_json::Value = output.json();
         assert_eq!(report["pid"], running.id());
     }
     let several = status(&[]);
-    assert_eq!(several.status.code(), Some(2));
-    assert!(String::from_utf8(several.stderr).unwrap().contains("several robotsd run: name one with --config FILE"));
+    assert_eq!(several.code, Some(2));
+    assert!(several.error.contains("several robotsd run: name one with --config FILE"));
     // A socket that was left behind is replaced.
     first.kill();
-    let first = start(one.path());
+    let first = start(&one);
     first.wait_for_event("admin-listening", |line| line["level"] == "info");
 }
 
 #[test]
 fn a_runtime_folder_that_others_can_write_to_is_not_used_and_does_not_keep_a_site_from_being_served() {
-    let runtime = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(runtime.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let runtime = folder(&[]);
+    fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]);
     let mut command = robotsd();
-    command.env("RUNTIME_DIRECTORY", runtime.path()).arg("serve").arg(folder.path().join("robotsd.toml"));
+    command.env("RUNTIME_DIRECTORY", runtime.path()).arg("serve").arg(folder.at("robotsd.toml"));
     let running = Running::spawn(&mut command);
     let event = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
-    assert!(event["message"].as_str().unwrap().contains("others may write to the runtime folder"), "{event}");
+    assert!(message(&event).contains("others may write to the runtime folder"), "{event}");
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
     assert!(sockets(runtime.path()).is_empty());
 }
@@ -80,43 +82,41 @@ fn a_runtime_folder_that_others_can_write_to_is_not_used_and_does_not_keep_a_sit
 #[test]
 fn a_config_is_named_by_option_by_place_or_by_the_environment() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]);
-    let path = folder.path().join("robotsd.toml");
+    let path = folder.at("robotsd.toml");
     for command in [
         robotsd().args(["config", "check", "--config"]).arg(&path),
         robotsd().args(["config", "check"]).arg(&path),
         robotsd().args(["config", "check"]).env("ROBOTSD_CONFIG", &path),
     ] {
-        let output = run(command);
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        assert!(String::from_utf8(output.stdout).unwrap().starts_with(&path.display().to_string()));
+        let out = run(command).succeeded();
+        assert!(out.starts_with(&path.display().to_string()));
     }
     // A command that judges a file says where its settings come from, if not from its own arguments.
-    let robots = folder.path().join("robots.txt");
+    let robots = folder.at("robots.txt");
     let quiet = run(robotsd().arg("check").arg(&robots));
-    assert!(!String::from_utf8(quiet.stderr).unwrap().contains("settings are those"));
+    assert!(!quiet.error.contains("settings are those"));
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
     let want = format!("the settings are those of {}, which is ROBOTSD_CONFIG", path.display());
-    assert!(String::from_utf8(said.stderr).unwrap().contains(&want));
+    assert!(said.error.contains(&want));
 }
 
 #[test]
 fn accept_without_a_hash_shows_what_waits_and_accepts_nothing() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]);
-    let path = folder.path().join("robotsd.toml");
-    let running = Running::start(folder.path());
+    let path = folder.at("robotsd.toml");
+    let running = folder.start();
     let accept = || run(robotsd().args(["accept", "a", "--config"]).arg(&path));
     let none = accept();
-    assert_eq!(none.status.code(), Some(2));
-    assert_eq!(String::from_utf8(none.stdout).unwrap(), "site a: no version waits\n");
-    super::process::replace_file(&folder.path().join("robots.txt"), "User-agent: *\nDisallow: /\n");
-    running.wait_for_event("gated", |_| true);
+    assert_eq!(none.code, Some(2));
+    assert_eq!(none.out, "site a: no version waits\n");
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
+    running.event("gated");
     let waiting = accept();
-    assert_eq!(waiting.status.code(), Some(2));
-    let text = String::from_utf8(waiting.stdout).unwrap();
-    assert!(text.contains("everyone is shut out") && text.contains("robotsd accept a sha256:"), "{text}");
+    assert_eq!(waiting.code, Some(2));
+    let text = waiting.out;
+    assert!(text.contains("everyone is shut out") && text.contains("robotsd accept a "), "{text}");
     assert_eq!(running.get("/robots.txt", GPTBOT).body, OPEN);
-    let unknown = run(robotsd().args(["accept", "b", "--config"]).arg(&path));
-    assert_eq!(unknown.status.code(), Some(2));
+    run(robotsd().args(["accept", "b", "--config"]).arg(&path)).failed(2);
 }
 
 #[test]
@@ -129,10 +129,10 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
     .replace("\"state\"", "\"robots.txt\"");
     let robots = "User-agent: HouseBot\nDisallow: /drafts/\n";
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", robots)]);
-    let path = folder.path().join("robotsd.toml");
+    let path = folder.at("robotsd.toml");
     let output = run(robotsd().args(["config", "check"]).arg(&path));
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let said = String::from_utf8(output.stderr).unwrap().replace(&format!("{}/", folder.path().display()), "");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let said = output.error.replace(&format!("{}/", folder.path().display()), "");
     for want in [
         "warning: robots.txt is not a folder: a restart forgets versions, history and the kill switch\n --> robotsd.toml:2:13\n",
         "note: the site \"a\" refuses without grace: ",
@@ -146,8 +146,31 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
     }
     assert!(!said.contains("HouseBot\", so"), "the robots.txt names it: {said}");
     assert_eq!(said.matches("warning: ").count(), 4, "{said}");
-    let running = Running::start(folder.path());
-    running.wait_for_event("config-warning", |line| line["message"].as_str().unwrap().contains("Gogglebot"));
+    let running = folder.start();
+    running.wait_for_message("config-warning", "Gogglebot");
+}
+
+#[test]
+fn evidence_that_can_refute_nothing_is_a_warning() {
+    let google = Registry::builtin().crawler("Googlebot").unwrap().ranges().next().unwrap().to_owned();
+    let list = |url: &str| format!("[[identity.list]]\nurl = \"{url}\"\npath = \"list.json\"\n");
+    let lists = list(&google) + &list(&google.replace(".json", ".jsno")) + &list("https://lists.example/a.json");
+    let identity = "[identity]\nimpostors = \"refuse\"\nrdns = false\n";
+    let config = format!("{CONFIG}{identity}{lists}");
+    let none = format!("{CONFIG}[agents]\nregistry_extra = \"crawlers.toml\"\n{identity}");
+    for (config, wants) in [
+        (&config, &["so its copy has no effect", "= help: did you mean \"https://", "= help: under [identity]"][..]),
+        (&none, &["warning: nothing can refute a claim: "][..]),
+    ] {
+        let files =
+            [("robotsd.toml", &**config), ("robots.txt", OPEN), ("crawlers.toml", &super::identity::crawlers())];
+        let folder = folder(&files);
+        folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#);
+        let said = folder.configured(["config", "check"]).error;
+        assert!(wants.iter().all(|want| said.contains(want)), "{said}");
+        let copies = said.matches("so its copy has no effect").count();
+        assert_eq!(copies, if wants.len() > 1 { 2 } else { 0 }, "{said}");
+    }
 }
 
 #[test]
@@ -168,8 +191,7 @@ fn a_store_of_rates_that_is_never_asked_is_a_warning() {
         (format!("{decision}{limited}"), "", "never asked"),
     ] {
         let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN)]);
-        let output = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
-        let said = String::from_utf8(output.stderr).unwrap();
+        let said = folder.configured(["config", "check"]).error;
         assert!(said.contains(want) && !said.contains(not), "{config}\n{said}");
     }
 }
@@ -179,9 +201,7 @@ fn a_robots_txt_that_is_missing_or_a_folder_is_shown_where_the_config_names_it()
     for (path, want) in [("no.txt", "there is no such file"), (".", "")] {
         let config = format!("{CONFIG}robots.path = \"{path}\"\n");
         let folder = folder(&[("robotsd.toml", &config)]);
-        let output = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
-        assert_eq!(output.status.code(), Some(1));
-        let said = String::from_utf8(output.stderr).unwrap();
+        let said = folder.configured(["config", "check"]).failed(1);
         assert!(said.starts_with("error: site \"a\": ") && said.contains(want), "{said}");
         assert!(said.contains("robotsd.toml:9:15\n") && said.contains(&format!("robots.path = \"{path}\"")), "{said}");
     }
@@ -191,8 +211,8 @@ fn a_robots_txt_that_is_missing_or_a_folder_is_shown_where_the_config_names_it()
 fn every_value_of_a_list_and_every_file_has_its_fault_at_its_own_line() {
     let checked = |files: &[(&str, &str)], want: &[&str]| {
         let folder = folder(files);
-        let output = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
-        let said = String::from_utf8(output.stderr).unwrap().replace(&format!("{}/", folder.path().display()), "");
+        let output = folder.configured(["config", "check"]);
+        let said = output.error.replace(&format!("{}/", folder.path().display()), "");
         for want in want {
             assert_eq!(said.matches(want).count(), 1, "{want}: {said}");
         }

@@ -7,12 +7,13 @@ use std::fs;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::Output;
 
 use super::log_schema;
-use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, Kept, Running, folder, replace_file, robotsd, run, wait_for};
-use super::sources::Origin;
 use super::tls::certify;
+use crate::harness::{
+    Answer, Ended, FIREFOX, GOOGLEBOT, GPTBOT, Kept, LISTENER, Origin, Running, folder, replace_file, robotsd, run,
+    serving, wait_for, wait_until,
+};
 
 /// What takes more than a test may do to a machine, or what the library does not do today.
 const NOT_DRIVEN: [(&str, &str); 6] = [
@@ -81,7 +82,7 @@ access = "json"
     )
 }
 
-fn command(folder: &Path, words: &[&str]) -> Output {
+fn command(folder: &Path, words: &[&str]) -> Ended {
     run(robotsd().args(words).arg("--config").arg(folder.join("robotsd.toml")))
 }
 
@@ -94,7 +95,7 @@ fn ask(running: &Running, host: &str, agent: &str, cookie: &str) -> Answer {
 fn every_event_is_written_as_documented() {
     use std::os::unix::fs::PermissionsExt;
 
-    let origin = Origin::start(200, ROBOTS);
+    let origin = Origin::publishing(200, ROBOTS);
     let folder = folder(&[
         ("robotsd.toml", &config(origin.address)),
         ("robots.txt", ROBOTS),
@@ -102,7 +103,7 @@ fn every_event_is_written_as_documented() {
         ("crawlers.toml", "# none\n"),
         ("expected.toml", "[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"/\"]\n"),
     ]);
-    let at = |name: &str| folder.path().join(name);
+    let at = |name: &str| folder.at(name);
     fs::create_dir(at("each")).unwrap();
     fs::write(at("each/.not-a-host"), "").unwrap();
     fs::write(at("each/not a host.txt"), ROBOTS).unwrap();
@@ -111,7 +112,7 @@ fn every_event_is_written_as_documented() {
     let mut running = Running::spawn(
         robotsd().args(["serve", "--config"]).arg(at("robotsd.toml")).env("NOTIFY_SOCKET", at("no-such-socket")),
     );
-    let seen = |event: &str| drop(running.wait_for_event(event, |_| true));
+    let seen = |event: &str| drop(running.event(event));
     for event in ["listening", "admin-listening", "connections", "published", "finding", "certificate"] {
         seen(event);
     }
@@ -158,8 +159,8 @@ fn every_event_is_written_as_documented() {
     replace_file(&at("robots.txt"), b"\0\x01\x02\xff\xfe");
     seen("rejected");
     replace_file(&at("robots.txt"), "User-agent: *\nDisallow: /\n");
-    let gated = running.wait_for_event("gated", |_| true);
-    command(folder.path(), &["accept", "a", &format!("sha256:{}", gated["robots_hash"].as_str().unwrap())]);
+    let gated = running.event("gated");
+    command(folder.path(), &["accept", "a", gated["robots_hash"].as_str().unwrap()]);
     seen("accept");
     command(folder.path(), &["rollback", "a"]);
     seen("rollback");
@@ -193,7 +194,7 @@ fn every_event_is_written_as_documented() {
     running.signal("TERM");
     running.wait_for_end();
     for event in ["stopping", "stopped"] {
-        drop(running.wait_for_event(event, |_| true));
+        drop(running.event(event));
     }
     let mut events = running.event_names();
     drop(running);
@@ -210,15 +211,13 @@ fn every_event_is_written_as_documented() {
 
 /// The events of a site whose source says that there is no robots.txt.
 fn without_a_file() -> BTreeSet<String> {
-    let origin = Origin::start(404, "none");
+    let origin = Origin::publishing(404, "none");
     let config = format!(
-        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\n\
-         robots.source = \"upstream\"\nrobots.host = \"a.test\"\n",
-        origin.address
+        "{LISTENER}[[site]]\nname = \"a\"\nupstreams = [\"http://{origin}\"]\nrobots.source = \"upstream\"\n\
+         robots.host = \"a.test\"\n"
     );
-    let folder = folder(&[("robotsd.toml", &config)]);
-    let running = Running::start(folder.path());
-    running.wait_for_event("absent", |_| true);
+    let (_folder, running) = serving(&[("robotsd.toml", &config)]);
+    running.event("absent");
     running.event_names()
 }
 
@@ -230,16 +229,16 @@ fn with_little() -> BTreeSet<String> {
     let folder = folder(&[("robotsd.toml", config), ("state", "a file")]);
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "ulimit -n 200; exec \"$0\" serve --config \"$1\""]);
-    command.arg(env!("CARGO_BIN_EXE_robotsd")).arg(folder.path().join("robotsd.toml"));
+    command.arg(env!("CARGO_BIN_EXE_robotsd")).arg(folder.at("robotsd.toml"));
     let running = Running::spawn(&mut command);
-    running.wait_for_event("connections-bounded", |_| true);
-    running.wait_for_event("state", |_| true);
-    let log = folder.path().join("access.log");
-    wait_for("the access log", || log.exists().then_some(()));
+    running.event("connections-bounded");
+    running.event("state");
+    let log = folder.at("access.log");
+    wait_until("the access log", || log.exists());
     fs::remove_file(&log).unwrap();
     fs::create_dir(&log).unwrap();
     running.signal("HUP");
-    running.wait_for_event("access-log", |_| true);
+    running.event("access-log");
     running.event_names()
 }
 
@@ -249,10 +248,9 @@ fn a_file_that_was_sent_is_said_to_be_whole() {
     let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \"pages\"\nrobots.text = \"# nothing\"\n\
                   [log]\naccess = \"json\"\n";
     let folder = folder(&[("robotsd.toml", config)]);
-    fs::create_dir(folder.path().join("pages")).unwrap();
-    fs::write(folder.path().join("pages/small.html"), "a page\n").unwrap();
-    fs::write(folder.path().join("pages/large.html"), "x".repeat(300_000)).unwrap();
-    let running = Running::start(folder.path());
+    folder.write("pages/small.html", "a page\n");
+    folder.write("pages/large.html", "x".repeat(300_000));
+    let running = folder.start();
     let pages = [("/small.html", 200, 7), ("/large.html", 200, 300_000), ("/none", 404, 0)];
     let mut open = Kept::open(running.address, "site.test");
     for (path, status, _) in pages {

@@ -15,10 +15,9 @@ mod small_disk;
 
 #[cfg(unix)]
 mod daemon;
+mod harness;
 mod log_schema;
-mod origin;
 mod played_names;
-mod process;
 mod programs;
 mod prometheus;
 
@@ -43,12 +42,14 @@ mod config;
 #[cfg(unix)]
 mod data;
 mod decision;
+mod decision_hosts;
 mod diff;
 mod evaluator;
 mod expect;
 mod explain;
 mod explain_identity;
 mod ext_authz;
+mod findings;
 #[cfg(unix)]
 mod fleet;
 #[cfg(target_os = "linux")]
@@ -58,6 +59,8 @@ mod gate_pages;
 mod grpc;
 #[cfg(target_os = "linux")]
 mod hanging_files;
+#[cfg(target_os = "linux")]
+mod hostile_files;
 mod identity;
 mod kubernetes;
 mod lifecycle;
@@ -67,6 +70,7 @@ mod location;
 #[cfg(unix)]
 mod log;
 mod metrics;
+mod modes;
 mod monitoring;
 mod operate;
 #[cfg(unix)]
@@ -85,6 +89,8 @@ mod serve;
 mod shared_rate;
 #[cfg(unix)]
 mod shipped;
+#[cfg(target_os = "linux")]
+mod sitemap_memory;
 mod sources;
 #[cfg(unix)]
 mod spellings;

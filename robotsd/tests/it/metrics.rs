@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::admin::{ask, local};
-use super::origin::Origin;
-use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, PATIENCE, Running, folder, wait_for};
 use super::programs::{openmetrics_parser, promtool};
+use crate::harness::{
+    ADMIN, Answer, FIREFOX, Folder, GOOGLEBOT, GPTBOT, LISTENER, Origin, PATIENCE, Running, exchange, head, rest,
+    run_with, sent, serving, wait_for, wait_until,
+};
 
 const ROBOTS: &str =
     "User-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /private/\n\nUser-agent: *\nDisallow: /all/\n";
@@ -19,16 +21,13 @@ const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0,text/plain
 const MADE_UP: &str = "made-up-by-a-client";
 
 /// A proxy with an upstream, a site name that has to be escaped, and both kinds of listeners.
-fn start(origin: &Origin) -> (tempfile::TempDir, Running) {
+fn start(origin: &Origin) -> (Folder, Running) {
     let config = format!(
         "mode = \"refuse\"\n[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:0\"\n[[listener]]\nname = \"ask\"\n\
          address = \"127.0.0.1:0\"\nkind = \"decision\"\n[[site]]\nname = 'a \"site\"'\nhosts = [\"site.test\"]\n\
-         upstreams = [\"http://{}\"]\n[site.robots]\npath = \"robots.txt\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
-        origin.address
+         upstreams = [\"http://{origin}\"]\n[site.robots]\npath = \"robots.txt\"\n{ADMIN}"
     );
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
-    (folder, running)
+    serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)])
 }
 
 fn scrape(admin: SocketAddr, accept: &str) -> Answer {
@@ -65,17 +64,13 @@ fn play(running: &Running) {
     // Registered methods pass, and those that a client makes up may not; either way they have no label of their own.
     running.request("PROPFIND", "/", &[("User-Agent", FIREFOX)]);
     running.request(&MADE_UP.to_ascii_uppercase(), "/", &[("User-Agent", FIREFOX)]);
-    let ask = running.all("listening")[1]["message"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
-    let mut question = TcpStream::connect(ask).unwrap();
-    question.set_read_timeout(Some(PATIENCE)).unwrap();
+    let listening = running.all("listening");
+    let ask = listening[1]["message"].as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap();
     let head = format!(
         "GET /-/auth/nginx HTTP/1.1\r\nHost: site.test\r\nX-Original-URI: /private/y\r\nX-Original-Method: GET\r\n\
          User-Agent: {GPTBOT}\r\nConnection: close\r\n\r\n"
     );
-    question.write_all(head.as_bytes()).unwrap();
-    let mut answer = String::new();
-    question.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    assert_eq!(exchange(ask, head).status, 403);
 }
 
 #[test]
@@ -106,7 +101,7 @@ fn what_was_done_is_counted_by_words_that_no_client_chooses() {
         (format!("robotsd_http_requests_total{{listener=\"web\",{site},code=\"200\",method=\"POST\"}}"), 1),
         ("robotsd_http_requests_total{listener=\"web\",site=\"\",code=\"421\",method=\"GET\"}".to_owned(), 1),
         ("robotsd_http_requests_total{listener=\"web\",site=\"\",code=\"400\",method=\"GET\"}".to_owned(), 1),
-        (format!("robotsd_upstream_healthy{{{site},address=\"{}\"}}", origin.address), 1),
+        (format!("robotsd_upstream_healthy{{{site},address=\"{origin}\"}}"), 1),
         (format!("robotsd_site_enforced{{{site}}}"), 1),
         (format!("robotsd_site_pending{{{site}}}"), 0),
         (format!("robotsd_site_state{{{site},robotsd_site_state=\"live\"}}"), 1),
@@ -165,8 +160,7 @@ fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
 }
 
 fn lookups_are_counted_once(config: &str) {
-    let folder = folder(&[("robotsd.toml", config)]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", config)]);
     let lookups = || {
         let found = series(&scrape(running.admin(), "text/plain").body);
         ["hit", "miss"].map(|result| found[&format!("robotsd_agent_cache_lookups_total{{result=\"{result}\"}}")])
@@ -189,11 +183,10 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = upstream.local_addr().unwrap();
     let config = format!(
-        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nupstreams = [\"http://{address}\"]\n\
-         robots.text = \"# nothing restricted\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
+        "{LISTENER}[[site]]\nname = \"shop\"\nupstreams = [\"http://{address}\"]\n\
+         robots.text = \"# nothing restricted\"\n{ADMIN}"
     );
-    let folder = folder(&[("robotsd.toml", &config)]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", &config)]);
     let are = |active: u32, idle: u32, tunnel: u32| {
         let found = || {
             let found = series(&scrape(running.admin(), "text/plain").body);
@@ -203,22 +196,13 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
             })
         };
         let want = [active, idle, tunnel].map(f64::from);
-        wait_for(&format!("{want:?}"), || (found() == want).then_some(()));
+        wait_until(&format!("{want:?}"), || found() == want);
     };
     are(0, 0, 0);
-    let ask = |fields: &str| {
-        let mut client = TcpStream::connect(running.address).unwrap();
-        client.write_all(format!("GET / HTTP/1.1\r\nHost: site.test\r\n{fields}\r\n").as_bytes()).unwrap();
-        client
-    };
+    let ask = |fields: &str| sent(running.address, format!("GET / HTTP/1.1\r\nHost: site.test\r\n{fields}\r\n"));
     let read_head = |upstream: &mut TcpStream| {
         upstream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            let mut octet = [0];
-            upstream.read_exact(&mut octet).unwrap();
-            head.push(octet[0]);
-        }
+        assert!(head(&mut std::io::BufReader::with_capacity(1, upstream)).ends_with(b"\r\n\r\n"));
     };
     let _first = ask("");
     let (mut kept, _) = upstream.accept().unwrap();
@@ -275,13 +259,7 @@ fn a_scrape_is_packed_where_its_client_asks_for_that() {
     let origin = Origin::start();
     let (_folder, running) = start(&origin);
     let admin = running.admin();
-    let mut stream = TcpStream::connect(admin).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
-        .write_all(format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\nAccept-Encoding: gzip\r\n\r\n").as_bytes())
-        .unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
+    let answer = rest(sent(admin, format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\nAccept-Encoding: gzip\r\n\r\n")));
     let end = answer.windows(4).position(|octets| octets == b"\r\n\r\n").unwrap() + 4;
     assert_eq!(Answer::parse(&answer[..end]).field("content-encoding"), Some("gzip"));
     let mut text = String::new();
@@ -291,9 +269,6 @@ fn a_scrape_is_packed_where_its_client_asks_for_that() {
 
 /// A program takes the text without a complaint.
 fn read_by(program: &mut Command, text: &str) {
-    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success() && said.is_empty(), "{program:?}: {}\n{text}", String::from_utf8_lossy(&said));
+    let output = run_with(program, text.as_bytes());
+    assert!(output.code == Some(0) && output.said().is_empty(), "{program:?}: {}\n{text}", output.said());
 }

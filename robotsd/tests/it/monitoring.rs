@@ -6,11 +6,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::origin::Origin;
-use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder, project, wait_for};
 use super::programs::{jsonnet, prometheus, promtool};
 use super::prometheus::Prometheus;
 use super::tls;
+use crate::harness::{ADMIN, FIREFOX, GOOGLEBOT, GPTBOT, LISTENER, Origin, folder, project, run, wait_until};
 
 const CHAPTER: &str = include_str!("../../src/docs/monitoring.md");
 const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
@@ -59,9 +58,9 @@ fn the_mixin_has_the_dashboard_and_every_alert() {
     // Its fields are hidden, as those of mixins are.
     let fields = "{ grafanaDashboards: mixin.grafanaDashboards, prometheusAlerts: mixin.prometheusAlerts }";
     let path = project("config/monitoring/mixin.libsonnet");
-    let output = jsonnet.args(["-e", &format!("local mixin = import {path:?}; {fields}")]).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let mixin: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = run(jsonnet.args(["-e", &format!("local mixin = import {path:?}; {fields}")]));
+    assert!(output.code == Some(0), "{output:?}");
+    let mixin: Value = output.json();
     let dashboard = fs::read_to_string(project("config/monitoring/dashboard.json")).unwrap();
     assert_eq!(mixin["grafanaDashboards"]["robotsd.json"], serde_json::from_str::<Value>(&dashboard).unwrap());
     let rules = mixin["prometheusAlerts"]["groups"]
@@ -114,10 +113,8 @@ fn a_normal_week_fires_nothing_and_each_fault_its_own_alert() {
         return;
     }
     let passes = |arguments: &[&str]| {
-        let output =
-            Command::new("promtool").current_dir(project("config/monitoring")).args(arguments).output().unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&said));
+        let output = run(Command::new("promtool").current_dir(project("config/monitoring")).args(arguments));
+        assert!(output.code == Some(0), "{arguments:?}: {}", output.said());
     };
     passes(&["check", "config", "prometheus.yml"]);
     passes(&["check", "rules", "alerts.yml"]);
@@ -136,17 +133,15 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
     let origin = Origin::start();
     let config = format!(
         "mode = \"refuse\"\n[log]\naccess = \"json\"\n[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:0\"\n\
-         [[listener]]\naddress = \"127.0.0.1:0\"\n[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n\
-         [[site]]\nname = \"shop\"\nupstreams = [\"http://{}\"]\n\
-         [site.robots]\ntext = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n\
-         [[site.robots.append]]\npath = \"ai.txt\"\n[[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/\"\n\
-         [site.rate]\nmode = \"refuse\"\nburst = 1\n[[site.override]]\nindex = true\nmode = \"refuse\"\n\
-         [rate]\nstore = \"redis://127.0.0.1:1\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
-        origin.address
+         {LISTENER}[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n[[site]]\nname = \"shop\"\n\
+         upstreams = [\"http://{origin}\"]\n[site.robots]\ntext = \"User-agent: *\\nCrawl-delay: 20\\n\
+         Disallow: /private/\"\n[[site.robots.append]]\npath = \"ai.txt\"\n[[site.robots.on_publish]]\n\
+         url = \"http://127.0.0.1:1/\"\n[site.rate]\nmode = \"refuse\"\nburst = 1\n[[site.override]]\nindex = true\n\
+         mode = \"refuse\"\n[rate]\nstore = \"redis://127.0.0.1:1\"\n{ADMIN}"
     );
     let folder = folder(&[("robotsd.toml", &config), ("ai.txt", "User-agent: CCBot\nDisallow: /\n")]);
     tls::certify(folder.path(), &["shop.test"]);
-    let running = Running::start(folder.path());
+    let running = folder.start();
     let play = || {
         for agent in [GPTBOT, GOOGLEBOT, FIREFOX] {
             for path in ["/private/x", "/", "/robots.txt"] {
@@ -156,9 +151,9 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
     };
     play();
     let prometheus = Prometheus::start(folder.path(), &[running.admin()], ALERTS);
-    wait_for("a scrape", || {
+    wait_until("a scrape", || {
         play();
-        prometheus.answer("rate(robotsd_decisions_total[4s])").then_some(())
+        prometheus.answer("rate(robotsd_decisions_total[4s])")
     });
     let mut asked = 0;
     for expression in panels().iter().flat_map(expressions) {

@@ -3,6 +3,7 @@
 //! They are looked for in `PATH` and in the folder `ROBOTSD_BESIDE_BIN` names (`pip install --target`). One that is not there is left
 //! out with a word, and in CI that is a failure.
 
+use std::fmt::Display;
 use std::process::{Command, Stdio};
 
 /// `promtool`, if it is there.
@@ -53,6 +54,16 @@ fn found(program: Command, question: &str, from: &str) -> Option<Command> {
         skip(&format!("{:?}, of {from}", program.get_program()));
     }
     is_there.then_some(program)
+}
+
+/// What was found; where it was not, that is said, and in CI that is a failure.
+pub(super) fn present<T>(found: Result<T, impl Display>) -> Option<T> {
+    let missing = found.as_ref().err().map(ToString::to_string);
+    if let Some(why) = missing {
+        assert!(std::env::var_os("CI").is_none(), "{why}");
+        println!("skipped: {why}");
+    }
+    found.ok()
 }
 
 /// Says what is left out; in CI nothing is.

@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::process::{PATIENCE, project, wait_for};
 use super::programs::prometheus;
+use crate::harness::{PATIENCE, free, project, wait_for, wait_until};
 
 /// A Prometheus that scrapes, and evaluates its rules, every second; killed when dropped.
 pub(super) struct Prometheus {
@@ -27,7 +27,7 @@ impl Prometheus {
         let config = config.replace("15s", "1s").replace("\"127.0.0.1:9145\"", &targets.join(", "));
         fs::write(folder.join("prometheus.yml"), config).unwrap();
         // It does not say which port it has got, so it is given one that was free a moment ago.
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = free();
         let process = prometheus()
             .unwrap()
             .arg(format!("--config.file={}", folder.join("prometheus.yml").display()))
@@ -60,12 +60,7 @@ impl Prometheus {
     }
 
     pub(super) fn answers(&self, expression: &str) {
-        let what = format!("an answer to {expression}");
-        let start = std::time::Instant::now();
-        while !self.answer(expression) {
-            assert!(start.elapsed() < PATIENCE, "no {what}: {}", self.query(expression));
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
+        wait_until(&format!("an answer to {expression}"), || self.answer(expression));
     }
 }
 

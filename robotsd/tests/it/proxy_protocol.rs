@@ -6,28 +6,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use socket2::{Domain, Socket, Type};
-use tempfile::TempDir;
 
 use super::daemon::{Daemon, find, free_ports};
-use super::origin::Origin;
-use super::process::{Answer, FIREFOX, GPTBOT, PATIENCE, Running, folder, robotsd, run, wait_for};
-use super::programs::skip;
+use super::programs::{present, skip};
 use super::tls::certify;
+use crate::harness::{
+    ADMIN_SOCKET, Answer, Ended, FIREFOX, Folder, GPTBOT, LISTENER, Origin, PATIENCE, Running, folder, wait_for,
+};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
 /// robotsd behind something that announces clients, the one at 127.0.0.3 exempt.
-fn start(origin: &Origin, listener: &str) -> (TempDir, Running) {
+fn start(origin: &Origin, listener: &str) -> (Folder, Running) {
     let config = format!(
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nproxy_protocol = true\n{listener}\n\
-         [[site]]\nname = \"shop\"\nupstreams = [\"http://{}\"]\n[site.robots]\npath = \"robots.txt\"\n\
-         [exempt]\ncidrs = [\"127.0.0.3/32\"]\n[log]\naddress = \"keep\"\naccess = \"json\"\n\
-         [admin]\nsocket = \"admin.sock\"\n",
-        origin.address
+        "mode = \"refuse\"\n{LISTENER}proxy_protocol = true\n{listener}\n[[site]]\nname = \"shop\"\n\
+         upstreams = [\"http://{origin}\"]\n[site.robots]\npath = \"robots.txt\"\n[exempt]\n\
+         cidrs = [\"127.0.0.3/32\"]\n[log]\naddress = \"keep\"\naccess = \"json\"\n{ADMIN_SOCKET}"
     );
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
     certify(folder.path(), &["a.test"]);
-    let running = Running::start(folder.path());
+    let running = folder.start();
     (folder, running)
 }
 
@@ -36,25 +34,21 @@ const TRUSTING: &str = "trusted_proxies = [\"127.0.0.1/32\"]";
 const SECURE: &str = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
 
 /// A server with its config, which has `@FRONT@` and `@ROBOTSD@` for the two ports.
-fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAddr) -> (Daemon, TempDir, SocketAddr) {
+fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAddr) -> (Daemon, Folder, SocketAddr) {
     for _ in 0..10 {
         let [front] = free_ports(1)[..] else { unreachable!() };
         let text = config.replace("@FRONT@", &front.to_string()).replace("@ROBOTSD@", &robotsd.port().to_string());
         let folder = folder(&[("front.conf", &text)]);
-        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let log = std::fs::File::create(folder.at("log")).unwrap();
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let mut server = Daemon::spawn(&mut command);
         let address = ([127, 0, 0, 1], front).into();
-        let began = std::time::Instant::now();
-        while began.elapsed() < PATIENCE && server.is_running() {
-            if connect_from(PROBE, address).is_some() {
-                return (server, folder, address);
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
+        if server.comes_to(|| connect_from(PROBE, address).is_some()) {
+            return (server, folder, address);
         }
-        println!("{}", std::fs::read_to_string(folder.path().join("log")).unwrap());
+        println!("{}", folder.read("log"));
     }
     panic!("{} does not start", program.display());
 }
@@ -105,10 +99,7 @@ const HAPROXY: &str = "defaults\n  mode tcp\n  timeout connect 5s\n  timeout cli
 
 #[test]
 fn haproxy_announces_its_clients_in_both_versions() {
-    let program = match find("haproxy") {
-        Ok(program) => program,
-        Err(why) => return skip(&why),
-    };
+    let Some(program) = present(find("haproxy")) else { return };
     let origin = Origin::start();
     for send in ["send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options crc32c,unique-id"] {
         let (folder, running) = start(&origin, TRUSTING);
@@ -129,8 +120,7 @@ fn nginx_announces_its_clients() {
     let places = module.into_iter().chain([PathBuf::from("/usr/lib/nginx/modules")]);
     let module = places.map(|folder| folder.join("ngx_stream_module.so")).find(|module| module.is_file());
     let (Ok(program), Some(module)) = (find("nginx"), module) else {
-        assert!(std::env::var_os("CI").is_none(), "nginx's stream module is missing, and CI has to run it");
-        return println!("skipped: nginx with its stream module, Debian's package libnginx-mod-stream, is not here");
+        return skip("nginx with its stream module, Debian's package libnginx-mod-stream");
     };
     let origin = Origin::start();
     let (_folder, running) = start(&origin, TRUSTING);
@@ -153,7 +143,7 @@ fn curl_announces_itself_before_http_2_and_tls() {
         curl.args(["-sS", "-k", "--haproxy-protocol", "--interface", "127.0.0.2"]).args(arguments);
         let port = running.address.port();
         curl.args(["--resolve", &format!("a.test:{port}:127.0.0.1")]).arg(format!("{scheme}://a.test:{port}/x"));
-        curl.args(["-w", "%{http_version}"]).output()
+        curl.args(["-w", "%{http_version}"]).output().map(Ended::from)
     };
     let (folder, clear) = start(&origin, "trusted_proxies = [\"127.0.0.2/32\"]");
     let secure = format!("trusted_proxies = [\"127.0.0.2/32\"]\n{SECURE}");
@@ -165,7 +155,7 @@ fn curl_announces_itself_before_http_2_and_tls() {
         ("https", &secure, &["--http2"], "2"),
     ] {
         let Ok(output) = curl(scheme, running, arguments) else { return skip("curl") };
-        let said = String::from_utf8_lossy(&output.stdout).to_lowercase();
+        let said = output.out.to_lowercase();
         assert!(
             said.contains("x-forwarded-for: 127.0.0.2\r\n") && said.ends_with(version),
             "{arguments:?}: {output:?}"
@@ -182,7 +172,6 @@ fn curl_announces_itself_before_http_2_and_tls() {
     assert_eq!(errors, serde_json::json!([{"kind": "untrusted", "count": 1}, {"kind": "proxy-header", "count": 1}]));
 }
 
-fn status(folder: &TempDir) -> serde_json::Value {
-    let output = run(robotsd().args(["status", "--json", "--config"]).arg(folder.path().join("robotsd.toml")));
-    serde_json::from_slice(&output.stdout).unwrap()
+fn status(folder: &Folder) -> serde_json::Value {
+    folder.configured(["status", "--json", "--config"]).json()
 }

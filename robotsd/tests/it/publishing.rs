@@ -1,78 +1,40 @@
 //! Lists that are appended to a robots.txt, and requests that are sent when a version goes live.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::process::{GOOGLEBOT, GPTBOT, Running, folder, replace_file, robotsd, run, wait_for};
+use crate::harness::{
+    ADMIN_SOCKET, GOOGLEBOT, GPTBOT, LISTENER, Origin, Running, folder, message, replace_file, robotsd, run, wait_for,
+    wait_until,
+};
 
 const OWN: &str = "User-agent: *\nDisallow: /private/\n\nUser-agent: CCBot\nDisallow: /drafts/\n";
 const LIST: &str = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
 const CCBOT: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
 
-/// A server that keeps the requests it got; an answer of none closes the connection, one of 0 is never given.
-struct Recorder {
-    port: u16,
-    requests: Arc<Mutex<Vec<String>>>,
-    answer: Arc<Mutex<(u16, String)>>,
-}
-
-impl Recorder {
-    fn start(status: u16, body: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (requests, answer) =
-            (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Mutex::new((status, body.to_owned()))));
-        let (seen, given) = (requests.clone(), answer.clone());
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let mut reader = BufReader::new(&stream);
-                let mut request = String::new();
-                while !request.ends_with("\r\n\r\n") && reader.read_line(&mut request).unwrap_or(0) > 0 {}
-                let length =
-                    request.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-                let mut body = vec![0; length.unwrap_or(0)];
-                let _ = reader.read_exact(&mut body);
-                request.push_str(&String::from_utf8_lossy(&body));
-                seen.lock().unwrap().push(request);
-                let (status, body) = given.lock().unwrap().clone();
-                if status == 0 {
-                    std::mem::forget(stream);
-                    continue;
-                }
-                let head =
-                    format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-                let _ = (&stream).write_all(format!("{head}{body}").as_bytes());
-            }
-        });
-        Self { port, requests, answer }
-    }
-
-    fn answer(&self, status: u16, body: &str) {
-        *self.answer.lock().unwrap() = (status, body.to_owned());
-    }
-
-    fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
-    }
+/// So many requests and no more. That none comes behind them shows with time only.
+fn exactly(server: &Origin, count: usize) -> Vec<String> {
+    wait_until("requests", || server.requests().len() >= count);
+    std::thread::sleep(Duration::from_millis(500));
+    let requests = server.requests();
+    assert_eq!(requests.len(), count, "{requests:?}");
+    requests
 }
 
 fn configure(folder: &Path, more: &str) {
     std::fs::create_dir_all(folder.join("root")).unwrap();
     let config = format!(
-        "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n\
-         [[site]]\nname = \"shop\"\nhosts = [\"site.test\", \"www.site.test\"]\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{more}"
+        "mode = \"refuse\"\nstate_dir = \"state\"\n{LISTENER}{ADMIN_SOCKET}[[site]]\nname = \"shop\"\n\
+         hosts = [\"site.test\", \"www.site.test\"]\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{more}"
     );
     replace_file(&folder.join("robotsd.toml"), config);
 }
 
 fn command(folder: &Path, arguments: &[&str]) -> (String, String) {
     let output = run(robotsd().current_dir(folder).args(arguments).args(["--config", "robotsd.toml"]));
-    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    (output.out, output.error)
 }
 
 fn site_status(folder: &Path) -> Value {
@@ -89,7 +51,7 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     let folder = folder(&[("robots.txt", OWN), ("ai.txt", LIST)]);
     let path = folder.path();
     configure(path, "[[site.robots.append]]\npath = \"ai.txt\"\n");
-    let running = Running::start(path);
+    let running = folder.start();
     let want =
         format!("{OWN}\n# From ai.txt\n# Named above, so left out here: CCBot\nUser-agent: GPTBot\nDisallow: /\n");
     assert_eq!(served(&running), want);
@@ -105,36 +67,31 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     replace_file(&path.join("ai.txt"), other);
     running.wait_for_event("published", |line| line["reason"] == "append");
     assert!(served(&running).ends_with("Disallow: /\nDisallow: *\nDisallow: secret\n"));
-    let finding = running
-        .wait_for_event("finding", |line| line["message"].as_str().is_some_and(|text| text.contains("appended:")));
-    assert!(finding["message"].as_str().unwrap().ends_with("(appended: line 4 of ai.txt)"), "{finding}");
+    let finding = running.wait_for_message("finding", "appended:");
+    assert!(message(&finding).ends_with("(appended: line 4 of ai.txt)"), "{finding}");
     // One that is none takes nothing away.
     let before = served(&running);
     replace_file(&path.join("ai.txt"), "<!doctype html><title>Not found</title>");
     let event = running.wait_for_event("append", |line| line["level"] == "error");
-    assert!(
-        event["message"].as_str().unwrap().ends_with("this is an HTML page, not a robots.txt; the last good one stays"),
-        "{event}"
-    );
+    assert!(message(&event).ends_with("this is an HTML page, not a robots.txt; the last good one stays"), "{event}");
     assert_eq!(served(&running), before);
     let troubled = site_status(path);
     assert_eq!(troubled["append"][0]["state"], "last-good");
     assert!(troubled["troubles"][0].as_str().unwrap().contains("HTML page"), "{troubled}");
     // The file itself is followed as before.
     replace_file(&path.join("robots.txt"), "User-agent: *\nDisallow: /private/\n# changed\n");
-    wait_for("the other file", || served(&running).contains("# changed\n\n# From ai.txt").then_some(()));
+    wait_until("the other file", || served(&running).contains("# changed\n\n# From ai.txt"));
     drop(running);
 
     // A start without a list has the version that has it.
     std::fs::remove_file(path.join("ai.txt")).unwrap();
-    let running = Running::start(path);
+    let running = folder.start();
     assert!(served(&running).contains("# From ai.txt"));
-    running
-        .wait_for_event("append", |line| line["message"].as_str().is_some_and(|text| text.contains("was never read")));
+    running.wait_for_message("append", "was never read");
     assert_eq!(site_status(path)["append"][0]["state"], "missing");
     assert_eq!(status_of(&running, "/x"), 403);
     replace_file(&path.join("ai.txt"), LIST);
-    wait_for("the list", || served(&running).contains("User-agent: CCBot").then_some(()));
+    wait_until("the list", || served(&running).contains("User-agent: CCBot"));
 }
 
 fn status_of(running: &Running, target: &str) -> u16 {
@@ -143,22 +100,22 @@ fn status_of(running: &Running, target: &str) -> u16 {
 
 #[test]
 fn a_list_at_a_url_outlives_its_server() {
-    let server = Recorder::start(200, LIST);
+    let server = Origin::showing(200, LIST);
     let folder = folder(&[("robots.txt", OWN)]);
     let path = folder.path();
-    let url = format!("http://127.0.0.1:{}/ai.txt", server.port);
+    let url = format!("http://127.0.0.1:{}/ai.txt", server.address.port());
     configure(path, &format!("[[site.robots.append]]\nurl = \"{url}?key=1\"\nname = \"AI crawlers\"\n"));
-    let running = Running::start(path);
+    let running = folder.start();
     // The start waits for the first fetch.
     assert!(served(&running).contains("\n# From AI crawlers\n"), "{}", served(&running));
     assert_eq!(running.all("published").len(), 1);
     assert_eq!(status_of(&running, "/x"), 403);
     drop(running);
-    server.answer(503, "");
-    let running = Running::start(path);
+    server.show(503, "");
+    let running = folder.start();
     assert!(served(&running).contains("\n# From AI crawlers\n"));
     let event = running.wait_for_event("append", |line| line["level"] == "error");
-    assert!(event["message"].as_str().unwrap().contains("503"), "{event}");
+    assert!(message(&event).contains("503"), "{event}");
     assert_eq!(site_status(path)["append"][0]["state"], "last-good");
     let checked = command(path, &["config", "check"]);
     assert!(!checked.0.contains("never read") && !checked.1.contains("never read"), "{checked:?}");
@@ -167,10 +124,10 @@ fn a_list_at_a_url_outlives_its_server() {
 
 #[test]
 fn a_version_is_announced_once_and_its_secret_is_never_shown() {
-    let server = Recorder::start(200, "");
+    let server = Origin::showing(200, "");
     let folder = folder(&[("robots.txt", OWN), ("token", "Bearer s3cr3t\n")]);
     let path = folder.path();
-    let url = format!("http://127.0.0.1:{}/purge/h1dden", server.port);
+    let url = format!("http://127.0.0.1:{}/purge/h1dden", server.address.port());
     configure(
         path,
         &format!(
@@ -178,14 +135,8 @@ fn a_version_is_announced_once_and_its_secret_is_never_shown() {
              body = '{{\"files\":{{{{urls}}}},\"version\":\"{{{{version}}}}\"}}'\n"
         ),
     );
-    let requests = |count: usize| {
-        wait_for("requests", || (server.requests().len() >= count).then_some(()));
-        std::thread::sleep(Duration::from_millis(300));
-        let requests = server.requests();
-        assert_eq!(requests.len(), count, "{requests:?}");
-        requests
-    };
-    let running = Running::start(path);
+    let requests = |count: usize| exactly(&server, count);
+    let running = folder.start();
     let first = requests(1).remove(0);
     assert!(first.starts_with("POST /purge/h1dden HTTP/1.1\r\n"), "{first}");
     assert!(first.contains("authorization: Bearer s3cr3t\r\n"), "{first}");
@@ -214,38 +165,32 @@ fn a_version_is_announced_once_and_its_secret_is_never_shown() {
     drop(running);
 
     // A restart with what was announced sends nothing; one with another version does.
-    let running = Running::start(path);
+    let running = folder.start();
     requests(3);
     drop(running);
     replace_file(&path.join("robots.txt"), format!("{OWN}# changed while it was down\n"));
-    let _running = Running::start(path);
+    let _running = folder.start();
     requests(4);
 }
 
 #[test]
 fn another_config_announces_what_it_serves_and_one_that_is_dropped_nothing() {
-    let server = Recorder::start(200, "");
+    let server = Origin::showing(200, "");
     let folder = folder(&[("robots.txt", OWN), ("other.txt", "User-agent: *\nDisallow: /other\n")]);
     let path = folder.path();
     std::fs::create_dir(path.join("root")).unwrap();
     let config = |hosts: &str, robots: &str, more: &str| {
         let text = format!(
-            "state_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n\
-             [[site]]\nname = \"shop\"\nhosts = [{hosts}]\nroot = \"root\"\n[site.robots]\npath = \"{robots}\"\n\
-             [[site.robots.on_publish]]\nurl = \"http://127.0.0.1:{}/purge/h1dden\"\nbody = \"{{{{urls}}}} {{{{version}}}}\"\n{more}",
-            server.port
+            "state_dir = \"state\"\n{LISTENER}{ADMIN_SOCKET}[[site]]\nname = \"shop\"\nhosts = [{hosts}]\n\
+             root = \"root\"\n[site.robots]\npath = \"{robots}\"\n[[site.robots.on_publish]]\n\
+             url = \"http://127.0.0.1:{}/purge/h1dden\"\nbody = \"{{{{urls}}}} {{{{version}}}}\"\n{more}",
+            server.address.port()
         );
         replace_file(&path.join("robotsd.toml"), text);
     };
-    let requests = |count: usize| {
-        wait_for("requests", || (server.requests().len() >= count).then_some(()));
-        std::thread::sleep(Duration::from_millis(500));
-        let requests = server.requests();
-        assert_eq!(requests.len(), count, "{requests:?}");
-        requests
-    };
+    let requests = |count: usize| exactly(&server, count);
     config("\"site.test\"", "robots.txt", "");
-    let running = Running::start(path);
+    let running = folder.start();
     let first = requests(1).remove(0);
     // Its source is opened before another site turns out to be unusable.
     let unusable = "[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \"root\"\n\
@@ -281,16 +226,17 @@ fn a_secret_that_others_can_read_is_a_warning() {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder(&[("robots.txt", OWN), ("token", "Bearer s3cr3t\n")]);
     let checked = |url: &str, mode: u32| {
-        let token = folder.path().join("token");
+        let token = folder.at("token");
         std::fs::set_permissions(token, std::fs::Permissions::from_mode(mode)).unwrap();
         let config = format!(
-            "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nhosts = [\"site.test\"]\nroot = \".\"\n[site.robots]\n\
-             path = \"robots.txt\"\n[[site.robots.on_publish]]\nurl = \"{url}\"\nheaders = {{ Authorization = {{ file = \"token\" }} }}\n"
+            "{LISTENER}[[site]]\nname = \"shop\"\nhosts = [\"site.test\"]\nroot = \".\"\n[site.robots]\n\
+             path = \"robots.txt\"\n[[site.robots.on_publish]]\nurl = \"{url}\"\n\
+             headers = {{ Authorization = {{ file = \"token\" }} }}\n"
         );
-        std::fs::write(folder.path().join("robotsd.toml"), config).unwrap();
-        let output = run(robotsd().current_dir(folder.path()).args(["config", "check", "--config", "robotsd.toml"]));
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        String::from_utf8(output.stderr).unwrap()
+        folder.write("robotsd.toml", config);
+        let output = folder.run(["config", "check", "--config", "robotsd.toml"]);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        output.error
     };
     for (url, mode, wants) in [
         ("https://cdn.test/purge", 0o640, &[][..]),
@@ -307,36 +253,35 @@ fn a_secret_that_others_can_read_is_a_warning() {
 
 #[test]
 fn an_announcement_that_fails_is_in_the_status_and_holds_up_no_end() {
-    let server = Recorder::start(0, "");
+    let server = Origin::showing(0, "");
     let folder = folder(&[("robots.txt", OWN)]);
     let path = folder.path();
     configure(
         path,
         &format!(
             "[[site.robots.on_publish]]\nurl = \"http://127.0.0.1:{}\"\nmethod = \"PURGE\"\ntimeout = \"1s\"\n",
-            server.port
+            server.address.port()
         ),
     );
-    let mut running = Running::start(path);
+    let mut running = folder.start();
     let event = running.wait_for_event("on-publish", |line| line["level"] == "warn");
-    assert!(event["message"].as_str().unwrap().contains("no answer within 1 s; tried again in"), "{event}");
+    assert!(message(&event).contains("no answer within 1 s; tried again in"), "{event}");
     assert_eq!(site_status(path)["on_publish"][0]["state"], "sending");
     assert!(server.requests()[0].starts_with("PURGE / HTTP/1.1\r\n"));
     // Neither an attempt under way nor a pause holds up the end.
     let began = Instant::now();
-    running.signal("TERM");
-    assert!(running.wait_for_end().success());
+    running.end();
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     drop(running);
     // What was not announced is, once the server is back.
-    server.answer(204, "");
-    let running = Running::start(path);
+    server.show(204, "");
+    let running = folder.start();
     running.wait_for_event("on-publish", |line| line["status"] == 204);
 }
 
 #[test]
 fn every_source_has_its_parts_and_another_config_has_others() {
-    let (server, first, second) = (Recorder::start(200, OWN), Recorder::start(200, ""), Recorder::start(200, ""));
+    let (server, first, second) = (Origin::showing(200, OWN), Origin::showing(200, ""), Origin::showing(200, ""));
     let folder =
         folder(&[("ai.txt", LIST), ("each/a.test.txt", OWN), ("each/b.test.txt", "User-agent: *\nDisallow: /b\n")]);
     let path = folder.path();
@@ -351,12 +296,12 @@ fn every_source_has_its_parts_and_another_config_has_others() {
         };
         let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n".to_owned()
             + &site("inline", "text = \"User-agent: *\\nDisallow: /inline\\n\"", "")
-            + &site("url", &format!("url = \"http://127.0.0.1:{}/robots.txt\"", server.port), "")
+            + &site("url", &format!("url = \"http://127.0.0.1:{}/robots.txt\"", server.address.port()), "")
             + &site("each", "source = \"directory\"\npath = \"each\"", &hook);
         replace_file(&path.join("robotsd.toml"), text);
     };
-    config("[[site.robots.append]]\npath = \"ai.txt\"\n", first.port);
-    let running = Running::start(path);
+    config("[[site.robots.append]]\npath = \"ai.txt\"\n", first.address.port());
+    let running = folder.start();
     let robots = |host: &str| running.request("GET", "/robots.txt", &[("Host", host), ("User-Agent", GOOGLEBOT)]).body;
     for (host, own) in
         [("inline.test", "Disallow: /inline\n"), ("url.test", OWN), ("a.test", OWN), ("b.test", "Disallow: /b\n")]
@@ -364,26 +309,26 @@ fn every_source_has_its_parts_and_another_config_has_others() {
         let body = wait_for(host, || Some(robots(host)).filter(|body| body.contains("# From ai.txt")));
         assert!(body.split("\n# From ai.txt\n").next().unwrap().ends_with(own), "{body}");
     }
-    let announced = |server: &Recorder, what: &str| {
-        wait_for(what, || server.requests().iter().any(|request| request.contains(what)).then_some(()));
+    let announced = |server: &Origin, what: &str| {
+        wait_until(what, || server.requests().iter().any(|request| request.contains(what)));
     };
     announced(&first, "each/a.test https://a.test/robots.txt sha256:");
     announced(&first, "each/b.test https://b.test/robots.txt sha256:");
     // Each host has its own versions, and every part makes one of each.
     replace_file(&path.join("ai.txt"), "User-agent: GPTBot\nDisallow: /other/\n");
     for host in ["inline.test", "url.test", "a.test", "b.test"] {
-        wait_for(host, || robots(host).contains("Disallow: /other/").then_some(()));
+        wait_until(host, || robots(host).contains("Disallow: /other/"));
     }
-    wait_for("the hosts", || (first.requests().len() >= 4).then_some(()));
+    wait_until("the hosts", || first.requests().len() >= 4);
 
-    config("", second.port);
+    config("", second.address.port());
     for host in ["inline.test", "url.test", "a.test", "b.test"] {
         wait_for(host, || Some(robots(host)).filter(|body| !body.contains("# From") && body.contains("Disallow")));
     }
     announced(&second, "each/a.test https://a.test/robots.txt sha256:");
     let before = first.requests().len();
     replace_file(&path.join("each/a.test.txt"), format!("{OWN}# changed\n"));
-    wait_for("the change", || robots("a.test").contains("# changed").then_some(()));
-    wait_for("a request", || (second.requests().len() >= 3).then_some(()));
+    wait_until("the change", || robots("a.test").contains("# changed"));
+    wait_until("a request", || second.requests().len() >= 3);
     assert_eq!(first.requests().len(), before, "the hook of the config before has no more requests");
 }

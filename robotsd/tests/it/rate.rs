@@ -1,20 +1,17 @@
 //! `[site.rate]`: crawlers that come sooner than their delay, at the proxy and at the decision endpoint.
 
-use tempfile::TempDir;
-
-use super::process::{Answer, FIREFOX, GPTBOT, Running, folder, replace_file, robotsd, run, wait_for};
+use crate::harness::{
+    ADMIN_SOCKET, Answer, FIREFOX, Folder, GPTBOT, LISTENER, Running, replace_file, serving, wait_until,
+};
 
 const ROBOTS: &str = "User-agent: GPTBot\nCrawl-delay: 20\nDisallow: /drafts/\n";
 
-fn start(listener: &str, site: &str) -> (TempDir, Running) {
+fn start(listener: &str, site: &str) -> (Folder, Running) {
     let config = format!(
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\n[admin]\nsocket = \"admin.sock\"\n\
-         [[site]]\nname = \"shop\"\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{site}"
+        "mode = \"refuse\"\n{LISTENER}{listener}\n{ADMIN_SOCKET}[[site]]\nname = \"shop\"\nroot = \"root\"\n\
+         robots.path = \"robots.txt\"\n{site}"
     );
-    let folder =
-        folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS), ("root/a.html", "a"), ("root/a.css", "a")]);
-    let running = Running::start(folder.path());
-    (folder, running)
+    serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS), ("root/a.html", "a"), ("root/a.css", "a")])
 }
 
 /// The statuses of so many requests.
@@ -43,13 +40,12 @@ fn the_proxy_answers_429_to_a_crawler_that_comes_too_soon() {
     assert_eq!((&line["decision"], &line["reason"], &line["line"]), (&"allow".into(), &"limited".into(), &2.into()));
     assert_eq!((&line["group"], &line["path"]), (&"GPTBot".into(), &"/a.html".into()));
     // A reload of the file gives no new burst, and a file without the delay lets it in.
-    replace_file(&folder.path().join("robots.txt"), format!("# moved\n{ROBOTS}"));
+    folder.replace("robots.txt", format!("# moved\n{ROBOTS}"));
     running.wait_for_event("published", |line| line["reason"] != "start");
     assert_eq!(ask().status, 429);
-    replace_file(&folder.path().join("robots.txt"), "User-agent: GPTBot\nDisallow: /drafts/\n");
-    wait_for("a file without the delay", || (ask().status == 200).then_some(()));
-    let output = run(robotsd().current_dir(folder.path()).args(["status", "--config", "robotsd.toml"]));
-    let text = String::from_utf8(output.stdout).unwrap();
+    folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /drafts/\n");
+    wait_until("a file without the delay", || ask().status == 200);
+    let text = folder.run(["status", "--config", "robotsd.toml"]).out;
     assert!(text.contains(" limited"), "{text}");
 }
 
@@ -101,20 +97,20 @@ fn another_config_gives_nobody_a_new_burst() {
     let (folder, running) = start("", "[site.rate]\nmode = \"refuse\"\nburst = 50\n");
     let passed = || statuses(60, || running.get("/a.html", GPTBOT)).into_iter().filter(|status| *status == 200).count();
     assert!(passed() >= 50);
-    let path = folder.path().join("robotsd.toml");
+    let path = folder.at("robotsd.toml");
     let mut config = std::fs::read_to_string(&path).unwrap();
     // A site with another source or lifetime is opened anew; with another policy it stays.
     let changes = [
         ("robots.path = \"robots.txt\"", "robots.path = \"robots.txt\"\nrobots.max_age = \"2h\""),
         ("robots.path = \"robots.txt\"", "robots.path = \"./robots.txt\""),
-        ("mode = \"refuse\"\n[[listener]]", "mode = \"tag\"\n[[listener]]"),
+        ("mode = \"refuse\"\n[[listener]]", "mode = \"refuse\"\nexempt.cookies = [\"x\"]\n[[listener]]"),
         ("burst = 50", "burst = 40"),
     ];
     for (number, (from, to)) in changes.into_iter().enumerate() {
         assert!(config.contains(from), "{config}");
         config = config.replacen(from, to, 1);
         replace_file(&path, &config);
-        wait_for("the config", || (running.count("config", |_| true) > number).then_some(()));
+        wait_until("the config", || running.count("config", |_| true) > number);
         // One in 20 s, however slow the machine is.
         assert!(passed() < 20, "{to}");
     }

@@ -1,10 +1,6 @@
 //! `[site.refusal]`: a page of the site's own for refused clients.
 
-use std::path::Path;
-
-use tempfile::TempDir;
-
-use super::process::{FIREFOX, GPTBOT, Running, folder, robotsd, run, wait_for};
+use crate::harness::{FIREFOX, Folder, GPTBOT, LISTENER, folder, message, wait_for};
 
 const ROBOTS: &str = "# a comment\nUser-agent: GPTBot\nDisallow: /drafts/\n";
 const PAGE: &str = "<!doctype html>\n<title>{{title}}</title>\n<p>{{agent}} may not fetch {{path}} of {{host}}: line {{ line }}, {{rule}}\n\
@@ -12,19 +8,14 @@ const PAGE: &str = "<!doctype html>\n<title>{{title}}</title>\n<p>{{agent}} may 
 
 fn config(listener: &str, refusal: &str) -> String {
     format!(
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}[[site]]\nname = \"shop\"\nroot = \".\"\n\
+        "mode = \"refuse\"\n{LISTENER}{listener}[[site]]\nname = \"shop\"\nroot = \".\"\n\
          robots.path = \"robots.txt\"\n[site.refusal]\n{refusal}\n"
     )
 }
 
-fn site(listener: &str, refusal: &str, page: &str) -> TempDir {
+fn site(listener: &str, refusal: &str, page: &str) -> Folder {
     let name = if page.contains('<') { "refused.html" } else { "refused.txt" };
     folder(&[("robotsd.toml", &config(listener, refusal)), ("robots.txt", ROBOTS), (name, page)])
-}
-
-fn replace(folder: &Path, name: &str, text: &str) {
-    std::fs::write(folder.join("new"), text).unwrap();
-    std::fs::rename(folder.join("new"), folder.join(name)).unwrap();
 }
 
 const HTML: &str = "file = \"refused.html\"\nstatus = 451\nlanguage = \"en-GB\"\ncontact = \"web@site.test\"";
@@ -32,7 +23,7 @@ const HTML: &str = "file = \"refused.html\"\nstatus = 451\nlanguage = \"en-GB\"\
 #[test]
 fn a_refused_client_gets_the_page_of_the_site() {
     let folder = site("", HTML, PAGE);
-    let running = Running::start(folder.path());
+    let running = folder.start();
     let answer = running.get("/drafts/x?a='1&b=2", GPTBOT);
     let id = answer.field("x-request-id").unwrap();
     let want = format!(
@@ -67,7 +58,7 @@ fn a_refused_client_gets_the_page_of_the_site() {
 #[test]
 fn a_status_alone_keeps_the_text() {
     let folder = site("", "status = 410", "");
-    let answer = Running::start(folder.path()).get("/drafts/x", GPTBOT);
+    let answer = folder.start().get("/drafts/x", GPTBOT);
     assert_eq!(answer.status, 410);
     assert!(answer.body.starts_with("410 Gone\n\n") && answer.body.contains("(line 3)"), "{}", answer.body);
 }
@@ -75,23 +66,23 @@ fn a_status_alone_keeps_the_text() {
 #[test]
 fn an_edit_of_the_template_goes_live_and_a_broken_one_does_not() {
     let folder = site("", "file = \"refused.txt\"", "first {{line}}\n");
-    let running = Running::start(folder.path());
+    let running = folder.start();
     let shown = |want: &str| {
         let answer = running.get("/drafts/x", GPTBOT);
         assert_eq!((answer.status, answer.field("content-type")), (403, Some("text/plain; charset=utf-8")));
         (answer.body == want).then_some(())
     };
     shown("first 3\n").expect("the page");
-    replace(folder.path(), "refused.txt", "second {{line}}\n");
+    folder.replace("refused.txt", "second {{line}}\n");
     wait_for("the page after the edit", || shown("second 3\n"));
-    let changed = running.wait_for_event("config", |_| true);
-    assert!(changed["message"].as_str().unwrap().ends_with("site \"shop\" has another refusal"), "{changed}");
-    replace(folder.path(), "refused.txt", "third\n  {{lime}}\n");
-    let rejected = running.wait_for_event("config-rejected", |_| true);
-    let message = rejected["message"].as_str().unwrap();
+    let changed = running.event("config");
+    assert!(message(&changed).ends_with("site \"shop\" has another refusal"), "{changed}");
+    folder.replace("refused.txt", "third\n  {{lime}}\n");
+    let rejected = running.event("config-rejected");
+    let message = message(&rejected);
     assert!(message.contains("refused.txt:2:3: there is no placeholder \"lime\""), "{message}");
     shown("second 3\n").expect("the page before stays");
-    replace(folder.path(), "refused.txt", "fourth {{line}}\n");
+    folder.replace("refused.txt", "fourth {{line}}\n");
     wait_for("the page after the correction", || shown("fourth 3\n"));
 }
 
@@ -125,22 +116,20 @@ fn what_is_wrong_with_a_refusal_is_said_with_its_place() {
         (html, &large, "robotsd.toml:9:8", "refused.html: a template has at most 64 KiB"),
     ] {
         let folder = site("", refusal, page);
-        let output = run(robotsd().current_dir(folder.path()).args(["config", "check", "robotsd.toml"]));
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{refusal} {page}: {error}");
+        let error = folder.run(["config", "check", "robotsd.toml"]).failed(2);
         assert!(error.contains(place) && error.contains(message), "{refusal} {page}: {error}");
     }
     let folder = site("", html, "<p>");
-    std::fs::write(folder.path().join("refused.html"), b"<p>\xff").unwrap();
-    let output = run(robotsd().current_dir(folder.path()).args(["config", "check", "robotsd.toml"]));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the template is not UTF-8"), "{output:?}");
+    folder.write("refused.html", b"<p>\xff");
+    let output = folder.run(["config", "check", "robotsd.toml"]);
+    assert!(output.error.contains("the template is not UTF-8"), "{output:?}");
 }
 
 /// nginx takes any status but 403 for a failure, after which the request goes on.
 #[test]
 fn other_proxies_get_the_page_and_a_status_that_they_understand() {
     let folder = site("kind = \"decision\"\n", HTML, "<p>{{agent}} {{path}}\n");
-    let running = Running::start(folder.path());
+    let running = folder.start();
     let nginx = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
     let ingress =
         [("X-Original-URL", "http://site.test/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];

@@ -1,13 +1,11 @@
 //! A registry that is published at a URL: `registry_url`.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use super::process::{GOOGLEBOT, Running, folder, replace_file, robotsd, run, wait_for};
 use super::upstreams::secure_origin;
+use crate::harness::{ADMIN_SOCKET, Folder, GOOGLEBOT, LISTENER, folder, wait_until};
 
 const HOUSE: &str = "[[crawler]]\nname = \"HouseBot\"\nheader = [\"House-Fetcher\"]\ncategory = \"ai-training\"\n";
 const WITHOUT_GOOGLE: &str = "[[crawler]]\nname = \"Googlebot\"\nremove = true\n";
@@ -15,9 +13,17 @@ const HOUSE_FETCHER: &str = "House-Fetcher/2.0";
 
 /// A server of a registry, and a folder whose config follows it.
 struct Published {
-    folder: TempDir,
+    folder: Folder,
     text: Arc<Mutex<String>>,
     url: String,
+}
+
+impl std::ops::Deref for Published {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Published {
@@ -27,7 +33,7 @@ impl Published {
         let url = format!("https://localhost:{}/crawlers.toml", address.port());
         let robots = "User-agent: HouseBot\nDisallow: /private/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n";
         let folder = folder(&[("ca.pem", &ca), ("robots.txt", robots)]);
-        std::fs::create_dir(folder.path().join("root")).unwrap();
+        std::fs::create_dir(folder.at("root")).unwrap();
         let published = Self { folder, text, url };
         published.configure("");
         published
@@ -35,21 +41,17 @@ impl Published {
 
     fn configure(&self, agents: &str) {
         let config = format!(
-            "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\n\
-             root = \"root\"\nrobots.path = \"robots.txt\"\n[admin]\nsocket = \"admin.sock\"\n[agents]\nregistry_url = \"{}\"\nregistry_ca = \"ca.pem\"\n{agents}",
+            "mode = \"refuse\"\nstate_dir = \"state\"\n{LISTENER}[[site]]\nname = \"a\"\nroot = \"root\"\n\
+             robots.path = \"robots.txt\"\n{ADMIN_SOCKET}[agents]\nregistry_url = \"{}\"\nregistry_ca = \"ca.pem\"\n\
+             {agents}",
             self.url
         );
-        replace_file(&self.path().join("robotsd.toml"), config);
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
+        self.replace("robotsd.toml", config);
     }
 
     /// What a command writes about the running server, or beside it.
     fn command(&self, arguments: &[&str]) -> String {
-        let output = run(robotsd().current_dir(self.path()).args(arguments));
-        String::from_utf8(output.stdout).unwrap()
+        self.run(arguments).out
     }
 
     fn status(&self) -> Value {
@@ -62,7 +64,7 @@ impl Published {
 #[test]
 fn a_published_registry_is_in_force_and_outlives_the_process() {
     let published = Published::new(HOUSE);
-    let running = Running::start(published.path());
+    let running = published.start();
     running.wait_for_event("registry", |line| {
         line["message"].as_str().is_some_and(|message| message == format!("{}: is in force", published.url))
     });
@@ -73,16 +75,16 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
         (&published.url.clone().into(), &"fetched".into(), &Value::Null)
     );
     let text = published.command(&["status", "--config", "robotsd.toml"]);
-    assert!(text.contains(&format!("from {}:", published.url)) && text.contains("sha256:"), "{text}");
+    assert!(text.contains(&format!("from {}:", published.url)) && text.contains("confirmed "), "{text}");
     drop(running);
 
     // Commands judge by what was saved; so does the next start, whatever the server of the registry says then.
     assert!(published.command(&["agents", "HouseBot", "--config", "robotsd.toml"]).contains("HouseBot"));
     *published.text.lock().unwrap() = "<html>".to_owned();
-    let running = Running::start(published.path());
+    let running = published.start();
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
-    let line = running.wait_for_event("registry-rejected", |_| true);
-    let message = line["message"].as_str().unwrap();
+    let line = running.event("registry-rejected");
+    let message = crate::harness::message(&line);
     assert!(message.starts_with(&published.url) && message.ends_with("the one before stays in force"), "{message}");
     assert_eq!(published.status()["origin"], "saved");
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
@@ -91,18 +93,18 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
 #[test]
 fn a_large_change_waits_for_the_config_to_accept_it() {
     let published = Published::new(&format!("{HOUSE}{WITHOUT_GOOGLE}"));
-    let running = Running::start(published.path());
-    let line = running.wait_for_event("registry-gated", |_| true);
-    let message = line["message"].as_str().unwrap();
+    let running = published.start();
+    let line = running.event("registry-gated");
+    let message = crate::harness::message(&line);
     assert!(message.contains("the search engine \"Googlebot\" is gone; the one before stays in force"), "{message}");
     let waiting = published.status()["waiting"].clone();
-    let hash = waiting["hash"].as_str().unwrap();
+    let hash = &waiting["hash"].as_str().unwrap()["sha256:".len()..][..16];
     assert!(message.ends_with(&format!("to use it, write registry_accept = [\"{hash}\"] in [agents]")), "{message}");
     assert!(published.command(&["status", "--config", "robotsd.toml"]).contains("REGISTRY WAITS:"));
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 404, "it is not in force");
 
     published.configure(&format!("registry_accept = [\"{hash}\"]\n"));
-    wait_for("the accepted version", || (running.get("/private/x", HOUSE_FETCHER).status == 403).then_some(()));
+    wait_until("the accepted version", || running.get("/private/x", HOUSE_FETCHER).status == 403);
     assert_eq!(published.status()["waiting"], Value::Null);
     // Without its row it is a crawler by its own word, which a group names.
     assert_eq!(running.get("/drafts/x", GOOGLEBOT).status, 403);
@@ -111,9 +113,9 @@ fn a_large_change_waits_for_the_config_to_accept_it() {
 #[test]
 fn a_registry_with_a_fault_is_refused_with_its_place() {
     let published = Published::new("[[crawler]]\nname = \"HouseBot\"\ncategory = \"seo\"\nstar = \"maybe\"\n");
-    let running = Running::start(published.path());
-    let line = running.wait_for_event("registry-rejected", |_| true);
-    let message = line["message"].as_str().unwrap();
+    let running = published.start();
+    let line = running.event("registry-rejected");
+    let message = crate::harness::message(&line);
     assert!(message.contains("/crawlers.toml:4:8: \"maybe\" is not a value of star"), "{message}");
     assert_eq!(published.status()["hash"], Value::Null);
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::admin::local;
-use super::process::{Running, folder, replace_file, robotsd, run};
+use crate::harness::{folder, message, replace_file, robotsd, run};
 
 const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\nsocket = \"admin.sock\"\n";
 const LISTENER: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
@@ -14,7 +14,7 @@ const SITE: &str = "[[site]]\nname = \"a\"\nroot = \".\"\n";
 
 fn status(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = run(robotsd().arg("status").args(arguments).arg("--config").arg(folder.join("robotsd.toml")));
-    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    (output.code, output.out)
 }
 
 fn config_of(folder: &Path) -> Value {
@@ -25,8 +25,8 @@ fn config_of(folder: &Path) -> Value {
 fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     let good = format!("mode = \"refuse\"\n{ADMIN}{LISTENER}{SITE}");
     let folder = folder(&[("robotsd.toml", &good), ("robots.txt", "User-agent: GPTBot\nDisallow: /private/\n")]);
-    let path = folder.path().join("robotsd.toml");
-    let running = Running::start(folder.path());
+    let path = folder.at("robotsd.toml");
+    let running = folder.start();
     let admin = running.admin();
     let probe = |target: &str| {
         let answer = local(admin, &format!("GET {target}"));
@@ -38,7 +38,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     assert_eq!(probe("/readyz?require=config"), (200, "ready\n".to_owned()));
     let reject = |text: &str, why: &str| {
         replace_file(&path, text);
-        running.wait_for_event("config-rejected", |line| line["message"].as_str().unwrap().contains(why));
+        running.wait_for_message("config-rejected", why);
     };
 
     // It cannot be read so far that settings could be compared.
@@ -79,20 +79,19 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
 
     // The file as it was is what is served.
     replace_file(&path, &good);
-    super::process::wait_for("the config before", || (probe("/readyz?require=config").0 == 200).then_some(()));
+    crate::harness::wait_until("the config before", || probe("/readyz?require=config").0 == 200);
     assert_eq!(status(folder.path(), &[]).0, Some(0));
     assert_eq!(config_of(folder.path()), accepted);
-    running.wait_for_event("config", |line| {
-        line["message"].as_str().unwrap().ends_with("the file is accepted again: it says what is served")
-    });
+    running
+        .wait_for_event("config", |line| message(line).ends_with("the file is accepted again: it says what is served"));
 
     // So is another one that is accepted; a file that is gone is rejected, too.
     fs::remove_file(&path).unwrap();
     running.signal("HUP");
-    running.wait_for_event("config-rejected", |line| line["message"].as_str().unwrap().contains("cannot be read"));
+    running.wait_for_message("config-rejected", "cannot be read");
     replace_file(&path, good.replace("refuse", "tag"));
     running.wait_for_event("config-changed", |line| line["after"] == "tag");
-    super::process::wait_for("the other config", || (probe("/readyz?require=config").0 == 200).then_some(()));
+    crate::harness::wait_until("the other config", || probe("/readyz?require=config").0 == 200);
     assert_ne!(config_of(folder.path())["accepted"], Value::Null);
 }
 
@@ -100,21 +99,20 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
 fn the_running_robotsd_is_reached_while_its_config_has_faults() {
     let good = format!("mode = \"refuse\"\n{ADMIN}{LISTENER}{SITE}");
     let folder = folder(&[("robotsd.toml", &good), ("robots.txt", "User-agent: GPTBot\nDisallow: /private/\n")]);
-    let path = folder.path().join("robotsd.toml");
-    let running = Running::start(folder.path());
+    let path = folder.at("robotsd.toml");
+    let running = folder.start();
     let command = |arguments: &[&str]| {
         let output = run(robotsd().args(arguments).arg("--config").arg(&path));
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.code(), String::from_utf8(said).unwrap().split_whitespace().collect::<Vec<_>>().join(" "))
+        (output.code, output.said().split_whitespace().collect::<Vec<_>>().join(" "))
     };
-    let page = || running.get("/private/x", super::process::GPTBOT).status;
+    let page = || running.get("/private/x", crate::harness::GPTBOT).status;
     for (faulty, why) in [
         // A syntax error above the table, and a typo in it.
         (format!("mode = refuse\n{ADMIN}{LISTENER}{SITE}"), "text is written in quotes"),
         (good.replace("address = \"127.0.0.1:0\"\nsocket", "hots = []\nsocket"), "[admin] has no key \"hots\""),
     ] {
         replace_file(&path, &faulty);
-        running.wait_for_event("config-rejected", |line| line["message"].as_str().unwrap().contains(why));
+        running.wait_for_message("config-rejected", why);
         assert_eq!((command(&["enforce", "off"]).0, page()), (Some(0), 404), "{why}");
         assert_eq!((command(&["enforce", "on"]).0, page()), (Some(0), 403), "{why}");
         let (code, status) = command(&["status"]);
@@ -130,7 +128,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
     let (code, said) = command(&["enforce", "off"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("robotsd.toml:2:") && said.ends_with("name that with --admin PLACE"), "{said}");
-    let socket = folder.path().join("admin.sock");
-    assert!(run(robotsd().args(["enforce", "off", "--admin"]).arg(&socket)).status.success());
+    let socket = folder.at("admin.sock");
+    assert!(run(robotsd().args(["enforce", "off", "--admin"]).arg(&socket)).code == Some(0));
     assert_eq!(page(), 404);
 }

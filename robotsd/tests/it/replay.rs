@@ -1,11 +1,10 @@
 //! `replay`, on small logs whose counts are known.
 
 use std::io::Write;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, folder, robotsd, run};
+use crate::harness::{Ended, FIREFOX, GOOGLEBOT, GPTBOT, LISTENER, folder, robotsd, run, run_with};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /cart\n\nUser-agent: GPTBot\nDisallow: /drafts/\n";
 const NEW: &str = "User-agent: *\nDisallow: /drafts/\n";
@@ -32,11 +31,11 @@ fn log() -> String {
 /// The report as JSON.
 fn report(log: &[u8], arguments: &[&str]) -> (Value, Option<i32>) {
     let folder = folder(&[("robots.txt", ROBOTS), ("new.txt", NEW)]);
-    std::fs::write(folder.path().join("log"), log).unwrap();
+    folder.write("log", log);
     let arguments = [&["replay", "log", "--robots", "robots.txt", "--format", "json"], arguments].concat();
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    let said = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    (said, output.status.code())
+    let output = folder.run(arguments);
+    let said = serde_json::from_str(&output.out).unwrap_or_default();
+    (said, output.code)
 }
 
 fn crawler<'a>(report: &'a Value, name: &str) -> &'a Value {
@@ -101,10 +100,7 @@ fn paths_that_vary_are_one_pattern_and_add_up() {
     let want = "disallowed robots.txt:5 /drafts/ 20000: /drafts/*?color=* 10000, /drafts/new 10000";
     assert_eq!((rules(gptbot), &gptbot["disallowed"]), (vec![want.to_owned()], &json!(20_000)));
     let folder = folder(&[("robots.txt", ROBOTS), ("log", &log)]);
-    let page = |form: &str| {
-        let arguments = ["replay", "log", "--robots", "robots.txt", "--format", form];
-        String::from_utf8(run(robotsd().current_dir(folder.path()).args(arguments)).stdout).unwrap()
-    };
+    let page = |form: &str| folder.run(["replay", "log", "--robots", "robots.txt", "--format", form]).out;
     let want = "\n      20,000  robots.txt:5: disallow /drafts/\n      10,000    /drafts/*?color=*\n      10,000    \
                 /drafts/new\n";
     assert!(page("text").contains(want), "{}", page("text"));
@@ -143,8 +139,7 @@ fn a_change_that_shuts_a_search_engine_out_fails_and_comes_first() {
     assert_eq!((code, &said["search_engines_shut_out"]), (Some(0), &json!([])));
     let folder = folder(&[("robots.txt", ROBOTS), ("new.txt", NEW), ("log", &log)]);
     let page = |form: &str| {
-        let arguments = ["replay", "log", "--robots", "robots.txt", "--against", "new.txt", "--format", form];
-        String::from_utf8(run(robotsd().current_dir(folder.path()).args(arguments)).stdout).unwrap()
+        folder.run(["replay", "log", "--robots", "robots.txt", "--against", "new.txt", "--format", form]).out
     };
     let (text, html) = (page("text"), page("html"));
     assert!(text.contains("these pages may leave the index\n  Googlebot                       1 shut out\n"), "{text}");
@@ -165,7 +160,7 @@ fn a_change_that_shuts_a_search_engine_out_fails_and_comes_first() {
 fn text(log: &str, arguments: &[&str]) -> String {
     let folder = folder(&[("robots.txt", ROBOTS), ("new.txt", NEW), ("log", log)]);
     let arguments = [&["replay", "log", "--robots", "robots.txt"], arguments].concat();
-    String::from_utf8(run(robotsd().current_dir(folder.path()).args(arguments)).stdout).unwrap()
+    folder.run(arguments).out
 }
 
 #[test]
@@ -214,16 +209,7 @@ fn packed_logs_and_standard_input_are_read() {
     let (said, _) = report(&gzip.finish().unwrap(), &[]);
     assert_eq!(said["requests"], 6);
     let folder = folder(&[("robots.txt", ROBOTS)]);
-    let mut child = robotsd()
-        .current_dir(folder.path())
-        .args(["replay", "-", "--robots", "robots.txt"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(log().as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = run_with(folder.robotsd().args(["replay", "-", "--robots", "robots.txt"]), log().as_bytes()).out;
     assert!(
         text.starts_with("6 requests, 2026-11-01 01:00 to 2026-11-01 06:00 UTC\n1 line could not be read"),
         "{text}"
@@ -241,10 +227,9 @@ fn the_page_needs_nothing_else_and_holds_no_markup_of_strangers() {
         "EvilBot<img src=x onerror=y>/1.0 (+https://e.example/)",
     );
     let folder = folder(&[("robots.txt", ROBOTS), ("log", &(log() + &hostile + "<b>bad</b>\n"))]);
-    let arguments = ["replay", "log", "--robots", "robots.txt", "--format", "html", "-o", "report.html"];
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
-    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    let output = folder.run(["replay", "log", "--robots", "robots.txt", "--format", "html", "-o", "report.html"]);
+    assert_eq!((output.code, output.out.len()), (Some(0), 0));
+    let page = folder.read("report.html");
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
     for markup in ["<script", "<img", "<b>bad", "http://", "src=", "url(", "@import"] {
         assert!(!page.contains(markup), "{markup}");
@@ -265,8 +250,7 @@ fn every_crawler_of_the_page_is_linked_to_its_rules_and_every_cell_has_a_head() 
     // 40, Googlebot and GPTBot, for which nothing changes.
     for (more, count) in [(&[][..], 42), (&["--against", "new.txt"], 41)] {
         let arguments = [&["replay", "log", "--robots", "robots.txt", "--format", "html"], more].concat();
-        let output = run(robotsd().current_dir(folder.path()).args(arguments));
-        let page = String::from_utf8(output.stdout).unwrap();
+        let page = folder.run(arguments).out;
         let links: Vec<_> = page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
         assert!(links.iter().all(|link| page.matches(&format!(" id=\"{link}\"")).count() == 1), "{links:?}");
         let sections = page.matches("<h3 id=\"crawler-").count();
@@ -298,19 +282,17 @@ fn a_packed_log_of_a_cdn_is_recognised_and_an_empty_one_is_said_to_be_empty() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     Write::write_all(&mut gzip, log.as_bytes()).unwrap();
     let folder = folder(&[("robots.txt", ROBOTS), ("empty", "")]);
-    std::fs::write(folder.path().join("log.gz"), gzip.finish().unwrap()).unwrap();
-    let arguments = ["replay", "empty", "log.gz", "--robots", "robots.txt", "--format", "json"];
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    folder.write("log.gz", gzip.finish().unwrap());
+    let output = folder.run(["replay", "empty", "log.gz", "--robots", "robots.txt", "--format", "json"]);
+    let said = output.json();
     assert_eq!((&said["requests"], &said["unread_lines"]), (&40_000.into(), &0.into()), "{said}");
     assert_eq!(said["totals"]["disallowed"], 40_000);
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "robotsd: empty: the log is empty\n");
-    let output = run(robotsd().current_dir(folder.path()).args(["replay", "empty", "--robots", "robots.txt"]));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "the logs hold no request\n");
-    std::fs::write(folder.path().join("wide"), b"\xFF\xFEa\0").unwrap();
-    let output = run(robotsd().current_dir(folder.path()).args(["replay", "wide", "--robots", "robots.txt"]));
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "robotsd: wide: the log is UTF-16: save it as UTF-8\n");
+    assert_eq!(output.error, "robotsd: empty: the log is empty\n");
+    let output = folder.run(["replay", "empty", "--robots", "robots.txt"]);
+    assert_eq!(output.out, "the logs hold no request\n");
+    folder.write("wide", b"\xFF\xFEa\0");
+    let error = folder.run(["replay", "wide", "--robots", "robots.txt"]).failed(2);
+    assert_eq!(error, "robotsd: wide: the log is UTF-16: save it as UTF-8\n");
 }
 
 #[test]
@@ -319,14 +301,13 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
     Write::write_all(&mut gzip, log().repeat(2_000).as_bytes()).unwrap();
     let gzip = gzip.finish().unwrap();
     let folder = folder(&[("robots.txt", ROBOTS), ("log", &log())]);
-    std::fs::write(folder.path().join("cut.gz"), &gzip[..gzip.len() / 2]).unwrap();
-    std::fs::create_dir(folder.path().join("dir")).unwrap();
+    folder.write("cut.gz", &gzip[..gzip.len() / 2]);
+    std::fs::create_dir(folder.at("dir")).unwrap();
     let arguments = ["replay", "missing", "cut.gz", "dir", "log", "--robots", "robots.txt", "--format", "json"];
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
+    let Ended { code, out, error } = folder.run(arguments);
+    let said: Value = serde_json::from_str(&out).unwrap();
     // More than those of the last one: what could be unpacked counts.
-    assert!(said["requests"].as_u64().unwrap() > 6 && output.status.code() == Some(2), "{said} {error}");
+    assert!(said["requests"].as_u64().unwrap() > 6 && code == Some(2), "{said} {error}");
     let lines: Vec<_> = error.lines().collect();
     assert!(lines[0].starts_with("robotsd: missing: No such file"), "{error}");
     assert!(lines[1].starts_with("robotsd: cut.gz: ") && lines[1].contains("damaged or cut"), "{error}");
@@ -339,8 +320,7 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
 #[test]
 fn logs_without_a_request_get_the_list_of_formats() {
     let folder = folder(&[("robots.txt", ROBOTS), ("log", "2026/11/01 10:00:00 [error] 7#7: *1 open() failed\n")]);
-    let output = run(robotsd().current_dir(folder.path()).args(["replay", "log", "--robots", "robots.txt"]));
-    let error = String::from_utf8(output.stderr).unwrap();
+    let error = folder.run(["replay", "log", "--robots", "robots.txt"]).error;
     assert!(error.contains("the logs are error logs"), "{error}");
     // Lines with a request in quotes are such lines all the same.
     let quoted = "2026/11/22 10:00:00 [error] 7#7: *1 no, client: 192.0.2.7, request: \"GET /a HTTP/1.1\"\n".repeat(3);
@@ -349,9 +329,8 @@ fn logs_without_a_request_get_the_list_of_formats() {
         ("a\nb\n", "they are access logs in the common or combined format, JSON lines"),
     ] {
         let folder = self::folder(&[("robots.txt", ROBOTS), ("log", log)]);
-        let output = run(robotsd().current_dir(folder.path()).args(["replay", "log", "--robots", "robots.txt"]));
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(2) && error.contains(why), "{error}");
+        let Ended { code, error, .. } = folder.run(["replay", "log", "--robots", "robots.txt"]);
+        assert!(code == Some(2) && error.contains(why), "{error}");
     }
 }
 
@@ -362,14 +341,12 @@ fn the_family_of_a_crawler_counts_as_the_config_says() {
     let log = line("192.0.2.1", 4, "/drafts/x", "-", image).repeat(3);
     for (family, disallowed) in [("follow", 3), ("ignore", 0)] {
         let config = format!(
-            "[agents]\nfamily = \"{family}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
-             [site.robots]\nsource = \"file\"\npath = \"robots.txt\"\n"
+            "[agents]\nfamily = \"{family}\"\n{LISTENER}[[site]]\nname = \"shop\"\nroot = \".\"\n[site.robots]\n\
+             source = \"file\"\npath = \"robots.txt\"\n"
         );
         let robots = "User-agent: Googlebot\nDisallow: /drafts/\n";
         let folder = folder(&[("robots.txt", robots), ("log", &log), ("robotsd.toml", &config)]);
-        let arguments = ["replay", "log", "--config", "robotsd.toml", "--format", "json"];
-        let output = run(robotsd().current_dir(folder.path()).args(arguments));
-        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let said = folder.run(["replay", "log", "--config", "robotsd.toml", "--format", "json"]).json();
         let row = crawler(&said, "Googlebot-Image");
         assert_eq!((&row["requests"], &row["disallowed"]), (&json!(3), &json!(disallowed)), "{family}: {said}");
     }
@@ -383,9 +360,8 @@ fn the_rules_hold_from_a_day_or_a_moment() {
         assert_eq!((code, said["totals"]["not_blamed"].as_u64()), (Some(0), Some(early)), "{from}: {said}");
     }
     let folder = folder(&[("robots.txt", ROBOTS), ("log", "")]);
-    let arguments = ["replay", "log", "--robots", "robots.txt", "--effective-from", "1.11.2026"];
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("such as 2026-11-01 or 2026-11-01T12:00:00Z"));
+    let output = folder.run(["replay", "log", "--robots", "robots.txt", "--effective-from", "1.11.2026"]);
+    assert!(output.error.contains("such as 2026-11-01 or 2026-11-01T12:00:00Z"));
 }
 
 #[test]
@@ -405,13 +381,10 @@ fn what_cannot_be_decided_fails() {
         ("e.toml", "[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"/cart\"]\n"),
     ]);
     let arguments = ["replay", "log", "--robots", "robots.txt", "--expect", "e.toml"];
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    assert_eq!(output.status.code(), Some(1));
-    let complaint = String::from_utf8(output.stderr).unwrap();
+    let complaint = folder.run(arguments).failed(1);
     assert_eq!(complaint, "e.toml:1: Googlebot may not fetch /cart: robots.txt:2: disallow /cart\n");
-    std::fs::write(folder.path().join("e.toml"), "[[allow]]\nagents = [\"Googelbot\"]\npaths = [\"/\"]\n").unwrap();
-    let output = run(robotsd().current_dir(folder.path()).args(arguments));
-    let complaint = String::from_utf8(output.stderr).unwrap();
+    folder.write("e.toml", "[[allow]]\nagents = [\"Googelbot\"]\npaths = [\"/\"]\n");
+    let complaint = folder.run(arguments).error;
     assert!(
         complaint.starts_with("robotsd: e.toml:2:11: no crawler of the registry ")
             && complaint.contains("\"Googlebot\"?"),
@@ -431,10 +404,7 @@ fn requests_faster_than_the_delay_are_counted() {
     let log = log + &at(60, "/drafts/x");
     let robots = "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n";
     let folder = folder(&[("robots.txt", robots), ("log", &log)]);
-    let replay = |form: &str| {
-        let arguments = ["replay", "log", "--robots", "robots.txt", "--format", form];
-        String::from_utf8(run(robotsd().current_dir(folder.path()).args(arguments)).stdout).unwrap()
-    };
+    let replay = |form: &str| folder.run(["replay", "log", "--robots", "robots.txt", "--format", form]).out;
     // A burst of five, and one for each ten seconds after the first.
     let sentence = "50 of 60 requests came faster than its Crawl-delay of 10 s allows";
     let text = replay("text");
@@ -473,15 +443,10 @@ fn what_comes_too_soon_is_what_a_server_would_find() {
         .collect();
     let group = |name: &str, delay: u32| format!("User-agent: {name}\nCrawl-delay: {delay}\nDisallow: /x\n\n");
     let robots = group("*", 10) + &group("CCBot", 1) + &group("GPTBot", 60);
-    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n[site.robots]\nsource = \"file\"\npath = \"robots.txt\"\n\
+    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n[site.robots]\nsource = \"file\"\npath = \"robots.txt\"\n\
                   [site.rate]\nmode = \"refuse\"\nburst = 1\n";
     let folder = folder(&[("robots.txt", &robots), ("log", &log), ("robotsd.toml", config)]);
-    let replay = |form: &str| {
-        let arguments = ["replay", "log", "--config", "robotsd.toml", "--format", form];
-        let output = run(robotsd().current_dir(folder.path()).args(arguments));
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let replay = |form: &str| folder.run(["replay", "log", "--config", "robotsd.toml", "--format", form]).succeeded();
     let json: Value = serde_json::from_str(&replay("json")).unwrap();
     let want = json!([{
         "name": "GPTBot", "senders": "own", "requests": 40, "too_soon": 10, "refused": 10, "without_address": 0,
@@ -497,18 +462,17 @@ fn what_comes_too_soon_is_what_a_server_would_find() {
 fn what_a_log_lacks_is_said() {
     let say = |log: &str, form: &str| {
         let folder = folder(&[("robots.txt", "User-agent: *\nCrawl-delay: 10\nDisallow: /cart\n"), ("log", log)]);
-        let arguments = ["replay", "log", "--robots", "robots.txt", "--format", form];
-        let output = run(robotsd().current_dir(folder.path()).args(arguments));
+        let output = folder.run(["replay", "log", "--robots", "robots.txt", "--format", form]);
         // Where no request names an agent, there is no answer.
         let is_nameless = !log.contains(GPTBOT);
-        assert_eq!(output.status.code(), Some(if is_nameless { 2 } else { 0 }), "{output:?}");
-        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.code, Some(if is_nameless { 2 } else { 0 }), "{output:?}");
+        let error = output.error;
         assert_eq!(
             error.contains("this says nothing about crawlers: no request of the logs names an agent"),
             is_nameless,
             "{error}"
         );
-        String::from_utf8(output.stdout).unwrap()
+        output.out
     };
     let common = "192.0.2.1 - - [01/Nov/2026:04:00:00 +0000] \"GET /cart HTTP/1.1\" 200 9\n".repeat(3);
     let nameless = "no request has a User-Agent, or the log does not hold it, so crawlers cannot be told from others: the \
@@ -547,8 +511,161 @@ fn what_is_disallowed_of_requests_without_a_name_is_shown() {
     let robots = "User-agent: *\nDisallow: /cart\n";
     let log = line("192.0.2.1", 4, "/cart", "-", "-").repeat(3);
     let folder = folder(&[("robots.txt", robots), ("log", &log), ("robotsd.toml", config)]);
-    let output = run(robotsd().current_dir(folder.path()).args(["replay", "log", "--config", "robotsd.toml"]));
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let out = folder.run(["replay", "log", "--config", "robotsd.toml"]).succeeded();
+    let text = out;
     assert!(text.contains("\nof them 3 are disallowed, because the policy holds them to \"*\"\n"), "{text}");
+}
+
+/// Hosts as clients send them, and the site that a server with these sites has for each.
+const HOSTS: [(&str, &str); 11] = [
+    ("shop.test", "shop"),
+    ("SHOP.Test", "shop"),
+    ("shop.test:443", "shop"),
+    ("shop.test.", "shop"),
+    ("www.shop.test", "below"),
+    ("A.B.SHOP.TEST:8443", "below"),
+    ("shop.test:8080", "port"),
+    ("Shop.test:8080", "port"),
+    ("[2001:db8::1]:80", "rest"),
+    ("other.test", "rest"),
+    ("", "rest"),
+];
+
+const SITES: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
+                     [[site]]\nname = \"shop\"\nhosts = [\"shop.test\"]\nrobots.source = \"inline\"\nrobots.text = \"User-agent: *\\nAllow: /\\n\"\n\
+                     [[site]]\nname = \"below\"\nhosts = [\"*.shop.test\"]\nrobots.source = \"inline\"\nrobots.text = \"User-agent: *\\nAllow: /\\n\"\n\
+                     [[site]]\nname = \"port\"\nhosts = [\"shop.test:8080\"]\nrobots.source = \"inline\"\nrobots.text = \"User-agent: *\\nAllow: /\\n\"\n\
+                     [[site]]\nname = \"rest\"\nrobots.source = \"inline\"\nrobots.text = \"User-agent: *\\nAllow: /\\n\"\n";
+
+/// A request for `/p` by Googlebot in every format that has hosts.
+fn line_for(format: &str, host: &str) -> String {
+    let combined = |target: &str| line("192.0.2.1", 1, target, "-", GOOGLEBOT);
+    let plus = GOOGLEBOT.replace(' ', "+");
+    let nothing = if host.is_empty() { "-" } else { host };
+    let json = |value: Value| format!("{value}\n");
+    match format {
+        "vhost" => format!("{nothing} {}", combined("/p")),
+        // A client that takes the server for a proxy.
+        "absolute" => {
+            combined(&if host.is_empty() { "http://other.test/p".to_owned() } else { format!("http://{host}/p") })
+        }
+        "nginx" => json(
+            json!({"time_iso8601": "2026-11-01T01:00:00Z", "remote_addr": "192.0.2.1", "request": "GET /p HTTP/1.1", "http_user_agent": GOOGLEBOT, "host": host.split(':').next(), "http_host": host}),
+        ),
+        "caddy" => json(
+            json!({"ts": 1_793_494_800.5, "request": {"client_ip": "192.0.2.1", "method": "GET", "host": host, "uri": "/p", "headers": {"User-Agent": [GOOGLEBOT]}}, "status": 200}),
+        ),
+        "traefik" => json(
+            json!({"ClientHost": "192.0.2.1", "RequestAddr": host, "RequestHost": host.split(':').next(), "RequestMethod": "GET", "RequestPath": "/p", "StartUTC": "2026-11-01T01:00:00Z", "request_User-Agent": GOOGLEBOT}),
+        ),
+        "envoy" => json(
+            json!({"start_time": "2026-11-01T01:00:00.1Z", "method": "GET", "path": "/p", "authority": nothing, "user_agent": GOOGLEBOT, "downstream_remote_address": "192.0.2.1:1234"}),
+        ),
+        "iis" => format!("2026-11-01 01:00:00 192.0.2.1 GET /p {nothing} {plus}\n"),
+        "cloudfront" => format!(
+            "2026-11-01\t01:00:00\t192.0.2.1\tGET\td111.cloudfront.net\t/p\t{}\t{nothing}\n",
+            GOOGLEBOT.replace(' ', "%20")
+        ),
+        _ => {
+            let host = if host.is_empty() { "other.test" } else { host };
+            let port = if host.contains("]:") || host.rsplit(':').next().unwrap().parse::<u16>().is_ok() {
+                ""
+            } else {
+                ":443"
+            };
+            format!(
+                "https 2026-11-01T01:00:00.186641Z app/lb/50dc6c495c0c9188 192.0.2.1:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 \"GET https://{host}{port}/p HTTP/1.1\" \"{GOOGLEBOT}\" - -\n"
+            )
+        }
+    }
+}
+
+#[test]
+fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
+    let folder = folder(&[("robotsd.toml", SITES), ("new.txt", "User-agent: *\nDisallow: /p\n")]);
+    let path = folder.path();
+    let ask = |arguments: &[&str]| {
+        let Ended { code, out, error: said } = run(robotsd().current_dir(path).args(arguments));
+        (serde_json::from_str::<Value>(&out).unwrap_or_default(), said, code)
+    };
+    let replay = |site: &str, more: &[&str]| {
+        ask(&[&["replay", "log", "--config", "robotsd.toml", "--format", "json", "--site", site], more].concat())
+    };
+    for format in ["vhost", "absolute", "nginx", "caddy", "traefik", "envoy", "iis", "cloudfront", "alb"] {
+        let head = match format {
+            "iis" => "#Fields: date time c-ip cs-method cs-uri-stem cs-host cs(User-Agent)\n",
+            "cloudfront" => "#Fields: date time c-ip cs-method cs(Host) cs-uri-stem cs(User-Agent) x-host-header\n",
+            _ => "",
+        };
+        // Each host so often that no two sums are the same.
+        let lines = HOSTS.iter().enumerate().map(|(at, (host, _))| line_for(format, host).repeat(1 << at));
+        std::fs::write(path.join("log"), head.to_owned() + &lines.collect::<String>()).unwrap();
+        for site in ["shop", "below", "port", "rest"] {
+            let of_site = |(at, (_, owner)): (usize, &(&str, &str))| if *owner == site { 1 << at } else { 0 };
+            let by_hand: u64 = HOSTS.iter().enumerate().map(of_site).sum();
+            let (report, said, code) = replay(site, &[]);
+            let counts =
+                [&report["requests"], &report["other_hosts"], &report["without_host"], &report["unread_lines"]];
+            assert_eq!(
+                counts,
+                [&json!(by_hand), &json!(2047 - by_hand), &json!(0), &json!(0)],
+                "{format} {site} {said}"
+            );
+            assert_eq!((code, crawler(&report, "Googlebot")["requests"].as_u64()), (Some(0), Some(by_hand)));
+            let diff =
+                ["diff", "--config", "robotsd.toml", "--site", site, "new.txt", "--log", "log", "--format", "json"];
+            let (diff, said, _) = ask(&diff);
+            assert_eq!(
+                diff["pages"]["losses"][0]["requests"],
+                json!({"lost": by_hand, "all": by_hand}),
+                "{format} {said}"
+            );
+        }
+    }
+
+    // Without a host all may be the site's: that is said once, unless their host is named.
+    std::fs::write(path.join("log"), line("192.0.2.1", 1, "/p", "-", GOOGLEBOT).repeat(900)).unwrap();
+    let (report, said, _) = replay("shop", &[]);
+    assert_eq!((&report["requests"], &report["without_host"], &*said), (&json!(900), &json!(900), ""));
+    let text =
+        run(robotsd().current_dir(path).args(["replay", "log", "--config", "robotsd.toml", "--site", "shop"])).out;
+    assert_eq!(text.matches("--host HOST").count(), 1);
+    let diff = ["diff", "--config", "robotsd.toml", "--site", "shop", "new.txt", "--log", "log"];
+    assert_eq!(ask(&diff).1.matches("--host HOST").count(), 1);
+    let (_, said, code) = ask(&[&diff[..], &["--host", "SHOP.test:443"]].concat());
+    assert_eq!((&*said, code), ("", Some(0)));
+    let (report, _, _) = replay("shop", &["--host", "shop.test"]);
+    assert_eq!((&report["requests"], &report["without_host"]), (&json!(900), &json!(0)));
+    let (_, said, code) = replay("shop", &["--host", "www.shop.test"]);
+    assert!(said.contains("\"www.shop.test\" is no host of the site \"shop\", which serves \"shop.test\""), "{said}");
+    assert_eq!(code, Some(2));
+    // All for others.
+    std::fs::write(path.join("log"), line_for("vhost", "other.test")).unwrap();
+    let (_, said, code) = replay("shop", &[]);
+    assert!(said.contains("no request of the logs is for a host of the site \"shop\""), "{said}");
+    assert_eq!(code, Some(2));
+}
+
+/// A site with a file for each host: only the requests that the named file is for.
+#[test]
+fn a_file_of_a_folder_has_the_requests_for_its_host() {
+    let robots = "User-agent: *\nDisallow: /p\n";
+    let folder = folder(&[
+        (
+            "robotsd.toml",
+            "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n[[site]]\nname = \"all\"\nrobots.source = \"directory\"\nrobots.path = \"sites\"\n",
+        ),
+        ("sites/shop.test.txt", robots),
+        ("sites/_wildcard.shop.test.txt", robots),
+        ("sites/default.txt", robots),
+    ]);
+    let lines = HOSTS.iter().enumerate().map(|(at, (host, _))| line_for("vhost", host).repeat(1 << at));
+    folder.write("log", lines.collect::<String>());
+    for (site, by_hand) in
+        [("all/shop.test", 0b1100_1111), ("all/x.shop.test", 0b11_0000), ("any.test", 0b111_0000_0000)]
+    {
+        let output = folder.run(["replay", "log", "--config", "robotsd.toml", "--format", "json", "--site", site]);
+        let report: Value = serde_json::from_str(&output.out).unwrap_or_default();
+        assert_eq!(report["requests"], by_hand, "{site}: {}", output.error);
+    }
 }

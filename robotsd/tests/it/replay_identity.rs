@@ -2,17 +2,14 @@
 //!
 //! Addresses of Google's lists are those of the embedded copy. A fresh list is saved as a running robotsd saves it.
 
-use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tempfile::TempDir;
 
 use super::played_names::PlayedNames;
-use super::process::{GOOGLEBOT, GPTBOT, folder, robotsd, run};
+use crate::harness::{Ended, Folder, GOOGLEBOT, GPTBOT, folder, robotsd};
 
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 const CHATGPT_USER: &str =
@@ -36,7 +33,15 @@ const HOUR: u64 = 60 * 60;
 const DAY: u64 = 24 * HOUR;
 
 /// A folder with a site, and with what a robotsd with that config saved.
-struct Site(TempDir);
+struct Site(Folder);
+
+impl std::ops::Deref for Site {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.0
+    }
+}
 
 impl Site {
     fn new() -> Self {
@@ -55,33 +60,27 @@ impl Site {
 
     fn save(&self, url: &str, confirmed: u64, prefixes: &[&str]) {
         let hash: String = Sha256::digest(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
-        let folder = self.0.path().join("state/evidence");
-        fs::create_dir_all(&folder).unwrap();
         let saved = json!({ "url": url, "confirmed": confirmed, "body": prefixes.join("\n") });
-        fs::write(folder.join(hash + ".json"), saved.to_string()).unwrap();
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
+        self.write(format!("state/evidence/{hash}.json"), saved.to_string());
     }
 
     fn write_log(&self, log: &[String]) {
-        fs::write(self.path().join("log"), log.concat()).unwrap();
+        self.write("log", log.concat());
     }
 
     /// The report about these lines, and what is said on standard error.
     fn report(&self, log: &[String], arguments: &[&str]) -> (Value, String, Option<i32>) {
         self.write_log(log);
         let arguments = [&["replay", "log", "--config", "robotsd.toml", "--format", "json"], arguments].concat();
-        let output = run(robotsd().current_dir(self.path()).args(arguments));
-        let said = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        (said, String::from_utf8(output.stderr).unwrap(), output.status.code())
+        let output = self.run(arguments);
+        let said = serde_json::from_str(&output.out).unwrap_or_default();
+        (said, output.error, output.code)
     }
 
     fn page(&self, log: &[String], form: &str, arguments: &[&str]) -> String {
         self.write_log(log);
         let arguments = [&["replay", "log", "--config", "robotsd.toml", "--format", form], arguments].concat();
-        String::from_utf8(run(robotsd().current_dir(self.path()).args(arguments)).stdout).unwrap()
+        self.run(arguments).out
     }
 }
 
@@ -291,8 +290,7 @@ fn an_older_copy_verifies_what_the_list_lost_since() {
     let said = |address: &str| {
         let arguments =
             ["agents", "--offline", "--config", "robotsd.toml", "--user-agent", "Googlebot", "--verify", address];
-        let output = run(robotsd().current_dir(site.path()).args(arguments));
-        String::from_utf8(output.stdout).unwrap()
+        site.run(arguments).out
     };
     assert!(said("8.8.8.8").contains("common-crawlers.json (saved, confirmed "), "{}", said("8.8.8.8"));
     assert!(said("8.8.8.8").starts_with("8.8.8.8 as Googlebot: verified(range)\n"), "{}", said("8.8.8.8"));
@@ -304,12 +302,12 @@ fn the_operators_own_copy_verifies_and_its_resolvers_are_asked() {
     let dns = PlayedNames::start();
     dns.confirmed("5.255.231.1", "5-255-231-1.spider.yandex.com");
     let list = json!({ "creationTime": "2026-10-01T00:00:00", "prefixes": [{ "ipv4Prefix": "8.8.8.0/24" }] });
-    fs::write(site.path().join("google.json"), list.to_string()).unwrap();
+    site.write("google.json", list.to_string());
     let identity = format!(
         "[identity]\nresolvers = [\"{}\"]\n[[identity.list]]\nurl = \"{GOOGLE_LIST}\"\npath = \"google.json\"\n",
         dns.address()
     );
-    fs::write(site.path().join("robotsd.toml"), CONFIG.to_owned() + &identity).unwrap();
+    site.write("robotsd.toml", CONFIG.to_owned() + &identity);
     let log = [
         line("8.8.8.8", NOON, "/", GOOGLEBOT),
         line("9.9.9.9", NOON, "/", GOOGLEBOT),
@@ -455,8 +453,8 @@ fn looking_names_up_takes_files_and_resolvers() {
     site.write_log(&[]);
     let say = |arguments: &[&str]| {
         let arguments = [&["replay", "--config", "robotsd.toml"], arguments].concat();
-        let output = run(robotsd().current_dir(site.path()).args(arguments));
-        (String::from_utf8(output.stderr).unwrap(), output.status.code())
+        let output = site.run(arguments);
+        (output.error, output.code)
     };
     let (said, code) = say(&["-", "--rdns"]);
     let want = "robotsd: --rdns reads the logs twice, and - can be read only once: save it as a file\n";
@@ -480,13 +478,12 @@ fn an_interrupt_ends_the_look_ups_and_not_the_report() {
     let mut command = robotsd();
     command.current_dir(site.path()).args(arguments).arg(dns.address().to_string());
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    super::process::wait_for("a question", || (!dns.asked().is_empty()).then_some(()));
+    crate::harness::wait_until("a question", || !dns.asked().is_empty());
     let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(" addresses were not looked up, and count as claimed"), "{said}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = Ended::from(child.wait_with_output().unwrap());
+    assert!(output.error.contains(" addresses were not looked up, and count as claimed"), "{output:?}");
+    let report: Value = output.json();
     assert_eq!(split(&report, "YandexBot"), [0, 200, 0]);
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.code, Some(0));
 }

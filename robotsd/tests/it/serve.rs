@@ -1,23 +1,17 @@
 //! Serving: what clients get, what upstreams see, what the log says.
 
-use std::io::{Read, Write};
-
-use super::origin::Origin;
-use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, PATIENCE, Running, folder, wait_for};
-use tempfile::TempDir;
+use crate::harness::{
+    FIREFOX, Folder, GOOGLEBOT, GPTBOT, Kept, LISTENER, Origin, Running, serving, wait_for, wait_until,
+};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n";
 
-fn proxy(origin: &Origin, more: &str) -> (TempDir, Running) {
+fn proxy(origin: &Origin, more: &str) -> (Folder, Running) {
     let config = format!(
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\n\
-         upstreams = [\"http://{}\"]\n[site.robots]\npath = \"robots.txt\"\n\
-         [[site.override]]\ncategory = \"search\"\nmode = \"tag\"\n{more}",
-        origin.address
+        "mode = \"refuse\"\n{LISTENER}[[site]]\nname = \"shop\"\nupstreams = [\"http://{origin}\"]\n[site.robots]\n\
+         path = \"robots.txt\"\n[[site.override]]\ncategory = \"search\"\nmode = \"tag\"\n{more}"
     );
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
-    (folder, running)
+    serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)])
 }
 
 #[test]
@@ -75,26 +69,15 @@ fn octets_that_are_no_text_are_judged_logged_and_forwarded_as_one_form() {
     let origin = Origin::start();
     let (folder, running) =
         proxy(&origin, "[log]\nquery = \"keep\"\naccess = \"json\"\naccess_path = \"access.log\"\n");
-    std::fs::write(folder.path().join("new"), b"User-agent: GPTBot\nDisallow: /caf\xe9/\nDisallow: /*?x=caf%E9\n")
-        .unwrap();
-    std::fs::rename(folder.path().join("new"), folder.path().join("robots.txt")).unwrap();
-    wait_for("the rules", || running.get("/robots.txt", FIREFOX).body.contains("caf").then_some(()));
+    folder.write("new", b"User-agent: GPTBot\nDisallow: /caf\xe9/\nDisallow: /*?x=caf%E9\n");
+    std::fs::rename(folder.at("new"), folder.at("robots.txt")).unwrap();
+    wait_until("the rules", || running.get("/robots.txt", FIREFOX).body.contains("caf"));
     let ask = |target: &[u8], agent: &str, fields: &str| {
         let fields = format!(" HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {agent}\r\n{fields}\r\n");
-        let mut client = std::net::TcpStream::connect(running.address).unwrap();
-        client.set_read_timeout(Some(PATIENCE)).unwrap();
-        client.write_all(&[b"GET ", target, fields.as_bytes()].concat()).unwrap();
+        let mut client = Kept::open(running.address, "site.test");
+        client.send([b"GET ", target, fields.as_bytes()].concat());
         // The connection stays open where nothing was said about it, so the answer is read by its length.
-        let (mut answer, mut octet) = (Vec::new(), [0]);
-        while !answer.ends_with(b"\r\n\r\n") {
-            client.read_exact(&mut octet).unwrap();
-            answer.push(octet[0]);
-        }
-        let length = Answer::parse(&answer).field("content-length").unwrap().parse().unwrap();
-        let mut body = vec![0; length];
-        client.read_exact(&mut body).unwrap();
-        answer.extend(body);
-        Answer::parse(&answer)
+        client.receive()
     };
     for fields in ["", "Connection: close\r\n"] {
         for (target, shown) in
@@ -103,9 +86,9 @@ fn octets_that_are_no_text_are_judged_logged_and_forwarded_as_one_form() {
             let answer = ask(target, FIREFOX, fields);
             assert!(answer.body.starts_with(&format!("GET {shown} HTTP/1.1\r\n")), "{answer:?}");
             assert_eq!(ask(target, GPTBOT, fields).status, 403, "{shown}");
-            wait_for("a line of the log", || {
-                let text = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
-                text.contains(&format!("\"path\":\"{shown}\"")).then_some(())
+            wait_until("a line of the log", || {
+                let text = folder.read("access.log");
+                text.contains(&format!("\"path\":\"{shown}\""))
             });
         }
     }
@@ -116,18 +99,16 @@ fn hosts_have_their_own_sites_and_an_unknown_one_none() {
     let origin = Origin::start();
     let site = |name: &str, host: &str, text: &str| {
         format!(
-            "[[site]]\nname = \"{name}\"\nhosts = [\"{host}\"]\nupstreams = [\"http://{}\"]\n\
-             [site.robots]\ntext = \"{text}\"\n",
-            origin.address
+            "[[site]]\nname = \"{name}\"\nhosts = [\"{host}\"]\nupstreams = [\"http://{origin}\"]\n[site.robots]\n\
+             text = \"{text}\"\n"
         )
     };
     let config = format!(
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{}{}",
+        "mode = \"refuse\"\n{LISTENER}{}{}",
         site("a", "a.test", "User-agent: GPTBot\\nDisallow: /\\n"),
-        site("b", "*.b.test", "# open\\n"),
+        site("b", "*.b.test", "# open\\n")
     );
-    let folder = folder(&[("robotsd.toml", &config)]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", &config)]);
     for (host, status) in [("a.test", 403), ("A.TEST:80", 403), ("www.b.test", 200), ("b.test", 421), ("c.test", 421)] {
         let answer = running.request("GET", "/x", &[("Host", host), ("User-Agent", GPTBOT)]);
         assert_eq!(answer.status, status, "{host}");
@@ -170,7 +151,7 @@ fn a_refusal_is_one_line_of_the_log_with_every_field() {
     let (_folder, running) = proxy(&origin, "");
     running.get("/drafts/x?token=secret&page=2", GPTBOT);
     running.get("/drafts/x", FIREFOX);
-    let line = running.wait_for_event("refused", |_| true);
+    let line = running.event("refused");
     for (name, want) in [
         ("site", "shop"),
         ("agent", "GPTBot"),
@@ -212,7 +193,7 @@ fn every_request_has_its_line_in_the_access_log() {
     running.get("/robots.txt", GPTBOT);
     running.request("TRACE", "/", &[("User-Agent", FIREFOX)]);
     let lines = || {
-        let text = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
+        let text = folder.read("access.log");
         let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         (lines.len() == 5).then_some(lines)
     };

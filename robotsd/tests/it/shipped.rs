@@ -1,6 +1,6 @@
 //! The files in `config/` that an operator begins with.
 
-use super::process::{FIREFOX, GPTBOT, Running, folder, project, robotsd, run};
+use crate::harness::{FIREFOX, GPTBOT, folder, project, robotsd, run};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
@@ -25,14 +25,14 @@ fn production(folder: &std::path::Path, upstream: &str) -> String {
 
 #[test]
 fn the_config_for_production_passes_its_check_and_observes() {
-    let origin = super::origin::Origin::start();
+    let origin = crate::harness::Origin::start();
     let folder = folder(&[("robots.txt", ROBOTS)]);
-    let path = folder.path().join("robotsd.toml");
-    std::fs::write(&path, production(folder.path(), &format!("http://{}", origin.address))).unwrap();
+    let path = folder.at("robotsd.toml");
+    std::fs::write(&path, production(folder.path(), &format!("http://{origin}"))).unwrap();
     let checked = run(robotsd().args(["config", "check"]).arg(&path));
-    assert_eq!(String::from_utf8(checked.stderr).unwrap(), "", "it has no warning and no note");
-    assert_eq!(checked.status.code(), Some(0));
-    let mut running = Running::start(folder.path());
+    assert_eq!(checked.error, "", "it has no warning and no note");
+    assert_eq!(checked.code, Some(0));
+    let mut running = folder.start();
     assert_eq!(running.get("/robots.txt", GPTBOT).body, ROBOTS);
     assert_eq!(running.get("/drafts/x", GPTBOT).status, 200);
     running.wait_for_event("observed", |line| line["path"] == "/drafts/x");
@@ -43,13 +43,11 @@ fn the_config_for_production_passes_its_check_and_observes() {
         robotsd().arg("status").env("ROBOTSD_CONFIG", &path),
         robotsd().args(["status", "--admin", "admin.sock"]).current_dir(folder.path()),
     ] {
-        let status = run(command);
-        assert_eq!(status.status.code(), Some(0), "{status:?}");
-        assert!(String::from_utf8(status.stdout).unwrap().contains("mode:       observe"));
+        let out = run(command).succeeded();
+        assert!(out.contains("mode:       observe"));
     }
-    running.signal("TERM");
-    assert!(running.wait_for_end().success());
-    assert!(folder.path().join("state").is_dir());
+    running.end();
+    assert!(folder.at("state").is_dir());
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
-use super::process::{Answer, FIREFOX, GPTBOT, Running, folder, robotsd, run, wait_for};
+use crate::harness::{
+    ADMIN_SOCKET, Answer, FIREFOX, GPTBOT, LISTENER, Origin, Running, folder, free, replace_file, robotsd, run,
+    serving, wait_for,
+};
 
 const REFUSES: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
@@ -19,62 +21,6 @@ fn refuses(running: &Running, host: &str) -> Option<()> {
     (asked(running, host, "/private/x", GPTBOT).status == 403).then_some(())
 }
 
-fn rename_into(path: &Path, text: &str) {
-    let aside = path.with_extension("new");
-    fs::write(&aside, text).unwrap();
-    fs::rename(aside, path).unwrap();
-}
-
-/// An origin whose /robots.txt can be changed; everything else it answers with 200. It notes what it was asked for.
-pub(super) struct Origin {
-    pub(super) address: SocketAddr,
-    robots: Arc<Mutex<(u16, String)>>,
-    heads: Arc<Mutex<Vec<String>>>,
-}
-
-impl Origin {
-    pub(super) fn start(status: u16, robots: &str) -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), status, robots)
-    }
-
-    fn on(listener: TcpListener, status: u16, robots: &str) -> Self {
-        let address = listener.local_addr().unwrap();
-        let robots = Arc::new(Mutex::new((status, robots.to_owned())));
-        let heads = Arc::new(Mutex::new(Vec::new()));
-        let (shown, noted) = (robots.clone(), heads.clone());
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let (shown, noted) = (shown.clone(), noted.clone());
-                std::thread::spawn(move || serve(&stream, &shown, &noted));
-            }
-        });
-        Self { address, robots, heads }
-    }
-
-    pub(super) fn show(&self, status: u16, robots: &str) {
-        *self.robots.lock().unwrap() = (status, robots.to_owned());
-    }
-}
-
-fn serve(stream: &TcpStream, robots: &Mutex<(u16, String)>, heads: &Mutex<Vec<String>>) {
-    let (mut reader, mut writer) = (BufReader::new(stream), stream);
-    loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if reader.read_line(&mut head).unwrap_or(0) == 0 {
-                return;
-            }
-        }
-        let is_robots = head.starts_with("GET /robots.txt ");
-        let (status, body) = if is_robots { robots.lock().unwrap().clone() } else { (200, "hello".to_owned()) };
-        heads.lock().unwrap().push(head);
-        let answer = format!("HTTP/1.1 {status} Said\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        if writer.write_all(answer.as_bytes()).is_err() {
-            return;
-        }
-    }
-}
-
 #[test]
 fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     let folder = folder(&[(
@@ -82,16 +28,16 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
         "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n[[site]]\n\
          name = \"all\"\nroot = \".\"\n[site.robots]\nsource = \"directory\"\npath = \"sites\"\n",
     )]);
-    let sites = folder.path().join("sites");
+    let sites = folder.at("sites");
     fs::create_dir(&sites).unwrap();
     fs::write(sites.join("a.test.txt"), format!("# a\n{REFUSES}")).unwrap();
     fs::write(sites.join("b.test.txt"), "# b\nUser-agent: *\nAllow: /\n").unwrap();
     fs::write(sites.join("_wildcard.wild.test.txt"), format!("# wild\n{REFUSES}")).unwrap();
     fs::write(sites.join("bad.test.txt"), "<html>not found</html>").unwrap();
     fs::write(sites.join("no host.txt"), "# nobody's\n").unwrap();
-    let running = Running::start(folder.path());
+    let running = folder.start();
     running.wait_for_event("rejected", |line| line["site"] == "all/bad.test");
-    running.wait_for_event("directory", |line| line["message"].as_str().unwrap().contains("no host.txt"));
+    running.wait_for_message("directory", "no host.txt");
     assert_eq!(asked(&running, "a.test", "/robots.txt", FIREFOX).body, format!("# a\n{REFUSES}"));
     assert!(asked(&running, "b.test", "/robots.txt", FIREFOX).body.starts_with("# b\n"));
     assert!(asked(&running, "x.wild.test", "/robots.txt", FIREFOX).body.starts_with("# wild\n"));
@@ -105,42 +51,39 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     assert_eq!(asked(&running, "new.test", "/robots.txt", FIREFOX).status, 404);
 
     // Added, made good, and a fallback for everybody else, while running.
-    rename_into(&sites.join("new.test.txt"), REFUSES);
+    replace_file(&sites.join("new.test.txt"), REFUSES);
     wait_for("the new host", || refuses(&running, "new.test"));
-    rename_into(&sites.join("bad.test.txt"), REFUSES);
+    replace_file(&sites.join("bad.test.txt"), REFUSES);
     wait_for("the bad one made good", || refuses(&running, "bad.test"));
-    rename_into(&sites.join("default.txt"), REFUSES);
+    replace_file(&sites.join("default.txt"), REFUSES);
     wait_for("the fallback", || refuses(&running, "elsewhere.test"));
     assert_eq!(asked(&running, "b.test", "/private/x", GPTBOT).status, 404);
 
     // Each host has a line of the status, and can be reloaded by its name.
-    let config = folder.path().join("robotsd.toml");
+    let config = folder.at("robotsd.toml");
     let status = run(robotsd().args(["status", "--config"]).arg(&config));
-    let status = String::from_utf8(status.stdout).unwrap();
+    let status = status.out;
     for name in ["all/a.test", "all/b.test", "all/bad.test", "all/new.test", "all/*", "all/*.wild.test"] {
         assert!(status.contains(name), "{name}: {status}");
     }
     let reload = run(robotsd().args(["reload", "--site", "all/a.test", "--config"]).arg(&config));
-    let reload = String::from_utf8(reload.stdout).unwrap();
+    let reload = reload.out;
     assert!(reload.starts_with("all/a.test: unchanged") && reload.lines().count() == 1, "{reload}");
 }
 
 fn upstream_config(upstream: SocketAddr, more: &str) -> String {
     format!(
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n[[site]]\n\
-         name = \"shop\"\nhosts = [\"*.site.test\", \"site.test\"]\nupstreams = [\"http://{upstream}\"]\n\
-         [site.robots]\nsource = \"upstream\"\n{more}"
+        "mode = \"refuse\"\n{LISTENER}{ADMIN_SOCKET}[[site]]\nname = \"shop\"\n\
+         hosts = [\"*.site.test\", \"site.test\"]\nupstreams = [\"http://{upstream}\"]\n[site.robots]\n\
+         source = \"upstream\"\n{more}"
     )
 }
 
 #[test]
 fn a_cold_start_with_the_origin_down_invents_no_disallow_and_then_serves_the_origins_bytes() {
-    // A port that is the test's, on which no server answers yet.
-    let held = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = held.local_addr().unwrap();
-    drop(held);
-    let folder = folder(&[("robotsd.toml", &upstream_config(address, ""))]);
-    let running = Running::start(folder.path());
+    // On which no server answers yet.
+    let address = free();
+    let (_folder, running) = serving(&[("robotsd.toml", &upstream_config(address, ""))]);
     running.wait_for_event("unreachable", |line| line["site"] == "shop");
     let answer = running.get("/robots.txt", GPTBOT);
     assert_eq!(answer.status, 503, "{answer:?}");
@@ -149,22 +92,22 @@ fn a_cold_start_with_the_origin_down_invents_no_disallow_and_then_serves_the_ori
     // Nothing is enforced: the failure is the upstream's own.
     assert_eq!(running.get("/private/x", GPTBOT).status, 502);
 
-    let origin = Origin::on(TcpListener::bind(address).unwrap(), 200, REFUSES);
+    let origin = Origin::publishing_on(TcpListener::bind(address).unwrap(), 200, REFUSES);
     wait_for("the origin's robots.txt", || refuses(&running, "site.test"));
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
     assert_eq!(running.get("/page", GPTBOT).body, "hello");
     // It was asked for the first host that is no pattern.
-    let heads = origin.heads.lock().unwrap().join("");
+    let heads = origin.requests().join("");
     assert!(heads.to_ascii_lowercase().contains("host: site.test\r\n"), "{heads}");
 }
 
 #[test]
 fn an_upstream_that_loses_its_robots_txt_is_held_and_one_without_any_answers_for_itself() {
-    let origin = Origin::start(200, REFUSES);
+    let origin = Origin::publishing(200, REFUSES);
     let folder = folder(&[("robotsd.toml", &upstream_config(origin.address, ""))]);
-    let config = folder.path().join("robotsd.toml");
+    let config = folder.at("robotsd.toml");
     let reload = || run(robotsd().args(["reload", "--config"]).arg(&config));
-    let running = Running::start(folder.path());
+    let running = folder.start();
     wait_for("the origin's robots.txt", || refuses(&running, "site.test"));
     origin.show(404, "gone");
     reload();
@@ -173,7 +116,7 @@ fn an_upstream_that_loses_its_robots_txt_is_held_and_one_without_any_answers_for
     refuses(&running, "site.test").unwrap();
     origin.show(500, "trouble");
     reload();
-    running.wait_for_event("unreachable", |_| true);
+    running.event("unreachable");
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
     origin.show(200, "# another\nUser-agent: GPTBot\nDisallow: /other/\n");
     reload();
@@ -181,7 +124,7 @@ fn an_upstream_that_loses_its_robots_txt_is_held_and_one_without_any_answers_for
     drop(running);
 
     origin.show(404, "no such page");
-    let running = Running::start(folder.path());
+    let running = folder.start();
     running.wait_for_event("absent", |line| line["site"] == "shop");
     let answer = running.get("/robots.txt", FIREFOX);
     assert_eq!((answer.status, &*answer.body), (404, "no such page"));
@@ -196,7 +139,7 @@ fn an_upstream_on_a_unix_socket_is_asked_for_its_robots_txt_too() {
         "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\n\
          upstreams = [\"unix:app.sock\"]\n[site.robots]\nsource = \"upstream\"\nhost = \"Site.Test.\"\n",
     )]);
-    let listener = std::os::unix::net::UnixListener::bind(folder.path().join("app.sock")).unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(folder.at("app.sock")).unwrap();
     let noted = Arc::new(Mutex::new(String::new()));
     let heads = noted.clone();
     std::thread::spawn(move || {
@@ -210,7 +153,7 @@ fn an_upstream_on_a_unix_socket_is_asked_for_its_robots_txt_too() {
             let _ = stream.write_all(answer.as_bytes());
         }
     });
-    let running = Running::start(folder.path());
+    let running = folder.start();
     wait_for("the socket's robots.txt", || refuses(&running, "any.test"));
     let heads = noted.lock().unwrap().to_ascii_lowercase();
     assert!(heads.contains("host: site.test\r\n"), "{heads}");
@@ -218,37 +161,34 @@ fn an_upstream_on_a_unix_socket_is_asked_for_its_robots_txt_too() {
 
 #[test]
 fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept() {
-    let origin = Origin::start(200, REFUSES);
+    let origin = Origin::publishing(200, REFUSES);
     let config = format!(
-        "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\n\
-         root = \".\"\nrobots.url = \"http://{}/robots.txt\"\n",
-        origin.address
+        "mode = \"refuse\"\nstate_dir = \"state\"\n{LISTENER}[[site]]\nname = \"a\"\nroot = \".\"\n\
+         robots.url = \"http://{origin}/robots.txt\"\n"
     );
-    let folder = folder(&[("robotsd.toml", &config)]);
-    let running = Running::start(folder.path());
+    let (folder, running) = serving(&[("robotsd.toml", &config)]);
     wait_for("the robots.txt", || refuses(&running, "site.test"));
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
-    let version = folder.path().join("state");
+    let version = folder.at("state");
     wait_for("what is remembered", || fs::read_dir(version.join("sites")).ok()?.next().map(drop));
     drop(running);
     // The check fetches it, also where a version of it is remembered.
-    let checked = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
-    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+    folder.configured(["config", "check"]).succeeded();
     // Its server is in trouble when robotsd starts again: what was accepted is live at once.
     origin.show(503, "trouble");
-    let running = Running::start(folder.path());
+    let running = folder.start();
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
-    running.wait_for_event("unreachable", |_| true);
+    running.event("unreachable");
     refuses(&running, "site.test").unwrap();
 }
 
 #[test]
 fn a_config_is_tried_with_what_it_fetches() {
-    let origin = Origin::start(200, REFUSES);
+    let origin = Origin::publishing(200, REFUSES);
     let check = |more: &str| {
         let folder = folder(&[("robotsd.toml", &upstream_config(origin.address, more))]);
-        let output = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        let output = folder.configured(["config", "check"]);
+        (output.code, output.error)
     };
     assert_eq!(check("").0, Some(0));
     origin.show(500, "trouble");

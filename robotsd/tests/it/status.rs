@@ -1,23 +1,22 @@
 //! What the status says about connections, requests and upstreams.
 
-use std::net::TcpListener;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::origin::Origin;
-use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Kept, Running, folder, replace_file, robotsd, run, wait_for};
+use crate::harness::{
+    ADMIN_SOCKET, FIREFOX, GOOGLEBOT, GPTBOT, Kept, LISTENER, Origin, folder, free, robotsd, run, serving, wait_for,
+    wait_until,
+};
 
 const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nDisallow: /private/\n";
 
 fn text(folder: &Path) -> String {
-    let output = run(robotsd().args(["status", "--config"]).arg(folder.join("robotsd.toml")));
-    String::from_utf8(output.stdout).unwrap()
+    run(robotsd().args(["status", "--config"]).arg(folder.join("robotsd.toml"))).out
 }
 
 fn traffic(folder: &Path) -> Value {
-    let output = run(robotsd().args(["status", "--json", "--config"]).arg(folder.join("robotsd.toml")));
-    serde_json::from_slice::<Value>(&output.stdout).unwrap()["traffic"].clone()
+    run(robotsd().args(["status", "--json", "--config"]).arg(folder.join("robotsd.toml"))).json()["traffic"].clone()
 }
 
 /// The count of a kind in a list of them.
@@ -28,10 +27,10 @@ fn count(list: &Value, kind: &str) -> u64 {
 
 fn config(upstreams: &[String], more: &str) -> String {
     format!(
-        "mode = \"refuse\"\nworkers = 2\n[admin]\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-         [[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n[[site]]\nname = \"shop\"\n\
-         upstreams = {upstreams:?}\nrobots.path = \"robots.txt\"\n[site.upstream]\nmax_fails = 1\neject = \"60s\"\n\
-         [[site.override]]\nagent = \"CCBot\"\nmode = \"tag\"\n[[site.override]]\nagent = \"Googlebot\"\nmode = \"observe\"\n{more}"
+        "mode = \"refuse\"\nworkers = 2\n{ADMIN_SOCKET}{LISTENER}{LISTENER}kind = \"decision\"\n[[site]]\n\
+         name = \"shop\"\nupstreams = {upstreams:?}\nrobots.path = \"robots.txt\"\n[site.upstream]\nmax_fails = 1\n\
+         eject = \"60s\"\n[[site.override]]\nagent = \"CCBot\"\nmode = \"tag\"\n[[site.override]]\n\
+         agent = \"Googlebot\"\nmode = \"observe\"\n{more}"
     )
 }
 
@@ -45,9 +44,9 @@ fn a_store_that_no_request_asks_is_said() {
         [(config.to_owned(), true), (format!("{config}[site.rate]\nmode = \"observe\"\n"), false)]
     {
         let folder = folder(&[("robotsd.toml", &config)]);
-        let check = run(robotsd().args(["config", "check", "--config"]).arg(folder.path().join("robotsd.toml")));
-        let check = String::from_utf8([check.stdout, check.stderr].concat()).unwrap();
-        let _running = Running::start(folder.path());
+        let check = folder.configured(["config", "check", "--config"]);
+        let check = check.said();
+        let _running = folder.start();
         let status = text(folder.path());
         assert!(status.contains("redis://127.0.0.1:1 OUT"), "{status}");
         assert_eq!((status.contains(unasked), check.contains(unasked)), (is_unasked, is_unasked), "{status}\n{check}");
@@ -57,9 +56,8 @@ fn a_store_that_no_request_asks_is_said() {
 #[test]
 fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     let origin = Origin::start();
-    let upstreams = [format!("http://{}", origin.address)];
-    let folder = folder(&[("robotsd.toml", &config(&upstreams, "")), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
+    let upstreams = [format!("http://{origin}")];
+    let (folder, running) = serving(&[("robotsd.toml", &config(&upstreams, "")), ("robots.txt", ROBOTS)]);
     let now = traffic(folder.path());
     assert_eq!((&now["open_connections"], &now["sites"][0]["requests"]["total"]), (&0.into(), &0.into()));
 
@@ -98,17 +96,17 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     kept.iter_mut().for_each(|kept| drop(kept.get("/robots.txt", FIREFOX)));
     assert_eq!(traffic(folder.path())["open_connections"], 5);
     drop(kept);
-    wait_for("the connections closed", || (traffic(folder.path())["open_connections"] == 0).then_some(()));
+    wait_until("the connections closed", || traffic(folder.path())["open_connections"] == 0);
 
     // Questions of other proxies are requests of the site, and counts go on under another config.
     let decisions =
         running.all("listening")[1]["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
     Kept::open(decisions, "shop.test").get("/-/auth/envoy/private/x", GPTBOT);
-    replace_file(&folder.path().join("robotsd.toml"), config(&upstreams, "[limits]\ndrain = \"1s\"\n"));
-    running.wait_for_event("config-changed", |_| true);
+    folder.replace("robotsd.toml", config(&upstreams, "[limits]\ndrain = \"1s\"\n"));
+    running.event("config-changed");
     running.get("/private/x", GPTBOT);
     let refused = || traffic(folder.path())["sites"][0]["requests"]["refused"].as_u64();
-    wait_for("the sum", || (refused() == Some(6)).then_some(()));
+    wait_until("the sum", || refused() == Some(6));
     let text = text(folder.path());
     let unfolded = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in
@@ -122,22 +120,18 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
 #[test]
 fn an_upstream_that_is_out_says_since_when_and_why() {
     let origin = Origin::start();
-    // A port that is the test's, and refuses connections.
-    let held = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gone = held.local_addr().unwrap();
-    drop(held);
-    let upstreams = [format!("http://{gone}"), format!("http://{}", origin.address)];
-    let folder = folder(&[("robotsd.toml", &config(&upstreams, "")), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
+    let gone = free();
+    let upstreams = [format!("http://{gone}"), format!("http://{origin}")];
+    let (folder, running) = serving(&[("robotsd.toml", &config(&upstreams, "")), ("robots.txt", ROBOTS)]);
     let servers = || traffic(folder.path())["sites"][0]["upstreams"].clone();
     let before = servers();
     assert_eq!(
         (&before[0]["state"], &before[0]["since"], &before[1]["state"]),
         (&"up".into(), &Value::Null, &"up".into())
     );
-    wait_for("the ejection", || {
+    wait_until("the ejection", || {
         assert_eq!(running.get("/page", FIREFOX).status, 200);
-        running.has_event("upstream", |line| line["reason"] == "ejected").then_some(())
+        running.has_event("upstream", |line| line["reason"] == "ejected")
     });
     let now = servers();
     assert_eq!(
@@ -156,11 +150,9 @@ fn an_upstream_that_is_out_says_since_when_and_why() {
 
 #[test]
 fn requests_without_an_answer_are_counted_by_kind() {
-    let held = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gone = held.local_addr().unwrap();
-    drop(held);
-    let folder = folder(&[("robotsd.toml", &config(&[format!("http://{gone}")], "")), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
+    let gone = free();
+    let (folder, running) =
+        serving(&[("robotsd.toml", &config(&[format!("http://{gone}")], "")), ("robots.txt", ROBOTS)]);
     for _ in 0..3 {
         assert_eq!(running.get("/page", FIREFOX).status, 502);
     }

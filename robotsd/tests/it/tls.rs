@@ -7,12 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rcgen::KeyPair;
-use tempfile::TempDir;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use super::process::{FIREFOX, GPTBOT, PATIENCE, Running, folder, robotsd, run, wait_for};
+use crate::harness::{FIREFOX, Folder, GPTBOT, LISTENER, PATIENCE, Running, folder, message, wait_for};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -41,10 +40,10 @@ fn put(path: &Path, text: &str) {
     fs::rename(aside, path).unwrap();
 }
 
-fn started() -> (TempDir, Running, CertificateDer<'static>) {
+fn started() -> (Folder, Running, CertificateDer<'static>) {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS), ("page.html", "hello")]);
     let certificate = certify(folder.path(), &["a.test"]);
-    let running = Running::start(folder.path());
+    let running = folder.start();
     (folder, running, certificate)
 }
 
@@ -90,10 +89,10 @@ fn ask(stream: &mut Stream, path: &str, agent: &str) -> String {
 #[test]
 fn a_site_is_served_and_crawlers_refused_over_tls() {
     let (_folder, running, certificate) = started();
-    let listening = running.wait_for_event("listening", |_| true);
-    assert!(listening["message"].as_str().unwrap().starts_with("https://"), "{listening}");
-    let event = running.wait_for_event("certificate", |_| true);
-    assert!(event["message"].as_str().unwrap().contains("a.pem: in force for a.test, until"), "{event}");
+    let listening = running.event("listening");
+    assert!(message(&listening).starts_with("https://"), "{listening}");
+    let event = running.event("certificate");
+    assert!(message(&event).contains("a.pem: in force for a.test, until"), "{event}");
     let mut stream = connect(&running, &certificate, "a.test").unwrap();
     assert!(ask(&mut stream, "/page.html", FIREFOX).contains("hello"));
     assert!(ask(&mut stream, "/robots.txt", GPTBOT).ends_with(ROBOTS));
@@ -114,10 +113,10 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     assert!(connect(&running, &first, "a.test").is_err());
     // A key that does not belong to it, asked for.
     let (_, other) = pair(&["other.test"]);
-    put(&folder.path().join("a.key"), &other.serialize_pem());
+    put(&folder.at("a.key"), &other.serialize_pem());
     running.signal("HUP");
-    let event = running.wait_for_event("certificate-rejected", |_| true);
-    let message = event["message"].as_str().unwrap();
+    let event = running.event("certificate-rejected");
+    let message = message(&event);
     assert!(message.contains("a.key: the key is not that of the first certificate"), "{message}");
     assert!(message.ends_with("the certificate before stays in force"), "{message}");
     connect(&running, &second, "a.test").unwrap();
@@ -126,7 +125,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     running.signal("HUP");
     wait_for("the third certificate", || connect(&running, &third, "a.test").ok());
     assert!(ask(&mut kept, "/page.html", FIREFOX).contains("hello"), "the first connection goes on");
-    running.wait_for_event("certificate", |line| line["message"].as_str().unwrap().contains("third.test"));
+    running.wait_for_message("certificate", "third.test");
     assert!(!running.has_event("certificate", |line| line.to_string().contains("PRIVATE")));
 }
 
@@ -135,11 +134,11 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
 fn a_key_for_all_to_read_is_warned_about() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
     certify(folder.path(), &["a.test"]);
-    let key = folder.path().join("a.key");
+    let key = folder.at("a.key");
     fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    let running = Running::start(folder.path());
-    let event = running.wait_for_event("certificate-warning", |_| true);
-    assert!(event["message"].as_str().unwrap().contains("chmod 0600"), "{event}");
+    let running = folder.start();
+    let event = running.event("certificate-warning");
+    assert!(message(&event).contains("chmod 0600"), "{event}");
 }
 
 #[test]
@@ -155,14 +154,13 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
         ("nameless.key", nameless_key.serialize_pem()),
     ];
     let with = |certificates: &str| {
-        let config =
-            format!("[[listener]]\naddress = \"127.0.0.1:0\"\n{certificates}\n[[site]]\nname = \"a\"\nroot = \".\"\n");
+        let config = format!("{LISTENER}{certificates}\n[[site]]\nname = \"a\"\nroot = \".\"\n");
         let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
         for (name, text) in &files {
-            fs::write(folder.path().join(name), text).unwrap();
+            fs::write(folder.at(name), text).unwrap();
         }
-        let output = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        let output = folder.configured(["config", "check"]);
+        (output.code, output.error)
     };
     let one = |chain: &str, key: &str| format!("[[listener.certificate]]\nchain = \"{chain}\"\nkey = \"{key}\"\n");
     assert_eq!(with(&one("a.pem", "a.key")).0, Some(0));

@@ -1,48 +1,22 @@
 //! Trace context: what comes in goes out, and the id is in both logs.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use super::origin::Origin;
-use super::process::{GPTBOT, PATIENCE, Running, folder, wait_for};
+use crate::harness::{Ended, Folder, GPTBOT, LISTENER, Origin, PATIENCE, Running, serving, wait_for};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT: &[u8] = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 /// Octets that a client may send, whether or not the standard has a meaning for them.
 const TRACESTATE: &[u8] = b"rojo=00f067aa0ba902b7,  congo=t61rcWkgMzE ;\t\"\xff\xfe\"";
 
-/// An upstream that answers each connection's requests with the octets of their heads; [`Origin`] reads text.
-fn start_origin_of_octets() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || {
-                let (mut head, mut octet) = (Vec::new(), [0]);
-                while stream.read_exact(&mut octet).is_ok() {
-                    head.push(octet[0]);
-                    if head.ends_with(b"\r\n\r\n") {
-                        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", head.len()).unwrap();
-                        stream.write_all(&head).unwrap();
-                        head.clear();
-                    }
-                }
-            });
-        }
-    });
-    address
-}
-
-fn start(origin: SocketAddr) -> (tempfile::TempDir, Running) {
+fn start(origin: SocketAddr) -> (Folder, Running) {
     let config = format!(
-        "mode = \"refuse\"\n[log]\naccess = \"json\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\n\
-         upstreams = [\"http://{}\"]\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"\n",
-        origin
+        "mode = \"refuse\"\n[log]\naccess = \"json\"\n{LISTENER}[[site]]\nname = \"shop\"\n\
+         upstreams = [\"http://{origin}\"]\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"\n"
     );
-    let folder = folder(&[("robotsd.toml", &config)]);
-    let running = Running::start(folder.path());
-    (folder, running)
+    serving(&[("robotsd.toml", &config)])
 }
 
 /// A request with both fields, twice `tracestate`.
@@ -80,7 +54,7 @@ fn contains(octets: &[u8], part: &[u8]) -> bool {
 
 #[test]
 fn trace_context_passes_octet_for_octet_on_every_path() {
-    let (_folder, running) = start(start_origin_of_octets());
+    let (_folder, running) = start(Origin::start().address);
     for (path, request) in [
         ("the fast path", request("GET /a HTTP/1.1\r\nHost: h\r\n", b"")),
         (
@@ -120,11 +94,8 @@ fn trace_context_passes_over_http2() {
         .args(["-sS", "--http2-prior-knowledge", "-H", &format!("traceparent: {traceparent}")])
         .args(["-H", &format!("tracestate: {state}"), &url])
         .output();
-    let Ok(output) = output else {
-        assert!(std::env::var_os("CI").is_none(), "curl is missing, and CI has to run it");
-        return println!("skipped: curl is not here");
-    };
-    let said = String::from_utf8_lossy(&output.stdout);
+    let Ok(output) = output.map(Ended::from) else { return super::programs::skip("curl") };
+    let said = &output.out;
     assert!(said.contains(&format!("traceparent: {traceparent}\r\n")), "{output:?}");
     assert!(said.contains(&format!("tracestate: {state}\r\n")), "{output:?}");
     wait_for("the line of the request", || {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::process::{robotsd, run};
+use crate::harness::{robotsd, run};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const DOCUMENTS: [&str; 5] = [
@@ -28,13 +28,52 @@ fn commands_print_what_the_documents_show() {
         for transcript in transcripts(&text) {
             shown += 1;
             let output = run(robotsd().current_dir(ROOT).args(transcript.command.split_whitespace()));
-            let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            let printed = output.said();
             let printed: Vec<&str> = printed.lines().map(str::trim_end).collect();
             let place = format!("{document}:{}: $ robotsd {}", transcript.line, transcript.command);
             assert!(matches(&transcript.output, &printed), "{place}\n{}", printed.join("\n"));
         }
     }
     assert!(shown >= 2, "the README has at least two");
+}
+
+/// `repository` of the manifest is the one place that says where the project is hosted.
+#[test]
+fn every_mention_of_the_repository_is_that_of_the_manifest() {
+    let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
+    let named = |line: &'static str| manifest.lines().find_map(|found| found.strip_prefix(line)?.strip_suffix('"'));
+    let repository = named("repository = \"").unwrap();
+    let (account, name) = repository.rsplit_once('/').unwrap();
+    assert_eq!(name, "tower-robots");
+    let account = account.rsplit('/').next().unwrap();
+    let mut waiting = ["config", "examples", "src", "robotsd/src", "robotsd/packaging"]
+        .map(|name| Path::new(ROOT).join(name))
+        .to_vec();
+    let mut texts: Vec<_> =
+        std::fs::read_dir(ROOT).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
+    texts.push(Path::new(ROOT).join("robotsd/README.md"));
+    while let Some(folder) = waiting.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() { &mut waiting } else { &mut texts }.push(path);
+        }
+    }
+    let mut mentions = 0;
+    for path in texts {
+        // What is no text names nothing.
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        for (at, _) in text.match_indices("/tower-robots") {
+            let before = &text[..at];
+            let word =
+                before.rsplit(|char: char| !char.is_ascii_alphanumeric() && !"_.-".contains(char)).next().unwrap();
+            let is_of_host = before[..at - word.len()].ends_with("github.com/");
+            let is_action = text[at..].starts_with("/tower-robots@") && !matches!(word, "" | "." | ".." | "docs.rs");
+            if is_of_host || is_action {
+                mentions += 1;
+                assert_eq!(word, account, "{}: repository in Cargo.toml is {repository}", path.display());
+            }
+        }
+    }
+    assert!(mentions > 8, "{mentions}");
 }
 
 /// The transcripts of `robotsd` in the blocks marked `console`.

@@ -1,21 +1,16 @@
 //! Behind other proxies: whose word counts, and what upstreams, rules and log make of it.
 
-use super::origin::Origin;
-use super::process::{Answer, FIREFOX, GPTBOT, Running, folder, robotsd, run};
-use tempfile::TempDir;
+use crate::harness::{Answer, Ended, FIREFOX, Folder, GPTBOT, LISTENER, Origin, Running, folder, serving};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
-fn proxy(origin: &Origin, listener: &str) -> (TempDir, Running) {
+fn proxy(origin: &Origin, listener: &str) -> (Folder, Running) {
     let config = format!(
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\n[[site]]\nname = \"shop\"\n\
-         upstreams = [\"http://{}\"]\n[site.robots]\npath = \"robots.txt\"\n\
-         [exempt]\ncidrs = [\"192.0.2.0/24\"]\n[log]\naddress = \"keep\"\naccess = \"json\"\n",
-        origin.address
+        "mode = \"refuse\"\n{LISTENER}{listener}\n[[site]]\nname = \"shop\"\nupstreams = [\"http://{origin}\"]\n\
+         [site.robots]\npath = \"robots.txt\"\n[exempt]\ncidrs = [\"192.0.2.0/24\"]\n[log]\naddress = \"keep\"\n\
+         access = \"json\"\n"
     );
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
-    (folder, running)
+    serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)])
 }
 
 /// What the upstream saw of a field, every line of it.
@@ -129,7 +124,7 @@ fn nobody_else_is_believed() {
     ];
     let answer = running.request("GET", "/drafts/x", &forged);
     assert_eq!(answer.status, 403);
-    let event = running.wait_for_event("refused", |_| true);
+    let event = running.event("refused");
     assert_eq!(event["address"], "127.0.0.1");
     assert_ne!(event["request_id"], "forged");
     let answer = running.request("GET", "/", &forged);
@@ -180,13 +175,12 @@ fn a_trust_that_makes_no_sense_is_a_fault_of_the_config() {
         ("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]", "3:16", "\"Host\" has another meaning"),
     ] {
         let config = format!(
-            "mode = \"refuse\"\n[[listener]]\n{listener}\naddress = \"127.0.0.1:0\"\n\
-             [[site]]\nname = \"a\"\nroot = \".\"\n"
+            "mode = \"refuse\"\n[[listener]]\n{listener}\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\n\
+             root = \".\"\n"
         );
         let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-        let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && stderr.contains(message), "{listener}: {stderr}");
+        let Ended { code, error: stderr, .. } = folder.configured(["serve", "--config"]);
+        assert!(code != Some(0) && stderr.contains(message), "{listener}: {stderr}");
         assert!(stderr.contains(&format!("robotsd.toml:{place}\n")), "{listener}: {stderr}");
     }
 }

@@ -1,32 +1,28 @@
 //! Upstreams as an operator configures them: several, by name, on Unix sockets, over TLS.
 
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use tempfile::TempDir;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, Stream};
 
-use super::origin::Origin;
-use super::process::{FIREFOX, GPTBOT, Running, folder};
+use crate::harness::{Asked, FIREFOX, Folder, GPTBOT, LISTENER, Origin, Running, message, response, serving};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
 fn config(upstreams: &str, more: &str) -> String {
     format!(
-        "workers = 2\nmode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\n\
-         upstreams = [{upstreams}]\n[site.robots]\npath = \"robots.txt\"\n{more}"
+        "workers = 2\nmode = \"refuse\"\n{LISTENER}[[site]]\nname = \"shop\"\nupstreams = [{upstreams}]\n\
+         [site.robots]\npath = \"robots.txt\"\n{more}"
     )
 }
 
-fn proxy(upstreams: &str, more: &str) -> (TempDir, Running) {
-    let folder = folder(&[("robotsd.toml", &config(upstreams, more)), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
-    (folder, running)
+fn proxy(upstreams: &str, more: &str) -> (Folder, Running) {
+    serving(&[("robotsd.toml", &config(upstreams, more)), ("robots.txt", ROBOTS)])
 }
 
 /// An address that is taken and where no server listens.
@@ -42,13 +38,13 @@ fn a_dead_upstream_fails_no_request_and_is_ejected_once_for_all_workers() {
     let origin = Origin::start();
     let (_taken, dead) = closed();
     let more = "[site.upstream]\neject = \"10m\"\neject_max = \"10m\"\n";
-    let (_folder, running) = proxy(&format!("\"http://{dead}\", \"http://{}\"", origin.address), more);
+    let (_folder, running) = proxy(&format!("\"http://{dead}\", \"http://{origin}\""), more);
     for _ in 0..40 {
         assert_eq!(running.get("/", FIREFOX).status, 200);
     }
     let line = running.wait_for_event("upstream", |line| line["reason"] == "ejected");
     assert_eq!(line["site"], "shop");
-    let message = line["message"].as_str().unwrap();
+    let message = message(&line);
     assert!(message.starts_with(&format!("{dead}: out for about 10m after 3 failures in a row: ")), "{message}");
     assert_eq!(running.events("upstream"), 1);
 }
@@ -67,10 +63,9 @@ fn a_name_without_an_address_does_not_stop_the_start() {
 fn a_unix_socket_is_beside_the_config() {
     use std::os::unix::net::UnixListener;
 
-    let folder = folder(&[("robotsd.toml", &config("\"unix:app.sock\"", "")), ("robots.txt", ROBOTS)]);
-    let running = Running::start(folder.path());
+    let (folder, running) = serving(&[("robotsd.toml", &config("\"unix:app.sock\"", "")), ("robots.txt", ROBOTS)]);
     assert_eq!(running.get("/", FIREFOX).status, 502);
-    let listener = UnixListener::bind(folder.path().join("app.sock")).unwrap();
+    let listener = UnixListener::bind(folder.at("app.sock")).unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             answer_once(stream, "over a socket");
@@ -86,9 +81,7 @@ fn an_https_upstream_is_who_it_has_to_be() {
     let start = |name: &str| {
         let more = format!("[site.upstream]\nca = \"ca.pem\"\nserver_name = \"{name}\"\n");
         let config = config(&format!("\"https://{address}\""), &more);
-        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS), ("ca.pem", &ca)]);
-        let running = Running::start(folder.path());
-        (folder, running)
+        serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS), ("ca.pem", &ca)])
     };
     let (_folder, running) = start("app.internal");
     let answer = running.get("/", FIREFOX);
@@ -97,7 +90,7 @@ fn an_https_upstream_is_who_it_has_to_be() {
     let answer = running.get("/", FIREFOX);
     assert_eq!((answer.status, &*answer.body), (502, "502 the site is not available\n"));
     let line = running.wait_for_event("upstream", |line| line["reason"] == "tls");
-    let message = line["message"].as_str().unwrap();
+    let message = message(&line);
     assert!(message.starts_with(&format!("{address}: its certificate is not for \"else.internal\"")), "{message}");
 }
 
@@ -134,7 +127,7 @@ fn clients_that_do_not_read_hold_no_upstream_connection() {
                 serves();
             }
             let line = running.wait_for_event("upstream", |line| line["reason"] == "gave-up");
-            assert!(line["message"].as_str().unwrap().contains("stood still for"), "{line}");
+            assert!(message(&line).contains("stood still for"), "{line}");
         }
         (0..100).for_each(|_| serves());
         if size < 1024 * 1024 {
@@ -165,31 +158,8 @@ fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> std::net::TcpStream
 
 /// A server of pages that are so large, but for `/small`.
 fn origin_of(size: usize) -> SocketAddr {
-    use std::io::{BufRead, BufReader};
-
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut socket in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || {
-                let mut reader = BufReader::new(socket.try_clone().unwrap());
-                loop {
-                    let mut head = String::new();
-                    while !head.ends_with("\r\n\r\n") {
-                        if reader.read_line(&mut head).unwrap_or(0) == 0 {
-                            return;
-                        }
-                    }
-                    let size = if head.starts_with("GET /small ") { 2 } else { size };
-                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n");
-                    if socket.write_all(&[head.as_bytes(), &vec![b'x'; size]].concat()).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    address
+    let page = move |asked: &Asked| vec![b'x'; if asked.head.starts_with(b"GET /small ") { 2 } else { size }];
+    Origin::answering(move |asked| response("200 OK", &[], page(asked))).address
 }
 
 /// A server with a certificate for a name, and the certificate of who signed it. It answers with the text as it is then.
@@ -220,15 +190,9 @@ pub(super) fn secure_origin(name: &str, text: Arc<Mutex<String>>) -> (SocketAddr
 
 /// Answers one request of a connection, unless that ends before.
 fn answer_once(mut stream: impl Read + Write, text: &str) {
-    let mut head = Vec::new();
-    let mut octet = [0];
-    while !head.ends_with(b"\r\n\r\n") {
-        match stream.read(&mut octet) {
-            Ok(1) => head.extend(octet),
-            _ => return,
-        }
+    if Asked::read(&mut BufReader::new(&mut stream)).is_none() {
+        return;
     }
-    let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
-    let _ = stream.write_all(response.as_bytes());
+    let _ = stream.write_all(&response("200 OK", &["Connection: close"], text));
     let _ = stream.flush();
 }

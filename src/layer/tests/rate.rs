@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation};
-use crate::policy::{Impostors, Override, RateMode};
+use crate::policy::{Impostors, Override, PolicyBuilder, RateMode};
 
 const DELAYED: &str =
     "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nCrawl-delay: 2\nDisallow:\n";
@@ -29,7 +29,12 @@ impl MovedClock {
     }
 }
 
-fn limited(policy: crate::policy::PolicyBuilder) -> (RobotsLayer, LiveRobots, MovedClock) {
+/// Refuses what is disallowed, and what comes too soon.
+fn refusing() -> PolicyBuilder {
+    Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse)
+}
+
+fn limited(policy: PolicyBuilder) -> (RobotsLayer, LiveRobots, MovedClock) {
     let clock = MovedClock::new();
     let live = LiveRobots::inline(DELAYED).policy(policy.build()).clock(clock.read()).open().expect("a robots.txt");
     let layer = RobotsLayer::new(live.clone())
@@ -64,7 +69,7 @@ const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
 
 #[tokio::test]
 async fn a_burst_passes_and_then_one_request_in_each_interval() {
-    let (layer, _, clock) = limited(Policy::builder().rate(RateMode::Refuse));
+    let (layer, _, clock) = limited(refusing());
     let ours = || from(GPTBOT, [192, 0, 2, 1]);
     assert_eq!(passed(&layer, ours).await, 5);
     for _ in 0..3 {
@@ -78,7 +83,7 @@ async fn a_burst_passes_and_then_one_request_in_each_interval() {
 
 #[tokio::test]
 async fn a_limited_request_gets_the_line_and_retry_after() {
-    let (layer, _, clock) = limited(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse));
+    let (layer, _, clock) = limited(refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     clock.add(Duration::from_millis(3500));
     let response = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
@@ -113,7 +118,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
 
 #[tokio::test]
 async fn those_who_are_refused_together_come_back_apart_and_never_too_early() {
-    let (layer, live, _) = limited(Policy::builder().rate(RateMode::Refuse).rate_burst(std::num::NonZeroU32::MIN));
+    let (layer, live, _) = limited(refusing().rate_burst(std::num::NonZeroU32::MIN));
     live.publish(DELAYED.replace("10", "30")).expect("a robots.txt");
     let layer = layer.too_soon_from(|extensions| extensions.get::<Duration>().copied());
     // Counted here, and by a store, whose waits are whole microseconds.
@@ -139,7 +144,7 @@ async fn those_who_are_refused_together_come_back_apart_and_never_too_early() {
 
 #[tokio::test]
 async fn a_limited_call_of_grpc_learns_when_to_try_again() {
-    let (layer, _, clock) = limited(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse));
+    let (layer, _, clock) = limited(refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     clock.add(Duration::from_millis(3500));
     let mut plain = from(GPTBOT, [192, 0, 2, 1]);
@@ -162,7 +167,7 @@ async fn a_limited_call_of_grpc_learns_when_to_try_again() {
 
 #[tokio::test]
 async fn nobody_uses_up_a_crawlers_requests_by_borrowing_its_name() {
-    let (layer, _, _) = limited(Policy::builder().rate(RateMode::Refuse));
+    let (layer, _, _) = limited(refusing());
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 2])).await, 5);
     assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 3], REFUTED)).await, 5);
@@ -174,7 +179,7 @@ async fn nobody_uses_up_a_crawlers_requests_by_borrowing_its_name() {
 
 #[tokio::test]
 async fn browsers_robots_txt_exempt_paths_and_parts_of_pages_are_never_limited() {
-    let (layer, _, _) = limited(Policy::builder().rate(RateMode::Refuse));
+    let (layer, _, _) = limited(refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     for target in ["/robots.txt", "/.well-known/x", "/a.css", "/a.png?x", "/a.woff2"] {
         let request = || {
@@ -200,7 +205,7 @@ async fn search_engines_are_limited_only_one_by_one() {
     let over = |name: &str| Override::agent(name, RateMode::Refuse).expect("a name");
     const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
     for (file, policy, want) in [
-        (named.as_str(), Policy::builder().rate(RateMode::Refuse), 10),
+        (named.as_str(), refusing(), 10),
         (&named, Policy::builder().with_rate_override(Override::index_engines(RateMode::Refuse)), 10),
         (&named, Policy::builder().with_rate_override(over("bingbot")), 5),
         // The delay is that of `*`.
@@ -210,7 +215,7 @@ async fn search_engines_are_limited_only_one_by_one() {
         live.publish(file).expect("a robots.txt");
         assert_eq!(passed(&layer, || from(BINGBOT, [192, 0, 2, 1])).await, want, "{file}");
     }
-    let (layer, _, _) = limited(Policy::builder().rate(RateMode::Refuse));
+    let (layer, _, _) = limited(refusing());
     assert_eq!(
         passed(&layer, || known(GOOGLEBOT, [192, 0, 2, 1], REFUTED)).await,
         5,
@@ -224,23 +229,23 @@ async fn what_is_observed_passes_and_is_reported() {
     let (layer, live, _) = limited(Policy::builder().rate(RateMode::Observe));
     let notes = reports.clone();
     let layer = layer.observe(move |event| {
-        notes.lock().expect("a list").push((event.record().action(), event.record().reason()));
+        notes.lock().push((event.record().action(), event.record().reason()));
     });
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
-    assert_eq!(*reports.lock().expect("a list"), [(Action::Pass, Reason::LimitObserved); 5]);
+    assert_eq!(*reports.lock(), [(Action::Pass, Reason::LimitObserved); 5]);
     // Off, and switched off.
     live.set_policy(Policy::default());
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
-    live.set_policy(Policy::builder().rate(RateMode::Refuse).build());
+    live.set_policy(refusing().build());
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 0);
     live.set_enforcement(Enforcement::Off).expect("no state directory");
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
-    assert_eq!(reports.lock().expect("a list").len(), 15);
+    assert_eq!(reports.lock().len(), 15);
 }
 
 #[tokio::test]
 async fn a_reload_gives_no_sender_a_new_burst() {
-    let (layer, live, clock) = limited(Policy::builder().rate(RateMode::Refuse));
+    let (layer, live, clock) = limited(refusing());
     let senders = [known(GPTBOT, [192, 0, 2, 1], VERIFIED), from(GPTBOT, [192, 0, 2, 2])];
     let again = |request: &Request<Body>| {
         let mut copy = get("/page", GPTBOT);
@@ -268,7 +273,7 @@ async fn a_reload_gives_no_sender_a_new_burst() {
 }
 
 /// As [`limited`], with this file.
-fn limited_by(file: &str, policy: crate::policy::PolicyBuilder) -> RobotsLayer {
+fn limited_by(file: &str, policy: PolicyBuilder) -> RobotsLayer {
     let (layer, live, _) = limited(policy);
     live.publish(file).expect("a robots.txt");
     layer
@@ -278,16 +283,16 @@ fn limited_by(file: &str, policy: crate::policy::PolicyBuilder) -> RobotsLayer {
 async fn a_further_name_in_the_header_does_not_switch_limiting_off() {
     let star = "User-agent: *\nCrawl-delay: 10\nDisallow:\n";
     let disallowed = format!("{DELAYED}\nUser-agent: BadBot\nUser-agent: Googlebot\nDisallow: /\n");
-    let refuse = || Policy::builder().rate(RateMode::Refuse);
+    let sparing = |mode: Mode| refusing().with_override(Override::agent("BadBot", mode).expect("a name"));
     for (file, policy, agent) in [
         // A search engine, which is only observed, with the same delay.
-        (star, refuse(), "bingbot/2.0 GPTBot/1.2"),
-        (star, refuse(), "GPTBot/1.2 bingbot/2.0"),
+        (star, refusing(), "bingbot/2.0 GPTBot/1.2"),
+        (star, refusing(), "GPTBot/1.2 bingbot/2.0"),
         // One that is disallowed, and not refused.
-        (&disallowed, refuse().mode(Mode::Observe), "GPTBot/1.2 BadBot/1"),
-        (&disallowed, refuse().mode(Mode::Off), "GPTBot/1.2 BadBot/1"),
-        (&disallowed, refuse().mode(Mode::Tag), "BadBot/1 GPTBot/1.2"),
-        (&disallowed, refuse().mode(Mode::Refuse), "GPTBot/1.2 Googlebot/2.1"),
+        (&disallowed, sparing(Mode::Observe), "GPTBot/1.2 BadBot/1"),
+        (&disallowed, sparing(Mode::Off), "GPTBot/1.2 BadBot/1"),
+        (&disallowed, sparing(Mode::Tag), "BadBot/1 GPTBot/1.2"),
+        (&disallowed, refusing(), "GPTBot/1.2 Googlebot/2.1"),
     ] {
         let layer = limited_by(file, policy);
         assert_eq!(passed(&layer, || from(agent, [192, 0, 2, 1])).await, 5, "{agent} by {file}");
@@ -297,7 +302,7 @@ async fn a_further_name_in_the_header_does_not_switch_limiting_off() {
         assert_eq!((record.agent(), record.access()), ("GPTBot", crate::rules::Access::Allow), "{agent}");
     }
     // A refusal is one for either.
-    let layer = limited_by(&disallowed, refuse().mode(Mode::Refuse));
+    let layer = limited_by(&disallowed, refusing());
     for _ in 0..10 {
         let response = ask(layer.clone(), from("GPTBot/1.2 BadBot/1", [192, 0, 2, 1])).await;
         assert_eq!(response.status(), StatusCode::FORBIDDEN);
@@ -308,7 +313,7 @@ async fn a_further_name_in_the_header_does_not_switch_limiting_off() {
 #[tokio::test]
 async fn one_address_has_no_more_requests_by_making_names_up() {
     let slow_star = "User-agent: GPTBot\nCrawl-delay: 10\n\nUser-agent: *\nCrawl-delay: 20\nDisallow:\n";
-    let layer = limited_by(slow_star, Policy::builder().rate(RateMode::Refuse));
+    let layer = limited_by(slow_star, refusing());
     let mut number = 0;
     let mut made_up = |rest: &str| {
         number += 1;
@@ -330,7 +335,7 @@ async fn one_address_has_no_more_requests_by_making_names_up() {
 
 #[tokio::test]
 async fn a_refused_impostor_takes_nothing_and_never_gets_retry_after() {
-    let layer = limited_by(DELAYED, Policy::builder().rate(RateMode::Refuse).impostors(Impostors::Refuse));
+    let layer = limited_by(DELAYED, refusing().impostors(Impostors::Refuse));
     for _ in 0..10 {
         let response = ask(layer.clone(), known(GPTBOT, [192, 0, 2, 1], REFUTED)).await;
         assert_eq!(response.status(), StatusCode::FORBIDDEN);
@@ -355,7 +360,7 @@ async fn a_verified_crawler_has_a_word_of_its_own_where_the_file_names_another_o
 
 #[tokio::test]
 async fn the_text_says_what_was_asked_for_and_what_is_held_to() {
-    let layer = limited_by(&DELAYED.replace("10", "100"), Policy::builder().rate(RateMode::Refuse));
+    let layer = limited_by(&DELAYED.replace("10", "100"), refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     let body = text(ask(layer, from(GPTBOT, [192, 0, 2, 1])).await).await;
     assert!(body.contains("for one request in 100 s. It is held to one in 30 s, and"), "{body}");
@@ -365,7 +370,7 @@ async fn the_text_says_what_was_asked_for_and_what_is_held_to() {
 #[tokio::test]
 async fn exempt_requests_take_nothing() {
     use crate::policy::SuspectHuman;
-    let policy = Policy::builder().rate(RateMode::Refuse).exempt_cookies(["monitor"]).expect("a name");
+    let policy = refusing().exempt_cookies(["monitor"]).expect("a name");
     let policy = policy.session_cookies(["session"]).expect("a name").suspect_human(SuspectHuman::Exempt);
     let layer = limited_by(DELAYED, policy);
     for cookie in ["monitor=1", "session=1"] {
@@ -382,7 +387,7 @@ async fn exempt_requests_take_nothing() {
 
 #[test]
 fn a_bucket_of_a_network_is_told_from_that_of_a_crawler() {
-    let (layer, ..) = limited(Policy::builder().rate(RateMode::Refuse));
+    let (layer, ..) = limited(refusing());
     let of_network = layer.paced(&Original::of(&from(GPTBOT, [192, 0, 2, 1])));
     assert!(of_network.unwrap().has_network());
     let of_crawler = layer.paced(&Original::of(&known(GPTBOT, [192, 0, 2, 1], VERIFIED)));
@@ -391,7 +396,7 @@ fn a_bucket_of_a_network_is_told_from_that_of_a_crawler() {
 
 #[tokio::test]
 async fn a_second_question_about_a_refused_request_takes_nothing() {
-    let (layer, live, clock) = limited(Policy::builder().rate(RateMode::Refuse));
+    let (layer, live, clock) = limited(refusing());
     let again = RobotsLayer::new(live)
         .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
         .identity_from(|extensions| extensions.get::<Identity>().copied())
@@ -412,7 +417,7 @@ async fn a_second_question_about_a_refused_request_takes_nothing() {
 
 #[tokio::test]
 async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
-    let policy = Policy::builder().rate(RateMode::Refuse).exempt_agents(["GPTBot"]).expect("a name");
+    let policy = refusing().exempt_agents(["GPTBot"]).expect("a name");
     let (layer, _, _) = limited(policy);
     let key = |request: Request<Body>| layer.paced(&Original::of(&request)).map(|paced| paced.key().to_owned());
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], VERIFIED)), None);
@@ -422,7 +427,7 @@ async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
 
 #[tokio::test]
 async fn what_passes_elsewhere_is_counted_here_too() {
-    let (layer, _, clock) = limited(Policy::builder().rate(RateMode::Refuse));
+    let (layer, _, clock) = limited(refusing());
     let layer = layer.too_soon_from(|extensions| extensions.get::<Duration>().copied());
     let told = |wait: u64| {
         move || {
@@ -451,7 +456,7 @@ async fn what_passes_elsewhere_is_counted_here_too() {
 async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
     let (cache, clock) = (crate::live::CompileCache::new(), MovedClock::new());
     let open = |name: Option<&str>, max_age: u64| {
-        let policy = Policy::builder().rate(RateMode::Refuse).build();
+        let policy = refusing().build();
         let builder = LiveRobots::inline(DELAYED).policy(policy).clock(clock.read()).compile_cache(&cache);
         let builder = builder.max_age(Duration::from_secs(max_age));
         let live = name.into_iter().fold(builder, |builder, name| builder.counted_as(name)).open().expect("rules");
@@ -484,7 +489,7 @@ async fn passed_by(layer: &RobotsLayer, address: [u8; 4], agent: impl Fn(usize) 
 
 #[tokio::test]
 async fn one_address_has_no_more_requests_by_putting_names_in_front_of_a_framework() {
-    let layer = limited_by("User-agent: Nutch\nCrawl-delay: 10\n", Policy::builder().rate(RateMode::Refuse));
+    let layer = limited_by("User-agent: Nutch\nCrawl-delay: 10\n", refusing());
     assert_eq!(passed_by(&layer, [192, 0, 2, 1], |number| format!("X{number}Bot/Nutch-1.10")).await, 5);
     assert_eq!(passed_by(&layer, [192, 0, 2, 2], |number| format!("X{number}Bot/Nutch-1.10")).await, 5);
 }
@@ -529,6 +534,6 @@ async fn automation_without_a_name_is_limited_by_address_and_people_never_are() 
     let agents = ["curl/8.5.0", HEADLESS, "NeverSeenBot/1.0"];
     assert_eq!(passed_by(&layer, [192, 0, 2, 1], |number| agents[number % 3].to_owned()).await, 5);
     // By default "*" is not for them.
-    let layer = limited_by(star, Policy::builder().rate(RateMode::Refuse));
+    let layer = limited_by(star, refusing());
     assert_eq!(passed_by(&layer, [192, 0, 2, 1], |_| "curl/8.5.0".to_owned()).await, 10);
 }

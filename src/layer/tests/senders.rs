@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
-use crate::policy::{IdentityNeeded, Impostors};
+use crate::policy::{IdentityNeeded, Impostors, Override, PolicyBuilder};
 use crate::rules::Access;
 
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\nAllow: /drafts/open\n";
@@ -11,8 +11,11 @@ const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
 
 /// A layer that takes the identity from an extension.
 fn layer(mode: Mode, impostors: Impostors) -> RobotsLayer {
-    let policy = Policy::builder().mode(mode).impostors(impostors).identity_needed(IdentityNeeded::Verified).build();
-    let live = LiveRobots::inline(FILE).policy(policy).open().expect("rules");
+    layer_of(Policy::builder().mode(mode).impostors(impostors).identity_needed(IdentityNeeded::Verified))
+}
+
+fn layer_of(policy: PolicyBuilder) -> RobotsLayer {
+    let live = LiveRobots::inline(FILE).policy(policy.build()).open().expect("rules");
     RobotsLayer::new(live).identity_from(|extensions| extensions.get::<Identity>().copied())
 }
 
@@ -26,10 +29,10 @@ fn from(agent: &str, target: &str, identity: Identity) -> Request<Full<Bytes>> {
 async fn an_impostor_is_refused_where_the_file_allows_what_it_asks_for() {
     let notified = Arc::new(Mutex::new(Vec::new()));
     let sink = notified.clone();
-    let layer = layer(Mode::Observe, Impostors::Refuse).observe(move |event| {
+    let layer = layer(Mode::Refuse, Impostors::Refuse).observe(move |event| {
         let record = event.record();
         let rule = record.rule().map(str::to_owned).zip(record.line());
-        sink.lock().expect("unpoisoned").push((record.reason(), record.access(), rule, record.identity()));
+        sink.lock().push((record.reason(), record.access(), rule, record.identity()));
     });
     // A rule allows it, no rule matches it, and no group is for the agent.
     for (agent, target) in [(GPTBOT, "/drafts/open"), (GPTBOT, "/"), (BINGBOT, "/drafts/x")] {
@@ -47,7 +50,7 @@ async fn an_impostor_is_refused_where_the_file_allows_what_it_asks_for() {
         (Reason::Impostor, Access::Allow, rule, Some(REFUTED))
     };
     let want = [of(Some(("/drafts/open", 3))), of(None), of(None)];
-    assert_eq!(*notified.lock().expect("unpoisoned"), want);
+    assert_eq!(*notified.lock(), want);
 
     for identity in [
         Identity::Verified(IdentityMethod::Range),
@@ -67,7 +70,13 @@ async fn a_refusal_for_a_signature_says_nothing_of_what_is_wrong_with_it() {
     let body = text(response).await;
     assert!(body.contains("The robots.txt does not let GPTBot fetch this path."), "{body}");
 
-    let response = ask(layer(Mode::Observe, Impostors::Refuse), from(GPTBOT, "/drafts/x", signed)).await;
+    // Where the rule alone would not have it refused.
+    let lenient = Override::pattern("/drafts/", Mode::Observe).expect("a pattern");
+    let response = ask(
+        layer_of(Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).with_override(lenient)),
+        from(GPTBOT, "/drafts/x", signed),
+    )
+    .await;
     let body = text(response).await;
     assert!(body.contains("The signature of the request is not valid. The robots.txt does not let GPTBot"), "{body}");
     assert!(body.contains("Disallow: /drafts/        (line 2)") && !body.contains("expired"), "{body}");
@@ -90,7 +99,7 @@ async fn the_field_of_a_tagged_request_says_what_became_of_the_claim() {
             Identity::Verified(IdentityMethod::Rdns),
             "disallow;agent=\"GPTBot\";rule=\"/drafts/\";line=2;identity=verified",
         ),
-        (Mode::Observe, BINGBOT, "/", REFUTED, "allow;agent=\"bingbot\";reason=impostor;identity=refuted"),
+        (Mode::Tag, BINGBOT, "/", REFUTED, "allow;agent=\"bingbot\";reason=impostor;identity=refuted"),
     ] {
         let mut request = from(agent, target, identity);
         let layer = layer(mode, Impostors::Tag);

@@ -23,7 +23,7 @@ async fn first_identities(wait: Duration, addresses: impl Iterator<Item = IpAddr
     let layer = RobotsLayer::new(live)
         .address_from(|extensions| extensions.get::<IpAddr>().copied())
         .verifier(&verifier)
-        .observe_crawlers(move |event| sink.lock().expect("no panic").push(event.record().identity()));
+        .observe_crawlers(move |event| sink.lock().push(event.record().identity()));
     let service = VerifyLayer::new(&layer, wait).layer(layer.layer(service_fn(app)));
     for address in addresses {
         let address_text = address.to_string();
@@ -32,7 +32,7 @@ async fn first_identities(wait: Duration, addresses: impl Iterator<Item = IpAddr
         request.extensions_mut().insert(address);
         service.clone().oneshot(request).await.expect("infallible");
     }
-    let identities = identities.lock().expect("no panic");
+    let identities = identities.lock();
     identities.clone()
 }
 

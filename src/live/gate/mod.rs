@@ -4,7 +4,7 @@
 //! 2. It is compared with the version that was accepted last: the gate refuses one that shuts out everyone, crawlers
 //!    without a group of their own or a search engine that was in, that has no group left, or that opens much at once
 //!    (see [`Upheaval`](crate::check::Upheaval)). Without an accepted version it refuses only a total shut-out.
-//! 3. The gate refuses a version that takes too many of the pages that matter from a search engine ([`lost_pages`]).
+//! 3. The gate refuses a version that takes too many of the pages that matter from a search engine (`objection`).
 //! 4. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks a guard, or has
 //!    findings of a severity that is set.
 //! 5. A refused version waits with its reasons, and the version before stays live. It is accepted by its hash only, so an
@@ -14,21 +14,17 @@
 //!
 //! Bytes that are no robots.txt (empty, HTML, binary, another text) are rejected before the gate, whatever its settings.
 
-mod lost_pages;
 mod objection;
-mod pending;
-mod watched_pages;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-pub use self::objection::{Objection, ObjectionKind};
-pub use self::pending::Pending;
-pub use self::watched_pages::WatchedPages;
+pub use self::objection::{Objection, ObjectionKind, Pending, WatchedPages};
 
-use super::version_hash::VersionHash;
+use robots_core::internals::crawler_meant;
+
+use super::version::{VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
-use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, crawler_meant, diff, upheavals};
+use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, diff, upheavals};
 use crate::rules::{Access, RobotsTxt};
 
 /// The conditions under which a version goes live without an operator. Build one with [`Gate::builder`].
@@ -41,10 +37,10 @@ use crate::rules::{Access, RobotsTxt};
 ///     .when_missing(WhenMissing::Unavailable)
 ///     .open()?;
 /// let status = live.status();
-/// let pending = status.pending().expect("it waits");
+/// let pending = status.pending.clone().expect("it waits");
 /// assert_eq!(pending.objections()[0].to_string(), "everyone is shut out: no crawler may fetch anything");
 /// assert!(live.accept(&pending.hash().into()).is_ok());
-/// assert_eq!(live.status().live(), Some(pending.hash()));
+/// assert_eq!(live.status().live, Some(pending.hash()));
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -54,7 +50,7 @@ pub struct Gate {
     must_allow: Vec<MustAllow>,
     expectations: Option<Expectations>,
     guards: Vec<Guard>,
-    accepted: HashSet<VersionHash>,
+    accepted: Vec<VersionHashPrefix>,
     pages: Vec<WatchedPages>,
     baseline: Option<Baseline>,
 }
@@ -92,7 +88,6 @@ impl Gate {
     }
 
     /// A gate that every version passes: the default of a [`LiveRobots`](super::LiveRobots).
-    #[must_use]
     pub fn open() -> Self {
         Self {
             compares: Compare::Nothing,
@@ -100,7 +95,7 @@ impl Gate {
             must_allow: Vec::new(),
             expectations: None,
             guards: Vec::new(),
-            accepted: HashSet::new(),
+            accepted: Vec::new(),
             pages: Vec::new(),
             baseline: None,
         }
@@ -108,7 +103,6 @@ impl Gate {
 
     /// The objections to a version, compared with the baseline or else with the one that was `accepted` last; none where it
     /// may go live. `report` is the report of its check.
-    #[must_use]
     pub fn examine(
         &self,
         robots: &RobotsTxt,
@@ -128,7 +122,9 @@ impl Gate {
         accepted: Option<&RobotsTxt>,
         registry: &Arc<Registry>,
     ) -> Vec<Objection> {
-        if self.accepted.contains(&hash) || self.baseline.as_ref().is_some_and(|baseline| baseline.hash == hash) {
+        if self.accepted.iter().any(|accepted| accepted.matches(&hash))
+            || self.baseline.as_ref().is_some_and(|baseline| baseline.hash == hash)
+        {
             return Vec::new();
         }
         let accepted = self.baseline.as_ref().map(|baseline| &baseline.robots).or(accepted);
@@ -138,14 +134,13 @@ impl Gate {
         }
         if let Some(accepted) = accepted {
             let lists = self.pages.iter().flat_map(WatchedPages::lists);
-            objections.extend(lists.flat_map(|list| lost_pages::objections(&list, accepted, robots, registry)));
+            objections.extend(lists.flat_map(|list| objection::objections(&list, accepted, robots, registry)));
         }
         let must_allow = self.must_allow.iter().fold(Expectations::new(registry.clone()), |expectations, must| {
             expectations.expect(Access::Allow, must.agents.iter().cloned(), must.paths.iter().cloned())
         });
-        let names = self.must_allow.iter().flat_map(|must| &must.agents);
-        let misspelled = names.filter_map(|name| Some((name.as_str(), crawler_meant(name, robots, registry)?)));
-        objections.extend(misspelled.map(|(name, meant)| Objection::misspelled(name, meant)));
+        let misspelled = |(kind, name)| Some(Objection::misspelled(kind, name, crawler_meant(name, robots, registry)?));
+        objections.extend(self.names().filter_map(misspelled));
         let unmet = must_allow.evaluate(robots);
         objections.extend(Objection::unmet(ObjectionKind::MustAllow, unmet.unmet()));
         if let Some(expectations) = &self.expectations {
@@ -154,7 +149,7 @@ impl Gate {
         if let (Some(accepted), false) = (accepted, self.guards.is_empty()) {
             let options = DiffOptions::new().with_registry(registry.clone());
             let options = self.guards.iter().cloned().fold(options, DiffOptions::guard);
-            objections.extend(diff(accepted, robots, &options).breaches().iter().map(Objection::breach));
+            objections.extend(diff(accepted, robots, &options).breaches.iter().map(Objection::breach));
         }
         if let Some(severity) = self.findings {
             objections.extend(Objection::findings(severity, report));
@@ -164,6 +159,18 @@ impl Gate {
 }
 
 impl Gate {
+    /// The names of crawlers that its conditions are about.
+    fn names(&self) -> impl Iterator<Item = (ObjectionKind, &str)> {
+        let must_allow = self.must_allow.iter().flat_map(|must| &must.agents);
+        let expected = self.expectations.iter().flat_map(Expectations::agents);
+        let of = |kind| move |name| (kind, name);
+        must_allow
+            .map(String::as_str)
+            .map(of(ObjectionKind::MustAllow))
+            .chain(expected.map(of(ObjectionKind::Expectation)))
+            .chain(self.guards.iter().map(Guard::crawler).map(of(ObjectionKind::Guard)))
+    }
+
     /// Whether the version that was accepted last matters.
     pub(super) fn compares(&self) -> bool {
         let has_reason = self.compares == Compare::Effects || !self.guards.is_empty() || !self.pages.is_empty();
@@ -216,9 +223,9 @@ impl GateBuilder {
         self
     }
 
-    /// Lets these versions pass, whatever they do. Default: none.
-    pub fn accept(mut self, hashes: impl IntoIterator<Item = VersionHash>) -> Self {
-        self.gate.accepted.extend(hashes);
+    /// Lets these versions pass, whatever they do: a [`VersionHash`], or as much of one as an application has kept of it. Default: none.
+    pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
+        self.gate.accepted.extend(hashes.into_iter().map(Into::into));
         self
     }
 
@@ -243,7 +250,6 @@ impl GateBuilder {
     }
 
     /// The gate.
-    #[must_use]
     pub fn build(self) -> Gate {
         self.gate
     }

@@ -1,9 +1,17 @@
-//! Why the gate refuses a version.
+//! Why the gate refuses a version, the lists of pages that it watches, and the version that waits.
+//!
+//! **Pages that matter are a handle that the gate shares** ([`WatchedPages`]): their lists are read anew for hours
+//! while the gate stays, and a new list makes no version wait or go live by itself.
 
+use crate::live::Mutex;
 use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
 
-use crate::check::{Breach, Report, Severity, Unmet, Upheaval};
-use crate::rules::Access;
+use crate::agent::Registry;
+use crate::check::{Breach, LostPage, Page, PageLoss, Report, Severity, Unmet, Upheaval, page_losses};
+use crate::live::version::{Version, VersionHash};
+use crate::rules::{Access, RobotsTxt};
 
 /// Objections of one kind that are listed; the rest are counted.
 const SHOWN: usize = 3;
@@ -30,7 +38,6 @@ macro_rules! kinds {
             const ALL: &'static [Self] = &[$(Self::$kind),*];
 
             /// The kind's name in kebab-case.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$kind => $name),* }
             }
@@ -87,10 +94,13 @@ impl Objection {
         some_of(kind, unmet.len(), unmet.iter().map(describe))
     }
 
-    pub(super) fn misspelled(name: &str, meant: &str) -> Self {
-        let text =
-            format!("no crawler and no group is called {name:?}, which must be allowed: did you mean {meant:?}?");
-        Self::new(ObjectionKind::MustAllow, text)
+    pub(super) fn misspelled(kind: ObjectionKind, name: &str, meant: &str) -> Self {
+        let of = match kind {
+            ObjectionKind::MustAllow => "which must be allowed",
+            ObjectionKind::Guard => "which a guard is for",
+            _ => "of which something is expected",
+        };
+        Self::new(kind, format!("no crawler and no group is called {name:?}, {of}: did you mean {meant:?}?"))
     }
 
     pub(super) fn breach(breach: &Breach) -> Self {
@@ -98,20 +108,19 @@ impl Objection {
         let text = format!(
             "the guard {:?} is broken: {:?} is now {}",
             breach.guard().to_string(),
-            change.path(),
-            participle(change.access())
+            change.path,
+            participle(change.access)
         );
         Self::new(ObjectionKind::Guard, text)
     }
 
     pub(super) fn findings(severity: Severity, report: &Report) -> Vec<Self> {
-        let findings = report.findings().iter().filter(|finding| finding.severity() >= severity);
+        let findings = report.findings().iter().filter(|finding| finding.severity >= severity);
         let count = Severity::ALL.into_iter().filter(|other| *other >= severity).map(|other| report.count(other)).sum();
         some_of(ObjectionKind::Finding, count, findings.map(ToString::to_string))
     }
 
     /// The kind of an objection.
-    #[must_use]
     pub const fn kind(&self) -> ObjectionKind {
         self.kind
     }
@@ -133,13 +142,13 @@ fn some_of(kind: ObjectionKind, count: usize, texts: impl Iterator<Item = String
 }
 
 fn describe(unmet: &Unmet) -> String {
-    let (agent, path) = (unmet.agent(), unmet.path());
-    match unmet.rule() {
+    let (agent, path) = (unmet.agent.clone(), unmet.path.clone());
+    match unmet.rule.as_ref() {
         Some(rule) => format!(
             "{path:?} must be {} for {agent:?} and is {} by line {}",
-            participle(opposite(unmet.access())),
-            participle(unmet.access()),
-            rule.line()
+            participle(opposite(unmet.access)),
+            participle(unmet.access),
+            rule.line
         ),
         None => format!("{path:?} must be disallowed for {agent:?} and no rule says so"),
     }
@@ -156,5 +165,195 @@ const fn opposite(access: Access) -> Access {
     match access {
         Access::Allow => Access::Disallow,
         Access::Disallow => Access::Allow,
+    }
+}
+
+/// Pages that may be lost at once, as long as they are few of many.
+const MOST: usize = 100;
+
+/// One page in this many may be lost.
+const SHARE: usize = 100;
+
+/// Fewer than this are no accident.
+const LEAST: usize = 2;
+
+/// Pages that an objection lists.
+const LISTED: usize = 10;
+
+/// The objections to a version that takes too many pages of a list: the sum, and some of the pages with the rule of each.
+///
+/// A version waits that newly disallows more than 1 %, or more than a hundred, of the pages of a list that were
+/// allowed, and at least two, or the front page. Each list is judged by itself: a few pages that an operator wrote down
+/// are not outweighed by the thousands of a sitemap.
+///
+/// One page is not enough. In a list of less than a hundred it would be more than 1 %, and owners take single pages out
+/// on purpose, by a rule that is written for that page. An accident is a prefix or a wildcard, and meets more than one;
+/// but a rule that meets the front page and nothing else is a slip.
+pub(super) fn objections(
+    list: &PageList,
+    accepted: &RobotsTxt,
+    robots: &RobotsTxt,
+    registry: &Arc<Registry>,
+) -> Vec<Objection> {
+    let losses = page_losses(accepted, robots, &list.pages, registry);
+    let Some(loss) = losses.iter().find(|loss| is_too_much(loss)) else { return Vec::new() };
+    let of_kind = |text: String| Objection::new(ObjectionKind::Pages, text);
+    let share = percent(loss.lost.len(), loss.of);
+    let mut objections = vec![of_kind(format!("{loss} {} ({share})", list.name))];
+    objections.extend(loss.examples(LISTED).map(|lost| of_kind(lost.to_string())));
+    let more = loss.lost.len().saturating_sub(LISTED);
+    if more > 0 {
+        objections.push(of_kind(format!("and {more} more of them")));
+    }
+    objections
+}
+
+fn is_too_much(loss: &PageLoss) -> bool {
+    let lost = loss.lost.len();
+    let is_many = lost > MOST || lost * SHARE > loss.of;
+    is_many && lost >= LEAST || loss.lost.iter().map(LostPage::page).any(Page::is_front)
+}
+
+/// A share in percent, in whole numbers where it is at least one.
+fn percent(part: usize, of: usize) -> String {
+    match part.saturating_mul(100) / of.max(1) {
+        0 => "less than 1 %".to_owned(),
+        whole => format!("{whole} %"),
+    }
+}
+
+/// Pages that matter, in lists: of sitemaps, of an operator's file, of what crawlers request. Cheap to clone; clones are the
+/// same, so a list that is read anew counts from the next version on.
+///
+/// ```
+/// use tower_robots::check::Page;
+/// use tower_robots::live::{Gate, LiveRobots, WatchedPages};
+///
+/// let pages = WatchedPages::new();
+/// let live = LiveRobots::inline("User-agent: *\nDisallow: /cart/\n")
+///     .gate(Gate::builder().pages(&pages).build())
+///     .open()?;
+/// pages.set("of the sitemaps", ["/", "/news/1", "/news/2"].map(Page::new));
+/// assert!(live.publish("User-agent: *\nDisallow: /cart/\nDisallow: /news/\n").is_err());
+/// assert!(live.publish("User-agent: *\nDisallow: /cart/\nDisallow: /account/\n").is_ok());
+/// # Ok::<(), tower_robots::live::Rejection>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct WatchedPages(Arc<Mutex<Vec<PageList>>>);
+
+/// Pages from one place. Each list is judged by itself, so that a long one does not hide what a short one loses.
+#[derive(Clone)]
+pub(super) struct PageList {
+    /// Which pages they are, as it stands behind "pages": "of the sitemaps".
+    pub(super) name: Arc<str>,
+    pub(super) pages: Arc<[Page]>,
+}
+
+impl WatchedPages {
+    /// No pages yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the list of this name, in place of the one before; without pages there is none. The name stands behind "pages" in an
+    /// objection: `of the sitemaps`, `of urls.txt`.
+    pub fn set(&self, name: &str, pages: impl IntoIterator<Item = Page>) {
+        let pages: Arc<[Page]> = pages.into_iter().collect();
+        let mut lists = self.0.lock();
+        lists.retain(|list| *list.name != *name);
+        if !pages.is_empty() {
+            lists.push(PageList { name: name.into(), pages });
+            lists.sort_by(|one, other| one.name.cmp(&other.name));
+        }
+    }
+
+    /// The names of the lists, and how many pages each has.
+    pub fn counts(&self) -> Vec<(String, usize)> {
+        self.0.lock().iter().map(|list| (list.name.to_string(), list.pages.len())).collect()
+    }
+
+    pub(super) fn lists(&self) -> Vec<PageList> {
+        self.0.lock().clone()
+    }
+}
+
+impl fmt::Debug for WatchedPages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        self.0.lock().iter().for_each(|list| {
+            map.entry(&list.name, &list.pages.len());
+        });
+        map.finish()
+    }
+}
+
+/// A version that the gate refused, or that was rolled back, with the reasons. Cheap to clone.
+#[derive(Clone)]
+pub struct Pending {
+    waiting: Arc<Waiting>,
+}
+
+struct Waiting {
+    version: Version,
+    since: SystemTime,
+    objections: Vec<Objection>,
+}
+
+impl Pending {
+    pub(in crate::live) fn new(version: Version, since: SystemTime, objections: Vec<Objection>) -> Self {
+        Self { waiting: Arc::new(Waiting { version, since, objections }) }
+    }
+
+    /// Its hash, by which it is accepted.
+    pub fn hash(&self) -> VersionHash {
+        self.waiting.version.hash()
+    }
+
+    /// The file.
+    pub fn bytes(&self) -> &Arc<[u8]> {
+        self.waiting.version.bytes()
+    }
+
+    /// Where the bytes came from.
+    pub fn origin(&self) -> &str {
+        self.waiting.version.origin()
+    }
+
+    /// Since when it waits.
+    pub fn since(&self) -> SystemTime {
+        self.waiting.since
+    }
+
+    /// Why it waits; never empty.
+    pub fn objections(&self) -> &[Objection] {
+        &self.waiting.objections
+    }
+
+    pub(in crate::live) fn version(&self) -> &Version {
+        &self.waiting.version
+    }
+
+    pub(in crate::live) fn is_rolled_back(&self) -> bool {
+        self.objections().iter().any(|objection| objection.kind() == ObjectionKind::RolledBack)
+    }
+}
+
+/// The reasons, in one line.
+impl fmt::Display for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, objection) in self.objections().iter().enumerate() {
+            write!(f, "{}{objection}", if at == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending")
+            .field("hash", &self.hash())
+            .field("origin", &self.origin())
+            .field("objections", &self.objections())
+            .finish_non_exhaustive()
     }
 }

@@ -56,7 +56,7 @@ fn rules(publisher: &Publisher) -> *const RuleSet {
 
 #[track_caller]
 fn assert_published(outcome: &ReloadOutcome, text: &str) {
-    assert!(matches!(outcome, ReloadOutcome::Published { hash: now } if *now == hash(text)), "{outcome:?}");
+    assert!(matches!(outcome, ReloadOutcome::Published { hash: now, .. } if *now == hash(text)), "{outcome:?}");
 }
 
 #[track_caller]
@@ -82,7 +82,7 @@ fn a_candidate_is_published_once_and_unchanged_after_that() {
     assert_eq!((publisher.live(), publisher.take_unsaved()), (Some(hash(OPEN)), Some(Durability::Process)));
     let before = rules(&publisher);
     let outcome = publisher.consider(holds(OPEN), day(2));
-    assert!(matches!(outcome, ReloadOutcome::Unchanged { hash: now } if now == hash(OPEN)), "{outcome:?}");
+    assert!(matches!(outcome, ReloadOutcome::Unchanged { hash: now, .. } if now == hash(OPEN)), "{outcome:?}");
     assert_eq!((rules(&publisher), publisher.take_unsaved()), (before, None), "nothing is made, nothing is written");
 }
 

@@ -47,11 +47,11 @@ fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order()
     let notified: Arc<Mutex<Vec<VersionHash>>> = Arc::default();
     let reported = notified.clone();
     let listener = move |reload: &Reload, snapshot: &Snapshot| {
-        if let ReloadOutcome::Published { hash } = reload.outcome() {
+        if let ReloadOutcome::Published { hash, .. } = reload.outcome() {
             // Room for the other thread to publish, and to deliver if it could.
             thread::yield_now();
             assert_eq!(snapshot.content().map(|content| content.hash()), Some(*hash));
-            reported.lock().unwrap_or_else(PoisonError::into_inner).push(*hash);
+            reported.lock().push(*hash);
         }
     };
     let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
@@ -66,15 +66,15 @@ fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order()
         }
     });
     let history = site.history();
-    let published = history.iter().filter(|entry| entry.outcome() == ReloadOutcomeKind::Published);
-    let published: Vec<_> = published.filter_map(HistoryEntry::hash).collect();
+    let published = history.iter().filter(|entry| entry.outcome == ReloadOutcomeKind::Published);
+    let published: Vec<_> = published.filter_map(|entry| entry.hash).collect();
     assert_eq!(published.len(), 50);
     // The last publisher may return before the other thread has delivered.
     let start = std::time::Instant::now();
-    while notified.lock().unwrap_or_else(PoisonError::into_inner).len() < 50 && start.elapsed() < PATIENCE {
+    while notified.lock().len() < 50 && start.elapsed() < PATIENCE {
         thread::yield_now();
     }
-    assert_eq!(*notified.lock().unwrap_or_else(PoisonError::into_inner), published);
+    assert_eq!(*notified.lock(), published);
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn listeners_are_notified_of_a_recovery_and_of_a_requested_reload_that_changes_n
     let reported = notified.clone();
     let listener = move |reload: &Reload, _: &Snapshot| {
         let reload = (reload.cause(), reload.outcome().kind());
-        reported.lock().unwrap_or_else(PoisonError::into_inner).push(reload);
+        reported.lock().push(reload);
     };
     let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
-    notified.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    notified.lock().clear();
     let good = "User-agent: *\nDisallow: /a\n";
     // Each text twice: the second poll finds what the first one found.
     for text in [good, "<html>", good] {
@@ -100,7 +100,7 @@ fn listeners_are_notified_of_a_recovery_and_of_a_requested_reload_that_changes_n
         (Cause::Poll, ReloadOutcomeKind::Unchanged),
         (Cause::Request, ReloadOutcomeKind::Unchanged),
     ];
-    assert_eq!(*notified.lock().unwrap_or_else(PoisonError::into_inner), want);
+    assert_eq!(*notified.lock(), want);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_listener_may_use_the_site_that_it_is_notified_of() {
             let elsewhere = site.clone();
             let reloaded = thread::spawn(move || elsewhere.reload(|_| true)).join().expect("no panic");
             let accepted = site.accept(&pending.hash().into());
-            let _ = sender.send((status.pending().is_some(), reloaded.outcome().kind(), accepted.is_ok()));
+            let _ = sender.send((status.pending.as_ref().is_some(), reloaded.outcome().kind(), accepted.is_ok()));
         }
     };
     let settings = SiteSettings { gate: Gate::builder().build(), ..SiteSettings::default() };
@@ -137,7 +137,7 @@ fn a_listener_that_blocks_holds_up_no_publication() {
     let receiver = Mutex::new(receiver);
     let listener = move |reload: &Reload, _: &Snapshot| {
         if reload.cause() != Cause::Start && sender.send(()).is_ok() {
-            let _ = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let _ = receiver.lock().recv();
         }
     };
     let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
@@ -146,7 +146,7 @@ fn a_listener_that_blocks_holds_up_no_publication() {
     blocked.recv_timeout(PATIENCE).expect("the listener blocks");
     let second = site.clone();
     let reload = within_patience(move || offer(&second, "User-agent: *\nDisallow: /b\n"));
-    assert_eq!((reload.outcome().hash(), site.status().live()), (site.live(), site.live()));
+    assert_eq!((reload.outcome().hash(), site.status().live), (site.live(), site.live()));
     drop(blocked);
     drop(release);
     publishing.join().expect("no panic");

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::error::StateError;
-use crate::live::durability::Durability;
 use crate::live::rejection::{MAX_FILE, Rejection, RejectionKind};
-use crate::live::version_hash::VersionHash;
+use crate::live::source::Durability;
+use crate::live::version::VersionHash;
 
 const PROBE: &str = ".probe";
 

@@ -1,9 +1,10 @@
-//! The errors of opening a state directory and of writing to it.
+//! The errors of opening a state directory and of writing to it, and the events that report them to listeners.
 
+use crate::live::Mutex;
 use std::error::Error;
-use std::fmt;
-use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// What could not be written, and so will be forgotten.
 #[derive(Debug)]
@@ -40,14 +41,12 @@ pub(super) enum LockHolder {
 
 impl StateDirInUse {
     /// The directory.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The number of the process that has it open, as that process knows it; `None` where that is unknown. In a container
     /// it may be another number than outside.
-    #[must_use]
     pub fn process(&self) -> Option<u32> {
         match self.holder {
             LockHolder::ThisProcess => Some(std::process::id()),
@@ -99,4 +98,78 @@ impl Error for StateError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.cause)
     }
+}
+
+/// A trouble of a state directory begins or ends. `Display` gives it in one line.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct StateEvent<'a> {
+    pub(super) site: Option<&'a str>,
+    pub(super) trouble: Result<&'a str, &'a str>,
+}
+
+type StateListener = Box<dyn Fn(&StateEvent<'_>) + Send + Sync>;
+
+#[derive(Default)]
+pub(super) struct StateListeners(Mutex<Vec<StateListener>>);
+
+impl<'a> StateEvent<'a> {
+    /// The site whose part of the directory it is about; `None` where it is the directory itself.
+    pub const fn site(&self) -> Option<&'a str> {
+        self.site
+    }
+
+    /// The trouble, in the words of [`Status`](crate::live::Status); `None` where it is over.
+    pub const fn trouble(&self) -> Option<&'a str> {
+        match self.trouble {
+            Err(trouble) => Some(trouble),
+            Ok(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for StateEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(site) = self.site {
+            write!(f, "{site}: ")?;
+        }
+        match self.trouble {
+            Ok(text) | Err(text) => f.write_str(text),
+        }
+    }
+}
+
+impl StateListeners {
+    pub(super) fn add(&self, listener: StateListener) {
+        self.0.lock().push(listener);
+    }
+
+    pub(super) fn notify(&self, event: &StateEvent<'_>) {
+        #[cfg(feature = "tracing")]
+        match event.trouble {
+            Err(_) => tracing::warn!(target: "tower_robots::state", "{event}"),
+            Ok(_) => tracing::info!(target: "tower_robots::state", "{event}"),
+        }
+        for listener in &*self.0.lock() {
+            // A listener's panic must not end the writing; the panic hook has reported it.
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(event)));
+        }
+    }
+}
+
+/// What is wrong with a site's part of a directory, the most pressing first.
+#[derive(Clone, Debug, Default)]
+pub(in crate::live) struct StateTroubles {
+    pub(in crate::live) save: Option<String>,
+    pub(in crate::live) switch: Option<String>,
+    pub(in crate::live) append: Option<String>,
+    pub(in crate::live) behind: Option<String>,
+    pub(in crate::live) unread_switch: Option<String>,
+    pub(in crate::live) damaged: Option<String>,
+}
+
+/// The kill switch cannot be written down.
+pub(super) fn switch_trouble(error: &StateError) -> String {
+    let StateError { path, cause } = error;
+    format!("{}: cannot be written, so a restart forgets the kill switch: {cause}; it is tried again", path.display())
 }

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use crate::live::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
 use crate::live::gate::{Objection, ObjectionKind, Pending};
-use crate::live::reload::{Cause, ReloadOutcomeKind};
-use crate::live::reload_history::HistoryEntry;
-use crate::live::version_hash::VersionHash;
+use crate::live::reload::HistoryEntry;
+use crate::live::version::VersionHash;
 
 /// Raised when an older one could not make sense of it.
 const FORMAT: u64 = 1;
@@ -134,8 +133,8 @@ pub(super) fn read_entry(line: &[u8], now: SystemTime) -> Option<HistoryEntry> {
     let findings = |at: usize| value["findings"][at].as_u64().and_then(|count| usize::try_from(count).ok());
     Some(HistoryEntry {
         when: time(&value["when"], now)?,
-        cause: Cause::from_name(value["cause"].as_str()?)?,
-        outcome: ReloadOutcomeKind::from_name(value["outcome"].as_str()?)?,
+        cause: value["cause"].as_str()?.parse().ok()?,
+        outcome: value["outcome"].as_str()?.parse().ok()?,
         origin: value["origin"].as_str()?.into(),
         hash: hash(&value["hash"]),
         findings: [findings(0)?, findings(1)?, findings(2)?],

@@ -19,22 +19,17 @@
 
 mod disk;
 mod error;
-mod event;
 mod json;
 mod lock;
-mod record;
 mod record_file;
 mod site;
 mod state_dir;
-mod switch_file;
-mod troubles;
 mod writer;
 
-pub use self::error::{StateDirInUse, StateError};
-pub use self::event::StateEvent;
+pub(super) use self::error::StateTroubles;
+pub use self::error::{StateDirInUse, StateError, StateEvent};
 pub(super) use self::site::SiteState;
 pub use self::state_dir::StateDir;
-pub(super) use self::troubles::StateTroubles;
 
 #[cfg(test)]
 mod tests;

@@ -2,26 +2,25 @@
 
 mod loading;
 
+use crate::live::Mutex;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::disk::Disk;
-use super::error::StateError;
-use super::event::{StateEvent, StateListeners};
+use super::error::{StateError, StateEvent, StateListeners, StateTroubles, switch_trouble};
 use super::json;
 use super::lock::{FolderLock, LockHold};
-use super::record::LiveRecord;
-use super::troubles::{StateTroubles, switch_trouble};
+use super::record_file::LiveRecord;
 use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::accepted_versions::AcceptedVersions;
-use crate::live::durability::Durability;
-use crate::live::earlier_process::Remembered;
-use crate::live::enforcement::Enforcement;
 use crate::live::gate::Pending;
-use crate::live::reload_history::{HistoryEntry, MAX_HISTORY};
-use crate::live::version_hash::VersionHash;
+use crate::live::kill_switch::Enforcement;
+use crate::live::publisher::Remembered;
+use crate::live::reload::{HistoryEntry, MAX_HISTORY};
+use crate::live::source::Durability;
+use crate::live::version::VersionHash;
 
 const STATE: &str = "state.json";
 const HISTORY: &str = "history.jsonl";
@@ -125,7 +124,7 @@ impl SiteState {
     /// Takes the versions to be written down. Waits for nothing.
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
-            let mut unwritten = self.store.unwritten();
+            let mut unwritten = self.store.unwritten.lock();
             // What was not written yet has to outlive what it had to.
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
             unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
@@ -136,7 +135,7 @@ impl SiteState {
 
     /// Takes an entry to be added to the history on disk. Waits for nothing.
     pub(in crate::live) fn append(&self, entry: HistoryEntry) {
-        let mut unwritten = self.store.unwritten();
+        let mut unwritten = self.store.unwritten.lock();
         unwritten.entries.push_back(entry);
         unwritten.bound();
     }
@@ -150,7 +149,7 @@ impl SiteState {
 
     /// Has the writer's thread write what is not written yet.
     pub(in crate::live) fn write_soon(&self) {
-        if !self.store.unwritten().is_empty() {
+        if !self.store.unwritten.lock().is_empty() {
             self.writer.call(self.store.clone());
         }
     }
@@ -175,7 +174,7 @@ impl SiteState {
 
     /// The troubles. It waits for no disk.
     pub(in crate::live) fn troubles(&self) -> StateTroubles {
-        let troubles = self.store.troubles();
+        let troubles = self.store.troubles.lock();
         let SiteTroubles { unread_switch, damaged, behind, save, append, switch } = &*troubles;
         StateTroubles {
             save: save.clone(),
@@ -194,7 +193,7 @@ impl Drop for SiteState {
             // What holds up the writer would hold up the end of the process too.
             return;
         }
-        if !self.store.unwritten().is_empty() {
+        if !self.store.unwritten.lock().is_empty() {
             self.write();
         }
     }
@@ -209,15 +208,15 @@ impl StateJob for SiteStore {
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
         // First, so that what is taken last is written last.
-        let mut written = self.written();
+        let mut written = self.written.lock();
         let (state, record, entries, begun) = {
-            let unwritten = self.unwritten();
+            let unwritten = self.unwritten.lock();
             (unwritten.state.clone(), unwritten.record.clone(), unwritten.entries.clone(), unwritten.begun)
         };
         if let Some(state) = state {
             let (saved, recorded) = self.save(&mut written, &state);
             if saved.is_ok() {
-                let mut unwritten = self.unwritten();
+                let mut unwritten = self.unwritten.lock();
                 unwritten.record = recorded.is_err().then(|| LiveRecord::of(&state.versions));
                 unwritten.state.take_if(|newest| Arc::ptr_eq(newest, &state));
             }
@@ -225,18 +224,18 @@ impl StateJob for SiteStore {
         } else if let Some(record) = record {
             let recorded = self.record(&mut written, &record, Durability::Process);
             if recorded.is_ok() {
-                self.unwritten().record = None;
+                self.unwritten.lock().record = None;
             }
             self.report_save(Ok(()), recorded);
         }
         if !entries.is_empty() {
             let (count, result) = self.append(&entries);
-            self.unwritten().are_written(begun + count);
+            self.unwritten.lock().are_written(begun + count);
             self.report_history(result);
         }
         drop(written);
         self.write_switch();
-        self.unwritten().is_empty()
+        self.unwritten.lock().is_empty()
     }
 }
 
@@ -371,7 +370,7 @@ impl SiteStore {
 
     fn report_history(&self, result: Result<(), StateError>) {
         let cause = result.err().map(|error| error.cause.to_string());
-        let before = std::mem::replace(&mut self.troubles().append, cause.clone());
+        let before = std::mem::replace(&mut self.troubles.lock().append, cause.clone());
         match (&before, &cause) {
             // A different number of waiting entries is no event.
             (_, Some(now)) if before != cause => self.notify(Err(&self.waiting(now))),
@@ -384,7 +383,7 @@ impl SiteStore {
     fn waiting(&self, cause: &str) -> String {
         let path = self.folder.join(HISTORY);
         let (count, lost) = {
-            let unwritten = self.unwritten();
+            let unwritten = self.unwritten.lock();
             (unwritten.entries.len(), unwritten.lost)
         };
         let entries = match count {
@@ -402,18 +401,18 @@ impl SiteStore {
     fn set_switch(&self, enforcement: Enforcement) -> Result<(), StateError> {
         // The process that has the folder open by now would not know.
         let Some(_held) = self.lock.writing() else {
-            self.unwritten().switch = Some(enforcement);
+            self.unwritten.lock().switch = Some(enforcement);
             return Err(StateError::handed_over(&self.folder));
         };
-        let _writing = self.switch_file();
-        self.unwritten().switch = Some(enforcement);
+        let _writing = self.switch.lock();
+        self.unwritten.lock().switch = Some(enforcement);
         self.try_switch(enforcement)
     }
 
     /// Writes the switch where it could not be, and makes its file with the first files of the site.
     fn write_switch(&self) {
-        let mut file = self.switch_file();
-        let switch = self.unwritten().switch;
+        let mut file = self.switch.lock();
+        let switch = self.unwritten.lock().switch;
         if let Some(switch) = switch {
             // The troubles report it, and it is tried again.
             let _ = self.try_switch(switch);
@@ -422,14 +421,10 @@ impl SiteStore {
         }
     }
 
-    fn switch_file(&self) -> MutexGuard<'_, SwitchFile> {
-        self.switch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn try_switch(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let result = self.disk.write_switch(&self.folder, enforcement);
         if result.is_ok() {
-            self.unwritten().switch = None;
+            self.unwritten.lock().switch = None;
         }
         let trouble = result.as_ref().err().map(switch_trouble);
         self.set_trouble(|troubles| &mut troubles.switch, trouble, "the kill switch is written down again");
@@ -447,15 +442,6 @@ impl SiteStore {
         self.folder.join(format!("{}.txt", hash.hex()))
     }
 
-    fn unwritten(&self) -> MutexGuard<'_, Unwritten> {
-        // Only whole values are put in.
-        self.unwritten.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn written(&self) -> MutexGuard<'_, Written> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn note(&self, trouble: Option<String>) {
         if let Some(trouble) = trouble {
             self.set_trouble(|troubles| &mut troubles.damaged, Some(trouble), "");
@@ -469,7 +455,7 @@ impl SiteStore {
         trouble: Option<String>,
         over: &str,
     ) {
-        let before = std::mem::replace(which(&mut self.troubles()), trouble.clone());
+        let before = std::mem::replace(which(&mut self.troubles.lock()), trouble.clone());
         match (&before, &trouble) {
             (_, Some(now)) if before != trouble => self.notify(Err(now)),
             (Some(_), None) => self.notify(Ok(over)),
@@ -479,10 +465,6 @@ impl SiteStore {
 
     fn notify(&self, trouble: Result<&str, &str>) {
         self.listeners.notify(&StateEvent { site: Some(&self.site), trouble });
-    }
-
-    fn troubles(&self) -> MutexGuard<'_, SiteTroubles> {
-        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,20 +1,21 @@
-//! The state directory: the switch of all sites, and what each site remembers.
+//! The state directory: the switch of all sites, the files of switches, and what each site remembers.
 
+use crate::live::Mutex;
 use std::collections::HashMap;
 use std::fmt;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use super::disk::Disk;
-use super::error::{StateDirInUse, StateError};
-use super::event::{StateEvent, StateListeners};
+use super::disk::{Disk, SWITCH};
+use super::error::{StateDirInUse, StateError, StateEvent, StateListeners, switch_trouble};
 use super::lock::{FolderLock, LockHold};
+use super::record_file;
 use super::site::{SiteState, SiteStore};
-use super::troubles::switch_trouble;
 use super::writer::{QueuePlace, StateJob, StateWriter};
-use crate::live::enforcement::Enforcement;
-use crate::live::kill_switch::KillSwitch;
+use crate::live::kill_switch::{Enforcement, KillSwitch};
+use crate::live::source::Durability;
 
 /// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
 ///
@@ -86,7 +87,6 @@ impl StateDir {
 
     /// Opens a folder to find out what the next start would: sites that are opened with it have the versions and switches
     /// that stand in it, and nothing they do is written. It needs no lock, so another process may have the folder open.
-    #[must_use]
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let lock = FolderLock::none(&path);
@@ -127,13 +127,11 @@ impl StateDir {
     }
 
     /// The path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.root.folder.path
     }
 
     /// The kill switch of all sites.
-    #[must_use]
     pub fn enforcement(&self) -> Enforcement {
         self.root.switch.enforcement()
     }
@@ -150,10 +148,10 @@ impl StateDir {
         switch.turn(enforcement, || {
             // The process that has the folder open by now would not know.
             let Some(_writing) = folder.lock.writing() else {
-                *folder.switch() = Some(enforcement);
+                *folder.switch.lock() = Some(enforcement);
                 return Err(StateError::handed_over(&folder.path));
             };
-            let written = folder.write_switch(&mut folder.switch(), enforcement);
+            let written = folder.write_switch(&mut folder.switch.lock(), enforcement);
             if written.is_err() {
                 writer.call_later(folder.clone());
             }
@@ -172,14 +170,12 @@ impl StateDir {
     }
 
     /// The switch of a site as it stands in the folder, whether a process serves the site or not. Off where it cannot be read.
-    #[must_use]
     pub fn enforcement_of(&self, site: &str) -> Enforcement {
         self.root.folder.disk.read_switch(&self.folder_of(site)).0
     }
 
     /// The sites that the folder remembers, open or not, in the order of their names. A site whose name is longer than 120
     /// octets in the folder is not among them.
-    #[must_use]
     pub fn site_names(&self) -> Vec<String> {
         let folders = self.root.folder.disk.names(&self.path().join("sites"));
         let mut names: Vec<_> = folders.iter().filter_map(|name| super::disk::site_of_folder(name)).collect();
@@ -206,7 +202,6 @@ impl StateDir {
     ///
     /// Handles and sites go on as they are; what they have to write, a turn of a kill switch too, waits for
     /// [`StateDir::take_back`]. So a process that takes the place of this one finds all that was known, and writes alone.
-    #[must_use]
     pub fn hand_over(&self, limit: Duration) -> bool {
         let is_written = self.flush_within(limit);
         if is_written {
@@ -230,7 +225,7 @@ impl StateDir {
         let unlocked = folder.lock.take_back(&folder.disk, &folder.path)?;
         folder.set_trouble(|troubles| &mut troubles.lock, unlocked, "the state directory is locked");
         writer.call(folder.clone());
-        for store in sites.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade) {
+        for store in sites.lock().values().filter_map(Weak::upgrade) {
             writer.call(store);
         }
         Ok(())
@@ -245,15 +240,13 @@ impl StateDir {
 
     /// The trouble of the folder itself; those of a site's part of it stand in its
     /// [`Status::state_troubles`](crate::live::Status::state_troubles).
-    #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.troubles().into_iter().next()
     }
 
     /// Every trouble of the folder itself, the most pressing first.
-    #[must_use]
     pub fn troubles(&self) -> Vec<String> {
-        let troubles = self.root.folder.troubles();
+        let troubles = self.root.folder.troubles.lock();
         // One that cannot be written cannot be locked either.
         let cannot_write = troubles.probe.as_ref().or(troubles.lock.as_ref());
         [troubles.switch.as_ref(), troubles.damaged.as_ref(), cannot_write].into_iter().flatten().cloned().collect()
@@ -261,16 +254,15 @@ impl StateDir {
 
     /// Why the kill switch of all sites was taken for [`Enforcement::Off`] although no operator turned it: its file could
     /// not be read, or is damaged. `None` once it is written again.
-    #[must_use]
     pub fn switch_trouble(&self) -> Option<String> {
-        self.root.folder.troubles().damaged.clone()
+        self.root.folder.troubles.lock().damaged.clone()
     }
 
     /// A site's part of the directory. It reads no file.
     pub(in crate::live) fn site(&self, name: &str) -> SiteState {
         let StateRoot { folder, writer, began, hold, sites, .. } = &*self.root;
         let path = self.folder_of(name);
-        let mut sites = sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sites = sites.lock();
         let store = sites.get(&path).and_then(Weak::upgrade).unwrap_or_else(|| {
             if sites.len() == sites.capacity() {
                 // Before it grows: at every site, ten thousand would be looked through ten thousand times.
@@ -307,10 +299,10 @@ impl StateJob for StateFolder {
 
     fn write(&self) -> bool {
         let Some(writing) = self.lock.writing() else { return true };
-        let mut switch = self.switch();
+        let mut switch = self.switch.lock();
         let is_written = switch.is_none_or(|enforcement| self.write_switch(&mut switch, enforcement).is_ok());
         drop(switch);
-        let was_unwritable = self.troubles().probe.is_some();
+        let was_unwritable = self.troubles.lock().probe.is_some();
         let is_writable = !was_unwritable || {
             let probe = self.disk.probe(&self.path).err().map(|error| error.to_string());
             self.set_trouble(|troubles| &mut troubles.probe, probe, "the state directory can be written again")
@@ -346,7 +338,7 @@ impl StateFolder {
         trouble: Option<String>,
         over: &str,
     ) -> Option<String> {
-        let before = std::mem::replace(which(&mut self.troubles()), trouble.clone());
+        let before = std::mem::replace(which(&mut self.troubles.lock()), trouble.clone());
         let event = match (&before, &trouble) {
             (_, Some(now)) if before != trouble => Some(Err(&**now)),
             (Some(_), None) => Some(Ok(over)),
@@ -357,14 +349,6 @@ impl StateFolder {
         }
         trouble
     }
-
-    fn switch(&self) -> MutexGuard<'_, Option<Enforcement>> {
-        self.switch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn troubles(&self) -> MutexGuard<'_, FolderTroubles> {
-        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for StateDir {
@@ -373,5 +357,116 @@ impl fmt::Debug for StateDir {
             .field("path", &self.path())
             .field("enforcement", &self.enforcement())
             .finish_non_exhaustive()
+    }
+}
+
+impl Disk {
+    /// The kill switch in a folder, and what is wrong with it. One that says neither `on` nor `off` was turned by an
+    /// operator: `off` refuses no client. A file without any octets was made and never turned, as the machine lost
+    /// power: a switch that was turned is synced.
+    pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
+        let path = folder.join(SWITCH);
+        match self.read(&path) {
+            Ok(None) => (Enforcement::On, None),
+            Ok(Some(bytes)) if is_blank(&bytes) => (Enforcement::On, None),
+            Ok(Some(bytes)) => match bytes.trim_ascii() {
+                b"on" => (Enforcement::On, None),
+                b"off" => (Enforcement::Off, None),
+                _ => {
+                    let path = path.display();
+                    (Enforcement::Off, Some(format!("{path}: this is neither \"on\" nor \"off\"; taken for \"off\"")))
+                }
+            },
+            Err(trouble) => (Enforcement::Off, Some(format!("{trouble}; taken for \"off\""))),
+        }
+    }
+
+    /// Writes the file of a kill switch: `on` or `off`.
+    ///
+    /// It is written aside and renamed. A full disk takes no new file, but other octets in one that it has: there it is
+    /// overwritten in place. Whatever part of that a crash leaves is `on`, `off`, or neither, which counts as `off`.
+    pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
+        let path = folder.join(SWITCH);
+        let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
+        written.or_else(|error| overwrite(&path, enforcement).map_err(|_| error))
+    }
+
+    /// Makes the file of a switch that was never turned, so that there is one to overwrite once the disk is full. Without it a
+    /// switch is on as well. Returns whether there is something in its place now.
+    pub(super) fn make_switch(&self, folder: &Path) -> bool {
+        let path = folder.join(SWITCH);
+        let is_there = match self.read(&path) {
+            Ok(None) => false,
+            Ok(Some(bytes)) => !is_blank(&bytes),
+            Err(_) => true,
+        };
+        // What cannot be made now is made when the switch is turned.
+        is_there || self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok()
+    }
+}
+
+/// Whether nothing was ever written: file systems fill what they lost with zeros.
+fn is_blank(octets: &[u8]) -> bool {
+    octets.iter().all(|octet| *octet == 0)
+}
+
+/// As long for `on` as for `off`.
+fn in_place(enforcement: Enforcement) -> [u8; 4] {
+    match enforcement {
+        Enforcement::On => *b"on \n",
+        Enforcement::Off => *b"off\n",
+    }
+}
+
+fn overwrite(path: &Path, enforcement: Enforcement) -> io::Result<()> {
+    let mut file = record_file::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let octets = in_place(enforcement);
+    file.write_all(&octets)?;
+    file.set_len(octets.len() as u64)?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_switch_that_lost_its_octets_before_it_was_turned_is_on_and_is_made_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for lost in ["", "\0\0\0\0"] {
+            fs::write(folder.path().join(SWITCH), lost).expect("written");
+            assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
+            assert!(Disk::default().make_switch(folder.path()));
+            assert_eq!(fs::read(folder.path().join(SWITCH)).expect("read"), in_place(Enforcement::On));
+        }
+    }
+
+    #[test]
+    fn a_switch_that_says_neither_is_off() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
+        for enforcement in [Enforcement::Off, Enforcement::On] {
+            Disk::default().write_switch(folder.path(), enforcement).expect("written");
+            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None));
+        }
+        for enforcement in [Enforcement::Off, Enforcement::On, Enforcement::Off] {
+            overwrite(&folder.path().join(SWITCH), enforcement).expect("written");
+            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None));
+            Disk::default().make_switch(folder.path());
+            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None), "it was there");
+        }
+        fs::remove_file(folder.path().join(SWITCH)).expect("removed");
+        assert!(overwrite(&folder.path().join(SWITCH), Enforcement::Off).is_err());
+        Disk::default().make_switch(folder.path());
+        assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
+        fs::write(folder.path().join(SWITCH), "o\0\0").expect("written");
+        let (enforcement, trouble) = Disk::default().read_switch(folder.path());
+        assert_eq!(enforcement, Enforcement::Off);
+        assert!(trouble.expect("a trouble").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
     }
 }

@@ -1,10 +1,16 @@
 //! Writing the state of sites on a thread of its own: ten thousand that start, or change at once, must not wait for the
-//! disk. A write that fails is tried again, at first after a second and later less often.
+//! disk.
+//!
+//! **What cannot be written is kept until it is.** A site keeps one state and at most 64 entries of its history, taken
+//! off only once they are on the disk, so the status never forgets them half-way. A write that fails is tried again, at
+//! first after a second and later less often, and of a few sites at once: on a full disk ten thousand would fail one by
+//! one.
 
+use crate::live::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -64,7 +70,7 @@ impl StateWriter {
     /// Queues a job.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         // Taken first: a flush must not find a job that is called and in no queue.
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         if std::mem::replace(&mut place(&*job).is_called, true) {
             return;
         }
@@ -74,7 +80,7 @@ impl StateWriter {
 
     /// Queues a job to be tried again later.
     pub(super) fn call_later(self: &Arc<Self>, job: Arc<dyn StateJob>) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         queue.put_later(job);
         self.wake(queue);
     }
@@ -97,7 +103,7 @@ impl StateWriter {
     /// Waits until everything was tried that was called for, if that comes to pass in time. As long as the queue is held,
     /// nothing is under way: what could not be written is all in `later`, and not being tried again.
     fn wait(&self, end: Option<Instant>) -> Option<MutexGuard<'_, Queue>> {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         while queue.is_busy() {
             queue = match end {
                 None => self.idle.wait(queue).unwrap_or_else(PoisonError::into_inner),
@@ -116,7 +122,7 @@ impl StateWriter {
 
     /// Whether a flush was given up.
     pub(super) fn is_stuck(&self) -> bool {
-        self.queue().is_stuck
+        self.queue.lock().is_stuck
     }
 
     fn wake(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
@@ -134,7 +140,7 @@ impl StateWriter {
     }
 
     fn work(self: Arc<Self>) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         loop {
             queue = self.drain(queue);
             if queue.later.is_empty() {
@@ -162,17 +168,12 @@ impl StateWriter {
             place(&*job).is_called = false;
             // A fault of ours with one must not end the writing of the others; the panic hook has reported it.
             let is_written = catch_unwind(AssertUnwindSafe(|| job.write())).unwrap_or(true);
-            queue = self.queue();
+            queue = self.queue.lock();
             queue.is_writing = false;
             queue.note(job, is_written);
         }
         self.idle.notify_all();
         queue
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Nothing is written while it is held, and what is done under it leaves it whole.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -240,12 +241,12 @@ impl Default for Retry {
 }
 
 fn place(job: &dyn StateJob) -> MutexGuard<'_, QueuePlace> {
-    job.place().lock().unwrap_or_else(PoisonError::into_inner)
+    job.place().lock()
 }
 
 impl fmt::Debug for StateWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let queue = self.queue();
+        let queue = self.queue.lock();
         f.debug_struct("StateWriter")
             .field("queued", &queue.jobs.len())
             .field("later", &queue.later.len())
@@ -334,7 +335,7 @@ mod tests {
             // The timer goes off at every moment.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    writer.queue().retry.due = Some(Instant::now());
+                    writer.queue.lock().retry.due = Some(Instant::now());
                     writer.called.notify_one();
                 }
             });

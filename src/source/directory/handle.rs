@@ -1,4 +1,6 @@
 //! The handle of a directory, and how it is opened.
+//!
+//! **A directory is one site with many robots.txt.** They are named `SITE/HOST` in status, log and state.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -68,13 +70,11 @@ impl Directory {
 
     /// The sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or to be looked up. They follow the folder as long as
     /// the directory is held.
-    #[must_use]
     pub fn sites(&self) -> &SiteMap {
         self.shared.sites()
     }
 
     /// Every host with its site, by name. It waits for no file system.
-    #[must_use]
     pub fn hosts(&self) -> Vec<(String, LiveRobots)> {
         self.shared.hosts()
     }
@@ -92,7 +92,6 @@ impl Directory {
     }
 
     /// Why changes are found by polling only, where the file system reports no events.
-    #[must_use]
     pub fn watch_trouble(&self) -> Option<String> {
         self.shared.watch_trouble()
     }

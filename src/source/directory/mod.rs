@@ -1,7 +1,6 @@
 //! A folder of robots.txt files, one for each host.
 
 mod event;
-mod file_names;
 mod handle;
 mod scan;
 

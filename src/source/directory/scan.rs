@@ -1,22 +1,24 @@
 //! Reading the folder, and opening a site for each file in it.
+//!
+//! **A removed file of a directory leaves its site.** The last good version stays, as for every other file: a
+//! robots.txt that is gone by accident would open the whole site.
 
+use crate::live::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::event::{DirectoryError, DirectoryEvent, DirectoryListener};
-#[cfg(feature = "watch")]
-use super::file_names::is_site_file;
-use super::file_names::list;
-use crate::live::{CompileCache, LiveRobots};
+use crate::live::{Cause, CompileCache, LiveRobots};
 use crate::source::builder::LiveBuilder;
 use crate::source::file_source::FileSource;
 use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
+use crate::source::{file, file_system};
+
 #[cfg(feature = "watch")]
 use crate::source::watch::{DEFAULT_POLL, Watched, Watcher};
-use crate::source::{file, file_system};
 
 /// Threads that open files at once, and the files that are worth one.
 const MOST_THREADS: usize = 8;
@@ -60,6 +62,8 @@ struct ScanRecord {
     is_unreadable: bool,
     /// Whether sites have come or gone since they were published, as where a listener panicked in between.
     has_unpublished: bool,
+    /// Whether the folder was listed before: a file that comes later has appeared.
+    was_listed: bool,
 }
 
 struct DirectorySite {
@@ -111,7 +115,7 @@ impl DirectoryState {
     }
 
     pub(super) fn hosts(&self) -> Vec<(String, LiveRobots)> {
-        self.open().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
+        self.open.lock().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
     }
 
     pub(super) fn watch_trouble(&self) -> Option<String> {
@@ -140,7 +144,7 @@ impl DirectoryState {
     pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, DirectoryError> {
         let DirectorySettings { path, fallback, .. } = &self.settings;
         // A listener that panicked has left the sites that were opened so far; the next scan goes on there.
-        let mut record = self.scan.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut record = self.scan.lock();
         let listing = match list(path, fallback) {
             Ok(listing) => listing,
             Err(error) => {
@@ -152,6 +156,7 @@ impl DirectoryState {
             }
         };
         record.is_unreadable = false;
+        let appeared = std::mem::replace(&mut record.was_listed, true);
         for (name, reason) in &listing.ignored {
             if !record.ignored.contains(name) {
                 self.report(&DirectoryEvent::Ignored { name, reason: reason.clone() });
@@ -167,7 +172,7 @@ impl DirectoryState {
         }
         let mut come = Vec::new();
         for (host, name) in listing.hosts {
-            let is_open = self.open().get(&host).is_some_and(|site| site.name == name);
+            let is_open = self.open.lock().get(&host).is_some_and(|site| site.name == name);
             if is_open {
                 continue;
             }
@@ -176,9 +181,9 @@ impl DirectoryState {
                 None => come.push((host, name)),
             }
         }
-        for (host, site) in self.open_all(come) {
+        for (host, site) in self.open_all(come, appeared) {
             self.report(&DirectoryEvent::Added { host: &host, live: &site.live });
-            let replaced = self.open().insert(host, site);
+            let replaced = self.open.lock().insert(host, site);
             drop(replaced);
             record.has_unpublished = true;
         }
@@ -189,13 +194,15 @@ impl DirectoryState {
     }
 
     /// Opens sites on every core: thousands of files are mostly compiling.
-    fn open_all(&self, come: Vec<(String, String)>) -> Vec<(String, DirectorySite)> {
+    fn open_all(&self, come: Vec<(String, String)>, appeared: bool) -> Vec<(String, DirectorySite)> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
         let share = come.len().div_ceil(threads).max(FEWEST);
         let (first, others) = come.split_at(share.min(come.len()));
         std::thread::scope(|scope| {
             let open = |come: &[(String, String)]| -> Vec<_> {
-                come.iter().filter_map(|(host, name)| Some((host.clone(), self.open_one(host, name)?))).collect()
+                come.iter()
+                    .filter_map(|(host, name)| Some((host.clone(), self.open_one(host, name, appeared)?)))
+                    .collect()
             };
             let spawn = |come| {
                 let spawned =
@@ -217,20 +224,21 @@ impl DirectoryState {
         })
     }
 
-    fn open_one(&self, host: &str, name: &str) -> Option<DirectorySite> {
+    fn open_one(&self, host: &str, name: &str, appeared: bool) -> Option<DirectorySite> {
         let settings = &self.settings;
         let file = LiveRobots::file(settings.path.join(name));
         let builder = (settings.each)(host, file).compile_cache(&settings.compile_cache);
         #[cfg(feature = "watch")]
         let builder = builder.poll_every(settings.poll).watcher(&settings.watcher);
         // It cannot fail: what cannot be used is a site without rules.
+        let builder = if appeared { builder.opened_by(Cause::NewFile) } else { builder };
         let live = builder.never_fail().open().ok()?;
         Some(DirectorySite { name: name.to_owned(), live })
     }
 
     /// Closes sites that have lost their file and never had a good version, and returns them.
     fn close_sites_without_file(&self, listed: &BTreeMap<String, String>) -> Vec<(String, DirectorySite)> {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let without = |(host, site): (&String, &DirectorySite)| {
             let stays = listed.contains_key(host) || site.live.with(|snapshot| snapshot.content().is_some());
             (!stays).then(|| host.clone())
@@ -241,7 +249,7 @@ impl DirectoryState {
 
     fn publish(&self) {
         let mut hosts = HostMap::new();
-        for (host, site) in self.open().iter() {
+        for (host, site) in self.open.lock().iter() {
             // The listing has inserted each by the same rules.
             let _ = hosts.insert(host, site.live.clone());
         }
@@ -256,14 +264,92 @@ impl DirectoryState {
         }
         self.settings.listeners.iter().for_each(|listener| listener(event));
     }
-
-    fn open(&self) -> MutexGuard<'_, BTreeMap<String, DirectorySite>> {
-        // No callback runs while it is held.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// How long a file that was written to a moment ago has to be left alone still.
 fn rest(path: &Path) -> Option<Duration> {
     file::unrest(file_system::metadata(path).ok()?.modified().ok()?)
+}
+
+/// The ending of every file name.
+const ENDING: &str = ".txt";
+
+/// The files one listing of the folder found.
+#[derive(Default)]
+pub(super) struct FolderListing {
+    /// File names by host.
+    pub(super) hosts: BTreeMap<String, String>,
+    /// Why a name is ignored, by name.
+    pub(super) ignored: BTreeMap<String, String>,
+}
+
+/// Whether a name says that its file belongs to a site.
+fn is_site_file(name: &str) -> bool {
+    name.ends_with(ENDING) && !name.starts_with('.')
+}
+
+/// Lists the folder. Blocks for as long as its file system does.
+pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
+    let mut names = BTreeSet::new();
+    let mut listing = FolderListing::default();
+    for entry in file_system::read_dir(path)? {
+        let name = entry?.file_name();
+        match name.to_str() {
+            Some(name) if name == fallback || is_site_file(name) => {
+                names.insert(name.to_owned());
+            }
+            Some(_) => {}
+            None => {
+                listing.ignored.insert(name.to_string_lossy().into_owned(), "its name is not UTF-8".into());
+            }
+        }
+    }
+    // Decides which names are hosts, and that each host has one file.
+    let mut hosts = HostMap::new();
+    for name in names {
+        let host = if name == fallback { "*".to_owned() } else { host_of(&name) };
+        match hosts.insert(&host, ()) {
+            Ok(()) => {
+                listing.hosts.insert(host, name);
+            }
+            Err(error) => {
+                listing.ignored.insert(name, error.to_string());
+            }
+        }
+    }
+    Ok(listing)
+}
+
+/// The host a file is named for, as [`HostMap::insert`] takes it.
+fn host_of(name: &str) -> String {
+    let host = name.strip_suffix(ENDING).unwrap_or(name);
+    let host = match host.strip_prefix("_wildcard.") {
+        Some(below) => format!("*.{below}"),
+        None => host.to_owned(),
+    };
+    match host.rsplit_once('_') {
+        Some((name, port)) if !name.is_empty() && port.parse::<u16>().is_ok() => format!("{name}:{port}"),
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_for_its_host() {
+        for (name, host) in [
+            ("example.com.txt", "example.com"),
+            ("example.com_8080.txt", "example.com:8080"),
+            ("example.com:8080.txt", "example.com:8080"),
+            ("_wildcard.example.com.txt", "*.example.com"),
+            ("my_host.example.txt", "my_host.example"),
+            ("_dmarc.example.txt", "_dmarc.example"),
+            ("[::1].txt", "[::1]"),
+            ("[::1]_81.txt", "[::1]:81"),
+        ] {
+            assert_eq!(host_of(name), host, "{name}");
+        }
+    }
 }

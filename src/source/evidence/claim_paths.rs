@@ -1,18 +1,24 @@
-//! A breaker for each path that claims come on.
+//! A breaker for each path that claims come on, and the file that keeps what it learned for the next start.
 
+use crate::live::Mutex;
 use std::collections::HashMap;
+use std::fs;
 use std::hash::BuildHasher;
+use std::io::{self, Read};
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, SystemTime};
 
 use foldhash::fast::RandomState;
+use serde_json::{Value, json};
 
-use super::recent_marks::RecentMarks;
-use super::verified_path::{CLOCK_STEP, VerifiedPath};
+use super::lookup_queue::RecentMarks;
+use super::verification_plan::{OperatorTable, ResolverProof};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::{Breaker, PublicAddress};
+use crate::live::Clock;
 
 /// Paths that have a breaker of their own. Where crawlers were lately verified on so many, nothing is refuted on others.
 const MOST: usize = 4_096;
@@ -135,7 +141,7 @@ impl ClaimPaths {
     /// The paths on which claims failed and are not refuted.
     pub(super) fn suspects(&self, now: SystemTime) -> Vec<SuspectPath> {
         let mut suspects: Vec<SuspectPath> = Vec::new();
-        for paths in self.shards.iter().map(lock) {
+        for paths in self.shards.iter().map(Mutex::lock) {
             for counted in paths.values().filter(|counted| is_of_last_day(counted.used, now)) {
                 suspects.extend(METHODS.into_iter().filter_map(|method| counted.suspect(method, now)));
             }
@@ -148,7 +154,7 @@ impl ClaimPaths {
     pub(super) fn verified_paths(&self, now: SystemTime) -> Vec<VerifiedPath> {
         let lately = |time: Option<SystemTime>| time.filter(|at| is_of_last_day(*at, now));
         let mut verified = Vec::new();
-        for paths in self.shards.iter().map(lock) {
+        for paths in self.shards.iter().map(Mutex::lock) {
             verified.extend(paths.values().map(|counted| VerifiedPath {
                 site: counted.site.to_string(),
                 listener: counted.listener.to_string(),
@@ -188,15 +194,15 @@ impl ClaimPaths {
 
     /// Why what is learned will not outlive this process, or what an earlier one learned is not known.
     pub(super) fn trouble(&self) -> Option<Arc<str>> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.trouble.lock().clone()
     }
 
     pub(super) fn not_saved(&self, trouble: String) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble.into());
+        *self.trouble.lock() = Some(trouble.into());
     }
 
     pub(super) fn saved(&self) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.trouble.lock() = None;
     }
 
     /// What stands for the claims of one client that one method verifies within a minute. Few whole numbers are hashed: this is
@@ -224,7 +230,7 @@ impl ClaimPaths {
 
     fn shard(&self, key: u64) -> MutexGuard<'_, PathTable> {
         // The upper bits: the tables use the others.
-        lock(&self.shards[(key >> 56) as usize % SHARDS])
+        self.shards[(key >> 56) as usize % SHARDS].lock()
     }
 }
 
@@ -267,8 +273,162 @@ fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
     }
 }
 
-fn lock(shard: &Mutex<PathTable>) -> MutexGuard<'_, PathTable> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+/// Times are saved in steps of ten minutes, so that a file is not written for each request that verifies.
+const STEP: u64 = 10 * 60;
+
+/// A clock may be set back a little.
+const CLOCK_STEP: Duration = Duration::from_secs(60);
+
+/// A path, and when its crawler was last verified on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct VerifiedPath {
+    pub(super) site: String,
+    pub(super) listener: String,
+    pub(super) crawler: String,
+    /// By its address.
+    pub(super) verified: Option<SystemTime>,
+    /// By its signature.
+    pub(super) signed: Option<SystemTime>,
+}
+
+impl VerifiedPath {
+    pub(super) fn of_json(value: &Value) -> Option<Self> {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        let time = |name: &str| {
+            let seconds = value.get(name).and_then(Value::as_u64)?;
+            SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+        };
+        Some(Self {
+            site: text("site")?,
+            listener: text("listener")?,
+            crawler: text("crawler")?,
+            verified: time("verified"),
+            signed: time("signed"),
+        })
+    }
+
+    /// Whether a time of it is still to come: the clock was wrong then, or is wrong now.
+    pub(super) fn is_ahead_of(&self, now: SystemTime) -> bool {
+        let is_ahead = |at: &SystemTime| at.duration_since(now).is_ok_and(|ahead| ahead > CLOCK_STEP);
+        self.verified.iter().chain(&self.signed).any(is_ahead)
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let seconds = |time: Option<SystemTime>| {
+            let since = time?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+            Some(since - since % STEP)
+        };
+        json!({
+            "site": self.site,
+            "listener": self.listener,
+            "crawler": self.crawler,
+            "verified": seconds(self.verified),
+            "signed": seconds(self.signed),
+        })
+    }
+}
+
+/// How long what was learned is at most not saved.
+const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
+
+/// What is read of a file: more than all paths there can be.
+const MOST_SAVED: u64 = 8 << 20;
+
+/// The file of a folder that keeps, for the next start, when crawlers were last verified on each path, and an address
+/// that proves each operator's names.
+///
+/// Without it nothing would be refuted on a path, or by a name, from a restart until its crawler comes again.
+#[derive(Clone, Debug)]
+pub(super) struct SavedPaths(PathBuf);
+
+/// What was learned.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    pub(super) paths: Vec<VerifiedPath>,
+    pub(super) proofs: Vec<ResolverProof>,
+}
+
+impl SavedPaths {
+    pub(super) fn in_folder(folder: &Path) -> Self {
+        Self(folder.join("claim-paths.json"))
+    }
+
+    /// What was saved, as far as their times say something now. A file with times that are still to come is removed: when
+    /// they come, nothing would show any more that they are from a clock that was wrong.
+    pub(super) fn load(&self, now: SystemTime) -> Result<Learned, String> {
+        let mut learned = self.read()?;
+        let known = learned.paths.len();
+        learned.paths.retain(|path| !path.is_ahead_of(now));
+        if learned.paths.len() < known {
+            fs::remove_file(&self.0).map_err(|error| format!("{}: {error}", self.0.display()))?;
+        }
+        Ok(learned)
+    }
+
+    /// Nothing if there is no file.
+    fn read(&self) -> Result<Learned, String> {
+        let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", self.0.display());
+        let mut octets = Vec::new();
+        match fs::File::open(&self.0) {
+            Ok(file) => file.take(MOST_SAVED).read_to_end(&mut octets).map_err(|error| failed(&error))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Learned::default()),
+            Err(error) => return Err(failed(&error)),
+        };
+        let value: Value = serde_json::from_slice(&octets).map_err(|error| failed(&error))?;
+        let paths = value.get("paths").and_then(Value::as_array);
+        let paths = paths.ok_or_else(|| failed(&"`paths` is missing"))?;
+        let proofs = value.get("proofs").and_then(Value::as_array);
+        Ok(Learned {
+            paths: paths.iter().filter_map(VerifiedPath::of_json).collect(),
+            proofs: proofs.into_iter().flatten().filter_map(ResolverProof::of_json).collect(),
+        })
+    }
+
+    /// Saves what is learned, until the last verifier is dropped.
+    pub(super) async fn keep(self, paths: Weak<ClaimPaths>, operators: Weak<OperatorTable>, clock: Clock) {
+        let mut last = String::new();
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            let (Some(paths), Some(operators)) = (paths.upgrade(), operators.upgrade()) else { return };
+            let text = Learned { paths: paths.verified_paths(clock.now()), proofs: operators.proofs() }.written();
+            if text == last || text.is_empty() {
+                continue;
+            }
+            let (file, to_write) = (self.clone(), text.clone());
+            // A disk takes its time.
+            let saved = tokio::task::spawn_blocking(move || file.write(&to_write)).await;
+            match saved {
+                Ok(Ok(())) => {
+                    paths.saved();
+                    last = text;
+                }
+                Ok(Err(error)) => paths.not_saved(format!("{}: {error}", self.0.display())),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// In one step: a process that ends meanwhile leaves the file before.
+    fn write(&self, text: &str) -> io::Result<()> {
+        if let Some(folder) = self.0.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let draft = self.0.with_extension("tmp");
+        fs::write(&draft, text)?;
+        fs::rename(&draft, &self.0)
+    }
+}
+
+impl Learned {
+    /// Empty where there is nothing to save: then a file that is there stays.
+    fn written(&self) -> String {
+        if self.paths.is_empty() && self.proofs.is_empty() {
+            return String::new();
+        }
+        let paths: Vec<Value> = self.paths.iter().map(VerifiedPath::to_json).collect();
+        let proofs: Vec<Value> = self.proofs.iter().map(ResolverProof::to_json).collect();
+        json!({"paths": paths, "proofs": proofs}).to_string()
+    }
 }
 
 #[cfg(test)]
@@ -317,7 +477,7 @@ mod tests {
             for number in from..from + 2 * MOST {
                 assert_eq!(judge(&number.to_string(), REFUTED, now + Duration::from_secs(seconds)), SUSPECT);
             }
-            assert_eq!(paths.shards.iter().map(|shard| lock(shard).len()).sum::<usize>(), MOST);
+            assert_eq!(paths.shards.iter().map(|shard| shard.lock().len()).sum::<usize>(), MOST);
         };
         flood(0, 0);
         assert_eq!(judge("real", VERIFIED, now), VERIFIED);
@@ -328,7 +488,7 @@ mod tests {
         assert_eq!(paths.suspects(now + DAY + DAY), []);
         // Once no request is verified on it any more, its slot is free for others.
         flood(4 * MOST, DAY.as_secs() + 2);
-        assert!(paths.shards.iter().all(|shard| lock(shard).values().all(|counted| &*counted.site != "real")));
+        assert!(paths.shards.iter().all(|shard| shard.lock().values().all(|counted| &*counted.site != "real")));
     }
 
     #[test]
@@ -341,6 +501,6 @@ mod tests {
         let last = MOST.to_string();
         let judge = |site| paths.judge(paths.of_crawler(path(site), "Googlebot"), REFUTED, address([9, 9, 9, 9]), now);
         assert_eq!((judge("0"), judge(&last)), (REFUTED, SUSPECT));
-        assert_eq!(paths.shards.iter().map(|shard| lock(shard).len()).sum::<usize>(), MOST);
+        assert_eq!(paths.shards.iter().map(|shard| shard.lock().len()).sum::<usize>(), MOST);
     }
 }

@@ -1,8 +1,11 @@
-//! DNS queries to a resolver.
+//! DNS queries to a resolver, how many of them leave, and names of addresses for a program that judges a log and waits
+//! for the answers.
 
-use std::io;
+use crate::live::Mutex;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
@@ -10,9 +13,13 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use tokio::sync::Semaphore;
+use tokio::time::{self, sleep_until};
 
-use super::question_gate::QuestionGate;
-use crate::identity::{AddressRecord, DnsAnswer, MethodOutcome, RdnsCheck, RdnsQuestion, RdnsStep};
+use super::document::VerifierError;
+use crate::identity::{
+    AddressRecord, DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsQuestion, RdnsStep,
+};
 
 /// Addresses that are looked up at once.
 pub(super) const IN_FLIGHT: usize = 32;
@@ -103,7 +110,7 @@ impl DnsResolver {
             }
         };
         // The resolver's own time is for one server of several, and for UDP and TCP each.
-        let asked = tokio::time::timeout(4 * TIMEOUT, self.resolver.lookup(name, record)).await;
+        let asked = time::timeout(4 * TIMEOUT, self.resolver.lookup(name, record)).await;
         let lookup = match asked {
             Ok(Ok(lookup)) => lookup,
             Ok(Err(error)) => return TimedAnswer { answer: answer_of(&error), holds: Duration::ZERO },
@@ -161,5 +168,95 @@ fn answer_of(error: &NetError) -> DnsAnswer {
             _ => DnsAnswer::Failure,
         },
         _ => DnsAnswer::Failure,
+    }
+}
+
+/// Looks up what the names of addresses say about claims.
+///
+/// As in a [`Verifier`](super::Verifier), at most 50 questions a second leave and at most 32 addresses are looked up at once,
+/// however many calls wait. Nothing is kept. The queries disclose the addresses to the resolver.
+pub struct NameResolver {
+    resolver: DnsResolver,
+    in_flight: Semaphore,
+}
+
+impl NameResolver {
+    /// One that queries these servers, or without any those of the system. It belongs to the Tokio runtime that it is made in.
+    ///
+    /// # Errors
+    ///
+    /// If the resolvers of the system cannot be found.
+    pub fn new(servers: &[SocketAddr]) -> Result<Self, VerifierError> {
+        let resolver =
+            DnsResolver::new(servers).map_err(|error| VerifierError::new(format!("no resolver for names: {error}")))?;
+        Ok(Self { resolver, in_flight: Semaphore::new(IN_FLIGHT) })
+    }
+
+    /// What the names of an address say about the claim of a crawler whose addresses have names of these patterns.
+    ///
+    /// A failure counts only while the resolver is known to answer for that operator ([`RdnsCheck::through`]).
+    pub async fn check(&self, address: PublicAddress, patterns: Arc<[NamePattern]>) -> MethodOutcome {
+        self.check_noting(address, patterns, |_, _| ()).await
+    }
+
+    /// As [`check`](Self::check), with a function that is called for every answer.
+    pub async fn check_noting(
+        &self,
+        address: PublicAddress,
+        patterns: Arc<[NamePattern]>,
+        note: impl FnMut(&RdnsQuestion<'_>, &DnsAnswer),
+    ) -> MethodOutcome {
+        // The semaphore is never closed.
+        let _permit = self.in_flight.acquire().await;
+        self.resolver.check_noting(RdnsCheck::new(address, patterns), note).await.0
+    }
+}
+
+impl fmt::Debug for NameResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NameResolver").finish_non_exhaustive()
+    }
+}
+
+/// The time between two questions: at most 50 a second leave, whatever requests claim.
+const PACE: Duration = Duration::from_millis(20);
+
+/// Lets one question pass at a time, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct QuestionGate(Mutex<Option<time::Instant>>);
+
+impl QuestionGate {
+    /// Completes when the next question may leave.
+    pub(super) async fn pass(&self) {
+        sleep_until(self.turn()).await;
+    }
+
+    fn turn(&self) -> time::Instant {
+        let now = time::Instant::now();
+        let mut next = self.0.lock();
+        let turn = next.map_or(now, |next| next.max(now));
+        *next = Some(turn + PACE);
+        turn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn fifty_questions_leave_in_a_second() {
+        let (gate, start) = (QuestionGate::default(), time::Instant::now());
+        for _ in 0..=100 {
+            gate.pass().await;
+        }
+        assert_eq!(start.elapsed(), Duration::from_secs(2));
+        // Time without questions is not saved up.
+        time::advance(Duration::from_secs(60)).await;
+        let start = time::Instant::now();
+        for _ in 0..=50 {
+            gate.pass().await;
+        }
+        assert_eq!(start.elapsed(), Duration::from_secs(1));
     }
 }

@@ -1,10 +1,17 @@
-//! What is fetched as evidence: lists of addresses and key sets.
+//! What is fetched as evidence, lists of addresses and key sets, and their copies in a folder.
 
-use std::time::Duration;
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use std::{fmt, fs};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::verified_claims::EvidenceVersion;
 use crate::identity::{KeySet, RangeList, check_media_type};
-use crate::source::fetch::{FetchMode, Schedule};
+use crate::source::fetch::{FetchMode, FetchUrl, Schedule, Validators};
 
 /// A document that is followed.
 pub(super) trait Document: Sized + Send + Sync + 'static {
@@ -101,13 +108,168 @@ impl Document for KeySet {
     }
 }
 
+/// A folder with a file for each document, named by the hash of its URL: for the next start, which may have no network.
+#[derive(Clone, Debug)]
+pub(super) struct SavedDocuments(PathBuf);
+
+/// A document that was saved.
+#[derive(Debug)]
+pub(super) struct SavedDocument {
+    pub(super) octets: Vec<u8>,
+    pub(super) confirmed: SystemTime,
+    pub(super) etag: Option<String>,
+    pub(super) last_modified: Option<String>,
+}
+
+/// What is read of a file: more than the largest document, written as a string of JSON.
+const MOST: u64 = 8 << 20;
+
+impl SavedDocuments {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self(folder)
+    }
+
+    /// Writes a document, in one step: a process that ends meanwhile leaves the one before.
+    pub(super) fn save(
+        &self,
+        url: &str,
+        octets: &[u8],
+        confirmed: SystemTime,
+        validators: &Validators,
+    ) -> io::Result<()> {
+        let text = |value: Option<&http::HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let since = confirmed.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let body = std::str::from_utf8(octets).map_err(io::Error::other)?;
+        let written = json!({
+            "url": url,
+            "confirmed": since.as_secs(),
+            "etag": text(validators.etag()),
+            "last_modified": text(validators.last_modified()),
+            "body": body,
+        });
+        let (mut folders, mut options) = (fs::DirBuilder::new(), fs::OpenOptions::new());
+        // A URL may hold what only its owner knows.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+            folders.mode(0o700);
+            options.mode(0o600);
+        }
+        folders.recursive(true).create(&self.0)?;
+        let path = self.path(url);
+        let draft = path.with_extension("tmp");
+        // One that a process left may be open to others.
+        let _ = fs::remove_file(&draft);
+        options.write(true).create_new(true).open(&draft)?.write_all(written.to_string().as_bytes())?;
+        fs::rename(&draft, &path)
+    }
+
+    /// Reads a document; `None` if it was never saved.
+    pub(super) fn read(&self, url: &str) -> Result<Option<SavedDocument>, String> {
+        let path = self.path(url);
+        let failed = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
+        let mut octets = Vec::new();
+        match fs::File::open(&path) {
+            Ok(file) => file.take(MOST).read_to_end(&mut octets).map_err(|error| failed(&error))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(&error)),
+        };
+        let value: Value = serde_json::from_slice(&octets).map_err(|error| failed(&error))?;
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        if text("url").as_deref() != Some(url) {
+            return Err(failed(&format_args!("it was saved for another URL")));
+        }
+        let confirmed = value.get("confirmed").and_then(Value::as_u64);
+        let confirmed = confirmed.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+        match (text("body"), confirmed) {
+            (Some(body), Some(confirmed)) => Ok(Some(SavedDocument {
+                octets: body.into_bytes(),
+                confirmed,
+                etag: text("etag"),
+                last_modified: text("last_modified"),
+            })),
+            _ => Err(failed(&format_args!("`body` or `confirmed` is missing"))),
+        }
+    }
+
+    fn path(&self, url: &str) -> PathBuf {
+        let hash = Sha256::digest(url.as_bytes());
+        let name: String = hash.iter().take(16).map(|octet| format!("{octet:02x}")).collect();
+        Path::new(&self.0).join(format!("{name}.json"))
+    }
+}
+
+/// The folder of [`VerifierBuilder::saved_in`](super::VerifierBuilder::saved_in), read by another program: nothing is fetched
+/// or written.
+#[derive(Clone, Debug)]
+pub struct SavedLists(SavedDocuments);
+
+/// A list as it was saved.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SavedList {
+    /// The list.
+    pub list: RangeList,
+    /// When its server last said that it is right.
+    pub confirmed: SystemTime,
+}
+
+impl SavedLists {
+    /// The lists in a folder, which need not exist.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self(SavedDocuments::new(folder.into()))
+    }
+
+    /// The list that was fetched from a URL; `None` if none was saved.
+    ///
+    /// # Errors
+    ///
+    /// If the URL is none that is fetched, or the file cannot be read or holds no list.
+    pub fn read(&self, url: &str) -> Result<Option<SavedList>, VerifierError> {
+        let url: FetchUrl = url.parse().map_err(|error| VerifierError::new(format!("list {url:?}: {error}")))?;
+        let Some(saved) = self.0.read(&url.to_string()).map_err(VerifierError::new)? else { return Ok(None) };
+        let list = RangeList::parse(&saved.octets)
+            .map_err(|error| VerifierError::new(format!("the list that was saved of {url}: {error}")))?;
+        Ok(Some(SavedList { list, confirmed: saved.confirmed }))
+    }
+}
+
+/// Why a [`Verifier`](super::Verifier) cannot start, or cannot follow a registry.
+#[derive(Clone, PartialEq, Eq)]
+pub struct VerifierError {
+    message: String,
+}
+
+impl VerifierError {
+    pub(super) fn new(message: String) -> Self {
+        Self { message }
+    }
+}
+
+impl fmt::Display for VerifierError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for VerifierError {
+    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Error for VerifierError {}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use http::header::CACHE_CONTROL;
     use http::{HeaderMap, HeaderValue};
 
     use super::*;
-    use crate::source::fetch::Freshness;
+    use crate::source::fetch::{Freshness, Validators};
 
     /// Until the next fetch, after an answer with this `Cache-Control`.
     fn interval<D: Document>(cache_control: &'static str) -> Duration {
@@ -127,5 +289,23 @@ mod tests {
         assert_eq!(interval::<KeySet>("max-age=1"), 5 * minute);
         assert_eq!(KeySet::GAP, 5 * minute);
         assert_eq!(KeySet::schedule().pause(99, None, u32::MAX), 5 * minute);
+    }
+
+    const URL: &str = "https://lists.test/one.json";
+
+    #[test]
+    fn what_was_saved_is_read_with_its_date() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lists = SavedLists::in_folder(folder.path().join("evidence"));
+        assert!(lists.read(URL).expect("no folder yet").is_none());
+        let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000);
+        let save = |octets: &[u8]| lists.0.save(URL, octets, confirmed, &Validators::default()).expect("saved");
+        save(b"8.8.8.0/24\n");
+        let saved = lists.read(URL).expect("a list").expect("saved");
+        assert_eq!((saved.list.prefixes(), saved.confirmed), (1, confirmed));
+        save(b"<html>");
+        let error = lists.read(URL).expect_err("no list").to_string();
+        assert!(error.starts_with("the list that was saved of https://lists.test/one.json: "), "{error}");
+        assert!(lists.read("ftp://lists.test/").is_err());
     }
 }

@@ -1,16 +1,21 @@
-//! A document that is followed: what is at hand of it, and when it is fetched again.
+//! A document that is followed: what is at hand of it, when it is fetched again, and the task that does so.
 
-use std::fmt;
+use crate::live::Mutex;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
+use std::{fmt, io};
 
 use arc_swap::ArcSwapOption;
 use http::{HeaderValue, StatusCode};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
 
-use super::document::{Demand, Document};
-use crate::source::fetch::{FetchOutcome, FetchUrl, Found, Schedule, Validators, later};
+use super::document::{Demand, Document, SavedDocuments};
+use crate::live::Clock;
+use crate::source::fetch::{Client, FetchOutcome, FetchTarget, FetchUrl, Fetcher, Found, Schedule, Validators, later};
 
 /// One document, read by requests and written by the task that fetches it.
 pub(super) struct Followed<D: Document> {
@@ -72,7 +77,6 @@ pub(super) enum Taken {
 
 impl EvidenceOrigin {
     /// The written form.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fetched => "fetched",
@@ -136,7 +140,12 @@ impl<D: Document> Followed<D> {
 
     /// Why the last fetch brought nothing, if it did not.
     pub(super) fn trouble(&self) -> Option<Arc<str>> {
-        self.progress().trouble.clone()
+        self.progress.lock().trouble.clone()
+    }
+
+    /// Whether it was requested from its server, successfully or not.
+    pub(super) fn was_asked(&self) -> bool {
+        self.progress.lock().asked.is_some()
     }
 
     /// A request needs it, and does not find what it needs: it is fetched again as soon as that may be.
@@ -156,7 +165,7 @@ impl<D: Document> Followed<D> {
     /// An operator wants it: it is fetched now.
     pub(super) fn want_now(&self, now: SystemTime) {
         {
-            let mut progress = self.progress();
+            let mut progress = self.progress.lock();
             progress.next = now;
             progress.asked = None;
         }
@@ -171,7 +180,7 @@ impl<D: Document> Followed<D> {
 
     /// When it is to be fetched; `None` until it is wanted.
     pub(super) fn due(&self) -> Option<SystemTime> {
-        let progress = self.progress();
+        let progress = self.progress.lock();
         let earliest = progress.asked.map_or(progress.next, |asked| later(asked, D::GAP));
         let is_wanted = self.is_wanted.load(Ordering::Acquire);
         match D::DEMAND {
@@ -187,12 +196,12 @@ impl<D: Document> Followed<D> {
         let is_fetched = self.with_held(|held| {
             held.is_some_and(|held| matches!(held.origin, EvidenceOrigin::Fetched | EvidenceOrigin::Saved))
         });
-        if is_fetched { self.progress().validators.clone() } else { Validators::default() }
+        if is_fetched { self.progress.lock().validators.clone() } else { Validators::default() }
     }
 
     /// What was fetched could not be saved for the next start.
-    pub(super) fn not_saved(&self, error: &std::io::Error) {
-        self.progress().trouble = Some(format!("it could not be saved: {error}").into());
+    pub(super) fn not_saved(&self, error: &io::Error) {
+        self.progress.lock().trouble = Some(format!("it could not be saved: {error}").into());
     }
 
     /// Takes the outcome of a fetch.
@@ -204,7 +213,7 @@ impl<D: Document> Followed<D> {
             _ => None,
         };
         let concluded = self.conclude(outcome, now);
-        let mut progress = self.progress();
+        let mut progress = self.progress.lock();
         progress.asked = Some(now);
         match concluded {
             Ok((taken, validators, interval)) => {
@@ -266,10 +275,6 @@ impl<D: Document> Followed<D> {
         })));
         D::replaced(&self.context);
     }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<D: Document> fmt::Debug for Followed<D> {
@@ -279,7 +284,151 @@ impl<D: Document> fmt::Debug for Followed<D> {
 }
 
 /// The validators that were saved with a document.
-pub(super) fn saved_validators(etag: Option<&str>, last_modified: Option<&str>, of: &FetchUrl) -> Validators {
+fn saved_validators(etag: Option<&str>, last_modified: Option<&str>, of: &FetchUrl) -> Validators {
     let value = |text: Option<&str>| text.and_then(|text| HeaderValue::from_str(text).ok());
     Validators::saved(value(etag), value(last_modified), of.clone())
+}
+
+/// No document is used for longer without a question: a time further ahead is from a clock that was wrong.
+const LONGEST_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
+
+/// How long to sleep at most: the clock may be set meanwhile.
+const LONGEST_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
+
+/// A document that is followed until this is dropped.
+#[derive(Debug)]
+pub(super) struct Follower<D: Document> {
+    followed: Arc<Followed<D>>,
+    task: AbortHandle,
+}
+
+/// What following needs.
+#[derive(Clone, Debug)]
+pub(super) struct Following {
+    pub(super) fetcher: Fetcher,
+    pub(super) clock: Clock,
+    pub(super) saved: Option<SavedDocuments>,
+}
+
+struct FollowTask<D: Document> {
+    followed: Arc<Followed<D>>,
+    client: Arc<Client>,
+    permits: Arc<Semaphore>,
+    clock: Clock,
+    saved: Option<SavedDocuments>,
+    dice: RandomState,
+}
+
+impl<D: Document> Follower<D> {
+    /// Starts to follow a document. Until it is fetched, what was saved counts, or else the copy at hand.
+    ///
+    /// Returns also why what was saved cannot be used, where that is so.
+    pub(super) fn start(
+        url: FetchUrl,
+        context: D::Context,
+        copy: Option<Held<D>>,
+        following: &Following,
+    ) -> (Self, Option<String>) {
+        let (saved, trouble) = match read_saved(&url, &context, following.saved.as_ref()) {
+            Ok(saved) => (saved, None),
+            Err(trouble) => (None, Some(trouble)),
+        };
+        let (held, validators) = match saved {
+            Some((held, validators)) => (Some(held), validators),
+            None => (copy, Validators::default()),
+        };
+        let followed = Arc::new(Followed::new(url, context, held, validators, following.clock.now()));
+        let task = FollowTask {
+            followed: followed.clone(),
+            client: following.fetcher.client().clone(),
+            permits: following.fetcher.permits().clone(),
+            clock: following.clock.clone(),
+            saved: following.saved.clone(),
+            dice: RandomState::new(),
+        };
+        let task = following.fetcher.handle().spawn(task.run()).abort_handle();
+        (Self { followed, task }, trouble)
+    }
+
+    pub(super) const fn followed(&self) -> &Arc<Followed<D>> {
+        &self.followed
+    }
+}
+
+impl<D: Document> Drop for Follower<D> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl<D: Document> FollowTask<D> {
+    async fn run(self) {
+        loop {
+            self.until_due().await;
+            let Ok(permit) = self.permits.acquire().await else { return };
+            let target = FetchTarget::document(self.followed.url().clone(), D::MOST);
+            let outcome = self.client.fetch_apart(target, self.followed.validators(), D::MODE, 0).await;
+            drop(permit);
+            let (followed, saved) = (self.followed.clone(), self.saved.clone());
+            let now = self.clock.now();
+            let roll = self.dice.hash_one(now) as u32;
+            // A list of a megabyte takes its time, and so does a disk.
+            let taken = tokio::task::spawn_blocking(move || {
+                let taken = followed.take(outcome, now, roll);
+                if let Some(Err(error)) = saved.map(|saved| save(&saved, &followed, &taken, now)) {
+                    followed.not_saved(&error);
+                }
+                let held = followed.held();
+                D::concluded(
+                    followed.context(),
+                    held.as_deref().map(|held| &*held.document),
+                    followed.trouble().as_deref(),
+                );
+            });
+            // A panic over an answer ends nothing.
+            let _ = taken.await;
+        }
+    }
+
+    async fn until_due(&self) {
+        loop {
+            let Some(due) = self.followed.due() else {
+                self.followed.wanted().await;
+                continue;
+            };
+            let pause = due.duration_since(self.clock.now()).unwrap_or_default();
+            if pause.is_zero() || pause > LONGEST_PAUSE {
+                return;
+            }
+            tokio::select! {
+                () = sleep(pause.min(LONGEST_SLEEP)) => {}
+                () = self.followed.wanted() => {}
+            }
+        }
+    }
+}
+
+fn read_saved<D: Document>(
+    url: &FetchUrl,
+    context: &D::Context,
+    saved: Option<&SavedDocuments>,
+) -> Result<Option<(Held<D>, Validators)>, String> {
+    let Some(saved) = saved else { return Ok(None) };
+    let Some(document) = saved.read(&url.to_string())? else { return Ok(None) };
+    let read = D::restore(context, &document.octets)?;
+    let held = Held::new(read, EvidenceOrigin::Saved, Some(document.confirmed));
+    let validators = saved_validators(document.etag.as_deref(), document.last_modified.as_deref(), url);
+    Ok(Some((held, validators)))
+}
+
+fn save<D: Document>(saved: &SavedDocuments, followed: &Followed<D>, taken: &Taken, now: SystemTime) -> io::Result<()> {
+    let url = followed.url().to_string();
+    match taken {
+        Taken::New(octets) => saved.save(&url, octets, now, &followed.validators()),
+        Taken::Confirmed => match saved.read(&url) {
+            Ok(Some(document)) => saved.save(&url, &document.octets, now, &followed.validators()),
+            _ => Ok(()),
+        },
+        Taken::Kept => Ok(()),
+    }
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::SystemTime;
 
+use super::document::{SavedLists, VerifierError};
 use super::followed::EvidenceOrigin;
-use super::saved_lists::SavedLists;
-use super::verifier_error::VerifierError;
 use crate::identity::{ListEvidence, RangeList, embedded_lists};
+use crate::source::file;
 
 /// A copy of a published list.
 #[derive(Clone, Debug)]
@@ -27,7 +27,6 @@ impl ListCopy {
     /// operator's own file, the embedded one. A `Verifier` takes them in this order too, until it has fetched the list.
     ///
     /// A copy that cannot be read is an error in its place, and the next one counts.
-    #[must_use]
     pub fn all(url: &str, saved: Option<&SavedLists>, own: Option<&Path>) -> Vec<Result<Self, VerifierError>> {
         let saved = saved.and_then(|saved| saved.read(url).transpose()).map(|saved| {
             let saved = saved?;
@@ -44,7 +43,7 @@ impl ListCopy {
     /// The operator's own copy.
     pub(super) fn of_file(path: &Path) -> Result<Self, VerifierError> {
         let wrong = |why: &dyn std::fmt::Display| VerifierError::new(format!("{}: {why}", path.display()));
-        let octets = std::fs::read(path).map_err(|error| wrong(&error))?;
+        let octets = file::read(path).map_err(|error| wrong(&error))?;
         let list = RangeList::parse(&octets).map_err(|error| match error.position() {
             Some(_) => VerifierError::new(format!("{}:{error}", path.display())),
             None => wrong(&error),
@@ -53,13 +52,12 @@ impl ListCopy {
     }
 
     pub(super) fn embedded(url: &str) -> Option<Self> {
-        let list = embedded_lists().iter().find(|list| list.url() == url)?;
-        let fetched = Some(list.fetched());
+        let list = embedded_lists().iter().find(|list| list.url == url)?;
+        let fetched = Some(list.fetched);
         Some(Self { list: RangeList::from(list), origin: EvidenceOrigin::Embedded, confirmed: None, fetched })
     }
 
     /// What the list says about addresses.
-    #[must_use]
     pub fn evidence(&self) -> ListEvidence<'_> {
         let set = self.list.set();
         self.confirmed.map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at))
@@ -70,8 +68,8 @@ impl ListCopy {
 mod tests {
     use std::time::Duration;
 
-    use super::super::saved_documents::SavedDocuments;
     use super::*;
+    use crate::source::evidence::document::SavedDocuments;
     use crate::source::fetch::Validators;
 
     const GPTBOT: &str = "https://openai.com/gptbot.json";

@@ -1,24 +1,19 @@
 //! Names of addresses: what is known, what is being looked up, and what there is no room for.
 
+use crate::live::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::mpsc::{self, Receiver, Sender};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
-use super::dns_resolver::{DnsResolver, IN_FLIGHT};
-use super::generations::Generations;
+use super::dns_resolver::DnsResolver;
+use super::known_names::{Known, KnownNames};
+use super::lookup_queue::LookupQueue;
 use super::verified_claims::EvidenceVersion;
 use crate::agent::UndecidedReason;
 use crate::identity::{MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::Clock;
-
-/// Addresses that wait to be looked up.
-const QUEUE: usize = 256;
-
-/// Outcomes that are kept.
-const MOST_KNOWN: usize = 65_536;
 
 /// How long outcomes are kept: what verifies as long as its records hold, within these bounds.
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
@@ -49,8 +44,8 @@ pub(super) struct OperatorNames {
 /// The look-ups of a process.
 #[derive(Debug)]
 pub(super) struct Lookups {
-    known: Generations<(PublicAddress, u32), Known>,
-    queue: Sender<Lookup>,
+    known: KnownNames,
+    queue: Arc<LookupQueue<Lookup>>,
     /// Wakes those that wait for a look-up to end.
     ended: Notify,
     clock: Clock,
@@ -62,15 +57,6 @@ pub(super) struct Lookups {
 pub(super) struct Lookup {
     address: PublicAddress,
     names: Arc<OperatorNames>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    /// `None` while it is being looked up.
-    outcome: Option<MethodOutcome>,
-    until: SystemTime,
-    /// Whether the last look-up that ended verified the address: so while it is looked up again, too.
-    was_verified: bool,
 }
 
 impl OperatorNames {
@@ -91,7 +77,7 @@ impl OperatorNames {
 
     /// An address that verified by these names.
     pub(super) fn proof(&self) -> Option<PublicAddress> {
-        *self.proof.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.proof.lock()
     }
 
     fn last_verified(&self) -> Option<SystemTime> {
@@ -103,7 +89,7 @@ impl OperatorNames {
 
     fn verified(&self, address: PublicAddress, now: SystemTime) {
         self.last_verified.store(seconds(now), Ordering::Relaxed);
-        *self.proof.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+        *self.proof.lock() = Some(address);
     }
 
     /// An address that verified before, if it is time to look it up again.
@@ -119,11 +105,9 @@ impl OperatorNames {
 }
 
 impl Lookups {
-    /// Look-ups, and the queue that [`run`](Self::run) works off.
-    pub(super) fn new(clock: Clock, version: EvidenceVersion) -> (Arc<Self>, Receiver<Lookup>) {
-        let (queue, inbox) = mpsc::channel(QUEUE);
-        let lookups = Self { known: Generations::new(MOST_KNOWN), queue, ended: Notify::new(), clock, version };
-        (Arc::new(lookups), inbox)
+    pub(super) fn new(clock: Clock, version: EvidenceVersion) -> Arc<Self> {
+        let (known, queue, ended) = (KnownNames::default(), LookupQueue::new(), Notify::new());
+        Arc::new(Self { known, queue, ended, clock, version })
     }
 
     /// What the names of an address say about the claim of an operator's crawler. What is not known is looked up, once.
@@ -158,35 +142,37 @@ impl Lookups {
 
     /// How many addresses wait.
     pub(super) fn waiting(&self) -> usize {
-        QUEUE - self.queue.capacity()
+        self.queue.waiting()
     }
 
     fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
-        let before = self.known.get(&key);
-        let was_verified = before.is_some_and(|known| known.was_verified);
+        let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
         // First, so that no other request queues it as well.
         self.known.insert(key, Known { outcome: None, until: now + PENDING_MOST, was_verified });
-        if self.enqueue(address, names) {
-            return MethodOutcome::Undecided(UndecidedReason::Pending);
-        }
-        match before {
-            // It holds no more, and says what verified.
-            Some(before) if was_verified => self.known.insert(key, before),
-            _ => self.known.remove(&key),
-        }
-        MethodOutcome::Undecided(UndecidedReason::Busy)
+        let has_room = self.enqueue(address, names);
+        MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
 
+    /// Has an address wait, for which another one may have to go. Returns whether it waits.
     fn enqueue(&self, address: PublicAddress, names: &Arc<OperatorNames>) -> bool {
-        self.queue.try_send(Lookup { address, names: names.clone() }).is_ok()
+        let Some(left_out) = self.queue.push(address, Lookup { address, names: names.clone() }) else { return true };
+        let key = (left_out.address, left_out.names.number);
+        match self.known.get(&key) {
+            // It is not looked up now, and what it was is still to be compared with what it will be.
+            Some(Known { outcome: None, was_verified: true, .. }) => {
+                self.known.insert(key, Known { outcome: None, until: SystemTime::UNIX_EPOCH, was_verified: true });
+            }
+            Some(Known { outcome: None, .. }) => self.known.remove(&key),
+            _ => {}
+        }
+        key != (address, names.number)
     }
 
     /// Works the queue off, until all `Lookups` are gone.
-    pub(super) async fn run(lookups: std::sync::Weak<Self>, mut inbox: Receiver<Lookup>, resolver: Arc<DnsResolver>) {
-        let in_flight = Arc::new(Semaphore::new(IN_FLIGHT));
-        while let Some(lookup) = inbox.recv().await {
-            let Ok(permit) = in_flight.clone().acquire_owned().await else { return };
+    pub(super) async fn run(lookups: std::sync::Weak<Self>, resolver: Arc<DnsResolver>) {
+        let Some(queue) = lookups.upgrade().map(|lookups| lookups.queue.clone()) else { return };
+        while let Some((lookup, in_flight)) = queue.next().await {
             let (lookups, resolver) = (lookups.clone(), resolver.clone());
             tokio::spawn(async move {
                 let check = RdnsCheck::new(lookup.address, lookup.names.patterns.clone());
@@ -194,7 +180,7 @@ impl Lookups {
                 if let Some(lookups) = lookups.upgrade() {
                     lookups.conclude(&lookup, outcome, holds);
                 }
-                drop(permit);
+                drop(in_flight);
             });
         }
     }
@@ -220,6 +206,12 @@ impl Lookups {
     }
 }
 
+impl Drop for Lookups {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
 /// Whether something is still kept; not where the clock was set back since.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
@@ -231,13 +223,15 @@ fn seconds(time: SystemTime) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
     use crate::agent::Refutation;
 
     #[test]
     fn a_name_that_verifies_no_more_is_other_evidence() {
         let version = EvidenceVersion::default();
-        let (lookups, _inbox) = Lookups::new(Clock::default(), version.clone());
+        let lookups = Lookups::new(Clock::default(), version.clone());
         let address = PublicAddress::of("8.8.8.8".parse().ok(), |_| false).expect("a public address");
         let names = Arc::new(OperatorNames::new(0, Arc::default(), None));
         let conclude = |outcome: MethodOutcome| {
@@ -254,26 +248,35 @@ mod tests {
     fn a_name_that_is_looked_up_again_and_verifies_no_more_is_other_evidence() {
         let version = EvidenceVersion::default();
         let clock = Clock::default();
-        let (lookups, mut inbox) = Lookups::new(clock.clone(), version.clone());
+        let lookups = Lookups::new(clock.clone(), version.clone());
         let address = PublicAddress::of("8.8.8.8".parse().ok(), |_| false).expect("a public address");
         let names = Arc::new(OperatorNames::new(0, Arc::default(), None));
         let failed = MethodOutcome::Failed(Refutation::NoName);
         let pending = MethodOutcome::Undecided(UndecidedReason::Pending);
         let now = clock.now();
         assert_eq!(lookups.outcome(address, &names, now), pending);
-        let lookup = inbox.try_recv().expect("it is looked up");
+        let lookup = next(&lookups).expect("it is looked up");
         lookups.conclude(&lookup, MethodOutcome::Verified, Duration::ZERO);
         assert_eq!(lookups.outcome(address, &names, now), MethodOutcome::Verified);
         let later = now + VERIFIED_LEAST * 2;
         while lookups.enqueue(address, &names) {}
         assert_eq!(lookups.outcome(address, &names, later), MethodOutcome::Undecided(UndecidedReason::Busy));
-        while inbox.try_recv().is_ok() {}
+        while next(&lookups).is_some() {}
         assert_eq!(lookups.outcome(address, &names, later), pending);
-        let lookup = inbox.try_recv().expect("it is looked up again");
+        let lookup = next(&lookups).expect("it is looked up again");
         assert_eq!(version.current(), 0);
         lookups.conclude(&lookup, failed, Duration::ZERO);
         assert_eq!(version.current(), 1);
         lookups.conclude(&lookup, failed, Duration::ZERO);
         assert_eq!(version.current(), 1);
+    }
+
+    /// The next one that waits, as if its look-up had ended at once.
+    fn next(lookups: &Lookups) -> Option<Lookup> {
+        let mut next = std::pin::pin!(lookups.queue.next());
+        match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(next) => next.map(|(lookup, _)| lookup),
+            Poll::Pending => None,
+        }
     }
 }

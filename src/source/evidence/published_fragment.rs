@@ -1,15 +1,13 @@
 //! A part of a robots.txt that is published at a URL, such as a list of AI crawlers, followed as lists are.
 
-use std::fmt;
-use std::io;
+use crate::live::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use std::{fmt, io};
 
-use super::document::{Demand, Document};
-use super::followed::EvidenceOrigin;
-use super::follower::{Follower, Following};
-use super::saved_documents::SavedDocuments;
+use super::document::{Demand, Document, SavedDocuments};
+use super::followed::{EvidenceOrigin, Follower, Following};
 use crate::live::{Clock, VersionHash};
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchMode, FetchUrl, Fetcher, Schedule};
@@ -95,13 +93,11 @@ impl PublishedFragment {
     }
 
     /// The fragment at hand; `None` until one was fetched or saved.
-    #[must_use]
     pub fn fragment(&self) -> Option<Fragment> {
         self.follower.followed().with_held(|held| held.map(|held| held.document.fragment.clone()))
     }
 
     /// How it stands.
-    #[must_use]
     pub fn status(&self) -> PublishedFragmentStatus {
         let followed = self.follower.followed();
         let held = followed.held();
@@ -175,14 +171,14 @@ impl Document for FragmentVersion {
     fn restore(context: &FragmentReading, octets: &[u8]) -> Result<Self, String> {
         let version = Self::read(context, octets, None, None)?;
         // It is no change that a start finds what was there.
-        context.said().0 = Some(version.hash);
+        context.said.lock().0 = Some(version.hash);
         Ok(version)
     }
 
     fn concluded(context: &FragmentReading, held: Option<&Self>, trouble: Option<&str>) {
         let event = {
             let now = (held.map(|held| held.hash), trouble.map(Arc::<str>::from));
-            let (hash, said) = std::mem::replace(&mut *context.said(), now.clone());
+            let (hash, said) = std::mem::replace(&mut *context.said.lock(), now.clone());
             match now.1 {
                 _ if now.0 != hash => held.map(|held| PublishedFragmentEvent::Changed(held.fragment.clone())),
                 Some(trouble) if said.as_ref() == Some(&trouble) => None,
@@ -193,12 +189,6 @@ impl Document for FragmentVersion {
         if let Some(event) = event {
             (context.on_event)(&event);
         }
-    }
-}
-
-impl FragmentReading {
-    fn said(&self) -> MutexGuard<'_, (Option<VersionHash>, Option<Arc<str>>)> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,12 +5,12 @@ use std::time::SystemTime;
 
 use foldhash::fast::RandomState;
 
-use super::failing_checks::FailingChecks;
-use super::generations::Generations;
+use robots_core::internals::{KeptChecks, SignatureLines};
+
+use super::claimants::{FailingChecks, Generations};
 use crate::agent::Refutation;
 use crate::identity::{
-    DirectoryKeys, DirectoryUrl, KeptChecks, MessageHead, MethodOutcome, PublicAddress, SignatureChecks,
-    SignatureLines, TestKeys,
+    DirectoryKeys, DirectoryUrl, MessageHead, MethodOutcome, PublicAddress, SignatureChecks, TestKeys,
 };
 
 /// Requests whose valid signatures are kept, by their signature fields. One takes a kilobyte, and at most some ten.

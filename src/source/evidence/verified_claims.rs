@@ -91,12 +91,12 @@ impl VerifiedClaims {
             .find_map(|(number, method)| (found == key.words(number)).then_some(method))
     }
 
-    /// Remembers that a claim was verified; by its address, because a signature is of one request.
+    /// Remembers that a claim was verified; by its address alone, because a signature is of one request.
     pub(super) fn note(&self, key: &ClaimKey, method: IdentityMethod) {
         let number = match method {
             IdentityMethod::Range => 1,
             IdentityMethod::Rdns => 2,
-            IdentityMethod::Signature => return,
+            _ => return,
         };
         if let Some(slot) = self.slot(key) {
             slot.write(key.words(number));

@@ -1,26 +1,26 @@
 //! The evidence about crawlers, as requests read it.
 
+use crate::live::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
 
+use robots_core::internals::distance;
+
 use super::claim_paths::{ClaimPath, ClaimPaths};
-use super::crawler_methods::{CrawlerMethods, MethodTable};
-use super::first_seen::FirstSeen;
-use super::followed::Held;
-use super::follower::{Follower, Following};
+use super::claimants::FirstSeen;
+use super::document::VerifierError;
+use super::followed::{Follower, Following, Held};
 use super::list_copies::ListCopy;
 use super::lookups::Lookups;
-use super::operator_table::OperatorTable;
 use super::signature_results::SignatureResults;
-use super::verification_plan::VerificationPlan;
+use super::verification_plan::{CrawlerMethods, MethodTable, OperatorTable, VerificationPlan};
 use super::verified_claims::{ClaimKey, EvidenceVersion, VerifiedClaims};
-use super::verifier_error::VerifierError;
 use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, SignatureStatus, VerifierStatus};
 use crate::agent::{Agent, Crawler, Identity, Network, Registry, UndecidedReason};
 use crate::identity::{
@@ -77,6 +77,21 @@ struct Changing {
     lists: BTreeMap<String, Arc<Follower<RangeList>>>,
 }
 
+impl Configured {
+    /// The copies of lists that are none of these, a line each.
+    fn unnamed<'u>(&self, urls: impl Iterator<Item = &'u String> + Clone) -> Vec<String> {
+        let mut unnamed: Vec<_> = self.copies.keys().filter(|url| !urls.clone().any(|known| known == *url)).collect();
+        unnamed.sort();
+        let line = |url: &String| {
+            let near = urls.clone().map(|known| (distance(url.as_bytes(), known.as_bytes()), known)).min();
+            let near = near.filter(|(distance, known)| *distance <= known.len() / 4);
+            let meant = near.map_or_else(String::new, |(_, known)| format!(": did you mean {known:?}?"));
+            format!("the copy of the list {url:?} has no effect, because no row of the registry names that list{meant}")
+        };
+        unnamed.into_iter().map(line).collect()
+    }
+}
+
 type DirectoryTable = HashMap<DirectoryUrl, Arc<Follower<KeySet>>, RandomState>;
 
 impl Verifier {
@@ -121,7 +136,7 @@ impl Verifier {
     /// Where a row names a list, a host pattern or a directory that cannot be read. Then everything stays as it was.
     pub fn follow(&self, registry: &Registry) -> Result<(), VerifierError> {
         let evidence = &*self.inner;
-        let mut changing = evidence.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changing = evidence.changing.lock();
         let plan = VerificationPlan::of(registry, &evidence.configured.directories)?;
         let lists: BTreeMap<String, Arc<Follower<RangeList>>> = plan
             .lists
@@ -166,7 +181,6 @@ impl Verifier {
 
     /// The client's address, as a claim can be judged by it; `None` where it says nothing about the client, as
     /// [`PublicAddress::of`] has it. A trusted proxy's address does not: that proxy did not name the client.
-    #[must_use]
     pub fn public_address(&self, address: Option<IpAddr>) -> Option<PublicAddress> {
         let proxies = self.inner.trusted_proxies.load();
         PublicAddress::of(address, |address| proxies.contains(address)).ok()
@@ -176,7 +190,6 @@ impl Verifier {
     ///
     /// What is missing is fetched or looked up, for later requests. Where so many claims fail on a path that the path is in
     /// doubt, nothing is refuted by its address.
-    #[must_use]
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let identified = request.identify(self, now);
         // All requests that claim no crawler of the registry, and are signed, are counted together: a client makes no names up.
@@ -188,7 +201,6 @@ impl Verifier {
 
     /// The same for a request without a signature, from its address as the server has it. The crawlers that come again and again
     /// are verified by what was found within the minute.
-    #[must_use]
     pub fn identify_unsigned(
         &self,
         agents: &[Agent],
@@ -217,26 +229,23 @@ impl Verifier {
     }
 
     /// Whose keys are in which directory.
-    #[must_use]
     pub fn signers(&self) -> Arc<Signers> {
         self.inner.signers.load_full()
     }
 
     /// Whether names of the sender's address are being looked up, and would say more than is known. It counts no claim.
-    #[must_use]
     pub fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
         request.identify(self, now).identity() == Identity::Undecided(UndecidedReason::Pending)
     }
 
     /// The time by which requests are judged.
-    #[must_use]
     pub fn now(&self) -> SystemTime {
         self.inner.following.clock.now()
     }
 
     /// Has every list fetched again as soon as that may be: an hour after the last time.
     pub fn refresh(&self) {
-        let changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let changing = self.inner.changing.lock();
         changing.lists.values().for_each(|list| list.followed().want());
     }
 
@@ -249,18 +258,19 @@ impl Verifier {
     }
 
     /// What evidence is at hand.
-    #[must_use]
     pub fn status(&self) -> VerifierStatus {
         let evidence = &*self.inner;
-        let lists = {
-            let changing = evidence.changing.lock().unwrap_or_else(PoisonError::into_inner);
-            changing.lists.values().map(|list| ListStatus::of(list.followed())).collect()
+        let (lists, unnamed_lists) = {
+            let changing = evidence.changing.lock();
+            let lists: Vec<_> = changing.lists.values().map(|list| ListStatus::of(list.followed())).collect();
+            (lists, evidence.configured.unnamed(changing.lists.keys()))
         };
         let directories = evidence.directories.load();
         let mut directories: Vec<_> =
             directories.values().map(|directory| DirectoryStatus::of(directory.followed())).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
         let lookups = evidence.learned.lookups.as_ref();
+        let looks_names_up = lookups.is_some();
         let lookups = LookupStatus {
             known: lookups.map_or(0, |lookups| lookups.known()),
             waiting: lookups.map_or(0, |lookups| lookups.waiting()),
@@ -268,7 +278,30 @@ impl Verifier {
         let suspects = evidence.learned.paths.suspects(evidence.following.clock.now());
         let signatures = SignatureStatus { known: evidence.signatures.known() };
         let paths_trouble = evidence.learned.paths.trouble();
-        VerifierStatus { lists, directories, lookups, signatures, suspects, paths_trouble }
+        VerifierStatus {
+            lists,
+            directories,
+            unnamed_lists,
+            looks_names_up,
+            lookups,
+            signatures,
+            suspects,
+            paths_trouble,
+        }
+    }
+
+    /// Whether every list was requested once, successfully or not.
+    pub(super) fn has_asked(&self) -> bool {
+        let changing = self.inner.changing.lock();
+        changing.lists.values().all(|list| list.followed().was_asked())
+    }
+
+    pub(super) const fn of(inner: Arc<Evidence>) -> Self {
+        Self { inner }
+    }
+
+    pub(super) fn downgrade(&self) -> Weak<Evidence> {
+        Arc::downgrade(&self.inner)
     }
 }
 

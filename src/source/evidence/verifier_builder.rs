@@ -6,24 +6,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::claim_paths::ClaimPaths;
+use super::claim_paths::{ClaimPaths, SavedPaths};
 use super::dns_resolver::DnsResolver;
-use super::follower::Following;
+use super::document::{SavedDocuments, VerifierError};
+use super::followed::Following;
 use super::list_copies::ListCopy;
 use super::lookups::Lookups;
-use super::operator_table::OperatorTable;
-use super::saved_documents::SavedDocuments;
-use super::saved_paths::SavedPaths;
+use super::missing_evidence::{self, EvidenceEvent, EvidenceListener};
+use super::verification_plan::OperatorTable;
 use super::verified_claims::EvidenceVersion;
 use super::verifier::{Configured, Learned, Verifier};
-use super::verifier_error::VerifierError;
 use crate::agent::{Network, Registry};
 use crate::identity::{DirectoryUrl, RangeSet};
 use crate::live::Clock;
 use crate::source::fetch::{FetchUrl, Fetcher};
 
 /// Starts a [`Verifier`].
-#[derive(Debug)]
 #[must_use]
 pub struct VerifierBuilder {
     registry: Arc<Registry>,
@@ -34,6 +32,7 @@ pub struct VerifierBuilder {
     looks_names_up: bool,
     trusted_proxies: RangeSet,
     clock: Clock,
+    listeners: Vec<EvidenceListener>,
 }
 
 impl Verifier {
@@ -54,6 +53,7 @@ impl VerifierBuilder {
             looks_names_up: true,
             trusted_proxies: RangeSet::default(),
             clock: Clock::coarse(),
+            listeners: Vec::new(),
         }
     }
 
@@ -112,6 +112,13 @@ impl VerifierBuilder {
         self
     }
 
+    /// Calls back where evidence is missing, once for each cause, and once nothing is missing any more. It runs on the fetcher's thread and
+    /// must not block. With the feature `tracing` both are events of the target `tower_robots::evidence` too. Panics are caught.
+    pub fn on_event(mut self, listener: impl Fn(&EvidenceEvent) + Send + Sync + 'static) -> Self {
+        self.listeners.push(Box::new(listener));
+        self
+    }
+
     /// The time, for tests. Default: the system's; it may be some milliseconds behind, where reading it costs less then.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(clock);
@@ -136,8 +143,8 @@ impl VerifierBuilder {
             let _inside = fetcher.handle().enter();
             let resolver =
                 DnsResolver::new(&self.resolvers).map_err(|error| failed("no resolver for names", &error))?;
-            let (lookups, inbox) = Lookups::new(self.clock.clone(), version.clone());
-            fetcher.handle().spawn(Lookups::run(Arc::downgrade(&lookups), inbox, Arc::new(resolver)));
+            let lookups = Lookups::new(self.clock.clone(), version.clone());
+            fetcher.handle().spawn(Lookups::run(Arc::downgrade(&lookups), Arc::new(resolver)));
             Some(lookups)
         } else {
             None
@@ -164,8 +171,16 @@ impl VerifierBuilder {
             None => Default::default(),
         };
         let saved = self.folder.map(SavedDocuments::new);
-        let following = Following { fetcher, clock: self.clock, saved };
+        let following = Following { fetcher: fetcher.clone(), clock: self.clock, saved };
         let learned = Learned { lookups, paths, operators, version };
-        Verifier::new(following, learned, self.trusted_proxies, self.configured, &self.registry)
+        let verifier = Verifier::new(following, learned, self.trusted_proxies, self.configured, &self.registry)?;
+        fetcher.handle().spawn(missing_evidence::report(verifier.downgrade(), self.listeners));
+        Ok(verifier)
+    }
+}
+
+impl fmt::Debug for VerifierBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerifierBuilder").field("configured", &self.configured).finish_non_exhaustive()
     }
 }

@@ -15,6 +15,10 @@ pub struct VerifierStatus {
     pub lists: Vec<ListStatus>,
     /// The key directories, by URL.
     pub directories: Vec<DirectoryStatus>,
+    /// Copies of lists that no row of the registry names, a line each with the URL that is probably meant: they verify nothing.
+    pub unnamed_lists: Vec<String>,
+    /// Whether names of addresses are looked up.
+    pub looks_names_up: bool,
     /// The names of addresses.
     pub lookups: LookupStatus,
     /// The signatures of requests.

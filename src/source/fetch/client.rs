@@ -11,18 +11,18 @@ use http::header::{
 use http::{HeaderValue, Request, Response};
 use http_body_util::Empty;
 use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::error::{FetchError, FetchErrorKind};
-use super::outcome::{FetchOutcome, Validators};
-use super::peer::Peer;
-use super::redirect;
+use robots_core::internals::AddressClass;
+
+use super::outcome::{FetchError, FetchErrorKind, FetchOutcome, Validators};
 use super::request::{FetchAnswer, FetchExchange, FetchRequest};
-use super::resolver::Resolver;
+use super::resolver;
+use super::resolver::{Peer, Resolver};
 use super::url::{FetchUrl, UrlScheme};
 use super::wire::{self, Approach, Excess, Stream};
-use crate::identity::AddressClass;
 use crate::live::MAX_FILE;
 
 /// Redirects that are followed (RFC 9309, section 2.3.1.2).
@@ -84,11 +84,10 @@ impl Client {
         manner: FetchMode,
         turn: usize,
     ) -> FetchOutcome {
-        let late = || FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total));
         match timeout(self.total, self.follow(place, known, manner, turn)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => FetchOutcome::Failed(error),
-            Err(_) => FetchOutcome::Failed(late()),
+            Err(_) => FetchOutcome::Failed(self.late()),
         }
     }
 
@@ -114,27 +113,64 @@ impl Client {
     /// Makes one request; a redirect is an answer like any other.
     pub(super) async fn exchange(&self, request: &FetchRequest) -> FetchExchange {
         let mut address = None;
-        let late = || FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total));
         let answer = match timeout(self.total, self.answer(request, &mut address)).await {
             Ok(answer) => answer,
-            Err(_) => Err(late()),
+            Err(_) => Err(self.late()),
         };
         FetchExchange { address, answer }
     }
 
-    /// Notes the address as soon as there is a connection, so that it is known whatever comes of that.
+    /// Makes one request, and hands over its answer without the body, and the body as it comes.
+    pub(super) async fn stream(
+        &self,
+        request: &FetchRequest,
+        answered: oneshot::Sender<FetchExchange>,
+        parts: &mpsc::Sender<Result<Bytes, FetchError>>,
+    ) {
+        let (mut address, mut answered) = (None, Some(answered));
+        let streaming = async {
+            let stream = self.approach(request, &mut address).await?;
+            let hand_over = |head| {
+                let answer = FetchAnswer::new(Response::from_parts(head, Vec::new()), request.most);
+                // Who does not want the answer does not want the body either.
+                if let Some(answered) = answered.take() {
+                    drop(answered.send(FetchExchange { address, answer: Ok(answer) }));
+                }
+            };
+            wire::stream(stream, request.head(&self.user_agent)?, request.most, hand_over, parts).await
+        };
+        let Err(error) = timeout(self.total, streaming).await.unwrap_or_else(|_| Err(self.late())) else { return };
+        match answered {
+            Some(answered) => drop(answered.send(FetchExchange { address, answer: Err(error) })),
+            None => drop(parts.send(Err(error)).await),
+        }
+    }
+
+    fn late(&self) -> FetchError {
+        FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total))
+    }
+
     async fn answer(&self, request: &FetchRequest, at: &mut Option<SocketAddr>) -> Result<FetchAnswer, FetchError> {
+        let stream = self.approach(request, at).await?;
+        let head = request.head(&self.user_agent)?;
+        // An octet more than is kept shows that there is more.
+        let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
+        Ok(FetchAnswer::new(response, request.most))
+    }
+
+    /// Notes the address as soon as there is a connection, so that it is known whatever comes of that.
+    async fn approach(
+        &self,
+        request: &FetchRequest,
+        at: &mut Option<SocketAddr>,
+    ) -> Result<Box<dyn Stream>, FetchError> {
         let approach = match request.led_from {
             Some(address) => Approach::Redirected(self.network.class(address)),
             None => Approach::Configured,
         };
         let (socket, _) = wire::dial(&request.url, &self.network, approach, self.connect).await?;
         *at = socket.peer_addr().ok();
-        let stream = self.secured(socket, &request.url, None).await?;
-        let head = request.head(&self.user_agent)?;
-        // An octet more than is kept shows that there is more.
-        let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
-        Ok(FetchAnswer::new(response, request.most))
+        self.secured(socket, &request.url, None).await
     }
 
     async fn follow(
@@ -150,7 +186,7 @@ impl Client {
         for _ in 0..=HOPS {
             let (response, class) = self.request_once(place, &url, known, manner, approach, turn).await?;
             approach = class.map_or(Approach::Configured, Approach::Redirected);
-            if !redirect::is_redirect(response.status()) {
+            if !resolver::is_redirect(response.status()) {
                 return read(response, url);
             }
             if manner == FetchMode::Direct {
@@ -159,7 +195,7 @@ impl Client {
             let Some(location) = response.headers().get(LOCATION) else { return Ok(FetchOutcome::Redirected) };
             url = match (url.join(location.as_bytes()), manner) {
                 (Ok(to), FetchMode::Crawler) => to,
-                (Ok(to), FetchMode::Site | FetchMode::Direct) => redirect::of_site(&place.url, &place.via, &url, to)?,
+                (Ok(to), FetchMode::Site | FetchMode::Direct) => resolver::of_site(&place.url, &place.via, &url, to)?,
                 // As good as one hop too many.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
                 (Err(error), FetchMode::Site | FetchMode::Direct) => {

@@ -5,8 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 
-use super::backoff::{self, later};
-use super::freshness::Freshness;
+use super::freshness::{self, Freshness, later};
 use super::outcome::{FetchOutcome, Validators};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -107,13 +106,11 @@ pub enum Unreachable {
 
 impl CrawlerCache {
     /// Knows nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// What to do while fetching fails. Default: [`Unreachable::DisallowAll`].
-    #[must_use]
     pub fn unreachable(mut self, unreachable: Unreachable) -> Self {
         self.unreachable = unreachable;
         self
@@ -145,7 +142,6 @@ impl CrawlerCache {
     }
 
     /// What the crawler may do now.
-    #[must_use]
     pub fn reading(&self, now: SystemTime) -> CrawlerReading<'_> {
         let Some(failing) = self.failing.filter(|_| !self.is_fresh(now)) else {
             return match &self.known {
@@ -167,7 +163,6 @@ impl CrawlerCache {
     }
 
     /// When to fetch again; `None` where nothing was fetched yet.
-    #[must_use]
     pub fn next_fetch(&self) -> Option<SystemTime> {
         match self.failing {
             Some(failing) => Some(failing.retry),
@@ -176,19 +171,16 @@ impl CrawlerCache {
     }
 
     /// Whether it is time to fetch.
-    #[must_use]
     pub fn is_due(&self, now: SystemTime) -> bool {
         self.next_fetch().is_none_or(|next| next <= now)
     }
 
     /// Since when fetching fails, if it does.
-    #[must_use]
     pub fn failing_since(&self) -> Option<SystemTime> {
         self.failing.map(|failing| failing.since)
     }
 
     /// The validators for the next request; `None` without a copy to keep.
-    #[must_use]
     pub const fn validators(&self) -> Option<&Validators> {
         match &self.known {
             CachedAnswer::Copy { validators, .. } if !validators.is_empty() => Some(validators),
@@ -205,7 +197,7 @@ impl CrawlerCache {
     fn fail(&mut self, retry_after: Option<Duration>, now: SystemTime) {
         let before = self.failing;
         let failures = before.map_or(0, |failing| failing.failures).saturating_add(1);
-        let pause = backoff::after(failures, RETRY_FIRST, RETRY_MOST);
+        let pause = freshness::after(failures, RETRY_FIRST, RETRY_MOST);
         let asked_for = retry_after.unwrap_or_default().min(DAY);
         let since = before.map_or(now, |failing| failing.since);
         self.failing = Some(Failing { since, failures, retry: later(now, pause.max(asked_for)) });

@@ -1,20 +1,19 @@
 //! The fetcher: one thread for many sites, never the thread of a request.
 
-use std::fmt;
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{fmt, io};
 
+use bytes::Bytes;
 use http::HeaderValue;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::client::{Client, FetchMode, FetchTarget};
-use super::error::{FetchError, FetchErrorKind};
-use super::outcome::{FetchOutcome, Validators};
+use super::outcome::{FetchError, FetchErrorKind, FetchOutcome, Validators};
 use super::request::{FetchExchange, FetchRequest};
 use super::resolver::Resolver;
 use super::url::FetchUrl;
@@ -57,6 +56,10 @@ pub struct Fetching(oneshot::Receiver<FetchOutcome>);
 /// A single request under way.
 #[must_use = "the request goes on without it, but only this has the answer"]
 pub struct Exchanging(oneshot::Receiver<FetchExchange>);
+
+/// The body of an answer, in parts as they come. Once this is dropped, the request ends with the next part.
+#[must_use = "the request ends without it"]
+pub struct FetchBody(mpsc::Receiver<Result<Bytes, FetchError>>);
 
 impl Fetcher {
     /// One with the defaults.
@@ -111,6 +114,35 @@ impl Fetcher {
             let _ = sender.send(client.exchange(&request).await);
         });
         Exchanging(receiver)
+    }
+
+    /// Makes one request as [`Fetcher::exchange`] does, for a body that may be large: the answer comes without it, and the body
+    /// in parts of some KiB, which are read from the server no faster than they are taken. It ends after as many octets as the request
+    /// allows. A body that is neither taken nor dropped keeps one of the places of this fetcher.
+    ///
+    /// ```no_run
+    /// use tower_robots::source::fetch::{FetchRequest, Fetcher};
+    ///
+    /// # async fn read() -> Result<usize, Box<dyn std::error::Error>> {
+    /// let request = FetchRequest::new("https://example.com/sitemap.xml".parse()?).at_most(50 << 20);
+    /// let (exchanging, mut body) = Fetcher::new()?.stream(request);
+    /// let mut octets = 0;
+    /// if exchanging.await.answer?.status().is_success() {
+    ///     while let Some(part) = body.part().await {
+    ///         octets += part?.len();
+    ///     }
+    /// }
+    /// # Ok(octets) }
+    /// ```
+    pub fn stream(&self, request: FetchRequest) -> (Exchanging, FetchBody) {
+        let (answered, answer) = oneshot::channel();
+        let (parts, body) = mpsc::channel(1);
+        let (client, permits) = (self.inner.client.clone(), self.inner.permits.clone());
+        self.inner.handle.spawn(async move {
+            let Ok(_permit) = permits.acquire().await else { return };
+            client.stream(&request, answered, &parts).await;
+        });
+        (Exchanging(answer), FetchBody(body))
     }
 
     pub(in crate::source) fn handle(&self) -> &Handle {
@@ -221,6 +253,17 @@ impl FetcherBuilder {
     }
 }
 
+impl FetchBody {
+    /// The next part; `None` at the end of the body. The future needs no runtime of its own, and may be dropped and made again.
+    ///
+    /// # Errors
+    ///
+    /// If the body breaks off, or takes longer than a whole fetch may.
+    pub async fn part(&mut self) -> Option<Result<Bytes, FetchError>> {
+        self.0.recv().await
+    }
+}
+
 impl Future for Fetching {
     type Output = FetchOutcome;
 
@@ -248,6 +291,12 @@ impl fmt::Debug for Fetcher {
 impl fmt::Debug for Fetching {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetching").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for FetchBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchBody").finish_non_exhaustive()
     }
 }
 

@@ -10,21 +10,15 @@
 //!
 //! This room speaks HTTP as a client; it serves nothing and checks no rules.
 
-mod backoff;
 mod client;
 mod crawler;
-mod error;
 mod fetcher;
 mod freshness;
-mod interim;
 mod outcome;
-mod peer;
 mod poller;
-mod redirect;
 mod remote;
 mod request;
 mod resolver;
-mod schedule;
 mod site_freshness;
 #[cfg(feature = "tls")]
 mod tls;
@@ -35,15 +29,13 @@ mod wire;
 mod tests;
 
 #[cfg(feature = "verify")]
-pub(super) use self::backoff::later;
-#[cfg(feature = "verify")]
 pub(super) use self::client::{Client, FetchMode, FetchTarget};
 pub use self::crawler::{CrawlerCache, CrawlerReading, Unreachable};
-pub use self::error::{FetchError, FetchErrorKind};
-pub use self::fetcher::{Exchanging, Fetcher, FetcherBuilder, Fetching};
-pub use self::freshness::Freshness;
-pub use self::outcome::{FetchOutcome, Found, Validators};
+pub use self::fetcher::{Exchanging, FetchBody, Fetcher, FetcherBuilder, Fetching};
+#[cfg(feature = "verify")]
+pub(super) use self::freshness::later;
+pub use self::freshness::{Freshness, Schedule};
+pub use self::outcome::{FetchError, FetchErrorKind, FetchOutcome, Found, Validators};
 pub use self::remote::{RemoteSource, UpstreamSource, UrlSource};
 pub use self::request::{FetchAnswer, FetchExchange, FetchRequest};
-pub use self::schedule::Schedule;
 pub use self::url::{FetchUrl, UrlError};

@@ -1,12 +1,13 @@
 //! The outcome of a request for a robots.txt, of a crawler or of a site.
 
+use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::header::{CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::error::{FetchError, FetchErrorKind};
 use super::freshness::{Freshness, seconds};
 use super::url::FetchUrl;
 
@@ -56,7 +57,6 @@ pub struct Validators {
 impl FetchOutcome {
     /// Reads an answer that was received by other means than a [`Fetcher`](super::Fetcher). A redirect is
     /// [`FetchOutcome::Redirected`]: follow five of them first.
-    #[must_use]
     pub fn of(status: StatusCode, headers: &HeaderMap, body: impl Into<Arc<[u8]>>, now: SystemTime) -> Self {
         let freshness = Freshness::of(headers);
         if status.is_success() {
@@ -78,31 +78,26 @@ impl FetchOutcome {
 
 impl Found {
     /// The whole body.
-    #[must_use]
     pub const fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes
     }
 
     /// How long it may be used.
-    #[must_use]
     pub const fn freshness(&self) -> Freshness {
         self.freshness
     }
 
     /// The status: 200 or another of success.
-    #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
     }
 
     /// `Content-Type`, as it came.
-    #[must_use]
     pub const fn content_type(&self) -> Option<&HeaderValue> {
         self.content_type.as_ref()
     }
 
     /// The validators for the next request.
-    #[must_use]
     pub const fn validators(&self) -> &Validators {
         &self.validators
     }
@@ -120,26 +115,22 @@ impl Validators {
     }
 
     /// Those of an answer.
-    #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
         let first = |name| headers.get(name).cloned();
         Self { etag: first(ETAG), last_modified: first(LAST_MODIFIED), of: None }
     }
 
     /// The value for `If-None-Match`.
-    #[must_use]
     pub const fn etag(&self) -> Option<&HeaderValue> {
         self.etag.as_ref()
     }
 
     /// The value for `If-Modified-Since`.
-    #[must_use]
     pub const fn last_modified(&self) -> Option<&HeaderValue> {
         self.last_modified.as_ref()
     }
 
     /// Whether there are none.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
@@ -153,6 +144,106 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
         Some(date.duration_since(now).unwrap_or_default())
     })
 }
+
+/// A fetch that brought no answer that can be read.
+#[derive(Clone, Debug)]
+pub struct FetchError {
+    kind: FetchErrorKind,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// What went wrong with a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum FetchErrorKind {
+    /// The host's name leads to no address.
+    Name,
+    /// No connection could be made.
+    Connect,
+    /// No TLS session could be agreed on, or the certificate is not trusted.
+    Tls,
+    /// It was not over in time.
+    Timeout,
+    /// The connection ended before the answer did.
+    Broken,
+    /// The response is not valid HTTP, or does not fit the request.
+    BadResponse,
+    /// More interim answers (1xx) were sent than any server has a use for, and no answer.
+    InterimAnswers,
+    /// A redirect leads where it must not be followed.
+    Redirect,
+    /// A redirect leads to an address of a class that the server that sent it must not lead to: from a public one to the
+    /// loopback, for example.
+    RedirectAddress,
+    /// There is more than [`MAX_FILE`](crate::live::MAX_FILE).
+    TooLarge,
+    /// The fetcher was dropped, or the fetch was cut short by a fault of ours.
+    Stopped,
+}
+
+impl FetchErrorKind {
+    /// The kind's name in kebab-case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::Broken => "broken",
+            Self::BadResponse => "bad-response",
+            Self::InterimAnswers => "interim-answers",
+            Self::Redirect => "redirect",
+            Self::RedirectAddress => "redirect-address",
+            Self::TooLarge => "too-large",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl FetchError {
+    /// An error of a kind, for crawlers that fetch by other means.
+    pub const fn new(kind: FetchErrorKind) -> Self {
+        Self { kind, cause: None }
+    }
+
+    /// An error with what caused it.
+    pub fn with_cause(kind: FetchErrorKind, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { kind, cause: Some(Arc::from(cause.into())) }
+    }
+
+    /// What went wrong.
+    pub const fn kind(&self) -> FetchErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            FetchErrorKind::Name => "the name of the host leads to no address",
+            FetchErrorKind::Connect => "no connection could be made",
+            FetchErrorKind::Tls => "no TLS session could be agreed on",
+            FetchErrorKind::Timeout => "there was no whole answer in time",
+            FetchErrorKind::Broken => "the connection ended before the answer did",
+            FetchErrorKind::BadResponse => "the answer cannot be read",
+            FetchErrorKind::InterimAnswers => "there are too many interim answers (1xx)",
+            FetchErrorKind::Redirect => "the redirect is not followed",
+            FetchErrorKind::RedirectAddress => "the redirect leads to an address that it must not lead to",
+            FetchErrorKind::TooLarge => "there is more than may be fetched",
+            FetchErrorKind::Stopped => "the fetch was cut short",
+        })?;
+        let mut cause = self.cause.as_deref().map(|cause| cause as &dyn Error);
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+/// The causes are part of the message, so that one line of a log has them all.
+impl Error for FetchError {}
 
 #[cfg(test)]
 mod tests {

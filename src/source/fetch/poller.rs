@@ -1,8 +1,9 @@
 //! Keeping one site's robots.txt up to date: a task on the fetcher's thread.
 
+use crate::live::Mutex;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -10,10 +11,9 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::client::{Client, FetchMode, FetchTarget};
-use super::error::FetchErrorKind;
 use super::fetcher::Fetcher;
-use super::outcome::FetchOutcome;
-use super::schedule::Schedule;
+use super::freshness::Schedule;
+use super::outcome::{FetchErrorKind, FetchOutcome};
 use super::site_freshness::{LiveVersion, Settled, SiteFreshness, Step, Trouble};
 use crate::live::{
     Candidate, Cause, Clock, Completion, FetchStatus, Rejection, RejectionKind, Reload, ReloadOutcome, Reloading, Site,
@@ -49,6 +49,7 @@ struct PollTask {
     origin: Arc<str>,
     state: SiteFreshness,
     status: Arc<Mutex<FetchStatus>>,
+    opened_by: Cause,
     turn: usize,
     dice: RandomState,
 }
@@ -75,6 +76,7 @@ impl SitePoller {
             origin: origin.clone(),
             state,
             status: status.clone(),
+            opened_by: site.opened_by(),
             turn: 0,
             dice: RandomState::new(),
         };
@@ -91,7 +93,7 @@ impl SitePoller {
     }
 
     pub(super) fn status(&self) -> FetchStatus {
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.status.lock()
     }
 }
 
@@ -115,7 +117,7 @@ impl PollTask {
         permits: Arc<tokio::sync::Semaphore>,
     ) {
         let mut waiting = vec![first];
-        let mut cause = Cause::Start;
+        let mut cause = self.opened_by;
         loop {
             // A sleep, not a date: a clock that is set back must not put the fetch off for years.
             let pause = self.state.next().duration_since(self.clock.now()).unwrap_or_default();
@@ -129,7 +131,7 @@ impl PollTask {
             while let Ok(request) = inbox.try_recv() {
                 waiting.push(request);
             }
-            if cause != Cause::Start {
+            if !cause.is_opening() {
                 cause = if waiting.is_empty() { Cause::Poll } else { Cause::Request };
             }
             let Ok(permit) = permits.acquire().await else { return };
@@ -137,7 +139,7 @@ impl PollTask {
             let answer = self.client.fetch_apart(self.place.clone(), known, FetchMode::Site, self.turn).await;
             let Some(reload) = self.conclude(answer, cause).await else { return };
             drop(permit);
-            *self.status.lock().unwrap_or_else(PoisonError::into_inner) = fetch_status(&self.state);
+            *self.status.lock() = fetch_status(&self.state);
             for request in waiting.drain(..) {
                 request.complete(reload.clone());
             }

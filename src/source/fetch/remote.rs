@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::client::FetchTarget;
 use super::fetcher::Fetcher;
-use super::peer::Peer;
+use super::freshness::Schedule;
 use super::poller::SitePoller;
-use super::schedule::Schedule;
+use super::resolver::Peer;
 use super::url::UrlError;
 use crate::live::{
     Completion, LiveRobots, Loaded, Rejection, RejectionKind, ReloadOutcome, Site, SiteSettings, Source, SourceStatus,

@@ -7,7 +7,7 @@ use http::header::{ACCEPT, CONNECTION, HOST, HeaderName, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::Empty;
 
-use super::error::{FetchError, FetchErrorKind};
+use super::outcome::{FetchError, FetchErrorKind};
 use super::url::FetchUrl;
 use crate::live::MAX_FILE;
 
@@ -94,25 +94,26 @@ impl FetchAnswer {
     }
 
     /// The status.
-    #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
     }
 
     /// The fields.
-    #[must_use]
     pub const fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
     /// The body as it was sent, codings included; that of a redirect is not read.
-    #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
+    /// The body without the rest.
+    pub fn into_body(self) -> Vec<u8> {
+        self.body
+    }
+
     /// Whether there was more than was to be read.
-    #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.is_cut
     }

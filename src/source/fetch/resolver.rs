@@ -1,11 +1,21 @@
-//! The addresses of a name, and their class.
+//! The addresses of a name and their class, the server to connect to, and where a redirect may lead.
+//!
+//! **A redirect of a fetch is judged by the address it leads to** (`identity::address_class`), not by its URL: a server
+//! chooses where it redirects to, and a fetch is sent from inside the operator's network. What is configured is not
+//! judged.
 
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::{fmt, io};
 
-use crate::identity::AddressClass;
+use http::StatusCode;
+use robots_core::internals::AddressClass;
+
+use super::outcome::{FetchError, FetchErrorKind};
+use super::url::{FetchUrl, UrlError, UrlScheme};
+
+#[cfg(unix)]
+use std::path::PathBuf;
 
 /// The system's resolver; a test can replace it, because it has only the loopback.
 #[derive(Clone, Debug, Default)]
@@ -76,4 +86,97 @@ impl fmt::Debug for Played {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Played").finish_non_exhaustive()
     }
+}
+
+/// One upstream of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// Its target is `/`.
+    Server(FetchUrl),
+    #[cfg(unix)]
+    Unix(PathBuf),
+}
+
+impl Peer {
+    /// Reads `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal` or `unix:/run/app.sock`.
+    pub(super) fn parse(upstream: &str) -> Result<Self, UrlError> {
+        if let Some(path) = upstream.strip_prefix("unix:") {
+            #[cfg(unix)]
+            if !path.is_empty() {
+                return Ok(Self::Unix(path.into()));
+            }
+            let _ = path;
+            return Err(UrlError::socket(upstream));
+        }
+        let url: FetchUrl =
+            if upstream.contains("://") { upstream.parse()? } else { format!("http://{upstream}").parse()? };
+        if url.target().as_str() == "/" { Ok(Self::Server(url)) } else { Err(UrlError::path(upstream)) }
+    }
+
+    pub(super) const fn scheme(&self) -> UrlScheme {
+        match self {
+            Self::Server(url) => url.scheme(),
+            #[cfg(unix)]
+            Self::Unix(_) => UrlScheme::Http,
+        }
+    }
+
+    /// Whether a URL names it, with its port.
+    pub(super) fn is_at(&self, url: &FetchUrl) -> bool {
+        match self {
+            Self::Server(server) => server.authority() == url.authority(),
+            #[cfg(unix)]
+            Self::Unix(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(url) => f.write_str(&url.authority()),
+            #[cfg(unix)]
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// The statuses that are followed (RFC 9309, section 2.3.1.2).
+pub(super) const fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+/// The URL that a redirect for a site leads to. The site is that of `url`, and is requested from the servers `via`, if there
+/// are any: their redirects stay on the site, and at them.
+pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUrl) -> Result<FetchUrl, FetchError> {
+    let refused = |why: String| Err(FetchError::with_cause(FetchErrorKind::Redirect, why));
+    if via.is_empty() {
+        return match (from.scheme(), to.scheme()) {
+            (UrlScheme::Https, UrlScheme::Http) => refused(format!("{to} is less safe than {from}")),
+            _ => Ok(to),
+        };
+    }
+    let is_of_site = to.host() == url.host() || via.iter().any(|via| via.is_at(&to));
+    if !is_of_site {
+        return refused(format!("{to} is another site: name the file as a URL if it is kept there"));
+    }
+    // Requested over another scheme or port, the same upstream answers the same.
+    if to.target() == from.target() {
+        return refused(format!("{to} is where we are: the upstream sends every client to that scheme or port"));
+    }
+    Ok(from.with_target(to.target().clone()))
+}
+
+/// More redirects than are followed, or one without a URL.
+pub(super) fn leads_nowhere() -> FetchError {
+    FetchError::with_cause(FetchErrorKind::Redirect, "it leads nowhere, or on and on")
+}
+
+/// A server at an address of the class `from` named a URL at an address of a class that it must not lead to.
+pub(super) fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
+    let cause = format!(
+        "{url} is at {address}, a {class} address, and was named by a server with a {from} address: if the file is kept \
+         there, configure that URL itself"
+    );
+    FetchError::with_cause(FetchErrorKind::RedirectAddress, cause)
 }

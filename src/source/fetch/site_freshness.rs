@@ -6,11 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 
-use super::backoff::later;
-use super::error::{FetchError, FetchErrorKind};
-use super::outcome::{FetchOutcome, Found, Validators};
-use super::redirect;
-use super::schedule::Schedule;
+use super::freshness::{Schedule, later};
+use super::outcome::{FetchError, FetchErrorKind, FetchOutcome, Found, Validators};
+use super::resolver;
 
 #[derive(Debug)]
 pub(super) struct SiteFreshness {
@@ -139,7 +137,7 @@ impl SiteFreshness {
                 self.validators = Validators::default();
                 self.fail(bad("the response is 304, and the request had no condition"), None, now, roll)
             }
-            FetchOutcome::Redirected => self.fail(Trouble::Failed(redirect::leads_nowhere()), None, now, roll),
+            FetchOutcome::Redirected => self.fail(Trouble::Failed(resolver::leads_nowhere()), None, now, roll),
             FetchOutcome::Status { status, freshness, .. } if is_missing(status) => {
                 self.miss(status, self.schedule.interval(freshness), now, roll)
             }

@@ -1,9 +1,8 @@
 //! TLS towards a server whose certificate has to be trusted.
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
+use std::{fmt, io};
 
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
@@ -14,7 +13,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
-use super::error::{FetchError, FetchErrorKind};
+use super::outcome::{FetchError, FetchErrorKind};
 use super::wire::Stream;
 
 /// The roots the system trusts and those that were added; read when the first certificate has to be judged.

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use http::uri::PathAndQuery;
 
 use crate::rules::{Authority, Port};
-use crate::source::origin::to_ascii;
+use crate::source::hosts::to_ascii;
 
 /// An `http` or `https` URL that can be fetched.
 ///
@@ -86,37 +86,31 @@ impl FetchUrl {
     }
 
     /// Whether it is requested over TLS.
-    #[must_use]
     pub const fn is_https(&self) -> bool {
         matches!(self.scheme, UrlScheme::Https)
     }
 
     /// The host, in lower case and without the brackets of an IPv6 address.
-    #[must_use]
     pub fn host(&self) -> &str {
         self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
     }
 
     /// The port, written or not.
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// The path and the query, as a request has them.
-    #[must_use]
     pub const fn target(&self) -> &PathAndQuery {
         &self.target
     }
 
     /// Host and port as a `Host` field has them: the port only where it is not the scheme's own.
-    #[must_use]
     pub fn authority(&self) -> String {
         if self.port == self.scheme.port() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
     /// The same host with another path and query.
-    #[must_use]
     pub fn with_target(&self, target: PathAndQuery) -> Self {
         Self { target, ..self.clone() }
     }

@@ -1,4 +1,4 @@
-//! One connection and one exchange on it.
+//! One connection, one exchange on it, and the bound on its interim answers.
 //!
 //! On hyper's connection level, because its pooled clients resolve, retry and keep connections by themselves: a fetch bounds
 //! every step, and chooses addresses by their class.
@@ -6,30 +6,34 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-#[cfg(unix)]
-use std::path::Path;
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::response::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use robots_core::internals::AddressClass;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-#[cfg(unix)]
-use tokio::net::UnixStream;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::error::{FetchError, FetchErrorKind};
-use super::interim::Interim;
-use super::redirect;
+use super::outcome::{FetchError, FetchErrorKind};
+use super::resolver;
 use super::resolver::Resolver;
 use super::url::FetchUrl;
-use crate::identity::AddressClass;
+
+#[cfg(unix)]
+use std::path::Path;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 
 /// The largest head of an answer, in octets.
 const MAX_HEAD: usize = 64 << 10;
@@ -114,7 +118,7 @@ async fn dial_any(
         .collect();
     let mut last = match (approach, resolved.first()) {
         (Approach::Redirected(from), Some(first)) => {
-            redirect::wrong_class(url, from, first.ip(), network.class(first.ip()))
+            resolver::wrong_class(url, from, first.ip(), network.class(first.ip()))
         }
         _ => unknown(io::Error::new(io::ErrorKind::NotFound, "no address")),
     };
@@ -136,10 +140,52 @@ async fn dial_any(
 /// Sends a request and reads the whole answer. Where it is a redirect, its body is not read.
 pub(super) async fn exchange(
     stream: Box<dyn Stream>,
-    mut request: Request<Empty<Bytes>>,
+    request: Request<Empty<Bytes>>,
     excess: Excess,
     most: u64,
 ) -> Result<Response<Vec<u8>>, FetchError> {
+    let read = |head: Parts, body| async move {
+        let bytes = if head.status.is_redirection() { Vec::new() } else { read(body, excess, most).await? };
+        Ok(Response::from_parts(head, bytes))
+    };
+    send(stream, request, read).await
+}
+
+/// Sends a request, and hands over the head of the answer, then the parts of its body as they come: not faster than they are taken,
+/// and none once they are not wanted any more.
+pub(super) async fn stream(
+    stream: Box<dyn Stream>,
+    request: Request<Empty<Bytes>>,
+    most: u64,
+    hand_over: impl FnOnce(Parts),
+    parts: &mpsc::Sender<Result<Bytes, FetchError>>,
+) -> Result<(), FetchError> {
+    let pass_on = |head: Parts, mut body: Incoming| async move {
+        let is_redirect = head.status.is_redirection();
+        hand_over(head);
+        let mut left = if is_redirect { 0 } else { usize::try_from(most).unwrap_or(usize::MAX) };
+        while left > 0
+            && let Some(frame) = body.frame().await
+        {
+            // Trailers do not count.
+            let Ok(mut data) = frame.map_err(broken)?.into_data() else { continue };
+            data.truncate(left);
+            left -= data.len();
+            if parts.send(Ok(data)).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    };
+    send(stream, request, pass_on).await
+}
+
+/// Sends a request, and has its answer worked on while the connection is driven.
+async fn send<T, F: Future<Output = Result<T, FetchError>>>(
+    stream: Box<dyn Stream>,
+    mut request: Request<Empty<Bytes>>,
+    work: impl FnOnce(Parts, Incoming) -> F,
+) -> Result<T, FetchError> {
     let interim = Interim::default();
     interim.count(&mut request);
     let stream = TokioIo::new(interim.bound(stream));
@@ -150,8 +196,7 @@ pub(super) async fn exchange(
         // Those that come in one piece with the answer count as well.
         interim.check()?;
         let (head, body) = response.map_err(broken)?.into_parts();
-        let bytes = if head.status.is_redirection() { Vec::new() } else { read(body, excess, most).await? };
-        Ok(Response::from_parts(head, bytes))
+        work(head, body).await
     })
     .await
 }
@@ -205,4 +250,70 @@ fn broken(error: hyper::Error) -> FetchError {
     let is_bad = error.is_parse() || is_body_fault(&error);
     let kind = if is_bad { FetchErrorKind::BadResponse } else { FetchErrorKind::Broken };
     FetchError::with_cause(kind, error)
+}
+
+/// Interim answers to one request. Servers send one or two: 100 (Continue), 103 (Early Hints).
+const MOST: usize = 16;
+
+/// The interim answers (1xx) of one exchange, counted for a bound.
+///
+/// Any number of them may come before the answer (RFC 9110, section 15.2), and hyper reads on past each without a
+/// bound. A server that sends nothing else would keep the fetcher's thread busy until the fetch is out of time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interim(Arc<AtomicUsize>);
+
+/// A stream from which nothing more is read after too many of them.
+#[derive(Debug)]
+pub(super) struct Bounded<S> {
+    stream: S,
+    interim: Interim,
+}
+
+impl Interim {
+    /// Counts those that answer a request.
+    pub(super) fn count<B>(&self, request: &mut Request<B>) {
+        let count = self.0.clone();
+        hyper::ext::on_informational(request, move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+
+    pub(super) fn bound<S>(&self, stream: S) -> Bounded<S> {
+        Bounded { stream, interim: self.clone() }
+    }
+
+    /// # Errors
+    ///
+    /// If there were too many.
+    pub(super) fn check(&self) -> Result<(), FetchError> {
+        if self.0.load(Ordering::Relaxed) <= MOST {
+            return Ok(());
+        }
+        let cause = format!("a server may send {MOST} before the answer");
+        Err(FetchError::with_cause(FetchErrorKind::InterimAnswers, cause))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if let Err(error) = this.interim.check() {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+        }
+        Pin::new(&mut this.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
 }

@@ -3,16 +3,20 @@
 //! Registering takes a path, so it blocks while a file system hangs. Each file system has a source of events of its own,
 //! with its own lock and thread, and no caller that goes away waits for it: the thread that holds the lock finishes its
 //! work when it is done.
+//!
+//! **A folder is watched by what it is**, device and inode, not by a path: the system gives two paths to one folder one
+//! watch, whose events bear one of the paths.
 
+use crate::live::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, OnceLock};
 
 use notify::{Event, RecursiveMode};
 
-use super::links::links_to;
+use super::polled_changes::links_to;
 use super::routes::{FolderId, Impact, Routes, WatchId, WatchedName};
 use crate::source::file_system::{self, FileSystemId};
 
@@ -90,7 +94,7 @@ impl Folders {
     /// Closes the sources, without waiting for a file system.
     pub(super) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
-        let sources: Vec<_> = self.sources().drain().collect();
+        let sources: Vec<_> = self.sources.lock().drain().collect();
         sources.iter().for_each(|(_, events)| self.finish(events));
     }
 
@@ -106,7 +110,7 @@ impl Folders {
         let (wanted, mut result) = names_on_the_way(path, listing);
         let names = &registration.names;
         let is_same = registration.is_complete && wanted.len() == names.len() && wanted.keys().eq(names);
-        if is_same && self.routes().all_watched(names) {
+        if is_same && self.routes.lock().all_watched(names) {
             return (result, Vec::new());
         }
         let mut have = BTreeSet::new();
@@ -133,7 +137,7 @@ impl Folders {
 
     /// The targets an event concerns. Called by the thread that delivers events.
     pub(super) fn impact(&self, event: &notify::Result<Event>) -> Impact {
-        self.routes().impact(event)
+        self.routes.lock().impact(event)
     }
 
     /// Adds a target to a folder, and registers the folder unless it is; returns the targets of folders that are no longer
@@ -142,10 +146,10 @@ impl Folders {
         let system = name.folder.system;
         let events = self.events_of(system)?;
         let result = {
-            let mut source = events.source();
+            let mut source = events.source.lock();
             self.unregister_unused(&events, &mut source);
             // Under the lock of the source: a folder that another thread is still registering may fail.
-            if self.routes().join(id, name) {
+            if self.routes.lock().join(id, name) {
                 Ok(Vec::new())
             } else {
                 self.register_folder(id, name, path, &mut source)
@@ -165,10 +169,10 @@ impl Folders {
         let source = source.as_mut().map_err(|trouble| trouble.clone())?;
         // The path without links: a link may lead to another folder while this one is still watched.
         let root = file_system::canonicalize(path).map_err(|error| error.to_string())?;
-        let before = self.routes().root_of(&name.folder);
+        let before = self.routes.lock().root_of(&name.folder);
         let mut orphans = Vec::new();
         for root in before.iter().chain([&root]) {
-            let removed = self.routes().remove_root(root);
+            let removed = self.routes.lock().remove_root(root);
             if let Some((folder, ids)) = removed {
                 orphans.extend(ids);
                 self.discard(root.clone(), folder.system);
@@ -177,12 +181,12 @@ impl Folders {
             let _ = source.unwatch(root);
         }
         // Before the system is called: events may come at once.
-        self.routes().insert(&root, id, name);
+        self.routes.lock().insert(&root, id, name);
         file_system::before_registering(&root);
         match source.watch(&root, RecursiveMode::NonRecursive) {
             Ok(()) => Ok(orphans),
             Err(error) => {
-                self.routes().remove_root(&root);
+                self.routes.lock().remove_root(&root);
                 Err(error.to_string())
             }
         }
@@ -190,7 +194,7 @@ impl Folders {
 
     fn leave<'n>(&self, id: WatchId, names: impl IntoIterator<Item = &'n WatchedName>) {
         for name in names {
-            let unused = self.routes().remove(id, name);
+            let unused = self.routes.lock().remove(id, name);
             if let Some(root) = unused {
                 self.discard(root, name.folder.system);
                 if let Ok(events) = self.events_of(name.folder.system) {
@@ -203,34 +207,32 @@ impl Folders {
     /// Notes that a folder has no targets; [`Folders::finish`] unregisters it.
     fn discard(&self, root: PathBuf, system: FileSystemId) {
         if let Ok(events) = self.events_of(system) {
-            events.unused().push((root, system));
+            events.unused.lock().push((root, system));
         }
     }
 
     /// Does what is left to do for a source, unless a thread holds it: that one does so when it is done.
     fn finish(&self, events: &SystemEvents) {
         loop {
-            match events.source.try_lock() {
-                Ok(mut source) => self.unregister_unused(events, &mut source),
-                Err(TryLockError::Poisoned(poisoned)) => self.unregister_unused(events, &mut poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => return,
-            }
+            let Some(mut source) = events.source.try_lock() else { return };
+            self.unregister_unused(events, &mut source);
+            drop(source);
             // Noted after the look and before the lock was free again.
-            if events.unused().is_empty() {
+            if events.unused.lock().is_empty() {
                 return;
             }
         }
     }
 
     fn unregister_unused(&self, events: &SystemEvents, source: &mut Result<EventSource, String>) {
-        let unused = std::mem::take(&mut *events.unused());
+        let unused = std::mem::take(&mut *events.unused.lock());
         if self.is_stopped.load(Ordering::SeqCst) {
             *source = Err(STOPPED.into());
         }
         let Ok(source) = source else { return };
         for (root, system) in unused {
             // Another target may have come to the folder meanwhile.
-            let is_used = self.routes().is_root(&root, system);
+            let is_used = self.routes.lock().is_root(&root, system);
             if !is_used {
                 let _ = source.unwatch(&root);
             }
@@ -239,7 +241,7 @@ impl Folders {
 
     /// The events of a file system, opened when they are needed first.
     fn events_of(&self, system: FileSystemId) -> Result<Arc<SystemEvents>, String> {
-        let mut sources = self.sources();
+        let mut sources = self.sources.lock();
         if self.is_stopped.load(Ordering::SeqCst) {
             return Err(STOPPED.into());
         }
@@ -254,32 +256,14 @@ impl Folders {
         Ok(events)
     }
 
-    fn sources(&self) -> MutexGuard<'_, HashMap<Option<FileSystemId>, Arc<SystemEvents>>> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn routes(&self) -> MutexGuard<'_, Routes> {
-        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// How many folders are watched.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.routes().len()
+        self.routes.lock().len()
     }
 }
 
 const STOPPED: &str = "the watcher is stopped";
-
-impl SystemEvents {
-    fn source(&self) -> MutexGuard<'_, Result<EventSource, String>> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn unused(&self) -> MutexGuard<'_, Vec<(PathBuf, FileSystemId)>> {
-        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The system's own events: inotify on Linux.
 pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> {

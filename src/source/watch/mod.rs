@@ -6,12 +6,15 @@
 //! some mounts report no events, so every few seconds the file's stamp is polled as well, and its contents if the stamp
 //! has changed; they are taken when two polls agree.
 //!
-//! One [`Watcher`] does so for thousands of files. No status, drop or other file system waits for one that hangs.
+//! One [`Watcher`] does so for thousands of files.
+//!
+//! **No reader waits for a file.** Locks that a status or a drop takes are held for a moment only. A thread that a file
+//! system holds up finishes afterwards what callers left to do, such as unregistering a folder. Each file system has
+//! events and workers of its own, so none waits for one that hangs. File operations go through `source::file_system`,
+//! where a test can hang a folder.
 
 mod debounce;
-mod file_stamp;
 mod folders;
-mod links;
 mod polled_changes;
 mod ready;
 mod routes;

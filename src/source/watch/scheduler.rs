@@ -2,23 +2,25 @@
 //!
 //! The clock reads no file: it waits for events and for the next time that anything is due, and hands what is due to a
 //! worker. Workers read, compile and call back, a few at a time for each file system, so that one that hangs holds up
-//! neither the clock nor the others. Events that come meanwhile for a file change its [`Debounce`], so a storm of them
-//! takes no more memory than one.
+//! neither the clock nor the others.
+//!
+//! Settling is a time in a [`Debounce`], not a sleep: the bytes that were read are kept and taken 20 ms later unless an
+//! event reports a write meanwhile. A storm of events for a file changes its `Debounce` again and again, so it takes no
+//! more memory than one event. `watch::debounce` is given the time, so its rules are tested without a clock.
 
+use crate::live::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
-use std::thread;
+use std::sync::{Arc, Condvar, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
 use super::debounce::{Debounce, DueWork, Urgency};
-use super::file_stamp::FileStamp;
 use super::folders::{Folders, Listing, OpenEvents, Registration};
-use super::polled_changes::PolledChanges;
+use super::polled_changes::{FileStamp, PolledChanges};
 use super::ready::ReadyTargets;
 use super::routes::{Impact, WatchId};
 use super::target::{ReadResult, Target, fingerprint};
@@ -97,7 +99,7 @@ impl Scheduler {
     ) -> WatchId {
         self.ensure_started();
         let id = {
-            let mut queues = self.queues();
+            let mut queues = self.queues.lock();
             queues.next_id += 1;
             queues.next_id
         };
@@ -114,7 +116,7 @@ impl Scheduler {
             trouble: Mutex::new(result.err()),
         });
         let now = Instant::now();
-        let mut queues = self.queues();
+        let mut queues = self.queues.lock();
         queues
             .watched
             .insert(id, Scheduled { debounce: Debounce::new(poll, now), polled: PolledChanges::new(stamp), target });
@@ -125,7 +127,7 @@ impl Scheduler {
     }
 
     pub(super) fn begin(self: &Arc<Self>, id: WatchId) {
-        let mut queues = self.queues();
+        let mut queues = self.queues.lock();
         let now = Instant::now();
         if let Some(watched) = queues.watched.get_mut(&id) {
             watched.debounce.finish(now);
@@ -135,13 +137,11 @@ impl Scheduler {
 
     /// Watches a target no longer. Waits neither for a worker that reads it nor for its file system.
     pub(super) fn remove(&self, id: WatchId) {
-        let removed = self.queues().watched.remove(&id);
+        let removed = self.queues.lock().watched.remove(&id);
         let Some(Scheduled { target, .. }) = removed else { return };
-        match target.registration.try_lock() {
-            Ok(mut registration) => self.folders.unregister(id, &mut registration),
-            Err(TryLockError::Poisoned(poisoned)) => self.folders.unregister(id, &mut poisoned.into_inner()),
-            // A worker looks its folders up, and finds it removed afterwards.
-            Err(TryLockError::WouldBlock) => {}
+        // A worker that holds it looks its folders up, and finds it removed afterwards.
+        if let Some(mut registration) = target.registration.try_lock() {
+            self.folders.unregister(id, &mut registration);
         }
     }
 
@@ -149,13 +149,13 @@ impl Scheduler {
         if let Some(Err(trouble)) = self.clock.get() {
             return Some(trouble.clone());
         }
-        let target = self.queues().watched.get(&id)?.target.clone();
-        target.trouble().clone()
+        let target = self.queues.lock().watched.get(&id)?.target.clone();
+        target.trouble.lock().clone()
     }
 
     pub(super) fn stop(&self) {
         let watched = {
-            let mut queues = self.queues();
+            let mut queues = self.queues.lock();
             queues.is_stopped = true;
             std::mem::take(&mut queues.watched)
         };
@@ -185,7 +185,7 @@ impl Scheduler {
         if matches!(impact, Impact::Nothing) {
             return;
         }
-        let mut queues = self.queues();
+        let mut queues = self.queues.lock();
         let now = Instant::now();
         match impact {
             Impact::Nothing => {}
@@ -235,7 +235,7 @@ impl Scheduler {
     }
 
     fn keep_time(self: Arc<Self>) {
-        let mut queues = self.queues();
+        let mut queues = self.queues.lock();
         while !queues.is_stopped {
             let now = Instant::now();
             let next = queues.timers.peek().map(|Reverse((time, _))| *time);
@@ -280,12 +280,12 @@ impl Scheduler {
     }
 
     fn work(self: Arc<Self>) {
-        let mut queues = self.queues();
+        let mut queues = self.queues.lock();
         loop {
             while let Some((system, id)) = queues.ready.pop() {
                 drop(queues);
                 self.run(id);
-                queues = self.queues();
+                queues = self.queues.lock();
                 queues.ready.finish(system);
             }
             if queues.is_stopped {
@@ -303,7 +303,7 @@ impl Scheduler {
     /// Does the work that is due for one target.
     fn run(self: &Arc<Self>, id: WatchId) {
         let begun = {
-            let mut queues = self.queues();
+            let mut queues = self.queues.lock();
             queues.watched.get_mut(&id).map(|watched| (watched.debounce.begin(Instant::now()), watched.target.clone()))
         };
         let Some((work, target)) = begun else { return };
@@ -311,12 +311,12 @@ impl Scheduler {
             // A panic of a callback ends no watching; the panic hook has reported it.
             let _ = catch_unwind(AssertUnwindSafe(|| self.carry_out(id, &target, work)));
         } else {
-            let mut queues = self.queues();
+            let mut queues = self.queues.lock();
             self.schedule(&mut queues, id, Instant::now());
             return;
         }
         let now = Instant::now();
-        let mut queues = self.queues();
+        let mut queues = self.queues.lock();
         match queues.watched.get_mut(&id) {
             Some(watched) => {
                 watched.debounce.finish(now);
@@ -325,7 +325,7 @@ impl Scheduler {
             None => {
                 // Removed meanwhile, perhaps before its folders were registered again.
                 drop(queues);
-                self.folders.unregister(id, &mut target.registration());
+                self.folders.unregister(id, &mut target.registration.lock());
             }
         }
     }
@@ -385,37 +385,23 @@ impl Scheduler {
     }
 
     fn register_again(self: &Arc<Self>, id: WatchId, target: &WatchedTarget) {
-        let (result, orphans) = self.folders.register(id, &target.path, target.listing, &mut target.registration());
-        *target.trouble() = result.err();
+        let (result, orphans) =
+            self.folders.register(id, &target.path, target.listing, &mut target.registration.lock());
+        *target.trouble.lock() = result.err();
         if !orphans.is_empty() {
-            let mut queues = self.queues();
+            let mut queues = self.queues.lock();
             let now = Instant::now();
             orphans.into_iter().for_each(|orphan| self.notify(&mut queues, orphan, Urgency::WhenQuiet, now));
         }
     }
 
     fn scheduled<R>(&self, id: WatchId, change: impl FnOnce(&mut Scheduled) -> R) -> Option<R> {
-        self.queues().watched.get_mut(&id).map(change)
-    }
-
-    fn queues(&self) -> MutexGuard<'_, Queues> {
-        // No callback runs while it is held, and every change under it is whole.
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl WatchedTarget {
-    fn registration(&self) -> MutexGuard<'_, Registration> {
-        self.registration.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn trouble(&self) -> MutexGuard<'_, Option<String>> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock().watched.get_mut(&id).map(change)
     }
 }
 
 impl fmt::Debug for Scheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scheduler").field("watched", &self.queues().watched.len()).finish_non_exhaustive()
+        f.debug_struct("Scheduler").field("watched", &self.queues.lock().watched.len()).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,8 @@
 //! Watched things: how each is read, and what happens once it has changed.
 
+use crate::live::Mutex;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::live::{Cause, Loaded, Rejection, RejectionKind, Site, Version, VersionHash};
@@ -83,23 +84,17 @@ where
     }
 
     fn known(&self) -> Option<Fingerprint> {
-        *self.known()
+        *self.known.lock()
     }
 
     fn take(&self, _: Cause, read: ReadResult) -> Option<Duration> {
         let now = Some(fingerprint(&read));
-        let before = std::mem::replace(&mut *self.known(), now);
+        let before = std::mem::replace(&mut *self.known.lock(), now);
         let again = if before == now { None } else { (self.changed)() };
         if again.is_some() {
-            *self.known() = None;
+            *self.known.lock() = None;
         }
         again
-    }
-}
-
-impl<R, C> CallbackTarget<R, C> {
-    fn known(&self) -> MutexGuard<'_, Option<Fingerprint>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -58,7 +58,6 @@ struct Handle(Arc<Scheduler>);
 
 impl Watcher {
     /// A watcher of nothing yet. Its threads start with the first thing it watches.
-    #[must_use]
     pub fn new() -> Self {
         Self::with(recommended)
     }
@@ -129,7 +128,6 @@ impl Watched {
     }
 
     /// Why changes are found by polling only, where the file system reports no events. It waits for no file system.
-    #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.handle.0.trouble(self.id)
     }
@@ -215,7 +213,7 @@ mod tests {
             assert!(trouble.contains(reason), "{trouble}");
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
             let deadline = Instant::now() + Duration::from_secs(60);
-            while live.history().last().map(|entry| entry.cause()) != Some(Cause::Poll) {
+            while live.history().last().map(|entry| entry.cause) != Some(Cause::Poll) {
                 assert!(Instant::now() < deadline, "{reason}: it was not found");
                 std::thread::sleep(Duration::from_millis(10));
             }

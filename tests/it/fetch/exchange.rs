@@ -75,3 +75,54 @@ fn another_place_may_stand_for_a_host() {
     let led = get(&server.url("/robots.txt")).led_from([8, 8, 8, 8].into());
     assert_eq!(exchange(&fetcher, led).answer.unwrap_err().kind(), FetchErrorKind::RedirectAddress);
 }
+
+#[test]
+fn a_body_comes_in_parts_as_far_as_is_wanted_and_says_where_it_breaks_off() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let fetcher = Fetcher::new().unwrap();
+    let read = |request: FetchRequest| {
+        runtime.block_on(async {
+            let (exchanging, mut parts) = fetcher.stream(request);
+            let exchange = exchanging.await;
+            let (mut body, mut error) = (Vec::new(), None);
+            while let Some(part) = parts.part().await {
+                match part {
+                    Ok(part) => body.extend_from_slice(&part),
+                    Err(found) => error = Some(found.kind()),
+                }
+            }
+            (exchange, body, error)
+        })
+    };
+    let large = "0123456789".repeat(100_000);
+    let server = Server::saying(robots(&large));
+    for most in [0, 9, 999_999, 1_000_000, 2_000_000] {
+        let (exchange, body, error) = read(get(&server.url("/")).at_most(most));
+        let answer = exchange.answer.unwrap();
+        assert_eq!(
+            (exchange.address, answer.status(), answer.into_body()),
+            (Some(server.address), StatusCode::OK, vec![])
+        );
+        let whole = usize::try_from(most).unwrap().min(large.len());
+        assert!(body == large.as_bytes()[..whole] && error.is_none(), "{most}: {} octets, {error:?}", body.len());
+    }
+    let server = Server::saying(response("301 Moved", "Location: http://192.0.2.1/x\r\n", "gone"));
+    let (exchange, body, error) = read(get(&server.url("/")));
+    assert_eq!((exchange.answer.unwrap().status(), &body[..], error), (StatusCode::MOVED_PERMANENTLY, &b""[..], None));
+    let broken = Server::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n# be");
+    let (exchange, body, error) = read(get(&broken.url("/")));
+    assert!(exchange.answer.is_ok());
+    assert_eq!((&body[..], error), (&b"# be"[..], Some(FetchErrorKind::Broken)));
+    let (exchange, _, error) = read(get(&format!("http://{}/", nowhere())));
+    assert_eq!((exchange.answer.unwrap_err().kind(), error), (FetchErrorKind::Connect, None));
+    // A server whose body never ends is not read further than the one part that waits, and the thread goes on with others.
+    let (exchanging, parts) = fetcher.stream(get(&Server::saying(robots(&large)).url("/")));
+    assert!(runtime.block_on(exchanging).answer.is_ok());
+    drop(parts);
+    assert!(exchange_of(&fetcher, &robots("# other")).is_ok());
+}
+
+fn exchange_of(fetcher: &Fetcher, answer: &str) -> Result<(), FetchErrorKind> {
+    let server = Server::saying(answer.to_owned());
+    exchange(fetcher, get(&server.url("/"))).answer.map(drop).map_err(|error| error.kind())
+}

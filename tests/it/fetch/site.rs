@@ -59,8 +59,8 @@ fn what_is_fetched_is_live_and_so_is_the_next_version() {
     assert!(matches!(reloaded.outcome(), ReloadOutcome::Published { .. }), "{reloaded}");
     assert_eq!(body(&live).as_deref(), Some("# next"));
     assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
-    assert_eq!(live.status().fetch().unwrap().failures(), 0);
-    assert!(live.status().fetch().unwrap().confirmed().is_some());
+    assert_eq!(live.status().fetch().unwrap().failures, 0);
+    assert!(live.status().fetch().unwrap().confirmed.is_some());
 }
 
 #[test]
@@ -71,17 +71,17 @@ fn a_change_is_found_by_itself() {
     server.now_says(robots("# next"));
     wait_for("the next version", || body(&live).as_deref() == Some("# next"));
     server.now_says(response("500 I", "", ""));
-    wait_for("trouble", || live.status().fetch().unwrap().failures() > 2);
+    wait_for("trouble", || live.status().fetch().unwrap().failures > 2);
     server.now_says(robots("# last"));
     wait_for("the last version", || body(&live).as_deref() == Some("# last"));
-    wait_for("no trouble", || live.status().fetch().unwrap().failing_since().is_none());
+    wait_for("no trouble", || live.status().fetch().unwrap().failing_since.is_none());
 }
 
 #[test]
 fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
     let server = Server::saying(response("503 S", "Retry-After: 0\r\n", ""));
     let live = url(&server).schedule(often()).open().unwrap();
-    wait_for("trouble", || live.status().fetch().unwrap().failures() > 1);
+    wait_for("trouble", || live.status().fetch().unwrap().failures > 1);
     let snapshot = live.snapshot();
     assert!(snapshot.content().is_none());
     assert_eq!(snapshot.when_missing(), WhenMissing::Unavailable);
@@ -153,7 +153,7 @@ fn every_failure_keeps_the_last_good_version() {
         assert!(reloaded.to_string().ends_with("stays live"), "{reloaded}");
         assert_eq!(body(&live).as_deref(), Some("# good"), "{shown:?}");
     }
-    assert!(live.status().fetch().unwrap().failures() >= 18);
+    assert!(live.status().fetch().unwrap().failures >= 18);
     server.now_says(robots("# back"));
     assert!(matches!(reload(&live).outcome(), ReloadOutcome::Published { .. }));
 }
@@ -169,7 +169,7 @@ fn a_missing_file_is_held_and_reported() {
         let until = rejection.until().unwrap();
         let hours = until.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 3600.0;
         assert!((23.0..24.1).contains(&hours), "{hours}");
-        assert_eq!(live.status().fetch().unwrap().held_until(), Some(until));
+        assert_eq!(live.status().fetch().unwrap().held_until, Some(until));
         assert!(
             reloaded.to_string().contains(&format!("the answer is {status}, which is believed from ")),
             "{reloaded}"
@@ -177,7 +177,7 @@ fn a_missing_file_is_held_and_reported() {
         assert_eq!(body(&live).as_deref(), Some("# good"));
         server.now_says(robots("# good"));
         assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
-        assert_eq!(live.status().fetch().unwrap().held_until(), None);
+        assert_eq!(live.status().fetch().unwrap().held_until, None);
     }
 }
 
@@ -503,7 +503,7 @@ fn a_failure_is_reported_once() {
         .on_reload(move |reload, _| ear.lock().unwrap().push(reload.to_string()))
         .open()
         .unwrap();
-    wait_for("many failures", || live.status().fetch().unwrap().failures() > 5);
+    wait_for("many failures", || live.status().fetch().unwrap().failures > 5);
     server.now_says(robots("# good"));
     wait_for("its end", || body(&live).is_some());
     wait_for("the news", || reported.lock().unwrap().len() > 1);

@@ -10,18 +10,19 @@ use std::path::{Path, PathBuf};
 use std::slice;
 
 use tower_robots::agent::{Network, Registry};
-use tower_robots::check::Unreadable;
+use tower_robots::check::{Finding, Unreadable};
 use tower_robots::live::MAX_FILE;
 use tower_robots::rules::{Fragment, Reading, RobotsTxt};
 use tower_robots::source::evidence::{ListCopy, SavedLists};
 use tower_robots::source::{Directory, HostMap, Scheme};
 
-use super::retrieval::RetrievalArgs;
-use crate::commands::output::unread_lines;
+use super::RetrievalArgs;
+use super::site_hosts::{SiteHosts, sites_of};
+use crate::commands::unread_lines;
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::complain;
-use crate::input;
+use crate::input::{self, ReadInput};
 use crate::quoted_list::QuotedList;
 use crate::render::{finding_line, printable};
 use crate::retrieval::{DocumentError, RetrievalRequest, RetrievalSettings, Retriever, is_url, robots_url, site_hint};
@@ -75,6 +76,7 @@ struct ConfiguredSite {
     site: config::SiteConfig,
     /// The host that was named, for a site with a file for each.
     host: Option<String>,
+    hosts: SiteHosts,
 }
 
 /// A robots.txt, and what answers call it.
@@ -190,7 +192,20 @@ impl SelectedSite {
     pub(in crate::commands) fn named(&self, name: &Path) -> io::Result<RobotsFile> {
         match name.to_str().filter(|word| is_url(word)) {
             Some(url) => RobotsFile::retrieve(url, &self.retriever()?),
-            None => RobotsFile::read(name),
+            None => RobotsFile::read(name, input::read),
+        }
+    }
+
+    /// The hosts of the site, among those of all sites; `None` without a config.
+    pub(in crate::commands) fn own_hosts(&self) -> io::Result<Option<SiteHosts>> {
+        let Some(configured) = &self.configured else { return Ok(None) };
+        let hosts = configured.hosts.clone();
+        match (&configured.site.robots, &configured.host) {
+            (RobotsSource::Directory { path, fallback }, Some(host)) => {
+                let files: Vec<_> = open_folder(path, fallback)?.hosts().into_iter().map(|(host, _)| host).collect();
+                Ok(Some(hosts.with_file_of(host, &files)))
+            }
+            _ => Ok(Some(hosts)),
         }
     }
 
@@ -244,8 +259,7 @@ impl RobotsFile {
         Ok(Self { name: chain.url().to_string(), bytes: document.octets })
     }
 
-    /// Reads a file; `-` is standard input.
-    fn read(path: &Path) -> io::Result<Self> {
+    fn read(path: &Path, read: ReadInput) -> io::Result<Self> {
         let named = |error: io::Error| {
             let hint = path.to_str().and_then(site_hint).filter(|_| error.kind() == io::ErrorKind::NotFound);
             hint.map_or_else(
@@ -253,7 +267,7 @@ impl RobotsFile {
                 |hint| io::Error::other(format!("{error}: {hint}")),
             )
         };
-        Ok(Self { name: path.display().to_string(), bytes: input::read(path).map_err(named)? })
+        Ok(Self { name: path.display().to_string(), bytes: read(path).map_err(named)? })
     }
 
     /// Compiles the file with the settings of a site, as [`of_any`](Self::of_any) does. A page, or an error message in its
@@ -264,12 +278,7 @@ impl RobotsFile {
         reading: Reading,
         settings: &EvaluatorSettings,
     ) -> io::Result<Evaluator> {
-        let name = self.shown_name();
-        let evaluator = Evaluator::new(self.bytes.clone(), reading, settings);
-        match unread_lines::of_file(&evaluator).iter().find(|finding| unread_lines::is_of_other_file(finding)) {
-            Some(finding) if reading != Reading::Reference => Err(io::Error::other(finding_line(&name, finding))),
-            _ => self.of_any(reading, settings),
-        }
+        self.compile(reading, settings, unread_lines::is_of_other_file)
     }
 
     /// What messages call it.
@@ -281,17 +290,28 @@ impl RobotsFile {
     /// everything; the reference parser has an answer for it, and that is asked for. A page, and rules that crawlers do not
     /// read, are said on standard error.
     pub(in crate::commands) fn of_any(self, reading: Reading, settings: &EvaluatorSettings) -> io::Result<Evaluator> {
+        self.compile(reading, settings, |_| false)
+    }
+
+    fn compile(
+        self,
+        reading: Reading,
+        settings: &EvaluatorSettings,
+        is_refused: fn(&Finding) -> bool,
+    ) -> io::Result<Evaluator> {
         let name = self.shown_name();
         let evaluator = Evaluator::new(self.bytes, reading, settings);
         if reading == Reading::Reference {
             return Ok(evaluator);
         }
+        let unread = unread_lines::of_file(&evaluator);
+        if let Some(finding) = unread.iter().find(|finding| is_refused(finding)) {
+            return Err(io::Error::other(finding_line(&name, finding)));
+        }
         if let Some(unreadable) = Unreadable::of(evaluator.robots()) {
             return Err(io::Error::other(format!("{}: {unreadable}", printable(name.as_bytes()))));
         }
-        for finding in unread_lines::of_file(&evaluator) {
-            complain(&finding_line(&name, &finding));
-        }
+        unread.iter().for_each(|finding| complain(&finding_line(&name, finding)));
         Ok(evaluator)
     }
 }
@@ -318,7 +338,7 @@ impl ConfiguredSite {
     fn own_robots(&self) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         match &self.site.robots {
-            RobotsSource::File(path) => RobotsFile::read(path),
+            RobotsSource::File(path) => RobotsFile::read(path, input::read_configured),
             RobotsSource::Inline(text) => {
                 Ok(RobotsFile { name: "<inline>".to_owned(), bytes: text.clone().into_bytes() })
             }
@@ -332,9 +352,7 @@ impl ConfiguredSite {
     /// As `serve` opens the folder, so that a name means the same host.
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
-        let directory = Directory::new(path).fallback(fallback).open().map_err(|error| {
-            io::Error::other(format!("{}: {error}", printable(path.as_os_str().as_encoded_bytes())))
-        })?;
+        let directory = open_folder(path, fallback)?;
         let list = || QuotedList::of(directory.hosts().into_iter().map(|(host, _)| format!("{name}/{host}")));
         let Some(host) = &self.host else {
             let message = format!("the site {name:?} has a robots.txt for each host: name one with --site: {}", list());
@@ -353,12 +371,18 @@ impl ConfiguredSite {
     }
 }
 
+fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
+    let opened = Directory::new(path).fallback(fallback).open();
+    opened.map_err(|error| io::Error::other(format!("{}: {error}", printable(path.as_os_str().as_encoded_bytes()))))
+}
+
 /// The site that is meant, by its name, by `NAME/HOST`, or by a host that it serves.
 fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<ConfiguredSite, String> {
     let names = || QuotedList::of(config.sites.iter().map(|site| &site.name));
     let found = |site: &config::SiteConfig, host: Option<&str>| ConfiguredSite {
         site: site.clone(),
         host: host.map(Into::into),
+        hosts: SiteHosts::of(config, site),
     };
     let Some(wanted) = wanted else {
         return match &*config.sites {
@@ -376,14 +400,7 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
             return Ok(found(site, Some(host)));
         }
     }
-    let mut hosts = HostMap::new();
-    for site in &config.sites {
-        let all = ["*".to_owned()];
-        for host in if site.hosts.is_empty() { &all[..] } else { &site.hosts } {
-            // A config with a host that is none, or that two sites have, was refused.
-            let _ = hosts.insert(host, site);
-        }
-    }
+    let hosts = sites_of(config);
     // A word without a dot is a name with a slip in it, which a site with every host would answer for.
     match hosts.get(wanted).filter(|_| wanted.contains(['.', ':'])) {
         Some(site) => Ok(found(site, Some(wanted))),

@@ -12,7 +12,7 @@ use toml::Spanned;
 use tower_robots::check::{Lint, Severity, lint, lints};
 
 use super::live::answer_lint;
-use crate::commands::arguments::within::WithinArgs;
+use crate::commands::arguments::WithinArgs;
 use crate::config::{ConfigError, Document, Fault, as_utf8, read_document};
 use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
@@ -20,6 +20,9 @@ use crate::suggestion::did_you_mean;
 
 /// What the file is called.
 const NAME: &str = "robots-check.toml";
+
+/// Octets of such a file: what is read as TOML takes a hundred times its size.
+const MOST_OCTETS: u64 = 64 << 10;
 
 /// Folders that are looked into, more than any path has.
 const MOST_FOLDERS: usize = 1_000;
@@ -31,12 +34,13 @@ struct RawCheckFile {
     select: Vec<Spanned<String>>,
     #[serde(default)]
     ignore: Vec<Spanned<String>>,
-    deny: Option<DenyKey>,
+    deny: Option<Deny>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+/// The lowest severity that fails a file.
+#[derive(Clone, Copy, Debug, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-enum DenyKey {
+pub(super) enum Deny {
     Errors,
     Warnings,
     Notes,
@@ -52,7 +56,7 @@ impl Document for RawCheckFile {
 pub(super) struct CheckFile {
     select: Vec<&'static Lint>,
     ignore: Vec<&'static Lint>,
-    deny: Option<DenyKey>,
+    deny: Option<Deny>,
 }
 
 impl CheckFile {
@@ -62,11 +66,7 @@ impl CheckFile {
         stdin_filename: Option<&Path>,
         within: &WithinArgs,
     ) -> Result<Self, ConfigError> {
-        let file = match source {
-            InputSource::File(path) => Some(path.as_path()),
-            InputSource::Stdin => stdin_filename,
-        };
-        let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+        let folder = source.path().or(stdin_filename).and_then(Path::parent).unwrap_or(Path::new(""));
         // A folder that does not exist, of a name for standard input, has no settings.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let Ok(folder) = fs::canonicalize(folder) else { return Ok(Self::default()) };
@@ -81,7 +81,8 @@ impl CheckFile {
     }
 
     fn read(path: &Path) -> Result<Self, ConfigError> {
-        let octets = input::read(path).map_err(|error| ConfigError::unread(&error))?;
+        // The author of the robots.txt may have put it there.
+        let octets = input::read_found(path, MOST_OCTETS).map_err(|error| ConfigError::unread(&error))?;
         Self::parse(path, &as_utf8(path, octets)?)
     }
 
@@ -116,7 +117,7 @@ impl CheckFile {
         has_select: bool,
         has_ignore: bool,
     ) -> EvaluatorSettings {
-        let is_one = |codes: &[&'static Lint], lint: &Lint| codes.iter().any(|one| one.code() == lint.code());
+        let is_one = |codes: &[&'static Lint], lint: &Lint| codes.iter().any(|one| one.code == lint.code);
         let is_off = |lint: &&'static Lint| {
             (!has_select && !self.select.is_empty() && !is_one(&self.select, lint))
                 || (!has_ignore && is_one(&self.ignore, lint))
@@ -130,11 +131,17 @@ impl CheckFile {
 
     /// The lowest severity that fails a file, where the settings say it.
     pub(super) fn threshold(&self) -> Option<Severity> {
-        self.deny.map(|deny| match deny {
-            DenyKey::Errors => Severity::Error,
-            DenyKey::Warnings => Severity::Warning,
-            DenyKey::Notes => Severity::Note,
-        })
+        self.deny.map(Deny::threshold)
+    }
+}
+
+impl Deny {
+    pub(super) const fn threshold(self) -> Severity {
+        match self {
+            Self::Errors => Severity::Error,
+            Self::Warnings => Severity::Warning,
+            Self::Notes => Severity::Note,
+        }
     }
 }
 
@@ -144,7 +151,7 @@ fn unknown(code: &str) -> (String, String) {
         let message = format!("{code:?} is about what a server answers, and this file is for files");
         return (message, "leave it out here; `--ignore` takes it where a URL is checked".to_owned());
     }
-    let hint = did_you_mean(code, lints().iter().map(Lint::code));
+    let hint = did_you_mean(code, lints().iter().map(|lint| lint.code));
     let hint = hint.unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned());
     (format!("no lint has the code {code:?}"), hint)
 }

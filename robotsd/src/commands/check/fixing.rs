@@ -4,23 +4,26 @@
 //! prints it.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use similar::TextDiff;
-use tower_robots::check::{FixedFile, Safety, Severity, fix};
+use tower_robots::check::{FixedFile, Safety, Severity, fix_while};
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_settings::CheckFile;
-use super::replaced_file::replace;
-use crate::commands::arguments::within::WithinArgs;
-use crate::commands::diff::{DiffNames, write_effects};
-use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::commands::arguments::WithinArgs;
+use crate::commands::diff::{DiffNames, complain_of_cut, write_effects};
+use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME};
 use crate::exit::complain;
 use crate::input::InputSource;
-use crate::render::printable;
+use crate::render::{printable, stderr};
 use crate::retrieval::{is_url, shown_url};
+
+/// How long the shortest difference is looked for.
+const MOST_DIFFERENCE: Duration = Duration::from_millis(500);
 
 #[derive(clap::Args, Debug)]
 pub(super) struct FixArgs {
@@ -60,6 +63,8 @@ pub(super) struct FixRun<'a> {
     /// What is left: findings, and those of them whose fix is unsafe.
     pub(super) left: usize,
     pub(super) left_unsafe: usize,
+    /// Whether time was over before all was corrected, or compared.
+    pub(super) is_cut: bool,
 }
 
 /// What is to be done with a file.
@@ -77,6 +82,11 @@ pub(super) enum PreparedFile {
 impl FixArgs {
     const fn is_on(&self) -> bool {
         self.fix || self.diff
+    }
+
+    /// Whether lines of files are written as they are.
+    pub(super) fn writes_lines(&self, paths: &[PathBuf]) -> bool {
+        self.diff || (self.fix && paths.iter().any(|path| path == Path::new("-")))
     }
 
     const fn safety(&self) -> Safety {
@@ -141,17 +151,17 @@ impl FixRun<'_> {
 
     /// A file that an argument stands for. One that a link leads to out of a directory is not corrected.
     pub(super) fn permitted(&self, argument: &Path, source: InputSource) -> Result<InputSource, (PathBuf, io::Error)> {
-        let InputSource::File(file) = &source else { return Ok(source) };
+        let Some(file) = source.path() else { return Ok(source) };
         if !self.args.fix || !argument.is_dir() {
             return Ok(source);
         }
-        let place = |path: &Path| fs::canonicalize(path).map_err(|error| (file.clone(), error));
+        let place = |path: &Path| fs::canonicalize(path).map_err(|error| (file.to_owned(), error));
         if place(file)?.starts_with(place(argument)?) {
             return Ok(source);
         }
         let folder = printable(argument.as_os_str().as_encoded_bytes());
         let fault = format!("this leads out of {folder}, so it is not corrected: name the file that is meant");
-        Err((file.clone(), io::Error::other(fault)))
+        Err((file.to_owned(), io::Error::other(fault)))
     }
 
     /// Whether the findings go to standard error, because standard output has the corrected text.
@@ -169,23 +179,33 @@ impl FixRun<'_> {
         settings: &EvaluatorSettings,
     ) -> io::Result<Option<Vec<u8>>> {
         let before = RobotsTxt::parse(bytes);
-        let fixed = fix(&before, &settings.checks, self.args.safety());
-        let after = fixed.robots().bytes();
+        let over = Instant::now() + MOST_TIME;
+        let fixed = fix_while(&before, &settings.checks, self.args.safety(), &|| Instant::now() < over);
+        let after = fixed.robots.bytes();
         let is_changed = before.bytes() != after;
         if self.args.diff {
             write_difference(out, name, before.bytes(), after)?;
         } else if matches!(source, InputSource::Stdin) {
             out.write_all(after)?;
-        } else if let (InputSource::File(path), true) = (source, is_changed) {
+        } else if let (Some(path), true) = (source.path(), is_changed) {
             replace(path, before.bytes(), after)?;
         }
-        self.corrected += fixed.applied().len();
-        self.left += fixed.report().findings().len() + fixed.report().omitted();
-        self.left_unsafe += fixed.report().fixes().count(Safety::Unsafe);
-        if fixed.applied().iter().any(|applied| applied.safety() == Safety::Unsafe) {
+        self.corrected += fixed.applied.len();
+        self.left += fixed.report.findings().len() + fixed.report.omitted();
+        self.left_unsafe += fixed.report.fixes().count(Safety::Unsafe);
+        if fixed.applied.iter().any(|applied| applied.safety() == Safety::Unsafe) {
             // Before it what was written so far, so that both are in order where they go to one place.
             out.flush()?;
-            write_effect(&mut io::stderr().lock(), name, &before, &fixed, settings)?;
+            self.is_cut |= write_effect(&mut stderr(), name, &before, &fixed, settings)?;
+        }
+        if fixed.is_cut {
+            self.is_cut = true;
+            let again = if self.args.diff { "" } else { ": run it again for the others" };
+            complain(&format_args!(
+                "{}: correcting it took more than {} s, so more can be corrected than what was{again}",
+                printable(name.as_bytes()),
+                MOST_TIME.as_secs()
+            ));
         }
         Ok((!self.args.diff).then(|| after.to_vec()))
     }
@@ -217,34 +237,36 @@ impl FixRun<'_> {
     }
 }
 
-/// Writes what the fixes change for crawlers.
+/// Writes what the fixes change for crawlers. True where that could not be found out in time.
 fn write_effect(
     out: &mut impl Write,
     name: &str,
     before: &RobotsTxt,
     fixed: &FixedFile,
     settings: &EvaluatorSettings,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let evaluator = |robots: &RobotsTxt| Evaluator::new(robots.bytes().to_vec(), Reading::Standard, settings);
-    let diff = evaluator(before).diff(&evaluator(fixed.robots()), []);
+    let diff = evaluator(before).diff(&evaluator(&fixed.robots), []);
     writeln!(out, "the effect of the fixes in {}:", printable(name.as_bytes()))?;
-    write_effects(out, &DiffNames::new(name, &format!("{name} (fixed)")), &diff, &[])
+    write_effects(out, &DiffNames::new(name, &format!("{name} (fixed)")), &diff, &[])?;
+    if diff.is_cut {
+        complain_of_cut(name);
+    }
+    Ok(diff.is_cut)
 }
 
 /// Writes a unified diff, which `patch` reads: the octets of the file as they are.
 fn write_difference(out: &mut impl Write, name: &str, before: &[u8], after: &[u8]) -> io::Result<()> {
-    let lines = |file: &'_ [u8]| -> Vec<Vec<u8>> {
-        file.split_inclusive(|octet| *octet == b'\n').map(<[u8]>::to_vec).collect()
-    };
-    let (old, new) = (lines(before), lines(after));
-    let [old, new] = [&old, &new].map(|lines| lines.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    let diff = TextDiff::configure().newline_terminated(true).diff_slices(&old, &new);
-    let name = printable(name.as_bytes());
-    if before != after {
-        // As diff has it: a tab ends a name with spaces.
-        let end = if name.contains(' ') { "\t" } else { "" };
-        writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
+    if before == after {
+        return Ok(());
     }
+    let [old, new] = [before, after].map(|file| file.split_inclusive(|octet| *octet == b'\n').collect::<Vec<_>>());
+    // Past the time the difference is as true, and longer.
+    let diff = TextDiff::configure().newline_terminated(true).timeout(MOST_DIFFERENCE).diff_slices(&old, &new);
+    let name = printable(name.as_bytes());
+    // As diff has it: a tab ends a name with spaces.
+    let end = if name.contains(' ') { "\t" } else { "" };
+    writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
     for hunk in diff.unified_diff().iter_hunks() {
         writeln!(out, "{}", hunk.header())?;
         for change in hunk.iter_changes() {
@@ -259,8 +281,88 @@ fn write_difference(out: &mut impl Write, name: &str, before: &[u8], after: &[u8
     Ok(())
 }
 
+/// Puts octets in the place of those that were read from a file: it is replaced whole or not at all.
+///
+/// The new one is written beside it, with its mode, owner and group, and takes its place. A symbolic link stays, and the file
+/// that it leads to is replaced. What a new file could not keep is refused, and nothing is written: other names of the same
+/// file, its group, and what was saved there since it was read.
+pub(super) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
+    // The file that a link leads to.
+    let path = fs::canonicalize(path)?;
+    let metadata = fs::metadata(&path)?;
+    refuse(&metadata)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let unwritable = |error: io::Error| {
+        io::Error::new(error.kind(), format!("the corrected file cannot be written to {}: {error}", folder.display()))
+    };
+    let mut aside = tempfile::Builder::new().prefix(".robots-").tempfile_in(folder).map_err(unwritable)?;
+    aside.write_all(octets).map_err(unwritable)?;
+    keep_owner(aside.path(), &metadata)?;
+    aside.as_file().set_permissions(metadata.permissions()).map_err(unwritable)?;
+    aside.as_file().sync_all().map_err(unwritable)?;
+    if fs::read(&path)? != read {
+        return Err(io::Error::other("it was changed while it was corrected, so it stays as it is now: run it again"));
+    }
+    aside.persist(&path).map_err(|error| unwritable(error.error))?;
+    Ok(())
+}
+
+fn refuse(metadata: &Metadata) -> io::Result<()> {
+    let refusal = |fault: &str| {
+        Err(io::Error::other(format!(
+            "{fault}: it stays as it is; send it to standard input with - for the corrected text"
+        )))
+    };
+    if !metadata.is_file() {
+        return refusal("it is no regular file, so it cannot be replaced");
+    }
+    if metadata.permissions().readonly() {
+        return refusal("it is read-only");
+    }
+    match other_names(metadata) {
+        0 => Ok(()),
+        1 => refusal("it has another name (a hard link), which would keep the old text"),
+        names => refusal(&format!("it has {names} other names (hard links), which would keep the old text")),
+    }
+}
+
+#[cfg(unix)]
+fn other_names(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::nlink(metadata).saturating_sub(1)
+}
+
+#[cfg(not(unix))]
+fn other_names(_: &Metadata) -> u64 {
+    0
+}
+
+/// Only root can give a file away: for others it becomes their own. The group, by which a server may read it, is kept.
+#[cfg(unix)]
+fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let own = fs::metadata(path)?;
+    if own.uid() != metadata.uid() && chown(path, Some(metadata.uid()), Some(metadata.gid())).is_ok() {
+        return Ok(());
+    }
+    if own.gid() == metadata.gid() {
+        return Ok(());
+    }
+    chown(path, None, Some(metadata.gid())).map_err(|error| {
+        let fault = format!("its group {} cannot be kept ({error}), so it stays as it is", metadata.gid());
+        io::Error::new(error.kind(), format!("{fault}: send it to standard input with - for the corrected text"))
+    })
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &Path, _: &Metadata) -> io::Result<()> {
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)]
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
 
     #[test]
@@ -276,5 +378,48 @@ mod tests {
         out.clear();
         write_difference(&mut out, "robots.txt", b"a\n", b"a\n").expect("a vector takes all");
         assert_eq!(out, b"");
+    }
+
+    #[cfg(unix)]
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("a file").permissions().mode() & 0o777
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_replaced_behind_a_link_and_keeps_its_mode() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, link) = (folder.path().join("real.txt"), folder.path().join("robots.txt"));
+        fs::write(&file, "old").expect("a file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("a mode");
+        symlink("real.txt", &link).expect("a link");
+        replace(&link, b"old", b"new").expect("a replaced file");
+        assert_eq!(fs::read(&file).expect("a file"), b"new");
+        assert_eq!(mode(&file), 0o640);
+        assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_new_file_would_lose_is_refused_and_nothing_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("robots.txt");
+        let refused = |names: usize, want: &str| {
+            let error = replace(&file, b"old", b"new").expect_err(want).to_string();
+            assert!(error.contains(want), "{error}");
+            assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), names);
+        };
+        fs::write(&file, "saved").expect("a file");
+        refused(1, "it was changed while it was corrected");
+        assert_eq!(fs::read(&file).expect("a file"), b"saved");
+        fs::write(&file, "old").expect("a file");
+        fs::hard_link(&file, folder.path().join("other")).expect("a link");
+        refused(2, "it has another name (a hard link)");
+        fs::remove_file(folder.path().join("other")).expect("a file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).expect("a mode");
+        refused(1, "it is read-only");
+        assert_eq!(fs::read(&file).expect("a file"), b"old");
+        assert_eq!(mode(&file), 0o444);
     }
 }

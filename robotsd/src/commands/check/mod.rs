@@ -4,39 +4,37 @@
 //! line, and a table sums them up. All other formats hold every finding, whatever is shown for people.
 //!
 //! Exit status: 0 where nothing at or over the threshold was found, 1 where something was, 2 where a file could not be
-//! read. SARIF says so itself: there findings end with 0. A file that cannot be read does not keep the others from being checked.
+//! read, or corrected to the end in time. SARIF says so itself: there findings end with 0. A file that cannot be read does not
+//! keep the others from being checked.
 
 mod check_settings;
-mod explain_lint;
-mod files;
-mod finding_groups;
 mod fixing;
-mod known_lint;
+mod lint_codes;
 mod live;
-mod replaced_file;
 mod summary;
 
 use std::collections::BTreeSet;
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use tower_robots::check::{Severity, lints};
 use tower_robots::rules::Reading;
 
-use self::files::expand;
-use self::finding_groups::{FindingGroups, ShownNotes};
+use self::check_settings::Deny;
 use self::fixing::{FixArgs, FixRun, PreparedFile};
-use self::known_lint::KnownCode;
+use self::lint_codes::KnownCode;
 use self::live::{FetchedSitemaps, LiveCheck};
-use self::summary::CheckSummary;
+use self::summary::{CheckSummary, FindingGroups, ShownNotes};
+use super::arguments::WithinArgs;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
-use super::arguments::within::WithinArgs;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain, fail};
 use crate::input::{InputSource, stdin_once};
-use crate::render::{self, Checked, Colour, FindingFormat, SarifLog, printable};
+use crate::render::{self, Checked, Colour, FindingFormat, SarifLog, printable, stderr, stdout, styled_stdout};
 use crate::retrieval::{is_url, shown_url, site_hint};
 
 /// Findings of one lint that `--verbose` shows: every one of any file that a person wrote.
@@ -113,6 +111,7 @@ pub(crate) struct CheckArgs {
 enum CheckFormat {
     /// Snippets of the file, for people
     Text,
+    #[allow(rustdoc::broken_intra_doc_links, reason = "this is the text of --help")]
     /// A line for each finding: file:line:column: severity: message [code]
     Concise,
     /// A JSON object a line for each finding
@@ -123,13 +122,6 @@ enum CheckFormat {
     Markdown,
     /// One SARIF 2.1.0 document, for code scanning
     Sarif,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Deny {
-    Errors,
-    Warnings,
-    Notes,
 }
 
 /// How the findings of a file are shown.
@@ -148,7 +140,7 @@ enum Detail {
 /// Checks the files and writes what it finds to standard output.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     if let Some(code) = &args.explain {
-        return explain_lint::run(code.as_deref());
+        return lint_codes::run(code.as_deref());
     }
     if let Some(reason) = args.fixing.refusal(&args.paths) {
         return fail(&reason);
@@ -156,14 +148,14 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     if let Err(error) = stdin_once(&args.paths) {
         return fail(&error);
     }
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = if args.fixing.writes_lines(&args.paths) { stdout() } else { styled_stdout() };
     let mut summary = CheckSummary::default();
     let permitted = args.site.named_config().map_or(Ok(()), |config| args.within.refuse_named(config));
     let mut site = match permitted.and_then(|()| args.site.select()) {
         Ok(site) => site,
         Err(error) => return fail(&error),
     };
-    for lint in lints().iter().filter(|lint| !args.looks_for(lint.code())) {
+    for lint in lints().iter().filter(|lint| !args.looks_for(lint.code)) {
         site.settings.checks = site.settings.checks.allow(lint);
     }
     if args.verbose {
@@ -218,10 +210,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             (InputSource::Stdin, Some(name)) => name.to_string_lossy().into_owned(),
             _ => source.name(),
         };
-        let permitted = |source: &InputSource| match source {
-            InputSource::Stdin => Ok(()),
-            InputSource::File(path) => args.within.refuse(path),
-        };
+        let permitted = |source: &InputSource| source.path().map_or(Ok(()), |path| args.within.refuse(path));
         let read = source.and_then(|source| match permitted(&source).and_then(|()| source.read()) {
             Ok(bytes) => Ok((name(&source), source, bytes)),
             Err(error) => Err((name(&source).into(), error)),
@@ -237,6 +226,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             }
         }
     }
+    output.summary.is_cut |= fixing.is_cut;
     if fixing.finish(out)? {
         return Ok(());
     }
@@ -331,7 +321,7 @@ impl CheckOutput<'_> {
         let checked = Checked { name, robots: evaluator.robots(), report: &report };
         if fixing.is_filter() {
             self.summary.add(name, &report, &FindingGroups::of(&report));
-            return render::findings(&mut io::stderr().lock(), FindingFormat::Concise, checked);
+            return render::findings(&mut stderr(), FindingFormat::Concise, checked);
         }
         self.checked(out, checked)
     }
@@ -340,7 +330,7 @@ impl CheckOutput<'_> {
 fn exit_code(summary: &CheckSummary, args: &CheckArgs) -> ExitCode {
     let is_denied = !args.exit_zero
         && (summary.is_denied() || args.threshold().is_some_and(|threshold| summary.reaches(threshold)));
-    match (summary.unread(), is_denied) {
+    match (summary.unread() + usize::from(summary.is_cut), is_denied) {
         (0, false) => ExitCode::SUCCESS,
         (0, true) => ExitCode::from(NEGATIVE),
         _ => ExitCode::from(FAILED),
@@ -368,6 +358,7 @@ impl CheckArgs {
             corrected: 0,
             left: 0,
             left_unsafe: 0,
+            is_cut: false,
         }
     }
 
@@ -416,12 +407,59 @@ impl CheckFormat {
     }
 }
 
-impl Deny {
-    const fn threshold(self) -> Severity {
-        match self {
-            Self::Errors => Severity::Error,
-            Self::Warnings => Severity::Warning,
-            Self::Notes => Severity::Note,
+/// The files of an argument, and the directories that could not be read.
+fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
+    if path == Path::new("-") {
+        return vec![Ok(InputSource::Stdin)];
+    }
+    if !path.is_dir() {
+        return vec![Ok(InputSource::File(path.to_owned()))];
+    }
+    let mut listing = Listing::default();
+    listing.walk(path);
+    let mut files = if listing.robots.is_empty() { listing.texts } else { listing.robots };
+    files.sort();
+    if files.is_empty() && listing.failed.is_empty() {
+        let error = io::Error::new(io::ErrorKind::NotFound, "the directory holds neither a robots.txt nor a .txt file");
+        return vec![Err((path.to_owned(), error))];
+    }
+    files.into_iter().map(|file| Ok(InputSource::Found(file))).chain(listing.failed.into_iter().map(Err)).collect()
+}
+
+/// The robots.txt files of a directory.
+#[derive(Default)]
+struct Listing {
+    /// Every robots.txt, however deep.
+    robots: Vec<PathBuf>,
+    /// The .txt files of the directory itself.
+    texts: Vec<PathBuf>,
+    failed: Vec<(PathBuf, io::Error)>,
+}
+
+impl Listing {
+    fn walk(&mut self, top: &Path) {
+        let mut waiting = vec![top.to_owned()];
+        while let Some(directory) = waiting.pop() {
+            let entries = match fs::read_dir(&directory) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.failed.push((directory, error));
+                    continue;
+                }
+            };
+            for entry in entries {
+                match entry.and_then(|entry| Ok((entry.file_type()?, entry.path()))) {
+                    // A link to a directory is not followed: it may lead back up. A link to a file is read.
+                    Ok((kind, path)) if kind.is_dir() => waiting.push(path),
+                    Ok((_, path)) if path.is_dir() => {}
+                    Ok((_, path)) if path.file_name() == Some(OsStr::new("robots.txt")) => self.robots.push(path),
+                    Ok((_, path)) if directory == top && path.extension() == Some(OsStr::new("txt")) => {
+                        self.texts.push(path);
+                    }
+                    Ok(_) => {}
+                    Err(error) => self.failed.push((directory.clone(), error)),
+                }
+            }
         }
     }
 }

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tower_robots::check::{Decider, Page, PageLoss, Subject};
+use tower_robots::check::{Page, PageLoss, Subject};
 
 use crate::commands::arguments::site::SelectedSite;
-use crate::commands::replay::SearchRequests;
+use crate::commands::replay::{LogSelection, ReplayLogFormat, SearchRequests};
 use crate::evaluator::Evaluator;
 use crate::exit::complain;
+use crate::input;
 use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk, read_urls};
 use crate::retrieval::{RetrievalRequest, Retriever};
 
@@ -41,6 +42,11 @@ pub(super) struct PageListArgs {
     /// In any format that replay reads. Whoever says to be a search engine counts as one.
     #[arg(long, value_name = "LOG")]
     log: Vec<PathBuf>,
+
+    /// The host that the requests of the logs are for, where their lines name none: with --config only those for hosts of the
+    /// site count
+    #[arg(long, value_name = "HOST", requires = "log")]
+    host: Option<String>,
 }
 
 /// What a change takes from search engines, by every list.
@@ -48,7 +54,7 @@ pub(super) struct PageListArgs {
 pub(super) struct ListLosses {
     /// The lists that were read.
     lists: Vec<ListRead>,
-    losses: Vec<ListLoss>,
+    pub(super) losses: Vec<ListLoss>,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,16 +67,17 @@ struct ListRead {
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
     /// Which list it is, as it stands behind "pages".
-    of: String,
-    crawlers: Vec<String>,
+    pub(super) of: String,
+    pub(super) crawlers: Vec<String>,
     /// Pages that were allowed and are disallowed, of those that were allowed.
-    lost: u64,
-    allowed: u64,
+    pub(super) lost: u64,
+    pub(super) allowed: u64,
     /// The same of the requests in a log.
     #[serde(skip_serializing_if = "Option::is_none")]
-    requests: Option<LostRequests>,
-    rules: Vec<RuleLoss>,
-    examples: Vec<LostExample>,
+    pub(super) requests: Option<LostRequests>,
+    /// The rules that take them, the one that takes most first.
+    pub(super) rules: Vec<RuleLoss>,
+    pub(super) examples: Vec<LostExample>,
 }
 
 /// Requests for lost pages, of all that were sent.
@@ -110,17 +117,20 @@ impl PageListArgs {
             found.add("of the sitemaps".to_owned(), &pages, old, new);
         }
         for path in &self.urls {
-            let pages = read_urls(path, hosts).map_err(io::Error::other)?;
+            let pages = read_urls(path, input::read, hosts).map_err(io::Error::other)?;
             found.add(format!("of {}", path.display()), &pages, old, new);
         }
         if !self.log.is_empty() {
-            let (requests, errors) = SearchRequests::read(&self.log, old);
+            let selection = LogSelection::of(site, ReplayLogFormat::Auto, self.host.as_deref())?;
+            let (requests, errors) = SearchRequests::read(&self.log, &selection, old);
             if let Some(error) = errors.into_iter().next() {
                 return Err(error);
             }
             if requests.requests == 0 {
-                return Err(io::Error::other("no line of the logs is a request: robotsd replay says more about them"));
+                let nothing = || "no line of the logs is a request: robotsd replay says more about them".to_owned();
+                return Err(io::Error::other(selection.says_nothing(requests.hosts).unwrap_or_else(nothing)));
             }
+            selection.notes(requests.hosts, requests.requests).iter().for_each(|note| complain(note));
             found.add_requests(&requests, old, new);
         }
         // The largest share first, whichever list it is of.
@@ -131,7 +141,7 @@ impl PageListArgs {
     fn pages_of_sitemaps(&self, site: &SelectedSite, hosts: &OwnHosts) -> io::Result<Vec<Page>> {
         let mut retriever = None;
         let mut walk = SitemapWalk::of(hosts);
-        walk.walk(self.sitemap.iter().cloned(), |source| fetch(source, site, &mut retriever).map(Some));
+        walk.walk(self.sitemap.iter().cloned(), |source| open(source, site, &mut retriever).map(Some));
         match walk.trouble() {
             None => Ok(walk.into_pages()),
             Some(trouble) => {
@@ -147,30 +157,23 @@ impl PageListArgs {
     }
 }
 
-/// Reads a sitemap; a client is made for the first that is fetched.
-fn fetch(source: &SitemapSource, site: &SelectedSite, retriever: &mut Option<Retriever>) -> Result<Vec<u8>, String> {
+/// Opens a sitemap; a client is made for the first that is fetched.
+fn open(
+    source: &SitemapSource,
+    site: &SelectedSite,
+    retriever: &mut Option<Retriever>,
+) -> Result<Box<dyn Read>, String> {
     let named = |error: &dyn std::fmt::Display| format!("{source}: {error}");
     match source {
-        SitemapSource::File(path) => {
-            let mut octets = Vec::new();
-            let file = File::open(path).map_err(|error| named(&error))?;
-            file.take(MOST_OCTETS as u64 + 1).read_to_end(&mut octets).map_err(|error| named(&error))?;
-            if octets.len() > MOST_OCTETS {
-                return Err(named(&format_args!("it is larger than {} MiB", MOST_OCTETS >> 20)));
-            }
-            Ok(octets)
-        }
+        SitemapSource::File(path) => Ok(Box::new(File::open(path).map_err(|error| named(&error))?)),
         SitemapSource::Url(url) => {
             if retriever.is_none() {
                 *retriever = Some(site.retriever().map_err(|error| error.to_string())?);
             }
             let Some(retriever) = retriever else { return Err(named(&"no client")) };
-            let chain = retriever.retrieve(&RetrievalRequest::new(url.clone()).at_most(MOST_OCTETS as u64));
-            let document = chain.document(MOST_OCTETS).map_err(|error| named(&error))?;
-            if document.is_cut {
-                return Err(named(&format_args!("it is larger than {} MiB", MOST_OCTETS >> 20)));
-            }
-            Ok(document.octets)
+            // One more shows that there is more.
+            let chain = retriever.retrieve(&RetrievalRequest::new(url.clone()).at_most(MOST_OCTETS as u64 + 1));
+            chain.into_document(MOST_OCTETS).map_err(|error| named(&error))
         }
     }
 }
@@ -178,7 +181,7 @@ fn fetch(source: &SitemapSource, site: &SelectedSite, retriever: &mut Option<Ret
 impl ListLosses {
     fn add(&mut self, of: String, pages: &[Page], old: &Evaluator, new: &Evaluator) {
         for loss in old.page_losses(new, pages) {
-            let crawlers = loss.crawlers().iter().filter_map(Subject::name).map(str::to_owned).collect();
+            let crawlers = loss.crawlers.iter().filter_map(Subject::name).map(str::to_owned).collect();
             self.losses.push(ListLoss::new(of.clone(), crawlers, &loss, None));
         }
         self.lists.push(ListRead { of, pages: pages.len() });
@@ -193,10 +196,10 @@ impl ListLosses {
             pages.sort_unstable();
             pages_read += pages.len();
             let losses = old.page_losses(new, &pages);
-            let is_its = |loss: &&PageLoss| loss.crawlers().iter().any(|subject| subject.name() == Some(crawler));
+            let is_its = |loss: &&PageLoss| loss.crawlers.iter().any(|subject| subject.name() == Some(crawler));
             if let Some(loss) = losses.iter().find(is_its) {
                 let count = |page: &Page| requested.targets.get(page.target()).copied().unwrap_or(0);
-                let lost = loss.lost().iter().map(|lost| count(lost.page())).sum();
+                let lost = loss.lost.iter().map(|lost| count(lost.page())).sum();
                 let shares = LostRequests { lost, all: requested.requests };
                 self.losses.push(ListLoss::new(of.to_owned(), vec![crawler.clone()], loss, Some(shares)));
             }
@@ -208,35 +211,32 @@ impl ListLosses {
         self.lists.is_empty()
     }
 
-    pub(super) fn losses(&self) -> &[ListLoss] {
-        &self.losses
-    }
-
-    /// The lists, as they stand behind "pages", and how many pages each has.
-    pub(super) fn lists(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.lists.iter().map(|list| (&*list.of, list.pages as u64))
+    /// The lists of which nothing is lost, as they stand behind "pages", and how many pages each has.
+    pub(super) fn without_loss(&self) -> impl Iterator<Item = (&str, u64)> {
+        let lists = self.lists.iter().filter(|list| !self.losses.iter().any(|loss| loss.is_of(&list.of)));
+        lists.map(|list| (&*list.of, list.pages as u64))
     }
 }
 
 impl ListLoss {
     fn new(of: String, crawlers: Vec<String>, loss: &PageLoss, requests: Option<LostRequests>) -> Self {
         let mut rules: BTreeMap<usize, RuleLoss> = BTreeMap::new();
-        for rule in loss.lost().iter().filter_map(|lost| lost.rule()) {
-            let pattern = || rule.pattern().to_owned();
-            let taken = || RuleLoss { line: rule.line(), pattern: pattern(), lost: 0 };
-            rules.entry(rule.line()).or_insert_with(taken).lost += 1;
+        for rule in loss.lost.iter().filter_map(|lost| lost.rule()) {
+            let pattern = || rule.pattern.to_owned();
+            let taken = || RuleLoss { line: rule.line, pattern: pattern(), lost: 0 };
+            rules.entry(rule.line).or_insert_with(taken).lost += 1;
         }
         let mut rules: Vec<_> = rules.into_values().collect();
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.lost));
         let examples = loss.examples(SHOWN).map(|lost| LostExample {
             page: String::from_utf8_lossy(lost.page().target()).into_owned(),
-            line: lost.rule().map(Decider::line),
+            line: lost.rule().map(|decider| decider.line),
         });
         Self {
             of,
             crawlers,
-            lost: loss.lost().len() as u64,
-            allowed: loss.of() as u64,
+            lost: loss.lost.len() as u64,
+            allowed: loss.of as u64,
             requests,
             rules,
             examples: examples.collect(),
@@ -249,35 +249,8 @@ impl ListLoss {
         lost as f64 / of.max(1) as f64
     }
 
-    /// Which list it is, as it stands behind "pages".
-    pub(super) fn of(&self) -> &str {
-        &self.of
-    }
-
     /// Whether it is of the list of this name.
-    pub(super) fn is_of(&self, list: &str) -> bool {
+    fn is_of(&self, list: &str) -> bool {
         self.of == list || self.requests.is_some() && list == REQUESTED
-    }
-
-    pub(super) fn crawlers(&self) -> &[String] {
-        &self.crawlers
-    }
-
-    /// Pages that are lost, of those that were allowed.
-    pub(super) const fn pages(&self) -> (u64, u64) {
-        (self.lost, self.allowed)
-    }
-
-    pub(super) const fn requests(&self) -> Option<LostRequests> {
-        self.requests
-    }
-
-    /// The rules that take them, the one that takes most first.
-    pub(super) fn rules(&self) -> &[RuleLoss] {
-        &self.rules
-    }
-
-    pub(super) fn examples(&self) -> &[LostExample] {
-        &self.examples
     }
 }

@@ -10,7 +10,7 @@ use tower_robots::rules::Access;
 
 use super::lists::{ListLoss, ListLosses};
 use super::text::{self, DiffNames};
-use crate::html::figures::{counted, grouped};
+use crate::html::{counted, grouped};
 use crate::render::{finding_line, markdown_code as code, printable};
 
 /// Octets after which no more rows follow: a comment on GitHub has 65,536 characters at most.
@@ -33,18 +33,18 @@ pub(super) fn write(
     unread: &[Finding],
 ) -> io::Result<()> {
     let mut comment = format!("### {}: what changes for crawlers\n\n", cell(&names.new));
-    for loss in pages.losses() {
+    for loss in &pages.losses {
         if comment.len() < MOST {
             add_loss(&mut comment, loss);
         }
     }
-    for (of, count) in pages.lists().filter(|(of, _)| !pages.losses().iter().any(|loss| loss.is_of(of))) {
+    for (of, count) in pages.without_loss() {
         let _ = writeln!(comment, "{}\n", cell(&text::nothing_lost(of, count)));
     }
     let _ = writeln!(comment, "{}.\n", text::summary(diff));
     add_changes(&mut comment, diff);
-    for breach in diff.breaches() {
-        let (path, guard) = (cell(breach.change().path()), cell(&breach.guard().to_string()));
+    for breach in diff.breaches.clone() {
+        let (path, guard) = (cell(&breach.change().path), cell(&breach.guard().to_string()));
         if comment.len() < MOST {
             let _ = writeln!(comment, "- **forbidden**: {path} changes for {guard}");
         }
@@ -61,15 +61,15 @@ pub(super) fn write(
 fn add_loss(comment: &mut String, loss: &ListLoss) {
     let _ = writeln!(comment, "**{}**\n", cell(&text::loss_line(loss)));
     let _ = writeln!(comment, "| rule | pages lost |\n| --- | --- |");
-    for rule in loss.rules().iter().take(RULES) {
+    for rule in loss.rules.iter().take(RULES) {
         let _ = writeln!(comment, "| line {}: {} | {} |", rule.line, cell(&rule.pattern), grouped(rule.lost));
     }
-    if loss.rules().len() > RULES {
-        let _ = writeln!(comment, "| and {} more rules | |", loss.rules().len() - RULES);
+    if loss.rules.len() > RULES {
+        let _ = writeln!(comment, "| and {} more rules | |", loss.rules.len() - RULES);
     }
-    let shown = counted(loss.examples().len() as u64, "page");
+    let shown = counted(loss.examples.len() as u64, "page");
     let _ = writeln!(comment, "\n<details><summary>{shown} of them</summary>\n");
-    for example in loss.examples() {
+    for example in &loss.examples {
         let line = example.line.map_or_else(String::new, |line| format!(", line {line}"));
         let _ = writeln!(comment, "- {}{line}", cell(&example.page));
     }
@@ -78,14 +78,14 @@ fn add_loss(comment: &mut String, loss: &ListLoss) {
 
 fn add_changes(comment: &mut String, diff: &Diff) {
     let mut rows: Vec<String> = Vec::new();
-    for effect in diff.effects() {
-        let crawlers = cell(&text::crawlers(effect.crawlers()));
-        rows.extend(text::shown(effect).map(|change| change_row(&crawlers, change)));
-        if effect.omitted() > 0 {
-            rows.push(format!("| {crawlers} | and {} more changes | | |\n", effect.omitted()));
+    for effect in diff.effects.clone() {
+        let crawlers = cell(&text::crawlers(&effect.crawlers));
+        rows.extend(text::shown(&effect).map(|change| change_row(&crawlers, change)));
+        if effect.omitted > 0 {
+            rows.push(format!("| {crawlers} | and {} more changes | | |\n", effect.omitted));
         }
     }
-    rows.extend(diff.delays().iter().map(delay_row));
+    rows.extend(diff.delays.iter().map(delay_row));
     if rows.is_empty() {
         return;
     }
@@ -109,26 +109,26 @@ fn add_changes(comment: &mut String, diff: &Diff) {
 }
 
 fn change_row(crawlers: &str, change: &Change) -> String {
-    let access = match change.access() {
+    let access = match change.access {
         Access::Disallow => "disallowed",
         Access::Allow => "allowed",
     };
-    let (after, before) = (decider(change.after()), decider(change.before()));
+    let (after, before) = (decider(change.after.as_ref()), decider(change.before.as_ref()));
     format!("| {crawlers} | {access}: {} | {after} | {before} |\n", cell(&text::what(change)))
 }
 
 fn delay_row(delay: &DelayChange) -> String {
-    let crawlers = cell(&text::crawlers(delay.crawlers()));
+    let crawlers = cell(&text::crawlers(&delay.crawlers));
     let line = |delay: Option<tower_robots::check::Delay>| {
         delay.map_or_else(|| "no line".to_owned(), |delay| format!("line {}", delay.line()))
     };
     let effect = cell(&delay.effect().to_string());
-    format!("| {crawlers} | delay: {effect} | {} | {} |\n", line(delay.after()), line(delay.before()))
+    format!("| {crawlers} | delay: {effect} | {} | {} |\n", line(delay.after), line(delay.before))
 }
 
 fn decider(decider: Option<&Decider>) -> String {
     match decider {
-        Some(rule) => format!("line {}: {} {}", rule.line(), rule.access(), cell(rule.pattern())),
+        Some(rule) => format!("line {}: {} {}", rule.line, rule.access, cell(&rule.pattern)),
         None => "no rule".to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! `robotsd diff OLD NEW`: the effect of a change on crawlers.
 //!
 //! Exit status: 0 whether or not something changes, 1 where something changes that `--forbid` names, 2 where a file
-//! could not be read or `--forbid` names a crawler that does not exist.
+//! could not be read, `--forbid` names a crawler that does not exist, or the files could not be compared to the end in time.
 
 mod lists;
 mod markdown;
@@ -9,7 +9,7 @@ mod text;
 
 pub(in crate::commands) use self::text::{DiffNames, write as write_effects};
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,10 +20,11 @@ use tower_robots::rules::Reading;
 
 use self::lists::{ListLosses, PageListArgs};
 use super::arguments::site::SiteArgs;
-use super::output::unread_lines;
-use crate::exit::{self, complain};
+use super::unread_lines;
+use crate::evaluator::MOST_TIME;
+use crate::exit::{self, FAILED, complain};
 use crate::input::stdin_once;
-use crate::render::finding_line;
+use crate::render::{finding_line, printable, stdout, write_json};
 use crate::target_url::TargetUrl;
 use crate::unknown_name::UnknownName;
 
@@ -97,6 +98,16 @@ pub(crate) fn run(args: &DiffArgs) -> ExitCode {
     exit::written(compare(args))
 }
 
+/// Says that more may change than what is shown.
+pub(in crate::commands) fn complain_of_cut(name: &str) {
+    complain(&format_args!(
+        "{}: comparing the files took more than {} s, so more may change than what is shown: patterns with fewer wildcards, or \
+         fewer rules, are compared sooner",
+        printable(name.as_bytes()),
+        MOST_TIME.as_secs()
+    ));
+}
+
 fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
     stdin_once(args.files.iter().chain(args.lists.files()))?;
     let site = args.site.select()?;
@@ -120,7 +131,7 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
     let diff = old.diff(&new, args.forbid.iter().cloned());
     let unread = unread_lines::added(&old, &new);
     let pages = args.lists.losses(&site, &old, &new)?;
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = stdout();
     match args.format {
         DiffFormat::Text => {
             text::write_losses(&mut out, &names, &pages)?;
@@ -129,10 +140,14 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
         DiffFormat::Markdown => markdown::write(&mut out, &names, &diff, &pages, &unread)?,
         DiffFormat::Json => {
             unread.iter().for_each(|finding| complain(&finding_line(&new_name, finding)));
-            serde_json::to_writer(&mut out, &DiffJson { diff: &diff, pages: &pages })?;
+            write_json(&mut out, &DiffJson { diff: &diff, pages: &pages })?;
             out.write_all(b"\n")?;
         }
     }
     out.flush()?;
-    Ok(exit::answer(diff.breaches().is_empty()))
+    if diff.is_cut {
+        complain_of_cut(&new_name);
+        return Ok(ExitCode::from(FAILED));
+    }
+    Ok(exit::answer(diff.breaches.is_empty()))
 }

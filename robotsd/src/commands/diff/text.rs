@@ -8,7 +8,7 @@ use tower_robots::check::{Breadth, Change, Decider, Delay, DelayChange, Diff, Ef
 use tower_robots::rules::Access;
 
 use super::lists::{ListLoss, ListLosses};
-use crate::html::figures::{self, grouped, percent};
+use crate::html::{self, grouped, percent};
 use crate::render::{finding_line, printable};
 
 /// Crawlers of each kind that are shown by name.
@@ -31,22 +31,22 @@ impl DiffNames {
 
 /// Writes what the change takes of the pages that matter; nothing where no list is named.
 pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &ListLosses) -> io::Result<()> {
-    for loss in pages.losses() {
+    for loss in &pages.losses {
         writeln!(out, "{}", loss_line(loss))?;
-        for rule in loss.rules().iter().take(RULES) {
+        for rule in loss.rules.iter().take(RULES) {
             let pattern = printable(rule.pattern.as_bytes());
             writeln!(out, "  {}:{}: disallow {pattern}: {}", names.new, rule.line, pages_of(rule.lost))?;
         }
-        if loss.rules().len() > RULES {
-            writeln!(out, "  and {} more rules", loss.rules().len() - RULES)?;
+        if loss.rules.len() > RULES {
+            writeln!(out, "  and {} more rules", loss.rules.len() - RULES)?;
         }
-        for example in loss.examples() {
+        for example in &loss.examples {
             let line = example.line.map_or_else(String::new, |line| format!("  (line {line})"));
             writeln!(out, "    {}{line}", printable(example.page.as_bytes()))?;
         }
         writeln!(out)?;
     }
-    for (of, count) in pages.lists().filter(|(of, _)| !pages.losses().iter().any(|loss| loss.is_of(of))) {
+    for (of, count) in pages.without_loss() {
         writeln!(out, "{}", nothing_lost(of, count))?;
         writeln!(out)?;
     }
@@ -55,16 +55,16 @@ pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &List
 
 /// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
 pub(super) fn loss_line(loss: &ListLoss) -> String {
-    let ((lost, of), list) = (loss.pages(), printable(loss.of().as_bytes()));
-    let names: Vec<_> = loss.crawlers().iter().take(SHOWN).map(|name| printable(name.as_bytes())).collect();
-    let more = match loss.crawlers().len().saturating_sub(SHOWN) {
+    let ((lost, of), list) = ((loss.lost, loss.allowed), printable(loss.of.as_bytes()));
+    let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| printable(name.as_bytes())).collect();
+    let more = match loss.crawlers.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more search engines"),
     };
     let crawlers = format!("{}{more}", names.join(", "));
-    let verb = if loss.crawlers().len() == 1 { "loses" } else { "lose" };
+    let verb = if loss.crawlers.len() == 1 { "loses" } else { "lose" };
     let pages = format!("{crawlers} {verb} {} of {}", grouped(lost), pages_of(of));
-    match loss.requests() {
+    match loss.requests {
         Some(requests) => {
             let share = percent(requests.lost, requests.all);
             format!("{pages} {list}: {share} of its requests, {} of {}", grouped(requests.lost), grouped(requests.all))
@@ -84,7 +84,7 @@ pub(super) fn nothing_lost(of: &str, count: u64) -> String {
 }
 
 fn pages_of(count: u64) -> String {
-    figures::counted(count, "page")
+    html::counted(count, "page")
 }
 
 /// Writes the effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
@@ -94,35 +94,30 @@ pub(in crate::commands) fn write(
     diff: &Diff,
     unread: &[Finding],
 ) -> io::Result<()> {
-    for effect in diff.effects() {
-        writeln!(out, "{}", crawlers(effect.crawlers()))?;
-        let width = shown(effect).map(|change| what(change).chars().count()).max();
-        for change in shown(effect) {
+    for effect in diff.effects.clone() {
+        writeln!(out, "{}", crawlers(&effect.crawlers))?;
+        let width = shown(&effect).map(|change| what(change).chars().count()).max();
+        for change in shown(&effect) {
             write_change(out, names, change, width.unwrap_or(0).min(40))?;
         }
-        if effect.omitted() > 0 {
-            writeln!(out, "  and {} more changes", effect.omitted())?;
+        if effect.omitted > 0 {
+            writeln!(out, "  and {} more changes", effect.omitted)?;
         }
         writeln!(out)?;
     }
-    for delay in diff.delays() {
-        write_delay(out, names, delay)?;
+    for delay in diff.delays.clone() {
+        write_delay(out, names, &delay)?;
     }
     for finding in unread {
-        let help = finding.help().map_or_else(String::new, |help| format!("; {}", printable(help.as_bytes())));
+        let help = finding.help.as_deref().map_or_else(String::new, |help| format!("; {}", printable(help.as_bytes())));
         writeln!(out, "{}{help}", finding_line(&names.new, finding))?;
     }
     if !unread.is_empty() {
         writeln!(out)?;
     }
-    for breach in diff.breaches() {
+    for breach in diff.breaches.clone() {
         let (guard, change) = (breach.guard().to_string(), breach.change());
-        writeln!(
-            out,
-            "forbidden: {} changes for {}",
-            printable(change.path().as_bytes()),
-            printable(guard.as_bytes())
-        )?;
+        writeln!(out, "forbidden: {} changes for {}", printable(change.path.as_bytes()), printable(guard.as_bytes()))?;
     }
     writeln!(out, "{}", summary(diff))
 }
@@ -132,56 +127,56 @@ pub(super) fn summary(diff: &Diff) -> String {
     if diff.is_empty() {
         return "nothing changes for any crawler".to_owned();
     }
-    let mut totals: Vec<_> = (!diff.effects().is_empty()).then(|| totals(diff.effects())).into_iter().collect();
-    if !diff.delays().is_empty() {
-        let crawlers = diff.delays().iter().map(|delay| delay.crawlers());
+    let mut totals: Vec<_> = (!diff.effects.is_empty()).then(|| totals(&diff.effects)).into_iter().collect();
+    if !diff.delays.is_empty() {
+        let crawlers = diff.delays.iter().map(|delay| &*delay.crawlers);
         totals.push(format!("the delay changes for {}", whom(crawlers)));
     }
     totals.join("; ")
 }
 
 fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width: usize) -> io::Result<()> {
-    let word = match change.access() {
+    let word = match change.access {
         Access::Disallow => "- disallowed now ",
         Access::Allow => "+ allowed now    ",
     };
     let path = what(change);
-    let after = decider(&names.new, change.after());
-    let before = decider(&names.old, change.before());
+    let after = decider(&names.new, change.after.as_ref());
+    let before = decider(&names.old, change.before.as_ref());
     writeln!(out, "  {word} {path:width$}  {after}; was {before}")
 }
 
 fn write_delay(out: &mut impl Write, names: &DiffNames, delay: &DelayChange) -> io::Result<()> {
     let place = |file: &str, delay: Option<Delay>| delay.map(|delay| format!("{file}:{}", delay.line()));
-    let (before, after) = (place(&names.old, delay.before()), place(&names.new, delay.after()));
+    let (before, after) = (place(&names.old, delay.before), place(&names.new, delay.after));
     let was = before.map(|before| format!("was {before}"));
     let places: Vec<_> = after.into_iter().chain(was).collect();
-    writeln!(out, "{}: {}  ({})", crawlers(delay.crawlers()), delay.effect(), places.join("; "))?;
+    writeln!(out, "{}: {}  ({})", crawlers(&delay.crawlers), delay.effect(), places.join("; "))?;
     writeln!(out)
 }
 
 /// The changes of an effect without those that another one holds: where the whole site closes, its parts close with it.
 pub(super) fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     let is_held = |change: &Change| {
-        let holds = |other: &Change| other.access() == change.access() && other.breadth() != Breadth::Part;
-        change.breadth() == Breadth::Part && effect.changes().iter().any(holds)
+        let holds = |other: &Change| other.access == change.access && other.breadth != Breadth::Part;
+        change.breadth == Breadth::Part && effect.changes.iter().any(holds)
     };
-    effect.changes().iter().filter(move |change| !is_held(change))
+    effect.changes.iter().filter(move |change| !is_held(change))
 }
 
 /// What the change is about: a path, or the site, for which a path would stand without a word.
 pub(super) fn what(change: &Change) -> String {
-    match (change.breadth(), change.access()) {
+    match (change.breadth, change.access) {
         (Breadth::Site, _) => "the whole site".to_owned(),
         (Breadth::Rest, Access::Disallow) => "all that no other rule allows".to_owned(),
         (Breadth::Rest, Access::Allow) => "all that no other rule disallows".to_owned(),
-        _ => printable(change.path().as_bytes()),
+        _ => printable(change.path.as_bytes()),
     }
 }
 
 fn decider(file: &str, decider: Option<&Decider>) -> String {
     match decider {
-        Some(rule) => format!("{file}:{}: {} {}", rule.line(), rule.access(), printable(rule.pattern().as_bytes())),
+        Some(rule) => format!("{file}:{}: {} {}", rule.line, rule.access, printable(rule.pattern.as_bytes())),
         None => "no rule".to_owned(),
     }
 }
@@ -217,40 +212,40 @@ fn totals(effects: &[Effect]) -> String {
     let changes = || effects.iter().flat_map(shown);
     // A path is allowed now by a rule of the new file, or because a rule of the old one is gone.
     let rules: HashSet<_> = changes()
-        .filter_map(|change| match (change.after(), change.before()) {
-            (Some(after), _) => Some(("new", after.line())),
-            (None, before) => before.map(|before| ("old", before.line())),
+        .filter_map(|change| match (change.after.as_ref(), change.before.as_ref()) {
+            (Some(after), _) => Some(("new", after.line)),
+            (None, before) => before.map(|before| ("old", before.line)),
         })
         .collect();
     let mut parts: Vec<String> = Vec::new();
     for (access, state) in [(Access::Disallow, "disallowed"), (Access::Allow, "allowed")] {
         for (breadth, site) in [(Breadth::Site, "the whole site"), (Breadth::Rest, "all but the exceptions")] {
-            let is_one = |change: &Change| change.access() == access && change.breadth() == breadth;
-            let affected: Vec<_> = effects.iter().filter(|effect| effect.changes().iter().any(is_one)).collect();
+            let is_one = |change: &Change| change.access == access && change.breadth == breadth;
+            let affected: Vec<_> = effects.iter().filter(|effect| effect.changes.iter().any(is_one)).collect();
             if affected.is_empty() {
                 continue;
             }
             let whom = if affected.len() == effects.len() {
                 String::new()
             } else {
-                format!(" for {}", whom(affected.into_iter().map(Effect::crawlers)))
+                format!(" for {}", whom(affected.into_iter().map(|effect| &*effect.crawlers)))
             };
             parts.push(format!("{site} is {state} now{whom}"));
         }
-        let is_part = |change: &&Change| change.access() == access && change.breadth() == Breadth::Part;
-        match changes().filter(is_part).map(Change::path).collect::<HashSet<_>>().len() {
+        let is_part = |change: &&Change| change.access == access && change.breadth == Breadth::Part;
+        match changes().filter(is_part).map(|change| change.path.clone()).collect::<HashSet<_>>().len() {
             0 => {}
             1 => parts.push(format!("1 part of the site is {state} now")),
             count => parts.push(format!("{count} parts of the site are {state} now")),
         }
     }
-    let omitted: usize = effects.iter().map(Effect::omitted).sum();
+    let omitted: usize = effects.iter().map(|effect| effect.omitted).sum();
     let more = if omitted > 0 { format!(", and {omitted} more changes are not shown") } else { String::new() };
     let change = if rules.len() == 1 { "changes" } else { "change" };
     format!(
         "{} {change} for {}: {}{more}",
         counted(rules.len(), "rule"),
-        whom(effects.iter().map(Effect::crawlers)),
+        whom(effects.iter().map(|effect| &*effect.crawlers)),
         parts.join(", ")
     )
 }

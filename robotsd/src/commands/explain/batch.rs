@@ -1,25 +1,28 @@
-//! `robotsd explain --batch`: JSON questions in, JSON answers out, a line each, in order.
+//! `robotsd explain --batch`: JSON questions in, JSON answers out, a line each, in order; and who sends the request of a question.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tower_robots::agent::{Agent, Identity};
-use tower_robots::identity::Signers;
-use tower_robots::policy::Action;
+use tower_robots::agent::{Agent, Identity, IdentityMethod, IdentityOutcome};
+use tower_robots::identity::{Identified, IdentityRequest, MessageHead, PublicAddress, Signers};
+use tower_robots::policy::{Action, HumanEvidence};
 use tower_robots::rules::{Access, PathForm, Reading, Rule};
 
 use super::explanation::{Explanation, Requester};
-use super::offline_evidence::OfflineEvidence;
-use super::sender::{IdentitySummary, Sender};
+use super::offline_evidence::{EmbeddedEvidence, OfflineEvidence};
+use super::rows::text;
+use crate::commands::agents::AgentSummary;
 use crate::commands::arguments::site::{RobotsFile, SelectedSite};
-use crate::commands::output::agent_summary::AgentSummary;
 use crate::evaluator::{Evaluator, KnownSender};
 use crate::input::InputSource;
+use crate::render::write_json;
 use crate::target_url::TargetUrl;
 
 /// Octets of robots.txt files that are cached compiled; beyond it the cache is emptied.
@@ -101,7 +104,7 @@ pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl W
         if let Err(failure) = answer(&mut evaluators, &signers, &line, &mut answers)? {
             failed += 1;
             let (id, error) = &failure;
-            serde_json::to_writer(&mut answers, &BatchFailure { id, line: number, error })?;
+            write_json(&mut answers, &BatchFailure { id, line: number, error })?;
         }
         answers.write_all(b"\n")?;
     }
@@ -128,7 +131,8 @@ fn answer(
             let path = evaluator.path(&url);
             let (identity, signer) = match question.sender(&url) {
                 Some(sender) => {
-                    let (identity, signer) = sender.identify(&question.agents(evaluator), signers);
+                    let agents = question.claimed_agents(evaluator, &requester);
+                    let (identity, signer) = sender.identify(&agents, signers);
                     (Some(identity), signer)
                 }
                 None => (None, None),
@@ -136,9 +140,11 @@ fn answer(
             // A request that only its signature names is the crawler's that signed it.
             let requester = signer.map_or(requester, |signer| Requester::user_agent(evaluator, &signer));
             let identified = identity.as_ref().map_or(Identity::Unclaimed, |summary| summary.identity);
-            let sender = KnownSender { identity: identified, address: question.address };
-            let explanation = Explanation::for_sender(evaluator, &requester, sender, &question.method, &path);
-            serde_json::to_writer(answers, &BatchAnswer::new(&question.id, &explanation, identity))?;
+            let known = KnownSender { identity: identified, address: question.address };
+            let evidence = human_evidence(question.fields());
+            let explanation =
+                Explanation::with_evidence(evaluator, &requester, known, &question.method, &path, &evidence);
+            write_json(answers, &BatchAnswer::new(&question.id, &explanation, identity))?;
             Ok(Ok(()))
         }
         Err(error) => Ok(Err((question.id, error))),
@@ -158,24 +164,27 @@ impl BatchQuestion {
     fn requester(&self, evaluator: &Evaluator) -> Result<Requester, String> {
         match (&self.token, &self.user_agent) {
             (Some(token), None) => Ok(Requester::token(evaluator, token)),
-            (None, Some(field)) => Ok(Requester::user_agent(evaluator, field)),
-            (None, None) if self.headers.is_some() => {
-                Ok(Requester::user_agent(evaluator, self.user_agent_lines().next().unwrap_or_default()))
-            }
+            (None, Some(name)) => Ok(Requester::user_agent(evaluator, name)),
+            (None, None) if self.headers.is_some() => Ok(Requester::of_lines(evaluator, self.user_agent_lines())),
             _ => Err("a question has a \"token\" or a \"user_agent\"".to_owned()),
         }
     }
 
+    fn fields(&self) -> &[(String, String)] {
+        self.headers.as_deref().unwrap_or_default()
+    }
+
+    /// As they arrive: the blanks around a value are no part of it (RFC 9110, section 5.5).
     fn user_agent_lines(&self) -> impl Iterator<Item = &str> {
-        let headers = self.headers.as_deref().unwrap_or_default().iter();
-        headers.filter(|(name, _)| name.eq_ignore_ascii_case("user-agent")).map(|(_, value)| value.as_str())
+        let lines = self.fields().iter().filter(|(name, _)| name.eq_ignore_ascii_case("user-agent"));
+        lines.map(|(_, value)| value.trim_matches([' ', '\t']))
     }
 
     /// Who the request says it is from.
-    fn agents(&self, evaluator: &Evaluator) -> Vec<Agent> {
-        match self.token.as_ref().or(self.user_agent.as_ref()) {
-            Some(name) => evaluator.resolve(name).agents().to_vec(),
-            None => self.user_agent_lines().flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect(),
+    fn claimed_agents<'r>(&self, evaluator: &Evaluator, requester: &'r Requester) -> Cow<'r, [Agent]> {
+        match &self.token {
+            Some(token) => evaluator.resolve(token).agents().to_vec().into(),
+            None => requester.agents().into(),
         }
     }
 
@@ -183,7 +192,7 @@ impl BatchQuestion {
     fn sender<'q>(&'q self, url: &'q [u8]) -> Option<Sender<'q>> {
         let is_said = self.address.is_some() || self.headers.is_some() || self.now.is_some() || self.evidence.is_some();
         let url = TargetUrl::parse(url).ok().filter(|_| is_said)?;
-        let fields = self.headers.as_deref().unwrap_or_default();
+        let fields = self.fields();
         let (method, evidence) = (&self.method, self.evidence.as_ref());
         Some(Sender { method, url, address: self.address, fields, now: self.now, evidence })
     }
@@ -222,10 +231,6 @@ impl<'a> BatchAnswer<'a> {
             identity,
         }
     }
-}
-
-fn text(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).into_owned()
 }
 
 /// Files that questions were about, compiled, by where they come from and how they are read.
@@ -291,6 +296,77 @@ impl EvaluatorCache<'_> {
             RobotsOrigin::Site => {
                 self.site.robots(None).map(|RobotsFile { bytes, .. }| bytes).map_err(|error| error.to_string())
             }
+        }
+    }
+}
+
+/// What a question says about its sender, besides the agent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sender<'q> {
+    pub(super) method: &'q str,
+    pub(super) url: TargetUrl<'q>,
+    pub(super) address: Option<IpAddr>,
+    pub(super) fields: &'q [(String, String)],
+    /// In seconds since the epoch.
+    pub(super) now: Option<u64>,
+    pub(super) evidence: Option<&'q OfflineEvidence>,
+}
+
+/// Who sent the request, as an answer shows it.
+#[derive(Debug, Serialize)]
+pub(super) struct IdentitySummary {
+    outcome: IdentityOutcome,
+    method: Option<IdentityMethod>,
+    reason: Option<&'static str>,
+    crawler: Option<String>,
+    #[serde(skip)]
+    pub(super) identity: Identity,
+}
+
+/// The fields that suggest a person, as the layer reads them. A `Referer` adds nothing that a decision depends on.
+fn human_evidence(fields: &[(String, String)]) -> HumanEvidence<'_> {
+    let lines = |wanted: &'static str| {
+        let lines = fields.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
+        lines.map(|(_, value)| value.as_bytes().trim_ascii())
+    };
+    let first = |name| lines(name).next().unwrap_or_default();
+    let evidence = lines("cookie").fold(HumanEvidence::new(), HumanEvidence::cookies);
+    evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
+}
+
+impl Sender<'_> {
+    /// Who it is. The second part is the crawler whose request it is by its signature alone.
+    pub(super) fn identify(&self, agents: &[Agent], signers: &Signers) -> (IdentitySummary, Option<String>) {
+        let now = self.now.map_or_else(SystemTime::now, |now| {
+            SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(now)).unwrap_or_else(SystemTime::now)
+        });
+        let address = PublicAddress::of(self.address, |_| false).ok();
+        let host = self.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let authority = self.url.host().and_then(|host| std::str::from_utf8(host).ok());
+        let authority = authority.or(host.map(|(_, value)| value.as_str()));
+        // A path is that of a site as it is usually served.
+        let scheme = if self.url.host().is_none() || self.url.is_https() { "https" } else { "http" };
+        let target = String::from_utf8_lossy(self.url.path());
+        let message = MessageHead::new(self.method, scheme, authority, &target, &self.fields);
+        let request = IdentityRequest::new(agents, address).signed(&message, signers);
+        let found = match self.evidence {
+            Some(evidence) => request.identify(evidence, now),
+            None => request.identify(&EmbeddedEvidence, now),
+        };
+        let signer = found.signer().and_then(Agent::crawler).map(str::to_owned);
+        (IdentitySummary::new(&found), signer)
+    }
+}
+
+impl IdentitySummary {
+    fn new(found: &Identified<'_>) -> Self {
+        let identity = found.identity();
+        Self {
+            outcome: identity.outcome(),
+            method: identity.method(),
+            reason: identity.reason(),
+            crawler: found.crawler().map(str::to_owned),
+            identity,
         }
     }
 }

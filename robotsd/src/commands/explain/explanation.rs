@@ -1,34 +1,29 @@
-//! Why a request is allowed or disallowed: the decision, and how it came about.
+//! Why a request is allowed or disallowed: the decision, how it came about, and the host that it holds for.
 
+use std::fmt;
 use std::net::IpAddr;
 
-use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, NamedAgent, NamedAs, Obeys};
-use tower_robots::policy::{Action, Decision, Reason};
+use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, NamedAs, Obeys};
+use tower_robots::policy::{Action, Decision, HumanEvidence, Reason};
 use tower_robots::rules::{
     Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
 };
 
-use super::host::AssumedHost;
+use crate::commands::agents::AgentSummary;
+use crate::commands::arguments::site::SelectedSite;
 use crate::commands::claim::CheckedClaim;
-use crate::commands::output::agent_summary::AgentSummary;
 use crate::evaluator::{Evaluator, KnownSender};
+use crate::quoted_list::QuotedList;
 use crate::render::printable;
 use crate::target_url::TargetUrl;
 
 /// Who sends the request.
 #[derive(Clone, Debug)]
-pub(super) struct Requester {
-    /// As it was given.
-    name: String,
-    kind: RequesterKind,
-}
-
-#[derive(Clone, Debug)]
-enum RequesterKind {
-    /// A crawler that obeys these product tokens, without a request of its own: only the file counts.
-    Token { tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
-    /// An agent, whose request the policy decides about.
-    Agent(NamedAgent),
+pub(super) enum Requester {
+    /// A crawler that obeys these product tokens, without a request of its own: only the file counts. The name is as it was given.
+    Token { name: String, tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
+    /// Agents, whose request the policy decides about, first the one to call it by.
+    Agents { agents: Vec<Agent>, is_star: bool },
 }
 
 impl Requester {
@@ -36,42 +31,49 @@ impl Requester {
     /// takes it as given.
     pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
         let named = evaluator.resolve(token);
-        let kind = match named.agent().registered().filter(|_| evaluator.reading() != Reading::Reference) {
-            Some(crawler) => RequesterKind::Token {
+        let name = token.to_owned();
+        match named.agent().registered().filter(|_| evaluator.reading() != Reading::Reference) {
+            Some(crawler) => Self::Token {
+                name,
                 tokens: crawler.tokens().to_vec(),
                 fallback: named.fallback(),
                 crawler: Some(crawler.name().to_owned()),
             },
             None => {
-                RequesterKind::Token { tokens: vec![ProductToken::new(token)], fallback: Fallback::Star, crawler: None }
+                Self::Token { name, tokens: vec![ProductToken::new(token)], fallback: Fallback::Star, crawler: None }
             }
-        };
-        Self { name: token.to_owned(), kind }
+        }
     }
 
-    /// The name of a crawler, or a `User-Agent` field.
+    /// What a person writes: the name of a crawler, or a `User-Agent` field.
     pub(super) fn user_agent(evaluator: &Evaluator, name: &str) -> Self {
-        Self { name: name.to_owned(), kind: RequesterKind::Agent(evaluator.resolve(name)) }
+        let named = evaluator.resolve(name);
+        Self::Agents { agents: named.agents().to_vec(), is_star: named.named_as() == NamedAs::Star }
+    }
+
+    /// What a request sends: its lines of `User-Agent`, read as a server reads them. A word that is a crawler's name may be none there.
+    pub(super) fn of_lines<'l>(evaluator: &Evaluator, lines: impl Iterator<Item = &'l str>) -> Self {
+        let agents: Vec<_> = lines.flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect();
+        let agents = if agents.is_empty() { vec![Agent::empty()] } else { agents };
+        Self::Agents { agents, is_star: false }
     }
 
     /// The agents that its request names; none for a token.
     pub(super) fn agents(&self) -> &[Agent] {
-        match &self.kind {
-            RequesterKind::Token { .. } => &[],
-            RequesterKind::Agent(named) => named.agents(),
+        match self {
+            Self::Token { .. } => &[],
+            Self::Agents { agents, .. } => agents,
         }
     }
 
     /// What an answer calls it: the crawler's name, or what kind of agent it is.
     pub(super) fn name(&self) -> String {
-        let agent = match &self.kind {
-            RequesterKind::Token { .. } => return printable(self.name.as_bytes()),
-            RequesterKind::Agent(named) if named.named_as() == NamedAs::Star => {
-                return "any crawler that no group names".to_owned();
-            }
-            RequesterKind::Agent(named) => named.agent(),
+        let agent = match self {
+            Self::Token { name, .. } => return printable(name.as_bytes()),
+            Self::Agents { is_star: true, .. } => return "any crawler that no group names".to_owned(),
+            Self::Agents { agents, .. } => agents.first(),
         };
-        match (agent.crawler(), agent.class()) {
+        match (agent.and_then(Agent::crawler), agent.map_or(Class::Empty, Agent::class)) {
             (Some(crawler), _) => printable(crawler.as_bytes()),
             (None, Class::Browser) => "a browser".to_owned(),
             (None, Class::Empty) => "a request without a User-Agent".to_owned(),
@@ -81,17 +83,17 @@ impl Requester {
 
     /// What a column of a table calls it.
     pub(super) fn column(&self) -> String {
-        match &self.kind {
-            RequesterKind::Agent(named) if named.named_as() == NamedAs::Star => "*".to_owned(),
+        match self {
+            Self::Agents { is_star: true, .. } => "*".to_owned(),
             _ => self.name(),
         }
     }
 
     /// The product token, where one was given, and the crawler that has it.
     pub(super) fn as_token(&self) -> Option<(&str, Option<&str>, &[ProductToken])> {
-        match &self.kind {
-            RequesterKind::Token { tokens, crawler, .. } => Some((&self.name, crawler.as_deref(), tokens)),
-            RequesterKind::Agent(_) => None,
+        match self {
+            Self::Token { name, tokens, crawler, .. } => Some((name, crawler.as_deref(), tokens)),
+            Self::Agents { .. } => None,
         }
     }
 }
@@ -158,12 +160,24 @@ impl<'e> Explanation<'e> {
         method: &str,
         path: &RequestPath<'_>,
     ) -> Self {
-        match &requester.kind {
-            RequesterKind::Token { tokens, fallback, .. } => Self::of_token(evaluator, tokens.clone(), *fallback, path),
-            RequesterKind::Agent(named) => {
-                let agents = named.agents();
+        Self::with_evidence(evaluator, requester, sender, method, path, &HumanEvidence::new())
+    }
+
+    /// The same of a request whose fields are known.
+    pub(super) fn with_evidence(
+        evaluator: &'e Evaluator,
+        requester: &Requester,
+        sender: KnownSender,
+        method: &str,
+        path: &RequestPath<'_>,
+        evidence: &HumanEvidence<'_>,
+    ) -> Self {
+        match requester {
+            Requester::Token { tokens, fallback, .. } => Self::of_token(evaluator, tokens.clone(), *fallback, path),
+            Requester::Agents { agents, .. } => {
                 let decision = evaluator.decide_for_sender(agents, sender, method, path);
-                let agent = agents.get(decision.agent()).unwrap_or(agents.first()).clone();
+                let decision = evaluator.weigh(decision, evidence);
+                let agent = agents.get(decision.agent()).or(agents.first()).cloned().unwrap_or_else(Agent::empty);
                 Self::of_decision(evaluator, &decision, agent, path)
             }
         }
@@ -283,7 +297,57 @@ impl<'e> Explanation<'e> {
         let line = |group: &Group<'_>| group.line();
         self.tokens.iter().find(|token| {
             let named = self.evaluator.rules().select(std::slice::from_ref(*token), Fallback::Nothing);
-            named.applies() && named.groups().map(|group| group.line()).eq(trace.groups().iter().map(line))
+            named.applies() && named.groups().map(|group| group.line()).eq(trace.groups.iter().map(line))
         })
+    }
+}
+
+/// The host that an answer holds for. A robots.txt has no host in it: it holds for the one that serves it.
+#[derive(Debug)]
+pub(super) enum AssumedHost<'a> {
+    /// The URL names it.
+    OfUrl(&'a [u8]),
+    /// The URL names it, and the site of the config does not serve it.
+    Foreign { host: &'a [u8], site: &'a str, hosts: &'a [String] },
+    /// A path names none: it is the host of the site.
+    OfSite { host: &'a str, site: &'a str },
+    /// A path names none, and there is no config, or its site has several hosts: the answer is the same for each.
+    Any,
+}
+
+impl<'a> AssumedHost<'a> {
+    pub(super) fn of(url: &TargetUrl<'a>, site: &'a SelectedSite) -> Self {
+        let (name, hosts) = site.hosts().unwrap_or_default();
+        match (url.host(), hosts) {
+            (Some(host), _) if site.serves(url.is_https(), host) => Self::OfUrl(host),
+            (Some(host), _) => Self::Foreign { host, site: name, hosts },
+            (None, [host]) if !host.contains('*') => Self::OfSite { host, site: name },
+            (None, _) => Self::Any,
+        }
+    }
+
+    /// Its name, where it has one.
+    pub(super) fn name(&self) -> Option<String> {
+        match self {
+            Self::OfUrl(host) | Self::Foreign { host, .. } => Some(printable(host)),
+            Self::OfSite { host, .. } => Some((*host).to_owned()),
+            Self::Any => None,
+        }
+    }
+}
+
+impl fmt::Display for AssumedHost<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OfUrl(host) => write!(f, "{}, as the URL says", printable(host)),
+            Self::Foreign { host, site, hosts } => write!(
+                f,
+                "{}, as the URL says; the site {site:?} serves {}, so another robots.txt may hold there",
+                printable(host),
+                QuotedList::of(hosts.iter())
+            ),
+            Self::OfSite { host, site } => write!(f, "{host}, the host of the site {site:?}"),
+            Self::Any => f.write_str("any that serves this robots.txt"),
+        }
     }
 }

@@ -117,8 +117,8 @@ impl ClaimEvidence for OfflineEvidence {
 
 impl ClaimEvidence for EmbeddedEvidence {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let list = |url: &str| embedded_lists().iter().find(|list| list.url() == url);
-        let lists = crawler.ranges().map(|url| list(url).map(|list| ListEvidence::unconfirmed(list.set())));
+        let list = |url: &str| embedded_lists().iter().find(|list| list.url == url);
+        let lists = crawler.ranges().map(|url| list(url).map(|list| ListEvidence::unconfirmed(&list.set)));
         (crawler.ranges().len() > 0).then(|| ListEvidence::examine(lists, address, None, now))
     }
 

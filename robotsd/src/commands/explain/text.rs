@@ -1,13 +1,15 @@
-//! An explanation as text, with the lines of the file.
+//! An explanation as text: the answer in one sentence, which says whether this crawler may fetch this URL and which line says so,
+//! then the lines of the file.
 
 use std::io::{self, Write};
 
 use tower_robots::agent::Obeys;
 use tower_robots::policy::{Action, Reason};
-use tower_robots::rules::{Line, PathForm, RobotsTxt, Rule, Seconds, Trace};
+use tower_robots::rules::{
+    Access, Fallback, Group, Line, PathForm, ProductToken, RequestPath, RobotsTxt, Rule, Seconds, Trace, Verdict,
+};
 
 use super::explanation::{ExplainedRequest, Explanation, ShownPolicy};
-use super::headline;
 use crate::evaluator::Evaluator;
 use crate::render::printable;
 
@@ -19,7 +21,7 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
     let explanation =
         Explanation::for_sender(evaluator, request.requester, request.sender.known(), request.method, &path);
     let trace = explanation.trace(&path);
-    writeln!(out, "{}", headline::of(evaluator, request, &explanation, trace.as_ref(), &path))?;
+    writeln!(out, "{}", headline(evaluator, request, &explanation, trace.as_ref(), &path))?;
     match (request.requester.as_token(), explanation.agent()) {
         (Some((_, Some(crawler), tokens)), _) => {
             let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
@@ -76,7 +78,7 @@ fn group(
             _ => writeln!(out, "  group:  none applies to this request, so the file does not hold for it"),
         };
     };
-    for name in trace.groups().iter().flat_map(|group| group.names()) {
+    for name in trace.groups.iter().flat_map(|group| group.names()) {
         writeln!(
             out,
             "  group:  {}:{}: {}",
@@ -94,31 +96,31 @@ fn group(
 /// Every rule that matches, form by form; the one that decides is marked.
 fn rules(out: &mut impl Write, file: &str, robots: &RobotsTxt, trace: &Trace<'_>) -> io::Result<()> {
     let file = printable(file.as_bytes());
-    let decider = trace.verdict().rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::line);
-    let many = trace.forms().len() > 1;
+    let decider = trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::line);
+    let many = trace.forms.len() > 1;
     let deciding = trace.deciding();
-    for (number, form) in trace.forms().iter().enumerate() {
+    for (number, form) in trace.forms.iter().enumerate() {
         let decides = deciding.is_some_and(|deciding| std::ptr::eq(deciding, form));
         if number >= SHOWN && !decides {
             continue;
         }
         if many {
             let mark = if decides { "  <- decides" } else { "" };
-            writeln!(out, "  read as {}: {}{mark}", form.form().as_str(), printable(form.path()))?;
+            writeln!(out, "  read as {}: {}{mark}", form.form.as_str(), printable(&form.path))?;
         }
-        for rule in form.rules().iter().take(SHOWN) {
+        for rule in form.rules.iter().take(SHOWN) {
             let mark = if decides && Some(rule.line()) == decider { "  <- decides" } else { "" };
             writeln!(out, "  rule:   {file}:{}: {}{mark}", rule.line(), line(robots, rule.line()))?;
         }
-        if form.rules().len() > SHOWN {
-            writeln!(out, "          and {} more", form.rules().len() - SHOWN)?;
+        if form.rules.len() > SHOWN {
+            writeln!(out, "          and {} more", form.rules.len() - SHOWN)?;
         }
-        if form.rules().is_empty() {
+        if form.rules.is_empty() {
             writeln!(out, "  rule:   none of the group's rules matches, so the path is allowed")?;
         }
     }
-    if trace.forms().len() > SHOWN {
-        writeln!(out, "  of {} forms the first {SHOWN} are shown, and the one that decides", trace.forms().len())?;
+    if trace.forms.len() > SHOWN {
+        writeln!(out, "  of {} forms the first {SHOWN} are shown, and the one that decides", trace.forms.len())?;
     }
     Ok(())
 }
@@ -131,6 +133,7 @@ fn decision(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<(
         (Action::Tag, Reason::SearchEngine) => "tag, and let pass (a search engine is not refused without an override)",
         (Action::Tag, _) => "tag, and let pass",
         (Action::Pass, Reason::Observed) => "let pass, and record (the mode is observe)",
+        (Action::Pass, Reason::Impostor) => "let pass, and record (an impostor, and the mode is observe)",
         (Action::Pass, Reason::Off) => "let pass (the mode is off)",
         (Action::Pass, Reason::Exempt) => "let pass unjudged",
         _ => "let pass",
@@ -140,4 +143,144 @@ fn decision(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<(
 
 fn line(robots: &RobotsTxt, number: usize) -> String {
     robots.lines().nth(number.saturating_sub(1)).map_or_else(String::new, |line: Line<'_>| printable(line.bytes()))
+}
+
+/// Names of a group that are shown.
+const NAMES: usize = 3;
+
+/// As in ``GPTBot may not fetch /drafts/x: line 4, `Disallow: /drafts/`, in the group for GPTBot``.
+fn headline(
+    evaluator: &Evaluator,
+    request: &ExplainedRequest<'_>,
+    explanation: &Explanation<'_>,
+    trace: Option<&Trace<'_>>,
+    path: &RequestPath<'_>,
+) -> String {
+    let may = match explanation.access {
+        Access::Allow => "may",
+        Access::Disallow => "may not",
+    };
+    let url = printable(request.url.as_bytes());
+    let fetch = match request.method {
+        "GET" | "HEAD" => format!("fetch {url}"),
+        method => format!("send {} to {url}", printable(method.as_bytes())),
+    };
+    let why = match (explanation.reason, explanation.verdict) {
+        (Reason::Exempt, _) => exempt(request.policy, explanation, path),
+        (_, Some(verdict)) if verdict.group().is_some() => {
+            let token = trace.and_then(|trace| explanation.token_of(trace));
+            [decider(verdict, token), read_as(explanation.form, trace)].concat()
+        }
+        _ => without_group(evaluator, request, explanation, path),
+    };
+    let sentence = format!("{} {may} {fetch}: {why}", request.requester.name());
+    // A class of agents begins the sentence, and a name stays as it is written.
+    match sentence
+        .strip_prefix("a ")
+        .or_else(|| sentence.strip_prefix("this "))
+        .or_else(|| sentence.strip_prefix("any "))
+    {
+        Some(_) => sentence[..1].to_uppercase() + &sentence[1..],
+        None => sentence,
+    }
+}
+
+/// The line that decides, and its group.
+fn decider(verdict: Verdict<'_>, token: Option<&ProductToken>) -> String {
+    let group = verdict.group().map_or_else(String::new, |group| names(group, token));
+    match verdict.rule().filter(|rule| !rule.pattern().is_empty()) {
+        Some(rule) => format!("{}, in the group for {group}", rule_line(rule)),
+        None => format!("no rule in the group for {group} matches"),
+    }
+}
+
+fn rule_line(rule: Rule<'_>) -> String {
+    let field = match rule.access() {
+        Access::Allow => "Allow",
+        Access::Disallow => "Disallow",
+    };
+    format!("line {}, `{field}: {}`", rule.line(), printable(rule.pattern()))
+}
+
+/// The name of a group that names the crawler; else the first of its names.
+fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
+    let is_meant = |value: &[u8]| {
+        let own = ProductToken::from_name(value);
+        token.is_some_and(|token| own.as_ref() == Some(token))
+    };
+    if let Some(name) = group.names().find(|name| is_meant(name.value())) {
+        return printable(name.value());
+    }
+    if token.is_none() && group.is_global() {
+        return "every other crawler (`*`)".to_owned();
+    }
+    let shown: Vec<_> = group.names().take(NAMES).map(|name| printable(name.value())).collect();
+    match group.names().len().saturating_sub(NAMES) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Which form of the path the rule matches, where it is not the one that was given.
+fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
+    if matches!(form, PathForm::Standard | PathForm::Verbatim) {
+        return String::new();
+    }
+    match trace.and_then(Trace::deciding) {
+        Some(deciding) => format!("; servers may read the path as {}", printable(&deciding.path)),
+        None => String::new(),
+    }
+}
+
+fn without_group(
+    evaluator: &Evaluator,
+    request: &ExplainedRequest<'_>,
+    explanation: &Explanation<'_>,
+    path: &RequestPath<'_>,
+) -> String {
+    let star = evaluator.rules().select(&[], Fallback::Star).applies();
+    match (star, explanation.holds_to_star()) {
+        (true, false) if explanation.ignores_star() => {
+            "no group names it, and its operator says that it does not obey `*`".to_owned()
+        }
+        (true, false) => match explanation.unheld_category() {
+            // The crawler itself may obey the file: that is what an expectation asks for.
+            Some(category) => {
+                let star = evaluator.rules().select(&[], Fallback::Star).verdict(path);
+                let disallows = |rule: &Rule<'_>| rule.access() == Access::Disallow && !rule.pattern().is_empty();
+                let though = star.rule().filter(disallows).map_or_else(String::new, |rule| {
+                    format!(", though {}, is for every crawler without a group", rule_line(rule))
+                });
+                let who = match request.policy {
+                    ShownPolicy::Configured => "the config",
+                    ShownPolicy::Default => "robotsd by default",
+                };
+                format!("no group names it, and {who} does not hold {category} agents to `*`{though}")
+            }
+            None => "no group names it, and the group for `*` does not apply to it".to_owned(),
+        },
+        // It holds for the agent, so it does not for the method.
+        (true, true) => {
+            format!(
+                "no group names it, and the group for `*` does not hold for {}",
+                printable(request.method.as_bytes())
+            )
+        }
+        (false, _) => "no group of the file is for it".to_owned(),
+    }
+}
+
+/// Exempt from judging, regardless of the file; its verdict is printed too.
+fn exempt(policy: ShownPolicy, explanation: &Explanation<'_>, path: &RequestPath<'_>) -> String {
+    if path.is_robots_txt() {
+        return "every crawler may read robots.txt itself".to_owned();
+    }
+    let who = match policy {
+        ShownPolicy::Configured => "the config exempts the path or the agent",
+        ShownPolicy::Default => "robotsd exempts the path by default",
+    };
+    match explanation.verdict_of_file(path).rule().filter(|rule| rule.access() == Access::Disallow) {
+        Some(rule) if !rule.pattern().is_empty() => format!("{who}, though {}, disallows it", rule_line(rule)),
+        _ => who.to_owned(),
+    }
 }

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+
+use tower_robots::internals::Mutex;
 
 use super::format::FIELDS;
 
@@ -162,7 +163,7 @@ impl<C, J: FnMut(C, ChunkPlace)> Pipeline<C, J> {
 
 /// The next chunk, or `None` once the reader is done.
 fn next(chunks: &Mutex<Receiver<Chunk>>) -> Option<Chunk> {
-    chunks.lock().ok()?.recv().ok()
+    chunks.lock().recv().ok()
 }
 
 /// Cuts one input into chunks that end where lines end; the last one may lack its line end.

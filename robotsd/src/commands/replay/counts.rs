@@ -1,21 +1,26 @@
-//! Counting requests, in bounded memory.
+//! Counting requests, in bounded memory, and those of search engines for `diff`.
 
 use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::{io, thread};
 
+use foldhash::fast::RandomState;
 use tower_robots::agent::{Identity, UndecidedReason};
 
-use super::failed_claims::AddressTally;
-use super::format::{ChunkReader, LogLine, LoggedRequest, ReplayLogFormat};
-use super::headers::HeaderCache;
-use super::hours::Hours;
+use super::chunks;
+use super::format::{ChunkReader, LogLine, LoggedRequest};
+use super::headers::{HeaderCache, Judgement};
 use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
-use super::judgement::Judgement;
 use super::paces::{PaceCounts, PaceNotes, PacedLogLine};
 use super::privacy::ReportPrivacy;
-use super::rows::{RowPart, Rows};
+use super::rows::{self, AddressTally, RowPart, Rows};
 use super::rule_paths::{DecidingRule, Effect};
-use super::suspect_paths;
+use super::selection::{LogSelection, RequestedHosts};
+use super::source::{self, Meter};
+use super::tally::Hours;
 use super::visitors::Visitors;
 use crate::evaluator::{Evaluator, KnownSender};
 
@@ -28,7 +33,7 @@ const SAMPLE: usize = 160;
 pub(super) struct ReplayPlan {
     /// The robots.txt, and the one to compare it with.
     pub(super) evaluators: Vec<Evaluator>,
-    pub(super) format: ReplayLogFormat,
+    pub(super) selection: LogSelection,
     /// Requests before this are counted apart: the rules did not hold yet.
     pub(super) effective_from: Option<i64>,
     pub(super) privacy: ReportPrivacy,
@@ -40,6 +45,7 @@ pub(super) struct ReplayPlan {
 #[derive(Debug, Default)]
 pub(super) struct ReplayCounts {
     pub(super) requests: u64,
+    pub(super) hosts: RequestedHosts,
     pub(super) unread: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
@@ -74,7 +80,8 @@ impl ReplayCounts {
     /// Counts the lines of a chunk.
     pub(super) fn of_chunk(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> Self {
         let mut counts = Self::default();
-        read_lines(plan.format, chunk, |line, read| match read {
+        let mut hosts = RequestedHosts::default();
+        read_lines(&plan.selection, &mut hosts, chunk, |line, read| match read {
             LogLine::Request(entry) => counts.entry(plan, headers, &entry),
             LogLine::Directive => {}
             LogLine::Unread => {
@@ -84,7 +91,7 @@ impl ReplayCounts {
                 }
             }
         });
-        counts
+        Self { hosts, ..counts }
     }
 
     fn entry(&mut self, plan: &ReplayPlan, headers: &mut HeaderCache, entry: &LoggedRequest<'_>) {
@@ -174,7 +181,7 @@ impl ReplayCounts {
 
     /// Once all is counted: says of which crawlers the claims that failed say nothing, and counts them as claimed.
     pub(super) fn conclude(&mut self) {
-        let names = suspect_paths::find(self.rows.iter());
+        let names = rows::with_suspect_path(self.rows.iter());
         let suspects = self.rows.iter().filter(|row| names.contains(&row.agent.name));
         self.suspects = suspects
             .filter_map(|row| {
@@ -192,6 +199,7 @@ impl ReplayCounts {
     /// Adds the counts of the next chunk.
     pub(super) fn merge(&mut self, next: Self) {
         self.requests += next.requests;
+        self.hosts.add(next.hosts);
         self.unread += next.unread;
         self.nameless += next.nameless;
         self.timeless += next.timeless;
@@ -209,7 +217,7 @@ impl ReplayCounts {
 /// The names that have to be looked up to judge the claims of a chunk.
 pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> NameQuestions {
     let questions = RefCell::default();
-    read_lines(plan.format, chunk, |_, read| {
+    read_lines(&plan.selection, &mut RequestedHosts::default(), chunk, |_, read| {
         let LogLine::Request(entry) = read else { return };
         let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         if let (Some(judged), Some(methods)) = (header.agents.last(), header.methods) {
@@ -220,17 +228,26 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
     questions.into_inner()
 }
 
-/// Reads every line of a chunk that is not empty.
-pub(super) fn read_lines(format: ReplayLogFormat, chunk: &[u8], mut take: impl FnMut(&[u8], LogLine<'_>)) {
-    let mut reader = ChunkReader::new(format, chunk);
+/// Reads every line of a chunk that is not empty, and no request for other hosts than the selected ones.
+fn read_lines(
+    selection: &LogSelection,
+    hosts: &mut RequestedHosts,
+    chunk: &[u8],
+    mut take: impl FnMut(&[u8], LogLine<'_>),
+) {
+    let mut reader = ChunkReader::new(selection.format, chunk);
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', chunk).chain(std::iter::once(chunk.len()));
     for end in ends {
         let line = chunk.get(start..end).unwrap_or_default();
         start = end + 1;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if !line.is_empty() {
-            take(line, reader.read(line));
+        if line.is_empty() {
+            continue;
+        }
+        let read = reader.read(line);
+        if !matches!(&read, LogLine::Request(request) if !selection.has(request, hosts)) {
+            take(line, read);
         }
     }
 }
@@ -244,4 +261,116 @@ fn deciding_rule(compared: bool, first: Judgement, last: Judgement) -> Option<De
         _ => return None,
     };
     Some(DecidingRule { effect, line })
+}
+
+/// Targets that are kept of one crawler; requests for others are counted.
+const MOST_TARGETS: usize = 100_000;
+
+/// Octets of a target that is kept.
+const LONGEST: usize = 2048;
+
+/// Headers whose crawlers a worker remembers; beyond it all are forgotten.
+const MOST_HEADERS: usize = 4096;
+
+/// Octets of a header that is remembered.
+const LONGEST_HEADER: usize = 512;
+
+/// The requests of search engines that have an index people use, by the name of each. Who claims to be one counts: a log alone
+/// does not say who sent a request.
+#[derive(Debug, Default)]
+pub(in crate::commands) struct SearchRequests {
+    pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,
+    /// Lines that are requests for the site, of anyone.
+    pub(in crate::commands) requests: u64,
+    pub(in crate::commands) hosts: RequestedHosts,
+    pub(in crate::commands) unread_lines: u64,
+}
+
+/// What one crawler requested, and how often.
+#[derive(Debug, Default)]
+pub(in crate::commands) struct RequestedTargets {
+    pub(in crate::commands) targets: HashMap<Box<[u8]>, u64, RandomState>,
+    /// All of its requests, those for targets that are not kept included.
+    pub(in crate::commands) requests: u64,
+}
+
+/// The search engine that each header claims to be.
+type HeaderClaims = HashMap<Box<[u8]>, Option<Box<str>>, RandomState>;
+
+impl SearchRequests {
+    /// Reads logs with every core. Those that could be read count, whatever became of the others.
+    pub(in crate::commands) fn read(
+        logs: &[PathBuf],
+        selection: &LogSelection,
+        evaluator: &Evaluator,
+    ) -> (Self, Vec<io::Error>) {
+        let meter = Meter::default();
+        let inputs = logs.iter().map(|path| source::open(path, &meter));
+        let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let mut all = Self::default();
+        let work = |claims: &mut HeaderClaims, chunk: &[u8]| Self::of_chunk(claims, selection, evaluator, chunk);
+        let errors = chunks::for_each(inputs, workers, HeaderClaims::default, work, |one, _| all.merge(one));
+        (all, errors)
+    }
+
+    fn of_chunk(claims: &mut HeaderClaims, selection: &LogSelection, evaluator: &Evaluator, chunk: &[u8]) -> Self {
+        let mut all = Self::default();
+        let mut hosts = RequestedHosts::default();
+        read_lines(selection, &mut hosts, chunk, |_, line| match line {
+            LogLine::Request(request) => {
+                all.requests += 1;
+                if let Some(name) = claim(claims, evaluator, &request.agent) {
+                    all.of(name).add(&request.target, 1);
+                }
+            }
+            LogLine::Directive => {}
+            LogLine::Unread => all.unread_lines += 1,
+        });
+        Self { hosts, ..all }
+    }
+
+    fn of(&mut self, crawler: &str) -> &mut RequestedTargets {
+        self.crawlers.entry(crawler.to_owned()).or_default()
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.hosts.add(other.hosts);
+        self.unread_lines += other.unread_lines;
+        for (crawler, requested) in other.crawlers {
+            let all = self.of(&crawler);
+            let kept: u64 = requested.targets.values().sum();
+            all.requests += requested.requests - kept;
+            requested.targets.iter().for_each(|(target, count)| all.add(target, *count));
+        }
+    }
+}
+
+impl RequestedTargets {
+    fn add(&mut self, target: &[u8], count: u64) {
+        self.requests += count;
+        if let Some(known) = self.targets.get_mut(target) {
+            *known += count;
+        } else if self.targets.len() < MOST_TARGETS && target.len() <= LONGEST {
+            self.targets.insert(target.into(), count);
+        }
+    }
+}
+
+/// The search engine that a header claims to be.
+fn claim<'c>(claims: &'c mut HeaderClaims, evaluator: &Evaluator, header: &[u8]) -> Option<&'c str> {
+    let key = &header[..header.len().min(LONGEST_HEADER)];
+    // What is longer is no header of a search engine.
+    if key.len() < header.len() {
+        return None;
+    }
+    if claims.len() >= MOST_HEADERS && !claims.contains_key(key) {
+        claims.clear();
+    }
+    if !claims.contains_key(key) {
+        let agents = evaluator.agents(key);
+        let agent = Some(agents.first()).filter(|agent| agent.is_index_engine());
+        claims.insert(key.into(), agent.and_then(|agent| agent.crawler()).map(Into::into));
+    }
+    claims.get(key).and_then(Option::as_deref)
 }

@@ -1,10 +1,11 @@
 //! `robotsd replay LOG…`: what a robots.txt, or a change of it, would have done to the traffic of a log.
 //!
-//! Logs are read in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); the counts do not depend on the number
-//! of cores, and what cannot be read is counted. Paths are grouped by rule and pattern ([`rule_paths`]). Agents are identified
-//! and judged as a server does it ([`judgement`]). The requests of a crawler are split by who sent them ([`identity`]): what
-//! impostors did ([`failed_claims`]) is not counted to it. [`visitors`] suspects people behind crawlers' names. Reports
-//! hold no values of queries and no whole addresses unless options ask for them ([`privacy`]).
+//! Logs are read in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); the counts do not depend on the
+//! number of cores, and what cannot be read is counted. Paths are grouped by rule and pattern ([`rule_paths`]). Agents
+//! are identified and judged as a server does it ([`headers`]). The requests of a crawler are split by who sent them
+//! ([`identity`]): what impostors did ([`FailedClaims`](rows::FailedClaims)) is not counted to it. [`visitors`]
+//! suspects people behind crawlers' names. Reports hold no values of queries and no whole addresses unless options ask
+//! for them ([`privacy`]).
 //!
 //! Exit status: 0, 1 where a suspected person would be refused, a change shuts a search engine out of a path that it
 //! requested, or an expectation is not met, 2 where an input could not be read, the others being read all the same, or where no
@@ -12,23 +13,16 @@
 
 mod chunks;
 mod counts;
-mod failed_claims;
 mod format;
-pub(crate) mod fuzzing;
 mod headers;
-mod hours;
 mod identity;
-mod judgement;
 mod paces;
-mod path_tree;
 mod privacy;
-mod progress;
 mod report;
 mod rows;
 mod rule_paths;
-mod search_requests;
+mod selection;
 mod source;
-mod suspect_paths;
 mod tally;
 mod visitors;
 
@@ -46,22 +40,24 @@ use tower_robots::policy::RateMode;
 use tower_robots::rules::Reading;
 
 use self::chunks::ChunkPlace;
+pub(super) use self::counts::SearchRequests;
 use self::counts::{ReplayCounts, ReplayPlan};
-use self::format::ReplayLogFormat;
+pub(super) use self::format::ReplayLogFormat;
+pub use self::format::log_line;
 use self::headers::HeaderCache;
 use self::identity::{LogEvidence, NameAnswers, NameQuestions};
 use self::privacy::ReportPrivacy;
-use self::progress::ProgressDrawer;
 use self::report::{Report, ReportForm, ReportNames};
-pub(super) use self::search_requests::SearchRequests;
+pub(super) use self::selection::LogSelection;
 use self::source::Meter;
+use self::source::ProgressDrawer;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
-use super::output::unmet::{EvaluatedExpectations, Spelling};
+use super::test::{EvaluatedExpectations, Spelling};
 use crate::evaluator::EvaluatorSettings;
 use crate::exit::{self, FAILED, complain, fail};
 use crate::expectations::ExpectationsFile;
-use crate::input::stdin_once;
-use crate::render::printable;
+use crate::input::{self, stdin_once};
+use crate::render::{printable, stderr, stdout};
 
 /// What to do about logs of which no line is a request.
 const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
@@ -87,6 +83,10 @@ pub(crate) struct ReplayArgs {
 
     #[command(flatten)]
     site: SiteArgs,
+
+    /// The host that the requests of the logs are for, where their lines name none: only those for hosts of the site count
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
 
     /// A second robots.txt, a file or a URL: show what changes from the first to this
     #[arg(long, value_name = "FILE")]
@@ -181,7 +181,7 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     all.conclude();
     let report = Report::new(names, &plan, &all);
     match &args.output {
-        None => emit(&report, args.format, io::stdout().lock())?,
+        None => emit(&report, args.format, stdout())?,
         Some(path) => {
             let file = File::create(path).map_err(|error| named(path, &error))?;
             emit(&report, args.format, file).map_err(|error| named(path, &error))?;
@@ -195,6 +195,9 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     }
     if !errors.is_empty() {
         return Ok(ExitCode::from(FAILED));
+    }
+    if let Some(why) = plan.selection.says_nothing(all.hosts).filter(|_| report.requests == 0) {
+        return Ok(fail(&why));
     }
     if report.says_nothing() {
         return Ok(fail(&"this says nothing about crawlers: no request of the logs names an agent"));
@@ -221,7 +224,7 @@ impl ReplayArgs {
             |time: SystemTime| time.duration_since(UNIX_EPOCH).ok().and_then(|since| since.as_secs().try_into().ok());
         Ok(ReplayPlan {
             evaluators: std::iter::once(robots).chain(against).map(evaluator).collect::<io::Result<_>>()?,
-            format: self.log_format,
+            selection: LogSelection::of(site, self.log_format, self.host.as_deref())?,
             effective_from: self.effective_from.and_then(since),
             privacy: ReportPrivacy { keep_queries: self.keep_queries, keep_addresses: self.keep_addresses },
             evidence,
@@ -272,12 +275,12 @@ impl ReplayArgs {
     /// Whether the last robots.txt meets the expectations; writes to standard error what it does not meet.
     fn meets_expectations(&self, site: &SelectedSite, plan: &ReplayPlan, report: &Report) -> io::Result<bool> {
         let (Some(path), Some(evaluator)) = (&self.expect, plan.evaluators.last()) else { return Ok(true) };
-        let file = ExpectationsFile::read(path, &site.settings.registry).map_err(io::Error::other)?;
+        let file = ExpectationsFile::read(path, input::read, &site.settings.registry).map_err(io::Error::other)?;
         let outcome = evaluator.evaluate(&file.expectations);
         let robots = report.against.as_ref().unwrap_or(&report.robots);
         let evaluated = EvaluatedExpectations { path, file: &file, robots, outcome: &outcome };
         let spelling = evaluated.complain_of_slips(evaluator);
-        evaluated.write_text(&mut io::stderr().lock())?;
+        evaluated.write_text(&mut stderr())?;
         Ok(outcome.is_met() && spelling == Spelling::Right)
     }
 }

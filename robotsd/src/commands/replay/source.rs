@@ -1,12 +1,15 @@
-//! Logs as streams of octets: files, compressed or not, and standard input.
+//! Logs as streams of octets: files, compressed or not, and standard input; and the progress of reading them.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use flate2::bufread::MultiGzDecoder;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use crate::exit::complain;
@@ -71,7 +74,7 @@ fn open_named(path: &Path, meter: &Meter) -> io::Result<BufReader<NamedLog>> {
 /// The octets of a log, and whether they were compressed.
 fn unpacked(path: &Path, meter: &Meter) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> =
-        if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+        if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(open_log(path)?) };
     let mut input = BufReader::with_capacity(AHEAD, Metered { raw, meter: meter.clone() });
     let start = input.fill_buf()?;
     Ok(if start.starts_with(GZIP) {
@@ -81,6 +84,27 @@ fn unpacked(path: &Path, meter: &Meter) -> io::Result<(Box<dyn Read + Send>, boo
     } else {
         (Box::new(input), false)
     })
+}
+
+/// A file, or a pipe, which is waited for where it is named. A device goes on for ever, but for the empty one.
+fn open_log(path: &Path) -> io::Result<File> {
+    if is_device(path)? {
+        let fault = "this is a device: name a file, a pipe, or - for standard input";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
+    }
+    File::open(path)
+}
+
+#[cfg(unix)]
+fn is_device(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::FileTypeExt as _;
+    let kind = std::fs::metadata(path)?.file_type();
+    Ok((kind.is_char_device() || kind.is_block_device()) && path != Path::new("/dev/null"))
+}
+
+#[cfg(not(unix))]
+fn is_device(_: &Path) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// A log whose errors say which one it is.
@@ -145,6 +169,61 @@ impl<R: BufRead> Read for Zstd<R> {
             }
         }
         Ok(0)
+    }
+}
+
+/// A bar on standard error; erased on drop.
+#[derive(Debug)]
+pub(super) struct ProgressDrawer {
+    over: Arc<AtomicBool>,
+    drawer: Option<JoinHandle<()>>,
+}
+
+impl ProgressDrawer {
+    /// Draws nothing where standard error is no terminal.
+    pub(super) fn start(meter: &Meter, total: Option<u64>) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let drawer = io::stderr().is_terminal().then(|| {
+            let (over, meter) = (over.clone(), meter.clone());
+            thread::spawn(move || {
+                let bar = bar(total);
+                while !over.load(Ordering::Relaxed) {
+                    bar.set_position(meter.read());
+                    thread::park_timeout(Duration::from_millis(100));
+                }
+                bar.finish_and_clear();
+            })
+        });
+        Self { over, drawer }
+    }
+}
+
+impl Drop for ProgressDrawer {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(drawer) = self.drawer.take() {
+            drawer.thread().unpark();
+            // A bar that could not be drawn is no reason to lose the counts.
+            let _ = drawer.join();
+        }
+    }
+}
+
+fn bar(total: Option<u64>) -> ProgressBar {
+    let (bar, style) = match total {
+        Some(total) => {
+            let style = "{bar:40} {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left";
+            (ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr()), style)
+        }
+        None => {
+            let style = "{spinner} {bytes}, {binary_bytes_per_sec}";
+            (ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()), style)
+        }
+    };
+    // The templates above are right; should they not be, the default one will do.
+    match ProgressStyle::with_template(style) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
     }
 }
 

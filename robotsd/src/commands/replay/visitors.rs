@@ -61,7 +61,8 @@ impl Visitors {
             target: Vec::new(),
         });
         if let Some(referer) = referer {
-            let own = match &entry.host {
+            let host = entry.host.as_deref().map(|host| Authority::of_host_field(host).host());
+            let own = match host.filter(|host| !host.is_empty()) {
                 Some(host) => referer.eq_ignore_ascii_case(host),
                 None => {
                     let referer = hash(referer.to_ascii_lowercase());
@@ -207,7 +208,7 @@ mod tests {
         let mut visitors = Visitors::default();
         for target in ["/s.css", "/s.js", "/i.png"] {
             let entry = entry("a", target, "https://elsewhere.example/");
-            visitors.note(&LoggedRequest { host: Some(b"example.com"[..].into()), ..entry }, "XBot", true);
+            visitors.note(&LoggedRequest { host: Some(b"example.com:8080"[..].into()), ..entry }, "XBot", true);
         }
         assert_eq!(visitors.suspects().len(), 0);
     }

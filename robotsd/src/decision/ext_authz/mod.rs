@@ -1,22 +1,24 @@
 //! External authorisation as Envoy asks for it over gRPC (`envoy.service.auth.v3`): one message asks, one answers.
 //!
-//! What a message asks about is decided where every question is; here it is read ([`question`]) and answered ([`answer`]).
+//! What a message asks about is decided where every question is; here it is read and answered.
 
-mod answer;
-mod call;
 mod messages;
-mod question;
 
-pub(super) mod fuzzing;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Version};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header::HeaderName;
+use http::{HeaderMap, Request, Version};
+use http_body::Body;
+use tokio::time::Sleep;
 use tower_robots::layer::is_grpc;
 
-pub(super) use self::answer::{allowed, denied, metadata};
-pub(super) use self::call::{CallError, IncomingMessage};
-pub(super) use self::messages::CheckResponse;
-pub(super) use self::question::CheckQuestion;
+use crate::edge::{RequestBody, RequestBodyError};
+
+pub(super) use self::messages::{CallError, CheckQuestion, CheckResponse, allowed, denied, metadata};
 
 const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 
@@ -44,7 +46,224 @@ impl ServiceRequest {
     }
 }
 
-/// The content of a response that is this message.
-pub(super) fn framed(message: &CheckResponse) -> Bytes {
-    call::framed(message)
+/// Octets of a message. Envoy takes 60 KiB of fields from a client by default, and 8 MiB at most.
+const MAX_MESSAGE: usize = 1024 * 1024;
+
+/// What comes before a message: whether it is compressed, and how long it is.
+const PREFIX: usize = 5;
+
+/// How long a message may take to arrive where its caller does not wait for less.
+const LONGEST: Duration = Duration::from_secs(10);
+
+const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+
+/// Collects the one message of a call.
+#[derive(Debug, Default)]
+struct MessageReader {
+    octets: BytesMut,
+}
+
+impl MessageReader {
+    /// Takes further octets. What cannot become a message is an error as soon as that is known.
+    fn push(&mut self, octets: &[u8]) -> Result<(), CallError> {
+        if self.octets.len() + octets.len() > PREFIX + MAX_MESSAGE {
+            return Err(if self.length().is_ok_and(|length| length <= MAX_MESSAGE) {
+                CallError::Malformed
+            } else {
+                CallError::TooLarge
+            });
+        }
+        self.octets.extend_from_slice(octets);
+        if self.octets.len() < PREFIX {
+            return Ok(());
+        }
+        match self.length()? {
+            length if length > MAX_MESSAGE => Err(CallError::TooLarge),
+            length if self.octets.len() > PREFIX + length => Err(CallError::Malformed),
+            _ => Ok(()),
+        }
+    }
+
+    /// The message, once there is nothing more.
+    fn finish(self) -> Result<Bytes, CallError> {
+        let length = self.length()?;
+        let message = self.octets.freeze().split_off(PREFIX);
+        if message.len() == length { Ok(message) } else { Err(CallError::Malformed) }
+    }
+
+    fn length(&self) -> Result<usize, CallError> {
+        match self.octets.first_chunk::<PREFIX>() {
+            Some([0, length @ ..]) => usize::try_from(u32::from_be_bytes(*length)).map_err(|_| CallError::TooLarge),
+            Some([1, ..]) => Err(CallError::Compressed),
+            _ => Err(CallError::Malformed),
+        }
+    }
+}
+
+/// A message with its prefix: the content of a response that is this message.
+pub(super) fn framed(message: &impl prost::Message) -> Bytes {
+    let length = message.encoded_len();
+    let mut out = BytesMut::with_capacity(PREFIX + length);
+    out.put_u8(0);
+    out.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    // It has the room that it says it needs.
+    let _ = message.encode(&mut out);
+    out.freeze()
+}
+
+/// Waits for the message of a call.
+#[derive(Debug)]
+pub(crate) struct IncomingMessage {
+    body: RequestBody,
+    reader: MessageReader,
+    patience: Duration,
+    /// Set once there is something to wait for: nearly every message is there with its head.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl IncomingMessage {
+    pub(crate) fn new(fields: &HeaderMap, body: RequestBody) -> Self {
+        let timeout = fields.get(GRPC_TIMEOUT).and_then(|value| timeout(value.as_bytes()));
+        let patience = timeout.map_or(LONGEST, |timeout| timeout.min(LONGEST));
+        Self { body, reader: MessageReader::default(), patience, deadline: None }
+    }
+}
+
+impl Future for IncomingMessage {
+    type Output = Result<Bytes, CallError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            match Pin::new(&mut this.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Some(octets) = frame.data_ref()
+                        && let Err(error) = this.reader.push(octets)
+                    {
+                        return Poll::Ready(Err(error));
+                    }
+                }
+                Poll::Ready(Some(Err(RequestBodyError::Idle))) => return Poll::Ready(Err(CallError::Late)),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(CallError::Broken)),
+                Poll::Ready(None) => return Poll::Ready(std::mem::take(&mut this.reader).finish()),
+                Poll::Pending => {
+                    let patience = this.patience;
+                    let deadline = this.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+                    return deadline.as_mut().poll(context).map(|()| Err(CallError::Late));
+                }
+            }
+        }
+    }
+}
+
+/// How long a caller waits: up to eight digits and a unit.
+fn timeout(text: &[u8]) -> Option<Duration> {
+    let (unit, digits) = text.split_last()?;
+    if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(match unit {
+        b'H' => Duration::from_secs(number * 3600),
+        b'M' => Duration::from_secs(number * 60),
+        b'S' => Duration::from_secs(number),
+        b'm' => Duration::from_millis(number),
+        b'u' => Duration::from_micros(number),
+        b'n' => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
+/// For fuzzing: the content of a call. It is read alike however it is cut, and what it asks is the same once it is written again.
+pub fn check_request(octets: &[u8]) {
+    let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        let mut reader = MessageReader::default();
+        for piece in pieces {
+            reader.push(piece)?;
+        }
+        reader.finish()
+    };
+    let whole = read(&mut std::iter::once(octets));
+    assert_eq!(read(&mut octets.chunks(3)).is_ok(), whole.is_ok(), "the pieces say something else");
+    let Ok(message) = whole else { return };
+    let Ok(question) = CheckQuestion::read(message.clone()) else { return };
+    if let Ok(original) = question.original() {
+        assert!(!original.target.is_empty(), "no target");
+        assert!(original.host.is_none_or(|host| !host.is_empty()), "a host of no octets");
+    }
+    if let Some(fields) = question.fields() {
+        assert!(fields.len() <= message.len(), "fields from nowhere");
+    }
+    let request: messages::CheckRequest = prost::Message::decode(message).unwrap_or_default();
+    let again: Bytes = framed(&request).slice(5..);
+    let again = CheckQuestion::read(again);
+    let is_same = again.is_ok_and(|again| {
+        again.address() == question.address()
+            && again.fields() == question.fields()
+            && again.original().ok().map(|it| (it.method.clone(), it.target.to_vec()))
+                == question.original().ok().map(|it| (it.method.clone(), it.target.to_vec()))
+    });
+    assert!(is_same, "a question that is read in two ways");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Result<Bytes, CallError> {
+        let mut reader = MessageReader::default();
+        for piece in pieces {
+            reader.push(piece)?;
+        }
+        reader.finish()
+    }
+
+    #[test]
+    fn a_message_is_whole_alone_and_as_it_is() {
+        let whole = Ok(Bytes::from_static(b"abc"));
+        assert_eq!(read(&[b"\0\0\0\0\x03abc"]), whole);
+        assert_eq!(read(&[b"\0", b"\0\0\0", b"\x03", b"", b"ab", b"c"]), whole);
+        assert_eq!(read(&[b"\0\0\0\0\0"]), Ok(Bytes::new()));
+        for (octets, error) in [
+            (&b""[..], CallError::Malformed),
+            (b"\0\0\0\0", CallError::Malformed),
+            (b"\0\0\0\0\x03ab", CallError::Malformed),
+            (b"\0\0\0\0\x03abcd", CallError::Malformed),
+            (b"\0\0\0\0\0\0\0\0\0\0", CallError::Malformed),
+            (b"\x02\0\0\0\0", CallError::Malformed),
+            (b"\x01\0\0\0\0", CallError::Compressed),
+            (b"\0\x00\x10\x00\x01", CallError::TooLarge),
+            (b"\0\xFF\xFF\xFF\xFF", CallError::TooLarge),
+        ] {
+            assert_eq!(read(&[octets]), Err(error), "{}", octets.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_too_large_is_not_kept() {
+        let most = [&[0, 0, 0x10, 0, 0][..], &vec![7; MAX_MESSAGE]].concat();
+        assert_eq!(read(&[&most]).map(|message| message.len()), Ok(MAX_MESSAGE));
+        assert_eq!(read(&[&most, b"7"]), Err(CallError::Malformed));
+        assert_eq!(read(&[&vec![0; PREFIX + MAX_MESSAGE + 1]]), Err(CallError::TooLarge));
+    }
+
+    #[test]
+    fn a_caller_says_how_long_it_waits() {
+        for (text, want) in [
+            ("2H", Some(Duration::from_secs(7200))),
+            ("3M", Some(Duration::from_secs(180))),
+            ("99999999S", Some(Duration::from_secs(99_999_999))),
+            ("250m", Some(Duration::from_millis(250))),
+            ("5u", Some(Duration::from_micros(5))),
+            ("7n", Some(Duration::from_nanos(7))),
+            ("", None),
+            ("m", None),
+            ("1", None),
+            ("1.5S", None),
+            ("-1S", None),
+            ("123456789n", None),
+        ] {
+            assert_eq!(timeout(text.as_bytes()), want, "{text}");
+        }
+    }
 }

@@ -1,23 +1,26 @@
 //! The fast path of HTTP/1.1: GET or HEAD without a body, all of the head there at once.
 //!
-//! Nearly all requests are such, and their framing is simple: a request ends where its head ends. They are answered here,
-//! with the parser hyper uses, through the same chain and the same service, without a state machine for bodies around
-//! them. Everything else, from the first octets of HTTP/2 to a head that is not parsed, is handed over with the
-//! octets that have been read, nearly all of it to hyper. So framing of bodies, upgrades, expectations and every refusal of octets that are not HTTP
-//! are hyper's.
+//! Nearly all requests are such, and their framing is simple: a request ends where its head ends. They are answered
+//! here, with the parser hyper uses, through the same chain and the same service, without a state machine for bodies
+//! around them. Everything else, from the first octets of HTTP/2 to a head that is not parsed, is handed over with the
+//! octets that have been read, nearly all of it to hyper. So framing of bodies, upgrades, expectations and every
+//! refusal of octets that are not HTTP are hyper's.
 //!
 //! Between requests a connection is parked: it keeps its socket, and no buffer at all. Reads go through the stack.
 //!
 //! [`request`] reads a head, [`response`] writes a response.
+//!
+//! **Writes are batched behind reads.** A write wakes the reader at its other end, if that sleeps, and waking it costs
+//! most. So a task that has decided goes to the end of its worker's queue once before it writes the response of a fast
+//! request, and once before it takes a connection to an upstream: the others read and decide first, and a client or a
+//! server of many connections is woken once. Both sends for 1 KiB together took 4.2 µs instead of 5.0.
 
 pub(crate) mod request;
-mod target_escape;
 
-mod response;
+pub(super) mod response;
 
-mod client;
-mod date_clock;
 mod next_request;
+mod socket;
 
 #[cfg(test)]
 mod tests;
@@ -35,8 +38,7 @@ use http_body::Body;
 use tokio::sync::watch;
 use tower::Service;
 
-pub(crate) use self::client::FastClient;
-pub(crate) use self::date_clock::DateClock;
+pub(crate) use self::socket::{DateClock, FastSocket};
 
 use self::next_request::{Next, RequestWait, StopSignal};
 use self::response::AfterResponse;
@@ -81,7 +83,7 @@ where
     let limits = &settings.limits;
     // Boxed, because it goes into every response and comes back.
     let mut client =
-        Box::new(FastClient::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(service.connection())));
+        Box::new(FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(service.connection())));
     let mut wait = pin!(RequestWait::new(limits.first_byte));
     let mut stop_signal = StopSignal::new(stop.clone(), settings);
     // Where requests are answered: as large as a response can become, and kept while requests come.

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::edge::connection::settings::ConnectionSettings;
-use crate::edge::connection_state::state::ConnectionState;
-use crate::edge::http1_fast::client::FastClient;
+use crate::edge::connection_state::ConnectionState;
+use crate::edge::http1_fast::socket::FastSocket;
 
 /// After so long without a request a connection gives up the memory that it keeps for the next one.
 ///
@@ -68,7 +68,7 @@ impl RequestWait {
     /// Waits. `response` is dropped, and the client parked, where no request comes for a while.
     pub(crate) async fn next<D>(
         mut self: Pin<&mut Self>,
-        client: &mut FastClient,
+        client: &mut FastSocket,
         stop: &mut StopSignal<'_>,
         connection: &ConnectionState,
         response: &mut Option<D>,

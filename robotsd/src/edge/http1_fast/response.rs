@@ -12,13 +12,12 @@ use http::header::{CONNECTION, DATE};
 use http::{Response, response};
 use http_body::Body;
 
-use crate::edge::framing::Framing;
-use crate::edge::http1_fast::client::FastClient;
-use crate::edge::http1_fast::date_clock::DateClock;
-use crate::edge::transfer::Transfer;
-use crate::edge::write_batching::yield_before_write;
+use super::socket::{DateClock, FastSocket};
+use crate::edge::request::response_body::Framing;
+use crate::edge::write_timeout::Transfer;
 
-/// A body up to this size is copied behind its head and written with it, which costs less than writing from two places.
+/// A body up to this size is copied behind its head and written with it, which costs less than a
+/// vectored write.
 const SMALL: usize = 4 * 1024;
 
 /// What becomes of the connection.
@@ -35,10 +34,10 @@ pub(crate) enum AfterResponse {
 
 /// Waits for a response and writes it.
 pub(crate) async fn write<A, B, E>(
-    mut client: Box<FastClient>,
+    mut client: Box<FastSocket>,
     answering: A,
     is_head: bool,
-) -> (Box<FastClient>, AfterResponse)
+) -> (Box<FastSocket>, AfterResponse)
 where
     A: Future<Output = Result<Response<B>, E>>,
     B: Body<Data = Bytes>,
@@ -109,7 +108,7 @@ fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_la
 }
 
 /// Writes the octets that wait to be written, and a body behind them.
-async fn write_body<B>(client: &mut FastClient, mut body: Pin<&mut B>, framing: Framing) -> AfterResponse
+async fn write_body<B>(client: &mut FastSocket, mut body: Pin<&mut B>, framing: Framing) -> AfterResponse
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -182,10 +181,51 @@ enum BodyStep {
     Left,
 }
 
-async fn send(client: &mut FastClient, data: Bytes) -> std::io::Result<()> {
+async fn send(client: &mut FastSocket, data: Bytes) -> std::io::Result<()> {
     if data.len() > SMALL {
         return client.send(data).await;
     }
     client.out().extend_from_slice(&data);
     client.send(Bytes::new()).await
+}
+
+/// Lets every other task that is ready on this worker run, once, before the caller writes.
+///
+/// A write wakes the reader at the other end if it sleeps, and that costs the writer more than anything else in it. When
+/// all ready tasks read and decide first and write after that, one reader of many connections is woken once.
+pub(crate) async fn yield_before_write() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use tower_robots::internals::Mutex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_ready_tasks_read_before_one_writes() {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let each = [["a reads", "a writes"], ["b reads", "b writes"]].map(|[reads, writes]| {
+            let said = Arc::clone(&said);
+            tokio::spawn(async move {
+                said.lock().push(reads);
+                yield_before_write().await;
+                said.lock().push(writes);
+            })
+        });
+        for task in each {
+            task.await.unwrap();
+        }
+        assert_eq!(*said.lock(), ["a reads", "b reads", "a writes", "b writes"]);
+    }
 }

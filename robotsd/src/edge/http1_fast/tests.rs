@@ -15,10 +15,9 @@ use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use tokio::net::TcpListener;
 use tower::service_fn;
 
-use crate::edge::test_peer::{Raw, as_escaped, soon};
+use crate::edge::test_peer::{Raw, as_escaped, listen, soon};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, RequestBody};
 
 /// A body in pieces of unknown length; `None` breaks it.
@@ -72,8 +71,7 @@ async fn answer(request: Request<RequestBody>) -> Result<Response<Pieces>, Infal
 }
 
 async fn start() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     tokio::spawn(async move {
         let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
         edge.serve(listener, ListenerSettings::default(), service_fn(answer), std::future::pending()).await;
@@ -174,8 +172,7 @@ async fn a_parked_connection_answers_as_before() {
 
 /// A server that says what it was asked.
 async fn mirroring() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     tokio::spawn(async move {
         let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
         edge.serve(listener, ListenerSettings::default(), service_fn(mirror), std::future::pending()).await;

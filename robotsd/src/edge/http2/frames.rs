@@ -1,4 +1,14 @@
-//! The heads of HTTP/2 frames as they pass (RFC 9113, section 4.1); everything else in a frame is for `h2` to judge.
+//! The heads of HTTP/2 frames as they pass (RFC 9113, section 4.1), and the budget for floods of them; everything else
+//! in a frame is for `h2` to judge.
+//!
+//! [`FrameBudget`] is the limit for floods of them.
+//!
+//! Some frames request nothing and are answered or obeyed all the same: PING, SETTINGS, PRIORITY, WINDOW_UPDATE,
+//! RST_STREAM, an empty DATA or CONTINUATION, frames of unknown types. `h2` takes each of them as fast as it comes, so a
+//! client that sends nothing else keeps a core busy and never meets a limit. So they are paid for from a budget, which
+//! grows with the reasons for such frames: requests, and the octets of their responses.
+
+use tokio::time::Instant;
 
 /// Where in the frames one direction of a connection is.
 #[derive(Debug, Default)]
@@ -19,24 +29,39 @@ pub(crate) struct Frame {
     pub(crate) length: usize,
 }
 
-const HEAD: usize = 9;
+pub(crate) const HEAD: usize = 9;
 
 /// The length of a frame that is padded as far as one can be, and nothing else.
 const MOST_PADDING: usize = 256;
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
+pub(crate) const PRIORITY: u8 = 2;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
 pub(crate) const CONTINUATION: u8 = 9;
 
 pub(crate) const ACK: u8 = 0x1;
 pub(crate) const END_STREAM: u8 = 0x1;
 pub(crate) const PADDED: u8 = 0x8;
+pub(crate) const PRIORITY_FIELDS: u8 = 0x20;
 pub(crate) const END_HEADERS: u8 = 0x4;
 
 impl Frame {
+    pub(crate) fn of_head(head: [u8; HEAD]) -> Self {
+        let [a, b, c, kind, flags, stream @ ..] = head;
+        let length = u32::from_be_bytes([0, a, b, c]) as usize;
+        Self { kind, flags, stream: u32::from_be_bytes(stream) & MOST_STREAM, length }
+    }
+
+    /// The octets before its payload.
+    pub(crate) fn head(self) -> [u8; HEAD] {
+        let ([_, a, b, c], [d, e, f, g]) = ((self.length as u32).to_be_bytes(), self.stream.to_be_bytes());
+        [a, b, c, self.kind, self.flags, d, e, f, g]
+    }
+
     pub(crate) fn is_reset(self) -> bool {
         self.kind == RST_STREAM
     }
@@ -73,11 +98,10 @@ impl Frames {
             self.filled += taken;
             octets = &octets[taken..];
             if self.filled == HEAD {
-                let [a, b, c, kind, flags, stream @ ..] = self.head;
-                let length = u32::from_be_bytes([0, a, b, c]) as usize;
+                let frame = Frame::of_head(self.head);
                 self.filled = 0;
-                self.payload = length;
-                each(Frame { kind, flags, stream: u32::from_be_bytes(stream) & MOST_STREAM, length });
+                self.payload = frame.length;
+                each(frame);
             }
         }
     }
@@ -109,20 +133,112 @@ pub(crate) const fn name(kind: u8) -> &'static str {
     match kind {
         DATA => "DATA",
         HEADERS => "HEADERS",
-        2 => "PRIORITY",
+        PRIORITY => "PRIORITY",
         RST_STREAM => "RST_STREAM",
         SETTINGS => "SETTINGS",
         5 => "PUSH_PROMISE",
         6 => "PING",
         GOAWAY => "GOAWAY",
-        8 => "WINDOW_UPDATE",
+        WINDOW_UPDATE => "WINDOW_UPDATE",
         CONTINUATION => "CONTINUATION",
         _ => "unknown",
     }
 }
 
+/// How many frames that request nothing a client may still send.
+///
+/// Frames with a reason follow from the client's requests and their responses: a browser gives its requests
+/// priorities and larger windows, a download gives back two windows for each frame or for each piece that the client
+/// reads, gRPC measures the way with a PING for each burst of DATA that it gets, and requests are reset. The numbers
+/// leave room for several times as much.
+#[derive(Debug)]
+pub(crate) struct FrameBudget {
+    left: u32,
+    refilled: Instant,
+}
+
+/// What a connection begins with, and gets back with time.
+const BASE: u32 = 1000;
+
+/// What time gives back.
+const PER_SECOND: u64 = 100;
+
+/// What can be saved: a client with a window of 32 MiB that reads a kibibyte at a time and gives both windows back.
+const MOST: u32 = 65_536;
+
+/// For a request, and for each HEADERS or DATA frame that is sent to the client.
+const PER_FRAME: u32 = 4;
+
+/// One for so many octets of DATA that are sent: two WINDOW_UPDATE for each kibibyte.
+const OCTETS: u32 = 512;
+
+/// A request that is given up before any content was sent for it: more than it has brought, or as much where a head was sent. A browser
+/// that leaves a page gives up a hundred at once.
+const RESET_COST: u32 = 2 * PER_FRAME;
+
+/// A SETTINGS frame is answered, and may change the window of every stream.
+const SETTINGS_COST: u32 = 10;
+
+/// Padding up to the most a frame can have, and nothing else.
+const ALL_PADDING: usize = 256;
+
+impl FrameBudget {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { left: BASE, refilled: now }
+    }
+
+    /// Accounts for a frame from the client. Returns false where it is one too many. The clock is only read when
+    /// there is need.
+    pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
+        match frame.kind {
+            HEADERS => self.earn(PER_FRAME),
+            DATA if frame.length > ALL_PADDING || frame.length > 0 && frame.flags & PADDED == 0 => self.earn(1),
+            // Only the first of a field section makes a request; how many may follow is bounded by `h2`.
+            SETTINGS => return self.spend(SETTINGS_COST, now),
+            _ => return self.spend(1, now),
+        }
+        true
+    }
+
+    /// Accounts for a RST_STREAM that gives up a request without content so far. Returns as [`received`](Self::received).
+    pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
+        self.spend(RESET_COST, now)
+    }
+
+    /// Accounts for a frame to the client.
+    pub(crate) fn sent(&mut self, frame: Frame) {
+        match frame.kind {
+            HEADERS => self.earn(PER_FRAME),
+            DATA => self.earn(PER_FRAME + u32::try_from(frame.length).unwrap_or(0) / OCTETS),
+            _ => {}
+        }
+    }
+
+    fn earn(&mut self, tokens: u32) {
+        self.left = self.left.saturating_add(tokens).min(MOST);
+    }
+
+    fn spend(&mut self, tokens: u32, now: impl FnOnce() -> Instant) -> bool {
+        if self.left < tokens {
+            let now = now();
+            let since = now.saturating_duration_since(self.refilled).as_millis() as u64;
+            self.refilled = now;
+            self.earn((since * PER_SECOND / 1000).min(u64::from(BASE)) as u32);
+        }
+        match self.left.checked_sub(tokens) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -141,5 +257,73 @@ mod tests {
         let mut frames = Frames::default();
         frames.pass(&octets[..20], |_| {});
         assert!(!frames.is_between());
+    }
+
+    fn frame(kind: u8, length: usize) -> Frame {
+        Frame { kind, flags: 0, stream: 1, length }
+    }
+
+    /// How many of a frame pass at a time.
+    fn passing(budget: &mut FrameBudget, frame: Frame, now: Instant) -> u32 {
+        (0..2 * MOST).take_while(|_| budget.received(frame, || now)).count() as u32
+    }
+
+    #[test]
+    fn frames_that_ask_for_nothing_are_bounded_and_come_back_with_time() {
+        let padding = Frame { flags: PADDED, ..frame(DATA, ALL_PADDING) };
+        let frames = [2, 3, 6, 8, CONTINUATION, 0x42].map(|kind| frame(kind, 4));
+        let frames = frames.into_iter().chain([frame(DATA, 0), padding]).map(|frame| (frame, 1));
+        for (frame, cost) in frames.chain([(frame(SETTINGS, 6), SETTINGS_COST)]) {
+            let start = Instant::now();
+            let mut budget = FrameBudget::new(start);
+            assert_eq!(passing(&mut budget, frame, start), BASE / cost, "{frame:?}");
+            let later = start + Duration::from_secs(1);
+            assert_eq!(passing(&mut budget, frame, later), PER_SECOND as u32 / cost, "{frame:?}");
+            let much_later = later + Duration::from_secs(3600);
+            assert_eq!(passing(&mut budget, frame, much_later), BASE / cost, "{frame:?}");
+        }
+    }
+
+    #[test]
+    fn downloads_and_requests_pay_for_their_frames() {
+        let start = Instant::now();
+        let mut budget = FrameBudget::new(start);
+        let takes = |budget: &mut FrameBudget, kind| assert!(budget.received(frame(kind, 4), || start), "{kind}");
+        for _ in 0..100_000 {
+            // Both windows, a kibibyte at a time; and a PING for each frame.
+            budget.sent(frame(DATA, 16 * 1024));
+            (0..32).for_each(|_| takes(&mut budget, 8));
+            takes(&mut budget, 6);
+        }
+        for _ in 0..100_000 {
+            // Small messages, each with both windows and a PING.
+            budget.sent(frame(DATA, 20));
+            [8, 8, 6].into_iter().for_each(|kind| takes(&mut budget, kind));
+        }
+        for _ in 0..100_000 {
+            // Requests with a priority and a window of their own that are given up.
+            [HEADERS, 2, 8, 3].into_iter().for_each(|kind| takes(&mut budget, kind));
+        }
+        for _ in 0..100_000 {
+            // gRPC calls that are given up after the head of their response.
+            takes(&mut budget, HEADERS);
+            budget.sent(frame(HEADERS, 40));
+            assert!(budget.given_up(|| start));
+        }
+        // What can be saved is bounded.
+        (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
+        assert_eq!(passing(&mut budget, frame(8, 4), start), MOST);
+    }
+
+    #[test]
+    fn requests_cost_more_than_they_bring_when_they_are_given_up_at_once() {
+        let start = Instant::now();
+        let mut budget = FrameBudget::new(start);
+        let given_up = (0..MOST).take_while(|_| {
+            assert!(budget.received(frame(HEADERS, 20), || start));
+            budget.given_up(|| start)
+        });
+        let given_up = given_up.count() as u32;
+        assert!((200..BASE).contains(&given_up), "{given_up}");
     }
 }

@@ -1,13 +1,240 @@
-//! HTTP/2 (RFC 9113), spoken with `h2`: requests on streams, limits for floods of frames, and deadlines for streams that are not
-//! read.
+//! HTTP/2 (RFC 9113), spoken with `h2`: requests on streams, each with a task of its own, limits for floods of frames,
+//! and deadlines for streams that are not read and clients that went silently.
 
-pub(crate) mod connection;
-pub(crate) mod keep_alive;
-
-pub(crate) mod request_stream;
 pub(crate) mod stream;
 pub(crate) mod stream_timeout;
 
-pub(crate) mod flood_budget;
 pub(crate) mod frames;
 pub(crate) mod session;
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::server::{Builder, Connection, Handshake, SendResponse};
+use h2::{Ping, PingPong, Reason, RecvStream};
+use http::{Method, Request, Response};
+use http_body::Body;
+use tokio::time::{Instant, Sleep, sleep};
+use tower::Service;
+
+use self::stream::RequestStream;
+use self::stream_timeout::StreamConsumer;
+use super::connection::settings::ConnectionSettings;
+use super::connection::watched_socket::WatchedSocket;
+use super::connection_state::{ConnectionState, Unsent};
+use super::http1_fast::DateClock;
+use super::limits::EdgeLimits;
+use super::request::request_body::RequestBody;
+use super::request::service::{RequestService, ResponseWriter};
+use crate::date;
+use crate::socket::Socket;
+
+/// Resets that we may have to send a client for its mistakes before the connection ends, each of which costs us and not the client.
+const RESETS: usize = 1024;
+
+/// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
+pub(crate) struct Http2Connection<S> {
+    part: Part,
+    service: RequestService<S>,
+    settings: Arc<ConnectionSettings>,
+    /// For the `Date` of responses; none where the time is wrong for certain.
+    clock: Option<Arc<DateClock>>,
+    is_leaving: bool,
+    /// How long the client of a flood has to take its GOAWAY.
+    patience: Option<Pin<Box<Sleep>>>,
+}
+
+/// Longer than a client needs that reads at all.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+enum Part {
+    Handshake(Handshake<WatchedSocket<Socket>, Bytes>),
+    Serving { connection: Connection<WatchedSocket<Socket>, Bytes>, keep_alive: KeepAlive },
+}
+
+impl<S> Http2Connection<S> {
+    pub(crate) fn new(
+        socket: WatchedSocket<Socket>,
+        service: RequestService<S>,
+        settings: Arc<ConnectionSettings>,
+        clock: Arc<DateClock>,
+    ) -> Self {
+        let part = Part::Handshake(builder(&settings.limits).handshake(socket));
+        let clock = date::is_clock_set().then_some(clock);
+        Self { part, service, settings, clock, is_leaving: false, patience: None }
+    }
+
+    /// Says goodbye (GOAWAY): requests that are in progress are finished, and no further ones are taken.
+    pub(crate) fn begin_shutdown(&mut self) {
+        self.is_leaving = true;
+        if let Part::Serving { connection, .. } = &mut self.part {
+            connection.graceful_shutdown();
+        }
+    }
+}
+
+/// The most that RFC 9113, section 6.9.1, allows.
+const MOST_WINDOW: u32 = i32::MAX as u32;
+
+/// What the HTTP library charges at most for an octet that waits to be read: 256 for a frame, less its length, where frames have
+/// at least sixteen octets.
+const CHARGE_PER_OCTET: usize = 16;
+
+/// The connection's window has room for all of its streams, so that uploads which their upstreams do not take hold up no others.
+/// Small frames cost more memory than their octets, so for that they may take as much again; a stream full of them always fits.
+fn builder(limits: &EdgeLimits) -> Builder {
+    let connection_window = limits.streams.saturating_mul(limits.window_bytes).min(MOST_WINDOW);
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(limits.streams)
+        .initial_window_size(limits.window_bytes)
+        .initial_connection_window_size(connection_window)
+        .data_frame_budget((connection_window as usize).max(limits.window_bytes as usize * CHARGE_PER_OCTET))
+        .max_send_buffer_size(limits.window_bytes as usize)
+        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        .max_local_error_reset_streams(Some(RESETS));
+    builder
+}
+
+impl<S, B> Http2Connection<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    fn begin_stream(&self, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
+        let idle = self.settings.limits.body_idle;
+        let is_head = *request.method() == Method::HEAD;
+        let (head, coming) = request.into_parts();
+        let consumer = StreamConsumer::default();
+        let coming = RequestStream::new(coming, &head.headers, consumer.interim_responses());
+        let body = RequestBody::of_stream(coming, idle);
+        let writer = ResponseWriter::Stream(consumer.clone());
+        let answering = self.service.answer(Request::from_parts(head, body), writer);
+        let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
+        tokio::spawn(stream_timeout::watch(stream, consumer, idle));
+    }
+}
+
+// Nothing in it is pinned in place.
+impl<S> Unpin for Http2Connection<S> {}
+
+impl<S, B> Future for Http2Connection<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    type Output = Result<(), Box<dyn Error + Send + Sync>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            match &mut this.part {
+                Part::Handshake(handshake) => {
+                    let mut connection = ready!(Pin::new(handshake).poll(cx)).map_err(cause)?;
+                    if this.is_leaving {
+                        connection.graceful_shutdown();
+                    }
+                    let pings = connection.ping_pong();
+                    let keep_alive = KeepAlive::new(pings, &this.settings.limits);
+                    this.part = Part::Serving { connection, keep_alive };
+                }
+                Part::Serving { connection, keep_alive } => {
+                    if let Some(kind) = this.service.connection().flood() {
+                        let patience = this.patience.get_or_insert_with(|| {
+                            connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                            Box::pin(sleep(GOODBYE))
+                        });
+                        if connection.poll_closed(cx).is_pending() {
+                            ready!(patience.as_mut().poll(cx));
+                        }
+                        let kind = frames::name(kind);
+                        return Poll::Ready(Err(format!("too many {kind} frames for what is asked for").into()));
+                    }
+                    let accepted = connection.poll_accept(cx);
+                    if accepted.is_pending() {
+                        ready!(keep_alive.poll_gone(this.service.connection(), cx));
+                        return Poll::Ready(Err("no answer to a PING in time".into()));
+                    }
+                    match ready!(accepted) {
+                        Some(Ok((request, respond))) => this.begin_stream(request, respond),
+                        Some(Err(error)) => return Poll::Ready(Err(cause(error))),
+                        None => return Poll::Ready(Ok(())),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The error itself, where the socket is its cause.
+fn cause(error: h2::Error) -> Box<dyn Error + Send + Sync> {
+    if error.is_io() {
+        return error.into_io().map_or_else(|| "the connection broke".into(), Into::into);
+    }
+    error.into()
+}
+
+/// Asks a client that has sent nothing for [`EdgeLimits::keep_alive`] whether it is there, and waits
+/// [`EdgeLimits::header_read`] for its answer: a client that has gone silently is found out also while its streams wait
+/// for something.
+///
+/// The PING waits behind all that was written before it. So a client that takes what is written is there, and while its socket takes
+/// nothing, the deadline of the [socket](crate::edge::connection::watched_socket) is the one that counts.
+pub(crate) struct KeepAlive {
+    pings: Option<PingPong>,
+    timer: Pin<Box<Sleep>>,
+    interval: Duration,
+    patience: Duration,
+    is_asked: bool,
+    /// As last read from the connection.
+    taken: usize,
+}
+
+impl KeepAlive {
+    pub(crate) fn new(pings: Option<PingPong>, limits: &EdgeLimits) -> Self {
+        let (interval, patience) = (limits.keep_alive, limits.header_read);
+        Self { pings, timer: Box::pin(sleep(interval)), interval, patience, is_asked: false, taken: 0 }
+    }
+
+    /// Ready once the client has not answered.
+    pub(crate) fn poll_gone(&mut self, connection: &ConnectionState, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(pings) = &mut self.pings else { return Poll::Pending };
+        loop {
+            let taken = connection.delivery().taken();
+            let has_taken = std::mem::replace(&mut self.taken, taken) != taken;
+            // Whatever comes is an answer.
+            if self.is_asked && (pings.poll_pong(cx).is_ready() || connection.take_heard() || has_taken) {
+                self.is_asked = false;
+                self.timer.as_mut().reset(Instant::now() + self.interval);
+            }
+            ready!(self.timer.as_mut().poll(cx));
+            if connection.delivery().unsent() == Unsent::Socket {
+                self.timer.as_mut().reset(Instant::now() + self.patience);
+                continue;
+            }
+            if self.is_asked {
+                return Poll::Ready(());
+            }
+            let wait = if connection.take_heard() {
+                self.interval
+            } else {
+                // One whose answer something else has come before is over with. Where it has had no answer at all, it still stands.
+                let _ = pings.poll_pong(cx);
+                let _ = pings.send_ping(Ping::opaque());
+                self.is_asked = true;
+                self.patience
+            };
+            self.timer.as_mut().reset(Instant::now() + wait);
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use tokio::time::Instant;
 
-use crate::edge::http2::flood_budget::FrameBudget;
+use super::frames::FrameBudget;
 use crate::edge::http2::frames::{self, Frames};
 
 /// The size of a frame of HTTP/2 (RFC 9113, section 4.2), in which response bodies are handed to `h2`. That a piece was

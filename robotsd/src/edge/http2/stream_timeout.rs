@@ -14,11 +14,9 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-use crate::edge::connection_state::state::ConnectionState;
-use crate::edge::idle_timeout::IdleTimeout;
+use crate::edge::connection_state::ConnectionState;
 use crate::edge::interim::{InterimClient, InterimQueue, InterimResponses};
-use crate::edge::transfer::Transfer;
-use crate::edge::write_timeout::WriteTimeout;
+use crate::edge::write_timeout::{IdleTimeout, Transfer, WriteTimeout};
 
 /// What takes the frames of a response body.
 #[derive(Clone, Debug, Default)]
@@ -189,7 +187,7 @@ mod tests {
     use super::*;
     use crate::edge::limits::EdgeLimits;
     use crate::edge::test_peer::soon;
-    use crate::edge::transfer::StallObserver;
+    use crate::edge::write_timeout::StallObserver;
 
     /// How often the transfer was reported to stand still, and to have moved.
     #[derive(Debug, Default)]

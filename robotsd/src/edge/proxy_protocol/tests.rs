@@ -2,18 +2,18 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tower::service_fn;
+use tower_robots::internals::Mutex;
 
-use super::header::{AnnouncedClient, HeaderError, HeaderProgress, parse};
-use crate::edge::test_peer::{Raw, soon};
+use super::{AnnouncedClient, HeaderError, HeaderProgress, parse};
+use crate::edge::test_peer::{Raw, listen, soon};
 use crate::edge::{
     ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSettings, Peer, RequestBody, Trusted,
 };
@@ -149,12 +149,11 @@ struct Behind {
 }
 
 async fn behind(network: &str, limits: EdgeLimits) -> Behind {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     let (stop, stopped) = oneshot::channel::<()>();
     let reported = Arc::<Mutex<Vec<_>>>::default();
     let reports = Arc::clone(&reported);
-    let edge = Edge::new(limits, move |error| reports.lock().unwrap().push(error.clone()), None);
+    let edge = Edge::new(limits, move |error| reports.lock().push(error.clone()), None);
     let trusted = Trusted { networks: vec![network.parse().unwrap()], agent_header: None };
     let settings = ListenerSettings { proxy_protocol: true, trusted: trusted.into(), ..ListenerSettings::default() };
     let service = service_fn(|request: Request<RequestBody>| {
@@ -223,7 +222,7 @@ async fn the_client_is_who_the_header_names() {
     // A proxy further in front, which the header names, is asked like one that connects by itself.
     let mut chained = edge.ask(b"PROXY TCP4 127.9.9.9 127.0.0.1 1 80\r\n").await;
     assert_eq!(chained.message().await.body, "203.0.113.9:0 203.0.113.9, 127.9.9.9");
-    assert_eq!(edge.reported.lock().unwrap().len(), 0);
+    assert_eq!(edge.reported.lock().len(), 0);
 }
 
 #[tokio::test]
@@ -254,7 +253,7 @@ async fn without_a_header_nothing_is_answered() {
         assert_eq!(client.rest().await, "", "{}", octets.escape_ascii());
         edge.counts(ConnectionErrorKind::ProxyHeader, number as u64 + 1).await;
     }
-    let first = edge.reported.lock().unwrap()[0].to_string();
+    let first = edge.reported.lock()[0].to_string();
     assert!(
         first.starts_with("proxy-header 127.0.0.1:") && first.contains("proxy_protocol = true requires"),
         "{first}"
@@ -276,13 +275,12 @@ async fn only_trusted_proxies_may_connect() {
         assert_eq!(client.rest().await, "");
         edge.counts(ConnectionErrorKind::Untrusted, number).await;
     }
-    assert!(edge.reported.lock().unwrap()[0].detail.contains("trusted_proxies"));
+    assert!(edge.reported.lock()[0].detail.contains("trusted_proxies"));
 }
 
 #[tokio::test]
 async fn a_listener_without_it_takes_a_header_for_a_bad_request() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
     let trusted = Trusted { networks: vec![LOOPBACK.parse().unwrap()], agent_header: None };
     let settings = ListenerSettings { trusted: trusted.into(), ..ListenerSettings::default() };
@@ -324,7 +322,7 @@ async fn health_checks_are_no_trouble() {
         }
     })
     .await;
-    assert_eq!(edge.reported.lock().unwrap().iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
+    assert_eq!(edge.reported.lock().iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
 }
 
 #[tokio::test]

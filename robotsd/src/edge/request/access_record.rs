@@ -4,15 +4,16 @@
 //! cost nothing where no log is kept. Each service on the way may add fields of its own.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
+use tower_robots::internals::Mutex;
 
-use crate::edge::request::client_info::ClientInfo;
+use super::ClientInfo;
+use super::request_id::trace_id;
 use crate::edge::request::request_id::RequestId;
-use crate::edge::request::trace_id::trace_id;
 
 /// A request and how it was answered.
 #[derive(Debug)]
@@ -67,11 +68,11 @@ pub(crate) struct PendingRecord {
 impl AccessFields {
     /// Adds a field. Of several of one name, all are kept.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<AccessValue>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name, value.into()));
+        self.0.lock().push((name, value.into()));
     }
 
     fn take(&self) -> Vec<(&'static str, AccessValue)> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }
 

@@ -1,15 +1,19 @@
-//! Whether a request may pass: method, bounds, target, codings, expectation.
+//! Whether a request may pass: method, bounds, target, codings, expectation; and the edge's own refusals, short and
+//! never stored.
 //!
 //! Everything that hyper and `h2` leave open about a request head is decided here or in [`host`](super::host), in synchronous
 //! functions. The octets of path and query are not changed; those that no parser takes were
 //! [escaped](crate::edge::http1_fast) before.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER_ENCODING, UPGRADE,
+};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version};
 
+use super::response_body::ResponseBody;
 use crate::edge::limits::{Callers, EdgeLimits};
-use crate::edge::request::request_refusal::RequestRefusal;
 
 /// The protocol that a request wants the connection to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +109,40 @@ fn requested_protocol(head: &Parts) -> RequestedProtocol {
         RequestedProtocol::WebSocket
     } else {
         RequestedProtocol::Unchanged
+    }
+}
+
+/// Why the edge refuses a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestRefusal {
+    pub(crate) status: StatusCode,
+    reason: &'static str,
+}
+
+impl RequestRefusal {
+    pub(crate) const fn new(status: StatusCode, reason: &'static str) -> Self {
+        Self { status, reason }
+    }
+
+    pub(crate) const fn bad_request(reason: &'static str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, reason)
+    }
+
+    pub(crate) fn into_response<B>(self, version: Version) -> Response<ResponseBody<B>> {
+        let text = format!("{} {}\n", self.status.as_u16(), self.reason);
+        let mut response = Response::new(ResponseBody::own(Bytes::from(text)));
+        *response.status_mut() = self.status;
+        let fields = response.headers_mut();
+        fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+        }
+        // After a head that breaks the rules nothing on the connection can be trusted to begin where it seems to.
+        if self.status.is_client_error() && version != Version::HTTP_2 {
+            fields.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
     }
 }
 

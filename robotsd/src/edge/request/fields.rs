@@ -2,14 +2,13 @@
 //!
 //! Hop-by-hop fields end here in both directions, before anything behind the edge adds fields of its own: stripped
 //! later, a client's `Connection: Robots-Verdict` would take our tag with it. Fields by which a proxy vouches for
-//! something come from proxies, so a client's are removed. What replaces them is in [`forwarded`](crate::edge::request::outgoing_forwarded).
+//! something come from proxies, so a client's are removed. What replaces them is in [`forwarded`](super::forwarded_hops).
 
 use http::Version;
 use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue, TE};
 use http::request::Parts;
 
 use crate::edge::limits::Callers;
-use crate::edge::request::client_info::AcceptsTrailers;
 
 /// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,6 +184,10 @@ const VOUCHING: &[&str] = &[
 
 /// Spelled right, these are ours to check; respelled, they are an attack on applications that read variables.
 const FRAMING: &[&str] = &["content-length", "host"];
+
+/// An extension of requests whose client has said that it takes trailers (RFC 9110, section 10.1.4).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AcceptsTrailers;
 
 #[cfg(test)]
 mod tests {

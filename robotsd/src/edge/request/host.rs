@@ -9,7 +9,7 @@ use http::uri::{PathAndQuery, Uri};
 use http::{HeaderValue, StatusCode, Version};
 use tower_robots::rules::{Authority, Port};
 
-use crate::edge::request::request_refusal::RequestRefusal;
+use super::admission::RequestRefusal;
 use crate::edge::tls::{Secured, SettledProtocol};
 
 /// Settles the host of a request and puts its target into origin-form.
@@ -50,6 +50,18 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
         return Err(RequestRefusal::bad_request("invalid authority"));
     };
     head.headers.insert(HOST, host);
+    head.uri = origin_form(&head.uri)?;
+    Ok(())
+}
+
+/// Puts the target of a proxy's question into origin-form. Its `Host` is the word of the proxy's client, about whose request the
+/// question is: nothing is refused for what it holds.
+pub(crate) fn settle_question(head: &mut Parts) -> Result<(), RequestRefusal> {
+    if let Some(authority) = head.uri.authority()
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        head.headers.insert(HOST, host);
+    }
     head.uri = origin_form(&head.uri)?;
     Ok(())
 }

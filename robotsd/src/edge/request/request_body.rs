@@ -15,9 +15,9 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::edge::http2::request_stream::RequestStream;
-use crate::edge::idle_timeout::IdleTimeout;
+use crate::edge::http2::stream::RequestStream;
 use crate::edge::request::trailers::{self, AnnouncedTrailers};
+use crate::edge::write_timeout::IdleTimeout;
 
 /// The body of a request from a client.
 #[derive(Debug)]

@@ -1,20 +1,25 @@
-//! The body that a client gets.
+//! The body that a client gets, its framing, and the exchange that ends with its last octet.
 //!
 //! Its trailers go to clients of HTTP/2, where every reader takes them, as far as they [are allowed](super::trailers). On HTTP/1.1
 //! those that the head announces go to clients that say they take trailers; the others are dropped, as a gateway may (RFC 9110,
 //! section 6.5.1).
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderValue, StatusCode, response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use super::access_record::PendingRecord;
+use super::trailers::{self, AnnouncedTrailers};
+use crate::edge::connection_state::{ConnectionState, RequestInProgress};
 use crate::edge::http2::session::PIECE;
 use crate::edge::http2::stream_timeout::StreamConsumer;
-use crate::edge::request::exchange::Exchange;
-use crate::edge::request::trailers::{self, AnnouncedTrailers};
+use crate::edge::write_timeout::Transfer;
 
 pin_project! {
     /// The body of a response on its way to the client.
@@ -187,6 +192,117 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
                     body.size_hint().exact().map_or_else(SizeHint::default, |left| SizeHint::with_exact(left + queued))
                 }
             },
+        }
+    }
+}
+
+/// How the end of a response body is known to its reader (RFC 9112, section 6; RFC 9113, section 8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// There is no body, whatever the head says; to HEAD it may say how long the body would be, which is still to be
+    /// written.
+    Absent { length: Option<u64> },
+    /// A `Content-Length`, which the head has already or not.
+    Length { octets: u64, is_in_head: bool },
+    /// Each piece, and the end, are marked: by chunks on HTTP/1.1, by frames on HTTP/2.
+    Chunked,
+}
+
+impl Framing {
+    /// Decides by the head, which then says nothing else, and by the body.
+    pub(crate) fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
+        // RFC 9110, section 6.4.1.
+        let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        if head.status == StatusCode::NO_CONTENT {
+            head.headers.remove(CONTENT_LENGTH);
+        }
+        head.headers.remove(TRANSFER_ENCODING);
+        if has_none {
+            return Self::Absent { length: None };
+        }
+        let size = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
+        if is_head {
+            let is_said = head.headers.contains_key(CONTENT_LENGTH);
+            return Self::Absent { length: size.filter(|size| *size > 0 && !is_said) };
+        }
+        let said = head.headers.get(CONTENT_LENGTH).map(length);
+        match (said, size) {
+            (Some(Some(octets)), _) => Self::Length { octets, is_in_head: true },
+            (None, Some(octets)) => Self::Length { octets, is_in_head: false },
+            (Some(None), exact) => {
+                head.headers.remove(CONTENT_LENGTH);
+                exact.map_or(Self::Chunked, |octets| Self::Length { octets, is_in_head: false })
+            }
+            (None, None) => Self::Chunked,
+        }
+    }
+}
+
+/// The number in a `Content-Length`, if it is one.
+fn length(value: &HeaderValue) -> Option<u64> {
+    let text = std::str::from_utf8(value.as_bytes()).ok()?;
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// Ends when dropped: with the last octet of the response body, or when the client leaves.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    // Dropped before the record: when the record is logged, the connection is idle.
+    in_progress: RequestInProgress,
+    holds_transfer: bool,
+    is_answered: bool,
+    /// The account of it, where one is kept.
+    pub(crate) record: Option<Box<PendingRecord>>,
+    /// The stream of HTTP/2 that counts the octets for it.
+    stream: Option<StreamConsumer>,
+}
+
+impl Exchange {
+    pub(crate) fn begin(connection: &Arc<ConnectionState>, http2: bool) -> Self {
+        let in_progress = connection.begin(http2);
+        Self { in_progress, holds_transfer: false, is_answered: false, record: None, stream: None }
+    }
+
+    /// The response goes to a stream of HTTP/2. What counts as sent is what the stream has taken, not what its task was handed.
+    pub(crate) fn sent_on(&mut self, stream: StreamConsumer) {
+        self.stream = Some(stream);
+    }
+
+    /// The record that the body counts its octets in; none where a stream does.
+    pub(crate) fn body_record(&mut self) -> Option<&mut PendingRecord> {
+        self.record.as_deref_mut().filter(|_| self.stream.is_none())
+    }
+
+    pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
+        self.in_progress.connection()
+    }
+
+    /// The head of the response is known.
+    pub(crate) fn answered(&mut self, status: StatusCode) {
+        self.is_answered = true;
+        self.connection().counts().answered(status);
+    }
+
+    /// The response holds a connection to an upstream.
+    pub(crate) fn hold(&mut self, transfer: Transfer) {
+        self.holds_transfer = true;
+        self.connection().delivery().set_transfer(Some(transfer));
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.connection().counts().unanswered();
+        }
+        if self.holds_transfer {
+            self.connection().delivery().set_transfer(None);
+        }
+        if let (Some(stream), Some(record)) = (&self.stream, &mut self.record) {
+            record.sent(stream.sent());
+            if stream.is_ended() {
+                record.whole();
+            }
         }
     }
 }

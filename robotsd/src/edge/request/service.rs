@@ -5,7 +5,7 @@
 //!    [access record](super::access_record) begin.
 //! 3. [Admission](super::admission): method, bounds, target, codings, expectation.
 //! 4. [Host](super::host): one host, in one place, that the TLS connection is for.
-//! 5. [Fields](super::fields): hop-by-hop and made-up ones go, [ours](super::forwarded) are written.
+//! 5. [Fields](super::fields): hop-by-hop and made-up ones go, [ours](super::trusted::ForwardedFields) are written.
 //!
 //! Then the service behind the edge chooses the site.
 
@@ -15,7 +15,7 @@ use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, TRAILER, UPGRADE};
@@ -24,29 +24,25 @@ use http_body::Body;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use pin_project_lite::pin_project;
-use tower::Service;
+use tower::util::Oneshot;
+use tower::{Service, ServiceExt};
 
+use super::access_record::PendingRecord;
+use super::admission::{self, RequestRefusal, RequestedProtocol};
+use super::request_body::RequestBody;
+use super::request_id::RequestId;
+use super::response_body::{Exchange, ResponseBody};
+use super::trailers::AnnouncedTrailers;
+use super::trusted::{ForwardedFields, ForwardedInfo, X_REQUEST_ID};
+use super::{fields, host};
 use crate::edge::connection::settings::ConnectionSettings;
-use crate::edge::connection_state::state::ConnectionState;
+use crate::edge::connection_state::ConnectionState;
 use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::edge::interim::{InterimClient, InterimResponses};
 use crate::edge::limits::Callers;
-use crate::edge::request::access_record::PendingRecord;
-use crate::edge::request::admission::{self, RequestedProtocol};
-use crate::edge::request::exchange::Exchange;
-use crate::edge::request::fields;
-use crate::edge::request::host;
-use crate::edge::request::outgoing_forwarded::ForwardedFields;
-use crate::edge::request::ready_call::ReadyCall;
-use crate::edge::request::request_body::RequestBody;
-use crate::edge::request::request_id::RequestId;
-use crate::edge::request::request_refusal::RequestRefusal;
-use crate::edge::request::response_body::ResponseBody;
-use crate::edge::request::trailers::AnnouncedTrailers;
-use crate::edge::request::trusted::{ForwardedInfo, X_REQUEST_ID};
 use crate::edge::tls::{Secured, SettledProtocol};
-use crate::edge::transfer::Transfer;
 use crate::edge::tunnel::{PendingTunnel, Tunnel, WebSocket};
+use crate::edge::write_timeout::Transfer;
 use crate::metrics::MethodLabel;
 
 /// How a connection came in.
@@ -129,9 +125,14 @@ impl<S> RequestService<S> {
 
         let requested = admission::admit(&mut head, limits)?;
 
-        host::settle(&mut head)?;
-        if let Some(secured) = &self.info.secured {
-            host::check_connection(&head, secured)?;
+        match limits.callers {
+            Callers::Clients => {
+                host::settle(&mut head)?;
+                if let Some(secured) = &self.info.secured {
+                    host::check_connection(&head, secured)?;
+                }
+            }
+            Callers::AskingProxies => host::settle_question(&mut head)?,
         }
 
         fields::clean(&mut head, limits.callers, self.info.forwarded.sender());
@@ -353,6 +354,40 @@ fn finish<B>(
         // No client requested this: passed on, it would let the upstream's next octets pose as another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
+        }
+    }
+}
+
+pin_project! {
+    /// The response of a service, which is called as soon as it is ready.
+    #[project = ReadyCallProjection]
+    pub(crate) enum ReadyCall<S, R>
+    where
+        S: Service<R>,
+    {
+        Called { #[pin] response: S::Future },
+        Awaited { #[pin] response: Pin<Box<Oneshot<S, R>>> },
+    }
+}
+
+impl<S: Service<R>, R> ReadyCall<S, R> {
+    pub(crate) fn new(mut service: S, request: R) -> Self {
+        // Services are nearly always ready, and then the request need not be kept beside them.
+        match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => Self::Called { response: service.call(request) },
+            // The clone that becomes ready is the one that is called.
+            _ => Self::Awaited { response: Box::pin(service.oneshot(request)) },
+        }
+    }
+}
+
+impl<S: Service<R>, R> Future for ReadyCall<S, R> {
+    type Output = Result<S::Response, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project() {
+            ReadyCallProjection::Called { response } => response.poll(cx),
+            ReadyCallProjection::Awaited { response } => response.poll(cx),
         }
     }
 }

@@ -11,20 +11,35 @@
 
 pub(crate) mod frames;
 
-mod connection;
-mod values;
-
 #[cfg(test)]
 mod tests;
 
-use bytes::Bytes;
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
+use http_body::Body;
+use http_body_util::{BodyExt, Collected};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tower::Service;
 
-pub(crate) use self::connection::serve;
-pub(crate) use self::frames::VariableList;
-pub(crate) use self::values::{Arguments, Value, split_string};
+use self::frames::{Agreement, HaproxyFrame, LARGEST, SpopError};
+use super::connection::settings::ConnectionSettings;
+use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
+use super::http1_fast::{DateClock, FastSocket, Handover};
+use super::request::request_body::RequestBody;
+use super::request::service::{RequestService, ResponseWriter};
 
-use crate::edge::http1_fast::Handover;
+#[cfg(test)]
+pub(crate) use self::frames::push_string;
+pub(crate) use self::frames::{Arguments, Value, VariableList, split_string};
 
 /// What the messages of a listener mean.
 #[derive(Clone, Copy, Debug)]
@@ -38,4 +53,198 @@ pub(crate) struct SpopMessages {
 /// Whether a connection is one of SPOP: its first octet says so.
 pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
     handover.octets.first() == Some(&0) && !handover.service.connection().has_served()
+}
+
+/// What ended a wait for octets.
+enum WaitEnd {
+    Octets(Bytes),
+    Closed,
+    Broken(io::Error),
+    Stop,
+    Reclaimed,
+    Overdue,
+}
+
+/// What follows a frame.
+enum AfterFrame {
+    /// Octets are waited for.
+    Wait,
+    /// What has been answered is sent first, so that it has a bound.
+    Send,
+    /// The connection ends here, and HAProxy knows why.
+    End,
+}
+
+/// Answers messages until the connection ends.
+pub(crate) async fn serve<S, B>(
+    handover: Handover<S>,
+    settings: Arc<ConnectionSettings>,
+    clock: Arc<DateClock>,
+    stop: watch::Receiver<bool>,
+    messages: SpopMessages,
+) -> Result<(), ConnectionFailure>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let Handover { socket, octets, service, .. } = handover;
+    let limits = &settings.limits;
+    let state = Arc::clone(service.connection());
+    let mut client = FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&state));
+    let mut session = Session { service, messages, agreement: None };
+    let mut octets = BytesMut::from(octets);
+    let mut stop = stop;
+    let mut stopped = pin!(async {
+        // A sender that is gone means the same.
+        let _ = stop.wait_for(|stop| *stop).await;
+    });
+    let mut timer = pin!(sleep_until(Instant::now()));
+    // Since when a frame, or the first one, is not all there.
+    let mut partial_since = Some(Instant::now());
+    let mut was_told_to_stop = false;
+    loop {
+        let waiting = octets.len();
+        let after = session.answer(&mut octets, client.out()).await;
+        if octets.len() < waiting {
+            // What is left is of another frame.
+            partial_since = None;
+        }
+        if let Err(error) = after {
+            frames::push_disconnect(client.out(), error);
+        }
+        client.send(Bytes::new()).await.map_err(broken)?;
+        match after {
+            Ok(AfterFrame::Wait) => {}
+            Ok(AfterFrame::Send) => continue,
+            Ok(AfterFrame::End) => {
+                client.close().await;
+                return Ok(());
+            }
+            Err(error) => {
+                client.close().await;
+                return Err((ConnectionErrorKind::Protocol, format!("SPOP: {}", error.message).into()));
+            }
+        }
+        let is_partial = !octets.is_empty() || session.agreement.is_none();
+        state.set_partial(is_partial);
+        if octets.is_empty() {
+            // An idle connection keeps no buffer.
+            octets = BytesMut::new();
+        }
+        let now = Instant::now();
+        partial_since = is_partial.then(|| partial_since.unwrap_or(now));
+        // However its octets drip in, a frame has to be whole in time.
+        timer.as_mut().reset(partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read));
+        // A connection on which there is always a question would never end otherwise.
+        let is_last = was_told_to_stop && !is_partial;
+        was_told_to_stop = *client.stop.borrow();
+        let event = poll_fn(|cx| {
+            if is_last {
+                return Poll::Ready(WaitEnd::Stop);
+            }
+            // What has arrived by now is answered, whatever else is due.
+            if let Poll::Ready(read) = client.poll_receive(cx) {
+                return Poll::Ready(match read {
+                    Ok(Some(octets)) => WaitEnd::Octets(octets),
+                    Ok(None) => WaitEnd::Closed,
+                    Err(error) => WaitEnd::Broken(error),
+                });
+            }
+            if stopped.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(WaitEnd::Stop);
+            }
+            if state.is_reclaimed() {
+                return Poll::Ready(WaitEnd::Reclaimed);
+            }
+            timer.as_mut().poll(cx).map(|()| WaitEnd::Overdue)
+        })
+        .await;
+        let (why, ended) = match event {
+            WaitEnd::Octets(read) => {
+                octets.extend_from_slice(&read);
+                continue;
+            }
+            WaitEnd::Closed => return Ok(()),
+            WaitEnd::Broken(error) if is_partial => return Err(broken(error)),
+            // A proxy that resets an idle connection has only left.
+            WaitEnd::Broken(_) => return Ok(()),
+            WaitEnd::Overdue if is_partial => {
+                (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "no whole frame of SPOP in time".into())))
+            }
+            WaitEnd::Overdue | WaitEnd::Stop | WaitEnd::Reclaimed => (SpopError::NORMAL, Ok(())),
+        };
+        frames::push_disconnect(client.out(), why);
+        let _ = client.send(Bytes::new()).await;
+        client.close().await;
+        return ended;
+    }
+}
+
+fn broken(error: io::Error) -> ConnectionFailure {
+    (ConnectionErrorKind::Broken, error.into())
+}
+
+struct Session<S> {
+    service: RequestService<S>,
+    messages: SpopMessages,
+    /// None before the handshake.
+    agreement: Option<Agreement>,
+}
+
+impl<S, B> Session<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    /// Answers every frame that is all there.
+    async fn answer(&mut self, octets: &mut BytesMut, out: &mut Vec<u8>) -> Result<AfterFrame, SpopError> {
+        loop {
+            if out.len() > LARGEST {
+                return Ok(AfterFrame::Send);
+            }
+            let largest = self.agreement.map_or(LARGEST, |agreement| agreement.largest);
+            let Some(frame) = frames::take(octets, largest)? else { return Ok(AfterFrame::Wait) };
+            match (frame, self.agreement) {
+                (HaproxyFrame::Hello(payload), None) => {
+                    let agreement = frames::agree(&payload)?;
+                    frames::push_hello(out, agreement);
+                    if agreement.is_health_check {
+                        return Ok(AfterFrame::End);
+                    }
+                    self.agreement = Some(agreement);
+                }
+                (HaproxyFrame::Notify { stream, frame, payload }, Some(agreement)) => {
+                    let variables = self.decide(&payload, agreement.largest).await?;
+                    frames::push_ack(out, stream, frame, &variables);
+                }
+                (HaproxyFrame::Disconnect, _) => {
+                    frames::push_disconnect(out, SpopError::NORMAL);
+                    return Ok(AfterFrame::End);
+                }
+                (HaproxyFrame::Unknown, Some(_)) => {}
+                _ => return Err(SpopError::INVALID),
+            }
+        }
+    }
+
+    /// The variables for the messages of a frame. What cannot be read in a frame that HAProxy made from its config is a fault of that config;
+    /// the connection ends then, and HAProxy does what is configured for an error.
+    async fn decide(&mut self, payload: &[u8], largest: usize) -> Result<VariableList, SpopError> {
+        let mut variables = VariableList::of_frame(largest);
+        let mut rest = payload;
+        while !rest.is_empty() {
+            let (arguments, left) = Arguments::of_message(rest).ok_or(SpopError::INVALID)?;
+            rest = left;
+            let request = (self.messages.request)(arguments).map(|()| RequestBody::empty());
+            let Ok(response) = self.service.answer(request, ResponseWriter::Fast).await;
+            let (head, body) = response.into_parts();
+            // A refusal stays one, should its body break off.
+            let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
+            (self.messages.variables)(&Response::from_parts(head, body), &mut variables);
+        }
+        Ok(variables)
+    }
 }

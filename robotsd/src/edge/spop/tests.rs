@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use tokio::io::AsyncReadExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 use tower::service_fn;
 
-use super::frames::{self, HaproxyFrame, LARGEST, SpopError};
-use super::values::{push_integer, push_number, push_string, push_text, split_integer};
+use super::frames::{
+    self, HaproxyFrame, LARGEST, SpopError, push_integer, push_number, push_string, push_text, split_integer,
+};
 use super::*;
 use crate::edge::request::request_body::RequestBody;
-use crate::edge::test_peer::soon;
+use crate::edge::test_peer::{listen, soon};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings};
 
 const HELLO: u8 = 1;
@@ -101,14 +102,14 @@ fn a_handshake_says_what_is_missing() {
 fn a_frame_is_taken_once_it_is_all_there() {
     let whole = frame(NOTIFY, 1, 300, 7, b"payload");
     for cut in 0..whole.len() {
-        let mut octets = bytes::BytesMut::from(&whole[..cut]);
+        let mut octets = BytesMut::from(&whole[..cut]);
         assert_eq!(frames::take(&mut octets, LARGEST), Ok(None), "{cut}");
     }
-    let mut octets = bytes::BytesMut::from(&[&whole[..], &whole[..3]].concat()[..]);
+    let mut octets = BytesMut::from(&[&whole[..], &whole[..3]].concat()[..]);
     let taken = frames::take(&mut octets, LARGEST).unwrap();
     assert_eq!(taken, Some(HaproxyFrame::Notify { stream: 300, frame: 7, payload: Bytes::from_static(b"payload") }));
     assert_eq!(octets.len(), 3);
-    let error = |octets: &[u8]| frames::take(&mut bytes::BytesMut::from(octets), 256).unwrap_err();
+    let error = |octets: &[u8]| frames::take(&mut BytesMut::from(octets), 256).unwrap_err();
     assert_eq!(error(&257u32.to_be_bytes()), SpopError::TOO_BIG);
     assert_eq!(error(&frame(NOTIFY, 0, 1, 1, b"")).status, 10);
     assert_eq!(error(&frame(0, 1, 1, 1, b"")).status, 10);
@@ -149,8 +150,7 @@ async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (TcpStr
             Ok::<_, Infallible>(Response::new(Full::from(format!("asked {}", request.uri()))))
         }
     });
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     let (stop, stopped) = oneshot::channel::<()>();
     let settings = ListenerSettings { messages: Some(messages), ..ListenerSettings::default() };
     tokio::spawn(async move {

@@ -7,20 +7,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 use crate::edge::http2::frames::{self, END_STREAM, Frame, Frames, RST_STREAM};
+use crate::edge::test_peer::frame;
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const ACK: u8 = 1;
 const PRIORITY: u8 = 2;
 const PING: u8 = 6;
 pub(super) const WINDOW_UPDATE: u8 = 8;
-
-pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let [_, a, b, c] = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    let mut octets = vec![a, b, c, kind, flags];
-    octets.extend(stream.to_be_bytes());
-    octets.extend(payload);
-    octets
-}
 
 /// A request head in the static table's words: `GET` (2) or `POST` (3), the path `/`, http, `h.test`.
 pub(super) fn head(method: u8, flags: u8, stream: u32) -> Vec<u8> {
@@ -133,7 +126,7 @@ async fn a_flood_of_any_frame_is_closed() {
         // A client that goes on is listened to for a second.
         drop(client);
         edge.reports(ConnectionErrorKind::Flood).await;
-        let messages = edge.messages.lock().unwrap().join("\n");
+        let messages = edge.messages.lock().join("\n");
         assert!(messages.starts_with("flood 127.0.0.1:"), "{messages}");
         assert!(messages.contains(&format!("too many {name} frames for what is asked for")), "{messages}");
     }
@@ -227,7 +220,7 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
         }
         assert_eq!(octets, count * length);
         assert!(small > 2_000, "{small}");
-        assert!(edge.kinds_seen.lock().unwrap().is_empty());
+        assert!(edge.kinds_seen.lock().is_empty());
     }
 }
 
@@ -256,5 +249,5 @@ async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
             }
         }
     }
-    assert!(edge.kinds_seen.lock().unwrap().is_empty());
+    assert!(edge.kinds_seen.lock().is_empty());
 }

@@ -206,7 +206,7 @@ async fn a_stream_that_its_client_resets_ends_its_request() {
     let begun = Arc::new(Notify::new());
     let began = Arc::clone(&begun);
     let service = service_fn(move |_: Request<RequestBody>| {
-        let alive = alive.lock().unwrap().take();
+        let alive = alive.lock().take();
         began.notify_one();
         async move {
             let _alive = alive;
@@ -230,7 +230,7 @@ async fn a_client_that_does_not_answer_has_gone() {
     silent.send(&flood::head(2, frames::END_STREAM, 1)).await;
     soon(begun.notified()).await;
     edge.reports(ConnectionErrorKind::Broken).await;
-    assert!(edge.messages.lock().unwrap()[0].contains("no answer to a PING in time"));
+    assert!(edge.messages.lock()[0].contains("no answer to a PING in time"));
 
     let mut client = Streams::connect(&edge).await;
     let (response, _) = client.begin(get("http://h.test/"), true).await;
@@ -257,5 +257,5 @@ async fn shutdown_says_goodbye_and_finishes_requests() {
     release.notify_waiters();
     assert_eq!(soon(response).await.unwrap().status(), 200);
     soon(edge.served).await.unwrap();
-    assert!(edge.kinds_seen.lock().unwrap().is_empty());
+    assert!(edge.kinds_seen.lock().is_empty());
 }

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::flood::{Framed, frame};
+use super::flood::Framed;
 use super::*;
 use crate::edge::http2::frames::{self, CONTINUATION, END_HEADERS, END_STREAM, RST_STREAM};
+use crate::edge::test_peer::frame;
 
 /// A field as a literal that no table keeps (RFC 7541, section 6.2.2).
 fn field(name: &str, value: &str) -> Vec<u8> {

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
 
-use super::flood::{Framed, WINDOW_UPDATE, frame, head, window};
+use super::flood::{Framed, WINDOW_UPDATE, head, window};
 use super::*;
 use crate::edge::http2::frames::{self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM};
+use crate::edge::test_peer::frame;
 
 /// A request head: `GET` (2) or `POST` (3), http, `h.test`.
 fn request(method: u8, path: &str, flags: u8, stream: u32) -> Vec<u8> {
@@ -41,8 +42,7 @@ async fn a_refusal_that_has_no_window_ends_in_time() {
 
 #[tokio::test]
 async fn what_a_stream_has_not_taken_is_not_logged_as_sent() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     let (logged, mut log) = mpsc::unbounded_channel();
     let on_access = move |record: Box<AccessRecord>| {
         let _ = logged.send((record.sent, record.is_whole));
@@ -143,7 +143,7 @@ async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     client.send(&frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF])).await;
     client.send(&[window(0, 0x7FFF_0000), request(2, "/endless", END_STREAM, 1)].concat()).await;
     tokio::time::sleep(5 * PATIENCE).await;
-    assert!(edge.kinds_seen.lock().unwrap().is_empty());
+    assert!(edge.kinds_seen.lock().is_empty());
     until(&mut client, DATA, 1).await;
 }
 

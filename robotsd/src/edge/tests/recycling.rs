@@ -1,7 +1,7 @@
 //! Idle connections make room for new ones, whatever they are idle with.
 
 use super::*;
-use crate::edge::connection_state::slots::CLAIM_AGAIN;
+use crate::edge::connection_registry::CLAIM_AGAIN;
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const UPLOAD: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
@@ -325,7 +325,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
         if request.uri().path() == "/late" {
             // As a computation would that takes long.
             let _ = begins.send(());
-            let _ = released.lock().unwrap().recv_timeout(Duration::from_secs(20));
+            let _ = released.lock().recv_timeout(Duration::from_secs(20));
         }
         mirror(request)
     });

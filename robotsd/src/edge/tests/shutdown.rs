@@ -25,7 +25,7 @@ async fn shutdown_closes_idle_connections_and_finishes_requests() {
     assert_eq!((answer.status(), answer.field("connection")), (200, Some("close")));
     assert_eq!(busy.rest().await, "");
     soon(edge.served).await.unwrap();
-    assert!(edge.kinds_seen.lock().unwrap().is_empty());
+    assert!(edge.kinds_seen.lock().is_empty());
 }
 
 #[tokio::test]
@@ -65,15 +65,31 @@ async fn shutdown_serves_connections_of_the_backlog() {
     assert_eq!(answer.status(), 200);
 }
 
+#[tokio::test]
+async fn shutdown_serves_a_connection_that_waits_for_a_slot() {
+    let Held { mut edge, begun, release } = held(EdgeLimits { connections: 1, ..EdgeLimits::default() }).await;
+    let mut busy = edge.client().await;
+    busy.send(GET).await;
+    soon(begun.notified()).await;
+    let mut waiting = edge.client().await;
+    waiting.send(GET).await;
+    edge.reports(ConnectionErrorKind::Full).await;
+    edge.begin_shutdown();
+    for client in [&mut busy, &mut waiting] {
+        release.notify_one();
+        assert_eq!(client.message().await.status(), 200);
+    }
+    soon(edge.served).await.unwrap();
+}
+
 /// An edge whose place another process takes, which is not told to stop yet.
 async fn succeeded(
     limits: EdgeLimits,
 ) -> (SocketAddr, crate::edge::Edge, oneshot::Sender<()>, JoinHandle<()>, Arc<Mutex<Vec<ConnectionErrorKind>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     let kinds = Arc::<Mutex<Vec<_>>>::default();
     let reported = Arc::clone(&kinds);
-    let edge = crate::edge::Edge::new(limits, move |error| reported.lock().unwrap().push(error.kind), None);
+    let edge = crate::edge::Edge::new(limits, move |error| reported.lock().push(error.kind), None);
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = edge.clone();
     let served = tokio::spawn(async move {
@@ -114,7 +130,7 @@ async fn where_another_process_accepts_connections_close_behind_an_answer_that_s
         assert_eq!(client.rest().await, "");
     }
     soon(served).await.unwrap();
-    assert!(kinds.lock().unwrap().is_empty());
+    assert!(kinds.lock().is_empty());
 }
 
 #[tokio::test]
@@ -127,5 +143,5 @@ async fn where_another_process_accepts_idle_connections_close_in_the_end() {
     assert_eq!(kept.rest().await, "");
     soon(served).await.unwrap();
     // Nothing was cut off.
-    assert!(kinds.lock().unwrap().is_empty());
+    assert!(kinds.lock().is_empty());
 }

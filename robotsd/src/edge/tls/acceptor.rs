@@ -1,30 +1,34 @@
 //! From an accepted socket to a secured stream, within a deadline.
 //!
-//! Until its ClientHello is whole a connection takes only the memory for the octets that have come, and its slot among the
-//! open connections, which it gives up to a new one like any other idle connection. So that this memory is bounded for all
-//! connections together, a hello of more than [`client_hello::USUAL`] octets is a handshake under way before it is whole.
+//! Until its ClientHello is whole a connection takes only the memory for the octets that have come, and its slot among
+//! the open connections, which it gives up to a new one like any other idle connection. The hello is collected here,
+//! where only its lengths are read, and rustls gets it whole. So that this memory is bounded for all connections
+//! together, a hello of more than [`USUAL_HELLO`] octets is a handshake under way, with a permit, before it is whole.
+//!
+//! **A handshake chooses a server configuration, not a certificate**: each pair has one of its own, so the certificate
+//! of a connection is known afterwards without the session, and does not change when the pair is replaced. All share
+//! the tickets.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::StartHandshake;
 use tokio_rustls::rustls::server::{Accepted, Acceptor};
 use tokio_rustls::server::TlsStream;
+use tower_robots::internals::Mutex;
 
-use super::client_hello::{self, HelloProgress};
-use super::handshakes::HandshakesUnderWay;
-use super::live_certificates::LiveCertificates;
-use super::secured::Secured;
+use super::certificates::{HTTP_2, LiveCertificates, ServedCertificate};
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
-use crate::edge::connection_state::state::ConnectionState;
+use crate::edge::connection_state::{ConnectionState, Idleness};
 
 /// What a listener needs to speak TLS. Cheap to clone, and shared by every thread that accepts for the listener.
 #[derive(Clone, Debug)]
@@ -83,7 +87,7 @@ impl TlsAcceptor {
         });
         let mut begun = None;
         loop {
-            let most = if begun.is_none() { client_hello::USUAL } else { client_hello::MOST };
+            let most = if begun.is_none() { USUAL_HELLO } else { MOST_HELLO };
             let room = most.saturating_sub(hello.len());
             // A connection that says nothing leaves at once when all do.
             let read = tokio::select! {
@@ -102,7 +106,7 @@ impl TlsAcceptor {
                 explain(socket).await;
                 return Err((ConnectionErrorKind::Handshake, "a request without TLS".into()));
             }
-            match client_hello::progress(&hello) {
+            match hello_progress(&hello) {
                 HelloProgress::Whole => break,
                 HelloProgress::Partial if hello.len() < most => {}
                 HelloProgress::Partial if begun.is_none() => {
@@ -111,7 +115,7 @@ impl TlsAcceptor {
                     }
                 }
                 HelloProgress::Partial => {
-                    let message = format!("a ClientHello of more than {} octets", client_hello::MOST);
+                    let message = format!("a ClientHello of more than {} octets", MOST_HELLO);
                     return Err((ConnectionErrorKind::Handshake, message.into()));
                 }
             }
@@ -197,7 +201,7 @@ async fn accept(socket: &mut TcpStream, hello: Vec<u8>) -> io::Result<Accepted> 
         }
         // Whole by its records, but not by the messages in them.
         unread.clear();
-        if poll_fn(|cx| poll_append(socket, &mut unread, client_hello::MOST, cx)).await? == 0 {
+        if poll_fn(|cx| poll_append(socket, &mut unread, MOST_HELLO, cx)).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
@@ -217,6 +221,209 @@ async fn explain(mut socket: TcpStream) {
     for _ in 0..32 {
         if !matches!(socket.read(&mut unread).await, Ok(1..)) {
             return;
+        }
+    }
+}
+
+/// Longer than the round trip to any client.
+const GRACE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(1) };
+
+/// Handshakes that have a permit, in the order in which they got it. Those that have ended stay until they come first or
+/// there are too many of them.
+#[derive(Debug, Default)]
+pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
+
+/// Held by a handshake while it is under way.
+#[derive(Debug)]
+pub(crate) struct Handshake(Arc<ConnectionState>);
+
+impl HandshakesUnderWay {
+    pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
+        let handshake = Arc::new(Handshake(Arc::clone(connection)));
+        let mut all = self.0.lock();
+        while all.front().is_some_and(|(_, first)| first.strong_count() == 0) {
+            all.pop_front();
+        }
+        // One that lasts keeps those behind it here.
+        if all.len() >= 64 && all.len() == all.capacity() {
+            all.retain(|(_, handshake)| handshake.strong_count() > 0);
+        }
+        all.push_back((Instant::now(), Arc::downgrade(&handshake)));
+        handshake
+    }
+
+    /// Gives up the handshake that has been under way for longest, if that is long enough. Returns when to look again.
+    pub(crate) fn give_up(&self) -> Duration {
+        let mut all = self.0.lock();
+        while let Some((since, first)) = all.front() {
+            let waited = since.elapsed();
+            let Some(handshake) = first.upgrade() else {
+                all.pop_front();
+                continue;
+            };
+            if waited < GRACE {
+                return GRACE - waited;
+            }
+            all.pop_front();
+            if handshake.0.reclaim(Idleness::Idle) {
+                break;
+            }
+        }
+        LOOK_AGAIN
+    }
+}
+
+/// How long a permit that is given up may take to be free.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A connection's side of the handshake.
+#[derive(Clone, Debug)]
+pub(crate) struct Secured {
+    certificates: LiveCertificates,
+    served: Arc<ServedCertificate>,
+    place: usize,
+    /// The host that the client named, in lower case.
+    name: Option<Box<str>>,
+    protocol: SettledProtocol,
+}
+
+/// The protocol that a connection speaks for certain: by ALPN, where HTTP/1.1 is the default, or because it has served
+/// requests of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SettledProtocol {
+    Http1,
+    Http2,
+}
+
+impl Secured {
+    pub(super) fn new(
+        certificates: LiveCertificates,
+        served: Arc<ServedCertificate>,
+        place: usize,
+        stream: &TlsStream<TcpStream>,
+    ) -> Self {
+        let (_, session) = stream.get_ref();
+        Self {
+            certificates,
+            served,
+            place,
+            name: session.server_name().map(Box::from),
+            protocol: if session.alpn_protocol() == Some(HTTP_2) {
+                SettledProtocol::Http2
+            } else {
+                SettledProtocol::Http1
+            },
+        }
+    }
+
+    pub(crate) fn protocol(&self) -> SettledProtocol {
+        self.protocol
+    }
+
+    /// Whether the connection may carry requests for a host: its certificate covers it, or could be chosen for it, or the
+    /// client has named none.
+    pub(crate) fn is_for(&self, host: &str) -> bool {
+        self.name.as_deref().is_none_or(|name| {
+            host.eq_ignore_ascii_case(name)
+                || self.certificates.current().may_choose(self.place, host)
+                || self.served.pair.covers(host)
+        })
+    }
+}
+
+/// The most octets of a ClientHello, its records' heads included. Browsers send up to 2 KiB, key shares against quantum
+/// computers included.
+const MOST_HELLO: usize = 16 * 1024;
+
+/// The octets of a ClientHello that are kept before it counts as a handshake under way.
+const USUAL_HELLO: usize = 4 * 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HelloProgress {
+    Partial,
+    /// All of it is there; or it is none, and nothing that may follow changes that.
+    Whole,
+}
+
+/// The content type of records with handshake messages (RFC 8446, section 5.1).
+const HANDSHAKE: u8 = 22;
+
+/// Type and length of a handshake message (RFC 8446, section 4).
+const MESSAGE_HEAD: usize = 4;
+
+/// The longest fragment of a message that a record may hold (RFC 8446, section 5.1).
+const MOST_FRAGMENT: usize = 1 << 14;
+
+/// Looks at all octets since the first one of the connection.
+pub(super) fn hello_progress(octets: &[u8]) -> HelloProgress {
+    let mut records = octets;
+    let mut head = [0; MESSAGE_HEAD];
+    // Of the message, which may be spread over several records.
+    let mut gathered = 0;
+    loop {
+        let (kind, length) = match *records {
+            [] => return HelloProgress::Partial,
+            [kind, ..] if kind != HANDSHAKE => return HelloProgress::Whole,
+            [kind, _, _, high, low, ..] => (kind, usize::from(u16::from_be_bytes([high, low]))),
+            _ => return HelloProgress::Partial,
+        };
+        debug_assert_eq!(kind, HANDSHAKE);
+        if length == 0 || length > MOST_FRAGMENT {
+            return HelloProgress::Whole;
+        }
+        let payload = &records[5..];
+        let fragment = &payload[..length.min(payload.len())];
+        for (to, from) in head.iter_mut().skip(gathered).zip(fragment) {
+            *to = *from;
+        }
+        gathered += fragment.len();
+        if gathered >= MESSAGE_HEAD {
+            let [_, high, middle, low] = head;
+            let message = u32::from_be_bytes([0, high, middle, low]) as usize;
+            if gathered >= MESSAGE_HEAD + message {
+                return HelloProgress::Whole;
+            }
+        }
+        if payload.len() < length {
+            return HelloProgress::Partial;
+        }
+        records = &payload[length..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of this length in records of at most `fragment` octets.
+    fn hello(length: u16, fragment: usize) -> Vec<u8> {
+        let [high, low] = length.to_be_bytes();
+        let mut message = vec![1, 0, high, low];
+        message.resize(MESSAGE_HEAD + usize::from(length), 0);
+        let record = |fragment: &[u8]| {
+            let [high, low] = u16::try_from(fragment.len()).unwrap().to_be_bytes();
+            [&[HANDSHAKE, 3, 1, high, low], fragment].concat()
+        };
+        message.chunks(fragment).flat_map(record).collect()
+    }
+
+    #[test]
+    fn a_hello_is_whole_with_its_last_octet() {
+        for (length, fragment) in [(200, 1000), (200, 64), (200, 1), (2000, 512), (0, 4)] {
+            let hello = hello(length, fragment);
+            for end in 0..hello.len() {
+                assert_eq!(hello_progress(&hello[..end]), HelloProgress::Partial, "{length} {fragment} {end}");
+            }
+            assert_eq!(hello_progress(&hello), HelloProgress::Whole, "{length} {fragment}");
+            assert_eq!(hello_progress(&[&hello[..], b"more"].concat()), HelloProgress::Whole, "{length} {fragment}");
+        }
+    }
+
+    #[test]
+    fn octets_that_are_no_hello_are_not_waited_for() {
+        for octets in [&b"\x15\x03\x01"[..], b"\x80\x2e\x01\x00\x02", b"\x16\x03\x01\xff\xff", b"\x16\x03\x01\x00\x00"]
+        {
+            assert_eq!(hello_progress(octets), HelloProgress::Whole, "{octets:?}");
         }
     }
 }

@@ -2,12 +2,10 @@
 //!
 //! No message contains anything from a key file.
 
-use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+use std::{fmt, io};
 
 use sha2::{Digest, Sha256};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
@@ -18,6 +16,7 @@ use tokio_rustls::rustls::{Error, InconsistentKeys};
 use webpki::EndEntityCert;
 
 use super::validity::Validity;
+use crate::regular_file;
 
 /// The files of a certificate and its key, both as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,29 +169,11 @@ pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
 
 /// The octets of a regular file, and whether its permissions are too wide for a key.
 fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
-    let file = open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no file"));
-    }
-    let mut octets = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut octets)?;
+    let (octets, metadata) = regular_file::read_at_most(path, MAX_FILE)?;
     if octets.len() as u64 > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is something else"));
     }
     Ok((octets, is_exposed(&metadata)))
-}
-
-#[cfg(unix)]
-fn open(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    // A FIFO in place of a file must not hang the reader.
-    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
-}
-
-#[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).open(path)
 }
 
 #[cfg(unix)]

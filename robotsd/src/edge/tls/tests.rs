@@ -6,8 +6,8 @@ mod handshakes;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
@@ -25,10 +25,11 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, version};
 use tower::service_fn;
+use tower_robots::internals::Mutex;
 
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
-use crate::edge::connection_state::state::ConnectionState;
+use crate::edge::connection_state::ConnectionState;
 use crate::edge::test_peer::{Raw, RawMessage, soon};
 use crate::edge::{ConnectionError, Edge, EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket};
 use crate::socket::Socket;
@@ -124,7 +125,7 @@ impl Secure {
         let (stop, stopped) = oneshot::channel();
         let reported = Arc::new(Mutex::new(Vec::new()));
         let errors = Arc::clone(&reported);
-        let on_error = move |error: &ConnectionError| errors.lock().unwrap().push((error.kind, error.detail.clone()));
+        let on_error = move |error: &ConnectionError| errors.lock().push((error.kind, error.detail.clone()));
         let tls = Some(TlsAcceptor::new(certificates, limits.handshakes, limits.tls_handshake));
         let listener_settings = ListenerSettings { tls, ..ListenerSettings::default() };
         let served = tokio::spawn(async move {
@@ -154,7 +155,7 @@ impl Secure {
     async fn reports(&self, kind: ConnectionErrorKind) -> String {
         soon(async {
             loop {
-                let found = self.reported.lock().unwrap().iter().find(|(found, _)| *found == kind).cloned();
+                let found = self.reported.lock().iter().find(|(found, _)| *found == kind).cloned();
                 match found {
                     Some((_, detail)) => return detail,
                     None => tokio::task::yield_now().await,
@@ -346,7 +347,7 @@ async fn leaving_without_close_notify_is_no_error() {
     let _ = soon(stream.read_to_end(&mut rest)).await;
     edge.stop.take().unwrap().send(()).unwrap();
     soon(edge.served).await.unwrap();
-    let reported = edge.reported.lock().unwrap();
+    let reported = edge.reported.lock();
     assert!(!reported.iter().any(|(kind, _)| *kind == ConnectionErrorKind::Broken), "{reported:?}");
 }
 

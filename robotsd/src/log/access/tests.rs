@@ -28,7 +28,7 @@ fn record() -> AccessRecord {
 
 fn combined(record: &AccessRecord, privacy: LogPrivacy) -> String {
     let mut out = Vec::new();
-    combined::line(record, privacy, &mut out);
+    write_combined(record, privacy, &mut out);
     String::from_utf8(out).expect("ASCII")
 }
 
@@ -58,7 +58,7 @@ fn what_is_not_there_is_a_dash_and_a_client_that_left_a_499() {
 #[test]
 fn json_is_one_object_a_line() {
     let mut out = Vec::new();
-    json::line(&record(), LogPrivacy::default(), &mut out);
+    write_json(&record(), LogPrivacy::default(), &mut out);
     let line = String::from_utf8(out).expect("UTF-8");
     assert_eq!(line.matches('\n').count(), 1);
     let object: serde_json::Value = serde_json::from_str(&line).expect("an object");

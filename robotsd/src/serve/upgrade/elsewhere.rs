@@ -2,6 +2,9 @@
 
 use super::SuccessorEvent;
 
+/// What a socket listens for: none is handed over.
+pub(in crate::serve) type NoSocketPlace = std::convert::Infallible;
+
 /// A process that is to take the place of this one.
 #[derive(Debug)]
 pub(in crate::serve) enum NoSuccessor {}
@@ -41,7 +44,11 @@ impl NoPredecessor {
         match *self {}
     }
 
-    pub(in crate::serve) fn serves(&self, _: &str) {
+    pub(in crate::serve) fn serves(&self, _: &str, _: Vec<NoSocketPlace>) {
+        match *self {}
+    }
+
+    pub(in crate::serve) fn leaves(&self) {
         match *self {}
     }
 

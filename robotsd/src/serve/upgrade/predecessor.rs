@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use super::UPGRADE;
-use super::channel::{HandedSockets, UpgradeChannel, UpgradeMessage};
+use super::channel::{HandedSockets, SocketPlace, UpgradeChannel, UpgradeMessage};
 
 /// The process whose place this one takes.
 #[derive(Debug)]
@@ -60,10 +60,15 @@ impl Predecessor {
         }
     }
 
-    /// This process serves.
-    pub(in crate::serve) fn serves(&self, summary: &str) {
+    /// This process serves, and listens no more at places where the one before does.
+    pub(in crate::serve) fn serves(&self, summary: &str, unused: Vec<SocketPlace>) {
         // Where nobody hears it, nobody has to go.
-        let _ = self.channel.send(&UpgradeMessage::Serves { summary: summary.to_owned() }, None);
+        let _ = self.channel.send(&UpgradeMessage::serves(summary, unused), None);
+    }
+
+    /// This process is about to end, or to be followed by another: the one before is not to serve again.
+    pub(in crate::serve) fn leaves(&self) {
+        let _ = self.channel.send(&UpgradeMessage::Leaves, None);
     }
 
     /// This process cannot serve.

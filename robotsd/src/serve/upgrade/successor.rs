@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::mpsc;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::channel::{HandedSockets, UpgradeChannel, UpgradeMessage};
@@ -91,14 +92,16 @@ impl Successor {
     /// Waits for what comes of it. It may be dropped and called again.
     pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
         while self.failure.is_none() {
-            let why = match timeout_at(self.deadline, self.said.recv()).await {
+            let why = match self.word().await {
                 Ok(Some(UpgradeMessage::Prepared)) => return SuccessorEvent::Prepared,
-                Ok(Some(UpgradeMessage::Serves { summary })) => {
+                Ok(Some(UpgradeMessage::Serves { summary, unused })) => {
                     self.serves = true;
-                    return SuccessorEvent::Serves(summary);
+                    return SuccessorEvent::Serves { summary, unused };
                 }
+                Ok(Some(UpgradeMessage::Leaves)) => return SuccessorEvent::Leaves,
                 Ok(Some(UpgradeMessage::Failed { why })) => why,
                 Ok(Some(_)) => continue,
+                Ok(None) if self.serves => "it ended: its standard error says why".to_owned(),
                 Ok(None) => "it ended before it served: its standard error says why".to_owned(),
                 Err(_) => {
                     let _ = self.child.kill();
@@ -113,6 +116,11 @@ impl Successor {
             Some(status) if !status.success() => format!("{why} ({status})"),
             _ => why,
         })
+    }
+
+    /// Waits for its next word, without a bound once it serves; none once it has ended.
+    async fn word(&mut self) -> Result<Option<UpgradeMessage>, Elapsed> {
+        if self.serves { Ok(self.said.recv().await) } else { timeout_at(self.deadline, self.said.recv()).await }
     }
 
     /// Ends the process, unless it does so by itself in a moment.

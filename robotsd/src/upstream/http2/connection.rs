@@ -1,4 +1,14 @@
-//! One HTTP/2 connection to a server, which several requests use at a time.
+//! One HTTP/2 connection to a server, which several requests use at a time, and the PING that asks whether the server
+//! is there.
+//!
+//! A PING, and a deadline for its answer, say whether a server that sends nothing is still there. Servers of gRPC close
+//! a connection that is sent more than a PING in five minutes while they send no DATA and no HEADERS. So one is sent
+//! when a request has run into its deadline in silence, which says more than the time, and else after [`QUIET`]. Until
+//! it is answered no new request is sent on the connection. Where it is too early for a PING, none is sent on it any
+//! more.
+//!
+//! **The window of a connection has room for all its streams**, 128 of them, so a client that does not read stops its
+//! own stream and no other. The price is bounded: 32 MiB a connection whose 128 clients all stand still.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -9,15 +19,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
+use h2::{Ping, PingPong};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tower_robots::internals::Mutex;
 
-use super::super::connection_limit::Permit;
-use super::super::limits::UpstreamLimits;
-use super::super::usage::{ClientKey, Usage};
-use super::connection_io::{ConnectionIo, Passed};
-use super::keep_alive::{Doubt, KeepAlive};
+use super::connection_io::ConnectionIo;
+use super::passed::Passed;
 use crate::socket::Socket;
+use crate::upstream::connection_limit::Permit;
+use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::usage::{ClientKey, Usage};
 
 /// Streams on one connection, where the server takes as many.
 ///
@@ -36,9 +48,6 @@ const STREAM_ERRORS: usize = 8192;
 /// have room for as many again before they meet [`STREAM_ERRORS`].
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// A connection takes no further request after so many DATA frames without octets. h2 ends it after a hundred.
-const EMPTY: usize = 50;
-
 /// What h2 charges at most for an octet that waits to be read: 256 for a frame, less its length, where frames have at least
 /// sixteen octets. So streams full of small messages that nobody reads do not end the connection for the others.
 const CHARGE_PER_OCTET: usize = 16;
@@ -49,14 +58,14 @@ pub(super) struct Http2Connection {
     sender: SendRequest<Bytes>,
     usage: Arc<Usage>,
     doubt: Arc<Doubt>,
-    passed: Arc<Passed>,
+    pub(super) passed: Arc<Passed>,
     /// Requests on it.
     streams: AtomicUsize,
     /// Whether a response has come.
     has_answered: AtomicBool,
     /// Whether it has broken before that, and the server has been blamed.
     is_blamed: AtomicBool,
-    opened: Instant,
+    pub(super) opened: Instant,
     /// When the last request ended, in milliseconds since `opened`.
     idle_since: AtomicU64,
     /// Dropped with the connection, so that its task does not wait for the server for ever.
@@ -78,8 +87,8 @@ impl Http2Connection {
         let opened = Instant::now();
         let (usage, doubt) = (Arc::clone(permit.usage()), Arc::<Doubt>::default());
         let passed = Arc::new(Passed::new(opened));
-        let io = ConnectionIo::new(socket, permit, Arc::clone(&passed));
         let window = u32::try_from(limits.buffer_bytes).unwrap_or(u32::MAX).min(i32::MAX as u32);
+        let io = ConnectionIo::new(socket, permit, Arc::clone(&passed), window as usize);
         let connection_window = window.saturating_mul(STREAMS as u32).min(i32::MAX as u32);
         let (sender, mut connection) = client::Builder::new()
             .initial_window_size(window)
@@ -113,15 +122,6 @@ impl Http2Connection {
         })
     }
 
-    pub(super) fn opened(&self) -> Instant {
-        self.opened
-    }
-
-    /// What has passed on it.
-    pub(super) fn passed(&self) -> &Arc<Passed> {
-        &self.passed
-    }
-
     /// A stream, counted until [`leave`](Self::leave).
     pub(super) fn enter(&self) -> Admission {
         let mut sender = self.sender.clone();
@@ -143,7 +143,7 @@ impl Http2Connection {
 
     /// Whether so much has been said on it that it comes near a limit for its whole life.
     fn is_worn(&self) -> bool {
-        self.passed.resets() >= RESETS || self.passed.empty() >= EMPTY
+        self.passed.resets() >= RESETS
     }
 
     /// A request has ended. Whether it was the only one.
@@ -223,4 +223,121 @@ async fn drive(
         leaving.as_mut().map_or(Poll::Pending, |leaving| Pin::new(leaving).poll(cx))
     })
     .await;
+}
+
+/// After so long without an octet the server is asked.
+pub(super) const QUIET: Duration = Duration::from_secs(310);
+
+/// Doubts about a connection, between the requests on it and the task that drives it.
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    is_raised: AtomicBool,
+    /// Whether the server could not be asked, so that the doubt stays.
+    is_kept: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Doubt {
+    /// A request has waited in vain: the server is asked whether it is there.
+    pub(super) fn raise(&self) {
+        if !self.is_raised.swap(true, Ordering::SeqCst)
+            && let Some(waker) = self.waker.lock().take()
+        {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn is_raised(&self) -> bool {
+        self.is_raised.load(Ordering::SeqCst)
+    }
+
+    /// Whether the connection is to be used for no further request.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::SeqCst)
+    }
+
+    fn keep(&self) {
+        self.is_kept.store(true, Ordering::SeqCst);
+        self.settle();
+    }
+
+    fn settle(&self) {
+        self.is_raised.store(false, Ordering::SeqCst);
+    }
+
+    fn poll_raised(&self, cx: &mut Context<'_>) -> bool {
+        *self.waker.lock() = Some(cx.waker().clone());
+        self.is_raised()
+    }
+}
+
+/// Asks the server and waits for its answer.
+pub(super) struct KeepAlive {
+    ping: PingPong,
+    passed: Arc<Passed>,
+    doubt: Arc<Doubt>,
+    patience: Duration,
+    /// When the server was asked; none while nothing is to be answered.
+    asked: Option<Instant>,
+    /// When the last PING was sent, and how many frames of messages had come until then.
+    last: Option<(Instant, usize)>,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl KeepAlive {
+    /// Gives the server `patience` to answer.
+    pub(super) fn new(ping: PingPong, passed: Arc<Passed>, doubt: Arc<Doubt>, patience: Duration) -> Self {
+        let timer = Box::pin(sleep_until(passed.received_at() + QUIET));
+        Self { ping, passed, doubt, patience, asked: None, last: None, timer }
+    }
+
+    /// Ready once the server has not answered in time, or the connection has ended.
+    pub(super) fn poll_dead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let Some(asked) = self.asked else {
+                let is_quiet = self.timer.as_mut().poll(cx).is_ready();
+                let due = self.passed.received_at() + QUIET;
+                if !self.doubt.poll_raised(cx) && (!is_quiet || due > Instant::now()) {
+                    if !is_quiet {
+                        return Poll::Pending;
+                    }
+                    self.timer.as_mut().reset(due);
+                    continue;
+                }
+                let (now, content) = (Instant::now(), self.passed.content());
+                if self.last.is_some_and(|(at, before)| content == before && now < at + QUIET) {
+                    self.doubt.keep();
+                    self.timer.as_mut().reset(now + QUIET);
+                    continue;
+                }
+                self.last = Some((now, content));
+                if self.ping.send_ping(Ping::opaque()).is_err() {
+                    return Poll::Ready(());
+                }
+                self.asked = Some(now);
+                self.timer.as_mut().reset(now + self.patience);
+                continue;
+            };
+            match self.ping.poll_pong(cx) {
+                Poll::Ready(Ok(_)) => {
+                    self.asked = None;
+                    self.doubt.settle();
+                    self.timer.as_mut().reset(self.passed.received_at() + QUIET);
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => {
+                    if self.timer.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    // What it sends meanwhile shows that it is there; its answer may be behind that.
+                    let latest = self.passed.received_at();
+                    if latest <= asked {
+                        return Poll::Ready(());
+                    }
+                    self.asked = Some(latest);
+                    self.timer.as_mut().reset(Instant::now() + self.patience);
+                }
+            }
+        }
+    }
 }

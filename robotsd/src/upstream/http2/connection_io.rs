@@ -2,105 +2,19 @@
 //! a server that floods it with frames.
 
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::super::connection_limit::Permit;
-use crate::edge::{Frame, FrameBudget, Frames};
+use super::passed::Passed;
+use super::stream_guard::StreamGuard;
+use crate::edge::FrameBudget;
+use crate::edge::frames::Frames;
 use crate::socket::Socket;
-
-/// What has passed on a connection.
-#[derive(Debug)]
-pub(super) struct Passed {
-    opened: Instant,
-    /// When the server last sent something, in milliseconds since `opened`.
-    received_at: AtomicU64,
-    /// RST_STREAM frames to the server.
-    resets: AtomicUsize,
-    /// DATA and HEADERS frames from the server.
-    content: AtomicUsize,
-    /// DATA frames from the server without octets, other than the last of a stream.
-    empty: AtomicUsize,
-    /// Whether the server's SETTINGS are in force, or never will be because the connection has ended.
-    is_settled: AtomicBool,
-    settled: Notify,
-}
-
-impl Passed {
-    pub(super) fn new(opened: Instant) -> Self {
-        let (received_at, resets, content, empty, is_settled, settled) = Default::default();
-        Self { opened, received_at, resets, content, empty, is_settled, settled }
-    }
-
-    /// When the server last sent something.
-    pub(super) fn received_at(&self) -> Instant {
-        self.opened + std::time::Duration::from_millis(self.received_at.load(Ordering::Relaxed))
-    }
-
-    /// How many streams were reset, or frames refused after the reset of their stream was sent.
-    pub(super) fn resets(&self) -> usize {
-        self.resets.load(Ordering::Relaxed)
-    }
-
-    /// How many DATA and HEADERS frames came.
-    pub(super) fn content(&self) -> usize {
-        self.content.load(Ordering::Relaxed)
-    }
-
-    /// How many DATA frames came without octets.
-    pub(super) fn empty(&self) -> usize {
-        self.empty.load(Ordering::Relaxed)
-    }
-
-    /// Whether it is known how many streams the server takes, or the connection has ended.
-    pub(super) fn is_settled(&self) -> bool {
-        self.is_settled.load(Ordering::SeqCst)
-    }
-
-    /// Waits until it is.
-    pub(super) async fn settled(&self) {
-        let mut settled = pin!(self.settled.notified());
-        settled.as_mut().enable();
-        if !self.is_settled() {
-            settled.await;
-        }
-    }
-
-    fn settle(&self) {
-        if !self.is_settled.swap(true, Ordering::SeqCst) {
-            self.settled.notify_waiters();
-        }
-    }
-
-    fn note_received(&self, frame: Frame) {
-        if frame.is_content() {
-            self.content.fetch_add(1, Ordering::Relaxed);
-        }
-        if frame.is_empty_data() {
-            self.empty.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn note_octets(&self) {
-        self.received_at.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
-    }
-
-    fn note_sent(&self, frame: Frame) {
-        if frame.is_reset() {
-            self.resets.fetch_add(1, Ordering::Relaxed);
-        }
-        // It is sent once they are applied.
-        if frame.is_settings_ack() {
-            self.settle();
-        }
-    }
-}
 
 /// The socket of a connection.
 #[derive(Debug)]
@@ -115,7 +29,7 @@ pub(super) struct ConnectionIo {
 /// The heads of the frames that pass. h2 bounds some kinds of them; the rest have the budget that clients have.
 #[derive(Debug)]
 struct PassingFrames {
-    received: Frames,
+    received: StreamGuard,
     sent: Frames,
     /// Octets of the preface that have not been sent.
     preface: usize,
@@ -126,32 +40,33 @@ struct PassingFrames {
 const PREFACE: usize = 24;
 
 impl PassingFrames {
-    /// Accounts for frames from the server. Returns false where there is one too many.
-    fn received(&mut self, octets: &[u8], passed: &Passed) -> bool {
+    /// Accounts for frames from the server. Returns how many of the octets pass as they are; none where there is a frame too many.
+    fn received(&mut self, octets: &[u8], passed: &Passed) -> Option<usize> {
         let (mut is_within, budget) = (true, &mut self.budget);
-        self.received.pass(octets, |frame| {
+        let length = self.received.received(octets, passed, &mut |frame| {
             passed.note_received(frame);
             is_within &= budget.received(frame, Instant::now);
         });
-        is_within
+        (is_within && !self.received.is_flooded()).then_some(length)
     }
 
     fn sent(&mut self, octets: &[u8], passed: &Passed) {
         let preface = self.preface.min(octets.len());
         self.preface -= preface;
-        let budget = &mut self.budget;
+        let (budget, received) = (&mut self.budget, &mut self.received);
         self.sent.pass(&octets[preface..], |frame| {
             budget.sent(frame);
+            received.sent(frame);
             passed.note_sent(frame);
         });
     }
 }
 
 impl ConnectionIo {
-    pub(super) fn new(socket: Socket, permit: Permit, passed: Arc<Passed>) -> Self {
-        let (receiving, sent) = Default::default();
-        let budget = FrameBudget::new(Instant::now());
-        let passing = PassingFrames { received: receiving, sent, preface: PREFACE, budget };
+    /// Told the server that a head may have `head_bytes`.
+    pub(super) fn new(socket: Socket, permit: Permit, passed: Arc<Passed>, head_bytes: usize) -> Self {
+        let (received, budget) = (StreamGuard::new(head_bytes), FrameBudget::new(Instant::now()));
+        let passing = PassingFrames { received, sent: Frames::default(), preface: PREFACE, budget };
         Self { socket, passed, passing, _permit: permit }
     }
 }
@@ -165,13 +80,25 @@ impl Drop for ConnectionIo {
 impl AsyncRead for ConnectionIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
-        this.passed.note_octets();
-        if !this.passing.received(&buffer.filled()[before..], &this.passed) {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it sends too many frames")));
+        loop {
+            let ready = this.passing.received.ready();
+            if !ready.is_empty() {
+                buffer.put_slice(&ready.split_to(ready.len().min(buffer.remaining())));
+                return Poll::Ready(Ok(()));
+            }
+            let before = buffer.filled().len();
+            ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
+            this.passed.note_octets();
+            let octets = &buffer.filled()[before..];
+            let is_end = octets.is_empty();
+            let Some(length) = this.passing.received(octets, &this.passed) else {
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it sends too many frames")));
+            };
+            buffer.set_filled(before + length);
+            if length > 0 || is_end {
+                return Poll::Ready(Ok(()));
+            }
         }
-        Poll::Ready(Ok(()))
     }
 }
 

@@ -1,4 +1,6 @@
 //! One request on a stream, until the head of its response.
+//!
+//! **Both directions of a stream are one conversation**: it stands still only when neither moves.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -8,24 +10,23 @@ use std::task::{Context, Poll};
 
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream};
-use http::header::CONTENT_LENGTH;
-use http::{Method, Request, Response, StatusCode};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
 use tokio::time::{Instant, sleep_until};
 
-use super::super::cause::Cause;
-use super::super::connection::ExchangeError;
-use super::super::endpoint::EndpointScheme;
-use super::super::exchange_progress::BodyFailure;
-use super::super::http1_fast;
-use super::super::interim::{InterimRelay, TooManyInterim};
-use super::super::limits::UpstreamLimits;
-use super::super::response_framing::unify_framing;
 use super::pool::Http2Slot;
-use super::request_pseudo;
 use super::request_upload::{RequestUpload, UploadEnd};
 use super::response_stream::{ExpectedBody, Http2Body};
 use crate::edge::{AcceptsTrailers, RequestBody};
+use crate::upstream::endpoint::EndpointScheme;
+use crate::upstream::failure_kind::Cause;
+use crate::upstream::http1_connection::ExchangeError;
+use crate::upstream::http1_fast::{self, unify_framing};
+use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::outgoing_request::{InterimRelay, TooManyInterim};
+use crate::upstream::tracked_io::BodyFailure;
 
 /// Why there is no response.
 enum NoResponse {
@@ -46,7 +47,7 @@ impl Http2Slot {
         relay: InterimRelay,
         limits: &UpstreamLimits,
     ) -> Result<Response<Http2Body>, ExchangeError> {
-        let Some(head) = request_pseudo::convert(&request, scheme, trailers) else {
+        let Some(head) = convert(&request, scheme, trailers) else {
             return Err(ExchangeError::Broken(invalid("the request has no host that can be an authority")));
         };
         let is_whole = request.body().is_end_stream();
@@ -61,6 +62,7 @@ impl Http2Slot {
             RequestUpload::new(body.with_trailers(), stream)
         });
         let progress = upload.as_ref().map(|upload| Arc::clone(upload.progress()));
+        let stream = response.stream_id().as_u32();
         match head_of(response, &mut upload, &relay, limits).await {
             Ok(response) => {
                 self.connection.answered();
@@ -75,7 +77,10 @@ impl Http2Slot {
                 self.body_failure = progress.and_then(|progress| progress.failure()).or(Some(BodyFailure::Broken));
                 Err(ExchangeError::Broken(io::Error::other("the client did not send all of its request body").into()))
             }
-            Err(NoResponse::Stream(error)) => Err(failed(request, is_whole, upload, error)),
+            Err(NoResponse::Stream(error)) => Err(match self.connection.passed.fault(stream) {
+                Some(why) => ExchangeError::Broken(invalid(why)),
+                None => failed(request, is_whole, upload, error),
+            }),
         }
     }
 }
@@ -195,4 +200,64 @@ fn failed(
 
 fn invalid(why: &'static str) -> Cause {
     Cause::Invalid(why)
+}
+
+/// Turns the head of a request for HTTP/1.1 into one for HTTP/2; `None` where its host cannot be an authority.
+///
+/// `Host` becomes `:authority`, and is not said twice. What HTTP/1.1 says of its connection goes.
+pub(super) fn convert(
+    request: &Request<RequestBody>,
+    scheme: EndpointScheme,
+    trailers: Option<AcceptsTrailers>,
+) -> Option<Request<()>> {
+    let host = request.headers().get(HOST)?;
+    let mut uri = http::uri::Parts::default();
+    uri.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
+    uri.scheme = Some(match scheme {
+        EndpointScheme::Plain => Scheme::HTTP,
+        EndpointScheme::Tls => Scheme::HTTPS,
+    });
+    uri.path_and_query = Some(request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")));
+    let mut head = Request::new(());
+    *head.method_mut() = request.method().clone();
+    *head.uri_mut() = Uri::from_parts(uri).ok()?;
+    *head.version_mut() = Version::HTTP_2;
+    let mut fields = request.headers().clone();
+    for name in [HOST, CONNECTION, TE, TRANSFER_ENCODING, UPGRADE] {
+        fields.remove(name);
+    }
+    if trailers.is_some() {
+        // Nothing else may stand there (RFC 9113, section 8.2.2), and servers of gRPC insist on it.
+        fields.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    *head.headers_mut() = fields;
+    Some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_says_its_host_once_and_nothing_of_a_connection() {
+        let mut request = Request::new(RequestBody::empty());
+        *request.uri_mut() = Uri::from_static("/a%2Fb?c=%20");
+        for (name, value) in [
+            ("host", "h.test:8080"),
+            ("connection", "upgrade"),
+            ("upgrade", "websocket"),
+            ("transfer-encoding", "chunked"),
+            ("te", "trailers"),
+            ("x-a", "1"),
+            ("x-a", "2"),
+        ] {
+            request.headers_mut().append(name, HeaderValue::from_static(value));
+        }
+        let head = convert(&request, EndpointScheme::Tls, Some(AcceptsTrailers)).unwrap();
+        assert_eq!(head.uri(), "https://h.test:8080/a%2Fb?c=%20");
+        assert_eq!(head.headers().keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["x-a", "te"]);
+        assert_eq!(head.headers().get_all("x-a").iter().count(), 2);
+        request.headers_mut().insert(HOST, HeaderValue::from_static("a b"));
+        assert!(convert(&request, EndpointScheme::Plain, None).is_none());
+    }
 }

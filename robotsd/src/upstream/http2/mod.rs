@@ -10,11 +10,12 @@
 mod connection;
 mod connection_io;
 mod exchange;
-mod keep_alive;
+mod field_blocks;
+mod passed;
 mod pool;
-mod request_pseudo;
 mod request_upload;
 mod response_stream;
+mod stream_guard;
 
 pub(super) use self::pool::{ConnectFailure, Http2Pool, Http2Slot};
 pub(super) use self::response_stream::{Http2Body, Http2BodyError};

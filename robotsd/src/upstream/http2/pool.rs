@@ -1,25 +1,27 @@
 //! The HTTP/2 connections of one worker to one server.
 //!
-//! A request takes a stream on the first connection that has room, so that those behind it empty and age. One that finds no
-//! room has a further connection made, one at a time: those that come meanwhile wait for that one and share it.
+//! A request takes a stream on the first connection that has room, so that those behind it empty and age. One that
+//! finds no room waits for its turn to connect, and then takes a place on what was made meanwhile, or its failure: a
+//! burst makes one connection.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::SendRequest;
 use tokio::time::Instant;
+use tower_robots::internals::Mutex;
 
 use super::super::connection_limit::Permit;
-use super::super::exchange_progress::BodyFailure;
 use super::super::failure_kind::FailureKind;
-use super::super::http_versions::HttpVersions;
 use super::super::limits::UpstreamLimits;
 use super::super::wait_queue::{Demand, Disposition};
 use super::connection::{Admission, Http2Connection, StreamsLeft};
-use super::connection_io::Passed;
+use super::passed::Passed;
 use crate::socket::Socket;
+use crate::upstream::endpoint::HttpVersions;
+use crate::upstream::tracked_io::BodyFailure;
 
 /// The connections to one server.
 #[derive(Debug)]
@@ -76,11 +78,11 @@ impl Http2Pool {
     pub(in crate::upstream) fn slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
         // Closed outside the lock.
         let mut closed = Vec::new();
-        let mut connections = self.connections();
+        let mut connections = self.connections.lock();
         let mut at = 0;
         let slot = loop {
             let Some(connection) = connections.get(at) else { break None };
-            if since.is_some_and(|since| connection.opened() < since) {
+            if since.is_some_and(|since| connection.opened < since) {
                 at += 1;
                 continue;
             }
@@ -107,9 +109,9 @@ impl Http2Pool {
     }
 
     fn unsettled_since(&self, since: Option<Instant>) -> Option<Arc<Passed>> {
-        let connections = self.connections();
-        let mut new = connections.iter().filter(|connection| since.is_none_or(|since| connection.opened() >= since));
-        new.find(|connection| !connection.passed().is_settled()).map(|connection| Arc::clone(connection.passed()))
+        let connections = self.connections.lock();
+        let mut new = connections.iter().filter(|connection| since.is_none_or(|since| connection.opened >= since));
+        new.find(|connection| !connection.passed.is_settled()).map(|connection| Arc::clone(&connection.passed))
     }
 
     /// Whether HTTP/2 is spoken on a new connection, whose handshake offered `versions`.
@@ -142,7 +144,7 @@ impl Http2Pool {
             Admission::Full | Admission::Closed => return Err(h2::Reason::REFUSED_STREAM.into()),
         };
         let slot = Http2Slot::new(Arc::clone(&connection), sender, self);
-        self.connections().push(connection);
+        self.connections.lock().push(connection);
         Ok(slot)
     }
 
@@ -150,7 +152,7 @@ impl Http2Pool {
     pub(in crate::upstream) fn sweep(&self) {
         let now = Instant::now();
         let mut gone = Vec::new();
-        self.connections().retain(|connection| {
+        self.connections.lock().retain(|connection| {
             let is_kept = !connection.is_expired(now, self.timeout);
             if !is_kept {
                 gone.push(Arc::clone(connection));
@@ -162,7 +164,7 @@ impl Http2Pool {
 
     /// Closes an idle connection, if there is one.
     pub(in crate::upstream) fn give_up(&self) -> Option<()> {
-        let mut connections = self.connections();
+        let mut connections = self.connections.lock();
         let at = connections.iter().position(|connection| connection.is_idle())?;
         let idle = connections.remove(at);
         drop(connections);
@@ -172,7 +174,7 @@ impl Http2Pool {
 
     /// Takes no further request on the connections there are. Those on them go on.
     pub(in crate::upstream) fn clear(&self) {
-        let all = std::mem::take(&mut *self.connections());
+        let all = std::mem::take(&mut *self.connections.lock());
         drop(all);
     }
 
@@ -181,11 +183,7 @@ impl Http2Pool {
         if self.keeping == Keeping::Idle && self.demand.disposition() == Disposition::Keep {
             return;
         }
-        self.connections().retain(|other| !Arc::ptr_eq(other, connection));
-    }
-
-    fn connections(&self) -> MutexGuard<'_, Vec<Arc<Http2Connection>>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connections.lock().retain(|other| !Arc::ptr_eq(other, connection));
     }
 }
 

@@ -15,8 +15,8 @@ use http_body::{Body, Frame};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::super::exchange_progress::BodyFailure;
 use crate::edge::{RequestBody, RequestBodyError};
+use crate::upstream::tracked_io::BodyFailure;
 
 /// So much of a body is kept until the response comes, for a server that has not looked at the request.
 const KEPT: usize = 64 * 1024;

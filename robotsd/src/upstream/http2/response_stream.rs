@@ -15,6 +15,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::pool::Http2Slot;
 use super::request_upload::UploadTask;
+use crate::upstream::failure_kind::Cause;
 
 /// How long a stream is waited for whose body is complete by its length and whose end has not come.
 const LAST_FRAME: Duration = Duration::from_secs(1);
@@ -75,7 +76,7 @@ struct EndingStream {
 pub(in crate::upstream) enum Http2BodyError {
     /// Neither it nor the request moved for too long.
     Idle,
-    Stream(h2::Error),
+    Broken(Cause),
 }
 
 impl Http2Body {
@@ -130,7 +131,7 @@ impl Http2Body {
                         self.end();
                         Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
                     }
-                    Poll::Ready(Err(error)) => self.fail(Http2BodyError::Stream(error)),
+                    Poll::Ready(Err(error)) => self.broken(error),
                     Poll::Pending => self.poll_idle(cx),
                 };
             }
@@ -153,7 +154,7 @@ impl Http2Body {
                     }
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
-                Poll::Ready(Some(Err(error))) => return self.fail(Http2BodyError::Stream(error)),
+                Poll::Ready(Some(Err(error))) => return self.broken(error),
                 Poll::Ready(None) => self.part = BodyPart::Trailers,
                 Poll::Pending => return self.poll_idle(cx),
             }
@@ -177,6 +178,12 @@ impl Http2Body {
             timer.as_mut().reset(due);
         }
         Poll::Pending
+    }
+
+    fn broken<T>(&mut self, error: h2::Error) -> Poll<Option<Result<T, Http2BodyError>>> {
+        let stream = self.stream.as_ref().map(|stream| stream.stream_id().as_u32());
+        let fault = stream.zip(self.slot.as_ref()).and_then(|(stream, slot)| slot.connection.passed.fault(stream));
+        self.fail(Http2BodyError::Broken(fault.map_or_else(|| error.into(), Cause::Invalid)))
     }
 
     fn fail<T>(&mut self, error: Http2BodyError) -> Poll<Option<Result<T, Http2BodyError>>> {
@@ -231,7 +238,7 @@ impl fmt::Display for Http2BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Idle => f.write_str("nothing came for too long"),
-            Self::Stream(error) => error.fmt(f),
+            Self::Broken(cause) => cause.fmt(f),
         }
     }
 }

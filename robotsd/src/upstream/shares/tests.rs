@@ -1,9 +1,9 @@
 use std::time::Instant;
 
 use super::super::health::{Health, HealthPolicy};
-use super::super::http_versions::HttpVersions;
 use super::super::server::ServerAddress;
 use super::*;
+use crate::upstream::endpoint::HttpVersions;
 
 const NOW: u64 = 100_000;
 

@@ -96,7 +96,7 @@ async fn many_requests_of_several_workers_share_few_connections() {
     while let Some(done) = asking.join_next().await {
         done.unwrap();
     }
-    assert!(events.lock().unwrap().is_empty(), "{events:?}");
+    assert!(events.lock().is_empty(), "{events:?}");
 }
 
 #[tokio::test]

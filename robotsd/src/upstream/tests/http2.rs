@@ -31,8 +31,7 @@ impl Http2Origin {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen().await;
         let mut builder = h2::server::Builder::new();
         change(&mut builder);
         let (connections, goodbye, script) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()), Arc::new(script));
@@ -148,12 +147,7 @@ async fn requests_share_a_connection_and_a_full_one_gets_another() {
     gone.notify_one();
     assert_eq!(status(&upstream, "GET").await, 200);
     came.recv().await;
-    let requests: Vec<_> = (0..6)
-        .map(|_| {
-            let upstream = upstream.clone();
-            tokio::spawn(async move { status(&upstream, "GET").await })
-        })
-        .collect();
+    let requests: Vec<_> = (0..6).map(|_| asking(&upstream, "GET")).collect();
     for _ in 0..6 {
         soon(came.recv()).await.unwrap();
     }
@@ -168,12 +162,7 @@ async fn requests_share_a_connection_and_a_full_one_gets_another() {
 async fn a_burst_makes_one_connection() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") }).await;
     let upstream = origin.upstream();
-    let requests: Vec<_> = (0..50)
-        .map(|_| {
-            let upstream = upstream.clone();
-            tokio::spawn(async move { status(&upstream, "GET").await })
-        })
-        .collect();
+    let requests: Vec<_> = (0..50).map(|_| asking(&upstream, "GET")).collect();
     for request in requests {
         assert_eq!(soon(request).await.unwrap(), 200);
     }
@@ -203,10 +192,7 @@ async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
         limits.connections = 1;
         limits.connect = Duration::from_secs(10);
     });
-    let spawn = || {
-        let upstream = upstream.clone();
-        tokio::spawn(async move { status(&upstream, "GET").await })
-    };
+    let spawn = || asking(&upstream, "GET");
     let first = spawn();
     answer(soon(came.recv()).await.unwrap(), "ok");
     assert_eq!(soon(first).await.unwrap(), 200);
@@ -224,10 +210,7 @@ async fn a_request_that_no_stream_comes_free_for_is_told_so() {
         limits.connections = 1;
         limits.connect = MOMENT;
     });
-    let spawn = || {
-        let upstream = upstream.clone();
-        tokio::spawn(async move { status(&upstream, "GET").await })
-    };
+    let spawn = || asking(&upstream, "GET");
     // Its settings are known after the first exchange.
     let first = spawn();
     answer(soon(came.recv()).await.unwrap(), "ok");
@@ -235,7 +218,7 @@ async fn a_request_that_no_stream_comes_free_for_is_told_so() {
     let second = spawn();
     let held = soon(came.recv()).await.unwrap();
     assert_eq!(status(&upstream, "GET").await, 503);
-    assert_eq!((upstream.0.shared().connection_limit().open(), origin.connections()), (1, 1));
+    assert_eq!((upstream.0.shared().connection_limit.open(), origin.connections()), (1, 1));
     answer(held, "ok");
     assert_eq!(soon(second).await.unwrap(), 200);
 }
@@ -318,8 +301,7 @@ async fn what_a_server_has_looked_at_is_not_sent_again() {
 
 #[tokio::test]
 async fn a_server_that_is_out_is_told_from_one_that_answers() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let gone = listener.local_addr().unwrap();
+    let (listener, gone) = listen().await;
     drop(listener);
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") }).await;
     let upstream = upstream_to([gone, origin.address], |_| {});
@@ -346,7 +328,7 @@ async fn idle_connections_are_closed() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") }).await;
     let upstream = origin.upstream_with(|limits| limits.idle_timeout = MOMENT);
     assert_eq!(status(&upstream, "GET").await, 200);
-    let open = || upstream.0.shared().connection_limit().open();
+    let open = || upstream.0.shared().connection_limit.open();
     soon(async {
         while open() > 0 {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -355,7 +337,7 @@ async fn idle_connections_are_closed() {
     .await;
     // Where none are kept, it is closed at once.
     let upstream = origin.upstream_with(|limits| limits.idle_connections = 0);
-    let open = || upstream.0.shared().connection_limit().open();
+    let open = || upstream.0.shared().connection_limit.open();
     assert_eq!(status(&upstream, "GET").await, 200);
     soon(async {
         while open() > 0 {
@@ -367,8 +349,7 @@ async fn idle_connections_are_closed() {
 
 /// Answers the first request of each connection, and closes it without a word at the second.
 async fn dying() -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     let connections = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&connections);
     tokio::spawn(async move {

@@ -2,22 +2,16 @@
 
 use super::http2::upstream_to;
 use super::*;
-
-/// One frame of HTTP/2.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
-    [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
-}
+use crate::edge::frames::{END_HEADERS, END_STREAM};
+use crate::edge::test_peer::frame;
 
 /// A field as a literal that no table keeps (RFC 7541, section 6.2.2).
-fn field(name: &str, value: &str) -> Vec<u8> {
+pub(super) fn field(name: &str, value: &str) -> Vec<u8> {
     [&[0, name.len() as u8][..], name.as_bytes(), &[value.len() as u8], value.as_bytes()].concat()
 }
 
 /// `:status: 200`, which has a number.
-const STATUS: &[u8] = &[0x88];
-const END_HEADERS: u8 = 4;
-const END_STREAM: u8 = 1;
+pub(super) const STATUS: &[u8] = &[0x88];
 
 fn headers(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
     frame(1, END_HEADERS | flags, 1, &fields.concat())
@@ -128,7 +122,7 @@ async fn floods_end_the_connection_and_not_the_process() {
         let upstream = upstream_to([origin.address], |limits| limits.idle_timeout = Duration::from_secs(3600));
         assert_eq!(status(&upstream, "GET").await, 502, "{kind}");
         soon(async {
-            while upstream.0.shared().connection_limit().open() > 0 {
+            while upstream.0.shared().connection_limit.open() > 0 {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         })

@@ -9,8 +9,7 @@ use super::*;
 /// A server that speaks these, and says which in its response.
 async fn serve(authority: &Authority, spoken: &'static [&'static str]) -> (SocketAddr, Arc<AtomicUsize>) {
     let acceptor: TlsAcceptor = authority.server_of("localhost", spoken, |_| {});
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     let connections = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&connections);
     tokio::spawn(async move {

@@ -342,7 +342,7 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
     });
     assert_eq!(status(&upstream, "GET").await, 504);
     soon(async {
-        while upstream.0.shared().connection_limit().open() > 0 {
+        while upstream.0.shared().connection_limit.open() > 0 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     })
@@ -383,8 +383,7 @@ async fn a_body_that_stands_still_is_given_up_unless_the_other_direction_moves()
 
 #[tokio::test]
 async fn a_call_without_an_answer_gets_a_status_of_grpc() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let gone = listener.local_addr().unwrap();
+    let (listener, gone) = listen().await;
     drop(listener);
     let silent = Http2Origin::start(|_, respond| async move {
         let _held = respond;

@@ -1,8 +1,9 @@
 //! Names: resolved late, again, and never in a request's way.
 
 use std::net::IpAddr;
-use std::sync::Mutex;
 use std::sync::mpsc;
+
+use tower_robots::internals::Mutex;
 
 use super::super::resolver::Resolver;
 use super::failure::UpstreamFailure;
@@ -17,7 +18,7 @@ fn resolver(fresh: Duration, answer: &Arc<Mutex<Option<Vec<IpAddr>>>>) -> (Share
     let (count, answer) = (Arc::clone(&asked), Arc::clone(answer));
     let resolver = Resolver::new(fresh, move |_| {
         count.fetch_add(1, Ordering::SeqCst);
-        answer.lock().unwrap().clone().ok_or_else(|| std::io::Error::other("no such name"))
+        answer.lock().clone().ok_or_else(|| std::io::Error::other("no such name"))
     });
     (SharedResources::with(resolver), asked)
 }
@@ -56,7 +57,7 @@ async fn a_name_may_resolve_later() {
     }
     let unresolved = event_detail(&events, "unresolved").await;
     assert!(unresolved.contains("app.test") && unresolved.contains("no such name"), "{unresolved}");
-    *answer.lock().unwrap() = Some(vec![HOME]);
+    *answer.lock() = Some(vec![HOME]);
     until_answered(&upstream, 200).await;
     assert_eq!(event_detail(&events, "resolved").await, format!("app.test is {}", origin.address));
     assert_eq!((times_reported(&events, "unresolved"), times_reported(&events, "resolved")), (1, 1), "{events:?}");
@@ -71,7 +72,7 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     let (origins, events) = origins(&settings, UpstreamLimits::default(), &surroundings);
     let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
     assert_eq!(status(&upstream, "GET").await, 200);
-    *answer.lock().unwrap() = None;
+    *answer.lock() = None;
     soon(async {
         while times_reported(&events, "unresolved") == 0 {
             assert_eq!(status(&upstream, "GET").await, 200);
@@ -83,7 +84,7 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     }
     assert!(event_detail(&events, "unresolved").await.contains("its addresses stay"));
     // Elsewhere, where no server listens: the connection to the old address is not used any more.
-    *answer.lock().unwrap() = Some(vec![IpAddr::from([127, 255, 255, 254])]);
+    *answer.lock() = Some(vec![IpAddr::from([127, 255, 255, 254])]);
     until_answered(&upstream, 502).await;
     assert!(asked.load(Ordering::SeqCst) >= 3);
 }
@@ -135,7 +136,7 @@ async fn a_stuck_resolver_delays_no_request_beyond_the_deadline() {
     let count = Arc::clone(&asked);
     let surroundings = SharedResources::with(Resolver::new(Duration::from_secs(600), move |_| {
         count.fetch_add(1, Ordering::SeqCst);
-        let _ = released.lock().unwrap().recv();
+        let _ = released.lock().recv();
         Ok(vec![HOME])
     }));
     let origin = always().await;

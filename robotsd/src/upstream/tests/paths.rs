@@ -42,8 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Tells of every request the octets of its head, and the length of its body.
 async fn mirror() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             tokio::spawn(async move {
@@ -87,8 +86,7 @@ async fn mirror() -> SocketAddr {
 
 async fn front() -> SocketAddr {
     let upstream = upstream([mirror().await], UpstreamLimits::default());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     let limits = EdgeLimits {
         first_byte: PATIENCE,
         header_read: PATIENCE,

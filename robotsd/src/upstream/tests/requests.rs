@@ -24,11 +24,11 @@ async fn the_target_arrives_as_it_came() {
 #[tokio::test]
 async fn a_client_that_leaves_releases_the_upstream() {
     let (sender, closed) = oneshot::channel();
-    let sender = std::sync::Mutex::new(Some(sender));
+    let sender = tower_robots::internals::Mutex::new(Some(sender));
     let begun = Arc::new(Notify::new());
     let began = Arc::clone(&begun);
     let origin = Origin::start(move |_, mut peer| {
-        let sender = sender.lock().unwrap().take();
+        let sender = sender.lock().take();
         let began = Arc::clone(&began);
         async move {
             peer.until(b"\r\n\r\n").await;

@@ -63,13 +63,12 @@ impl Authority {
 #[derive(Default)]
 struct Seen {
     connections: AtomicUsize,
-    server_names: std::sync::Mutex<Vec<String>>,
+    server_names: tower_robots::internals::Mutex<Vec<String>>,
 }
 
 /// Answers every request with `answer`, and closes the connection after it without a word where `cuts` says so.
 async fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (SocketAddr, Arc<Seen>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     let seen = Arc::new(Seen::default());
     let saw = Arc::clone(&seen);
     tokio::spawn(async move {
@@ -80,7 +79,7 @@ async fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (Sock
                 let Ok(stream) = acceptor.accept(socket).await else { return };
                 let connection = stream.get_ref().1;
                 assert_eq!(connection.alpn_protocol(), Some(&b"http/1.1"[..]));
-                saw.server_names.lock().unwrap().extend(connection.server_name().map(str::to_owned));
+                saw.server_names.lock().extend(connection.server_name().map(str::to_owned));
                 let mut peer = Raw::new(stream);
                 while peer.heard(b"\r\n\r\n").await {
                     peer.try_send(answer).await;
@@ -121,12 +120,12 @@ async fn a_good_certificate_is_good_and_connections_are_used_again() {
         assert_eq!(status(&upstream, method).await, 200, "{events:?}");
     }
     assert_eq!(seen.connections.load(Ordering::SeqCst), 1);
-    assert_eq!(*seen.server_names.lock().unwrap(), ["localhost"]);
+    assert_eq!(*seen.server_names.lock(), ["localhost"]);
     // An address has no name to send, and its certificate says the address.
     let (address, seen) = serve(authority.server("127.0.0.1", |_| {}), OK, Then::Wait).await;
     let (upstream, events) = upstream_to(format!("https://{address}"), Some(authority.file()), None);
     assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
-    assert!(seen.server_names.lock().unwrap().is_empty());
+    assert!(seen.server_names.lock().is_empty());
 }
 
 #[tokio::test]
@@ -135,7 +134,7 @@ async fn the_name_may_be_another_than_the_address() {
     let (address, seen) = serve(authority.server("app.internal", |_| {}), OK, Then::Wait).await;
     let (upstream, events) = upstream_to(format!("https://{address}"), Some(authority.file()), Some("app.internal"));
     assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
-    assert_eq!(*seen.server_names.lock().unwrap(), ["app.internal"]);
+    assert_eq!(*seen.server_names.lock(), ["app.internal"]);
 }
 
 #[tokio::test]

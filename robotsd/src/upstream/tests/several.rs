@@ -1,6 +1,6 @@
 //! Several servers behind a site: turns, failures, ejection and return.
 
-use std::sync::Mutex;
+use tower_robots::internals::Mutex;
 
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
@@ -62,12 +62,12 @@ impl Mortal {
                 });
             }
         });
-        *self.alive.lock().unwrap() = Some(task);
+        *self.alive.lock() = Some(task);
     }
 
     /// Closes the listener and every connection.
     async fn kill(&self) {
-        let task = self.alive.lock().unwrap().take().unwrap();
+        let task = self.alive.lock().take().unwrap();
         task.abort();
         let _ = task.await;
     }
@@ -160,7 +160,7 @@ async fn when_all_are_dead_that_is_said_at_once_and_the_first_that_lives_is_foun
         assert_eq!((status, &*text), (502, "502 the site is not available\n"));
     }
     assert_eq!(times_reported(&events, "ejected"), 2);
-    assert!(events.lock().unwrap().iter().any(|event| event.detail.contains("no other is left")), "{events:?}");
+    assert!(events.lock().iter().any(|event| event.detail.contains("no other is left")), "{events:?}");
     b.revive();
     assert_eq!(answer(&upstream, "POST").await, (200, "b".to_owned()));
     event_detail(&events, "returned").await;

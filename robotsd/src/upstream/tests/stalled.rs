@@ -7,9 +7,10 @@ use tokio::net::TcpSocket;
 
 use super::balancer::Balancer;
 use super::candidates::Requirement;
-use super::connection::Certainty;
+use super::http1_connection::Certainty;
 use super::usage::ClientKey;
 use super::*;
+use crate::edge::test_peer::frame;
 
 /// Less than is buffered, more than is read with a head.
 const SMALL: usize = 40 * 1024;
@@ -95,30 +96,19 @@ impl Greedy {
     async fn connect(address: SocketAddr, from: Ipv4Addr) -> Self {
         let mut socket = self::from(from, address).await;
         // SETTINGS_INITIAL_WINDOW_SIZE is 0, and the connection's window as large as can be.
-        let hello = [
-            &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..],
-            &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0],
-            &[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0],
-        ];
+        let window = frame(8, 0, 0, &0x7f00_0000_u32.to_be_bytes());
+        let hello = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]), &window];
         soon(socket.write_all(&hello.concat())).await.unwrap();
         Self { socket, read: Vec::new(), heads: 0, octets: 0, resets: 0 }
     }
 
     async fn ask(&mut self, stream: u32, path: &str) {
-        let mut block = vec![0x82, 0x86, 0x04, path.len() as u8];
-        block.extend_from_slice(path.as_bytes());
-        block.extend_from_slice(b"\x01\x06h.test");
-        let mut frame = vec![0, 0, block.len() as u8, 1, 5];
-        frame.extend_from_slice(&stream.to_be_bytes());
-        frame.extend_from_slice(&block);
-        soon(self.socket.write_all(&frame)).await.unwrap();
+        let block = [&[0x82, 0x86, 0x04, path.len() as u8], path.as_bytes(), b"\x01\x06h.test"].concat();
+        soon(self.socket.write_all(&frame(1, 5, stream, &block))).await.unwrap();
     }
 
     async fn grant(&mut self, stream: u32, octets: u32) {
-        let mut frame = vec![0, 0, 4, 8, 0];
-        frame.extend_from_slice(&stream.to_be_bytes());
-        frame.extend_from_slice(&octets.to_be_bytes());
-        soon(self.socket.write_all(&frame)).await.unwrap();
+        soon(self.socket.write_all(&frame(8, 0, stream, &octets.to_be_bytes()))).await.unwrap();
     }
 
     /// Takes a frame.
@@ -176,7 +166,7 @@ impl Scene {
     /// Waits until so many connections to the origin are open.
     async fn opens(&self, connections: usize) {
         soon(async {
-            while self.origins.0.connection_limit().open() < connections {
+            while self.origins.0.connection_limit.open() < connections {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         })
@@ -218,7 +208,7 @@ async fn small_answers_free_their_connections_though_no_client_reads() {
             clients.push(greedy);
         }
         is_served(scene.address, 20).await;
-        assert!(scene.events.lock().unwrap().is_empty(), "{:?}", scene.events);
+        assert!(scene.events.lock().is_empty(), "{:?}", scene.events);
         let used = scene.buffers.used();
         assert!(used > 0 && used <= 300 * SMALL, "{used}");
         for greedy in &mut clients {
@@ -403,8 +393,7 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
     let mut limits = UpstreamLimits { connections: 8, connect: Duration::from_secs(15), ..UpstreamLimits::default() };
     limits.buffer = 0;
     let upstream = upstream([origin().await.address], limits);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     let networks = vec!["127.0.0.0/8".parse().unwrap()];
     let trusted = Arc::new(edge::Trusted { networks, agent_header: None });
     tokio::spawn(async move {
@@ -447,7 +436,7 @@ async fn an_idle_connection_is_not_taken_before_those_who_wait_on_another_worker
     let lease = soon(balancer.connection(first, requirement, ClientKey::default())).await.unwrap();
     let (connection, pool) = lease.into_http1().unwrap();
     pool.put(connection);
-    let other = wait_queue::Demand::new(Arc::clone(scene.origins.0.connection_limit()));
+    let other = wait_queue::Demand::new(Arc::clone(&scene.origins.0.connection_limit));
     let waiting = other.wait(ClientKey { address: 1, connection: 1 }, 1);
     assert!(balancer.ready(requirement).is_err());
     drop(waiting);

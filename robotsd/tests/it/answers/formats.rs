@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::process::run;
 use super::zoo::{Reply, Zoo, response};
 use super::{URL, check};
+use crate::harness::run;
 
 /// A page's type, an answer that may be kept for ten days, and a file with an error and a note.
 fn site() -> Zoo {
@@ -17,8 +17,7 @@ fn site() -> Zoo {
 
 fn shown(arguments: &[&str]) -> String {
     let zoo = site();
-    let output = run(check(&[URL], &[zoo.rule("", 8080)]).args(arguments));
-    String::from_utf8(output.stdout).unwrap().replace(&zoo.address.to_string(), "ADDRESS")
+    run(check(&[URL], &[zoo.rule("", 8080)]).args(arguments)).out.replace(&zoo.address.to_string(), "ADDRESS")
 }
 
 #[test]
@@ -97,8 +96,7 @@ fn what_a_server_sends_is_no_command_to_a_terminal() {
         Reply::Octets(response("200 OK", &[&fields[0], &fields[1]], "User-agent: *\nDisallow: /\u{1b}]0;x\u{7}\n"))
     });
     for format in ["text", "concise", "json", "github", "markdown", "sarif"] {
-        let output = run(check(&[URL], &[zoo.rule("", 8080)]).args(["--notes", "--format", format]));
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = run(check(&[URL], &[zoo.rule("", 8080)]).args(["--notes", "--format", format])).out;
         let raw = text.chars().find(|char| char.is_control() && *char != '\n' || *char == '\u{202e}');
         // In JSON a string may hold any character but the first 32, which are escaped.
         assert!(raw.is_none_or(|raw| matches!(format, "json" | "sarif") && raw > '\u{1f}'), "{format}: {raw:?} {text}");

@@ -10,7 +10,7 @@ mod tls;
 mod urls;
 mod zoo;
 
-use std::process::{Command, Output};
+use std::process::Command;
 use std::thread;
 
 use serde_json::Value;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use self::cases::{CASES, Case};
 use self::table::{Row, Table};
 use self::zoo::Zoo;
-use super::process::{robotsd, run};
+use crate::harness::{Ended, robotsd, run};
 
 /// Where the server of a case is: a port that has no other names to look at.
 const URL: &str = "http://example.com:8080";
@@ -28,7 +28,7 @@ const TIMEOUT: &str = "--timeout=3s";
 
 /// What a check says in JSON.
 struct Checked {
-    output: Output,
+    output: Ended,
     /// The findings, with their codes.
     findings: Vec<Value>,
     /// What was answered; none where the word names no robots.txt.
@@ -38,19 +38,18 @@ struct Checked {
 impl Checked {
     fn of(command: &mut Command) -> Self {
         let output = run(command.args(["--format", "json", TIMEOUT]));
-        let text = String::from_utf8(output.stdout.clone()).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let (findings, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.get("code").is_some());
+        let (findings, others): (Vec<_>, Vec<_>) =
+            output.json_lines().into_iter().partition(|line| line.get("code").is_some());
         let answers = others.into_iter().find(|line| line.get("answers").is_some());
         Self { output, findings, answers }
     }
 
     fn exit(&self) -> i32 {
-        self.output.status.code().unwrap()
+        self.output.code.unwrap()
     }
 
-    fn stderr(&self) -> String {
-        String::from_utf8(self.output.stderr.clone()).unwrap()
+    fn stderr(&self) -> &str {
+        &self.output.error
     }
 
     /// Each code once, in the order of the output.

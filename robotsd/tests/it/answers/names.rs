@@ -4,6 +4,7 @@ use super::cases::{ALLOW_ALL, GO_BY_RULES, RULES};
 use super::tls::Authority;
 use super::zoo::{Asked, Reply, Zoo, redirect, response};
 use super::{Checked, check, down};
+use crate::harness::message;
 
 fn rules(_: &Asked) -> Reply {
     Reply::Octets(response("200 OK", &["Content-Type: text/plain"], RULES))
@@ -55,7 +56,7 @@ fn other_rules_at_another_name_are_found() {
     let want = ["http://example.com", "https://www.example.com", "http://www.example.com"]
         .map(|name| format!("{name}/robots.txt host-other-rules"));
     assert_eq!((findings_of(&checked), checked.exit()), (want.to_vec(), 0), "{}", checked.stderr());
-    let messages: Vec<_> = checked.findings.iter().map(|finding| finding["message"].as_str().unwrap()).collect();
+    let messages: Vec<_> = checked.findings.iter().map(message).collect();
     assert_eq!(
         messages[0],
         "404 Not Found: crawlers take everything as allowed here, and go by the rules of the file at \
@@ -102,7 +103,7 @@ fn addresses_and_names_of_other_scripts_are_hosts() {
 
 #[test]
 fn several_sites_and_files_are_checked_together() {
-    let folder = super::super::process::folder(&[("bad.txt", "User-agent: *\nDisallow: private/\n")]);
+    let folder = crate::harness::folder(&[("bad.txt", "User-agent: *\nDisallow: private/\n")]);
     let [good, gone] = [Zoo::start(rules), Zoo::start(|_| Reply::Octets(response("404 Not Found", &[], "")))];
     let rules = [good.rule("a.example", 8080), gone.rule("b.example", 8080)];
     let mut command = check(&["http://a.example:8080", "bad.txt", "http://b.example:8080/robots.txt"], &rules);

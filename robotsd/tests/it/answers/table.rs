@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::super::process::project;
 use super::Checked;
+use crate::harness::project;
 
 const HEAD: &str = "| the server answers | crawlers | found | exit |\n|---|---|---|---|\n";
 

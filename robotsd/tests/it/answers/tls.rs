@@ -3,21 +3,20 @@
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
-use tempfile::TempDir;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use super::super::process::folder;
 use super::cases::{DISALLOW_ALL, GO_BY_RULES, RULES};
 use super::table::Row;
 use super::zoo::{Reply, Zoo, response};
 use super::{Checked, check};
+use crate::harness::{Folder, folder};
 
 /// An authority of the test's own, and its certificate in a file.
 pub(super) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
-    folder: TempDir,
+    folder: Folder,
 }
 
 /// What a server's certificate is like.
@@ -39,7 +38,7 @@ impl Authority {
     }
 
     pub(super) fn argument(&self) -> String {
-        format!("--cacert={}", self.folder.path().join("authority.pem").display())
+        format!("--cacert={}", self.folder.at("authority.pem").display())
     }
 
     /// The settings of a server for these names.

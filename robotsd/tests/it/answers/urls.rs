@@ -1,10 +1,10 @@
 //! URLs where other commands take a robots.txt.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
-use super::super::process::{folder, robotsd, run};
 use super::zoo::{Reply, Zoo, brotli, redirect, response};
 use super::{TIMEOUT, URL, down};
+use crate::harness::{folder, robotsd, run};
 
 const STRICT: &str = "User-agent: *\nDisallow: /\n";
 const OPEN: &str = "User-agent: *\nDisallow: /private/\n";
@@ -28,14 +28,6 @@ fn command(words: &[&str], zoo: &Zoo) -> Command {
     let mut command = robotsd();
     command.args(words).args(["--connect-to", &zoo.rule("", 8080), TIMEOUT]);
     command
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
@@ -64,8 +56,8 @@ fn every_command_that_takes_a_robots_txt_takes_its_url() {
         (vec!["replay", "access.log", "--robots", "open.txt", "--against", URL], "http://example.com:8080/robots.txt"),
     ] {
         let output = run(command(&words, &zoo).current_dir(folder.path()));
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", err(&output));
-        assert!(out(&output).contains(want), "{words:?}: {}", out(&output));
+        assert_eq!(output.code, Some(0), "{words:?}: {}", output.error);
+        assert!(output.out.contains(want), "{words:?}: {}", output.out);
     }
 }
 
@@ -99,12 +91,12 @@ fn an_answer_that_is_no_robots_txt_is_one_clear_message() {
         ("https://user:secret@example.com/", "\"https://…@example.com/\" holds a user name"),
     ] {
         let output = run(&mut command(&["explain", "--robots", url, "--user-agent", "GPTBot", "/x"], &zoo));
-        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""), "{url}: {}", err(&output));
-        assert!(err(&output).starts_with(&format!("robotsd: {want}")), "{url}: {}", err(&output));
+        assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{url}: {}", output.error);
+        assert!(output.error.starts_with(&format!("robotsd: {want}")), "{url}: {}", output.error);
     }
     let rule = down("", 8080);
     let output = run(robotsd().args(["test", "/dev/null", "--robots", URL, "--connect-to", &rule]));
-    assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+    assert_eq!(output.code, Some(2), "{}", output.error);
 }
 
 #[test]
@@ -114,9 +106,8 @@ fn options_that_make_no_sense_are_refused() {
         ("--timeout=0s", "write a time from 100ms to 10m"),
         ("--timeout=soon", "write a time from 100ms to 10m"),
     ] {
-        let output = run(robotsd().args(["check", URL, argument]));
-        assert_eq!(output.status.code(), Some(2));
-        assert!(err(&output).contains(want), "{}", err(&output));
+        let error = run(robotsd().args(["check", URL, argument])).failed(2);
+        assert!(error.contains(want), "{error}");
     }
 }
 
@@ -125,9 +116,9 @@ fn the_name_of_a_site_is_no_file_and_the_message_says_so() {
     for words in [&["check", "example.com"][..], &["explain", "--robots", "example.com", "--user-agent", "GPTBot", "/"]]
     {
         let output = run(robotsd().args(words));
-        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(output.code, Some(2));
         let want = "No such file or directory (os error 2): if the site is meant, write https://example.com\n";
-        assert!(err(&output).ends_with(want), "{}", err(&output));
+        assert!(output.error.ends_with(want), "{}", output.error);
     }
 }
 
@@ -135,7 +126,6 @@ fn the_name_of_a_site_is_no_file_and_the_message_says_so() {
 #[test]
 fn no_config_is_fetched() {
     let zoo = site();
-    let output = run(&mut command(&["explain", "--config", URL, "--user-agent", "GPTBot", "/x"], &zoo));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(err(&output).contains("http://example.com:8080"), "{}", err(&output));
+    let error = run(&mut command(&["explain", "--config", URL, "--user-agent", "GPTBot", "/x"], &zoo)).failed(2);
+    assert!(error.contains("http://example.com:8080"), "{error}");
 }

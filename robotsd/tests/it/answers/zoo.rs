@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use super::super::process::PATIENCE;
+use crate::harness::PATIENCE;
+pub(super) use crate::harness::response;
 
 /// A request, as far as an answer depends on it.
 pub(super) struct Asked {
@@ -122,14 +123,6 @@ fn answer<S: Read + Write>(socket: TcpStream, wrap: impl FnOnce(TcpStream) -> S,
         }
         Reply::Silence(_) => std::thread::sleep(PATIENCE),
     }
-}
-
-/// A whole response: status and reason, fields, body.
-pub(super) fn response(status: &str, fields: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
-    let body = body.as_ref();
-    let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
-    let head = format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
-    [head.as_bytes(), body].concat()
 }
 
 pub(super) fn redirect(status: &str, location: &str) -> Vec<u8> {

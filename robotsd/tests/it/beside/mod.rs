@@ -3,6 +3,8 @@
 //! Servers are looked for in `PATH` and in the folder `ROBOTSD_BESIDE_BIN` names (`pip install --target`). One that is not
 //! there is left out with a word, and in CI that is a failure.
 
+mod hosts;
+mod layouts;
 mod scene;
 mod server;
 mod site;
@@ -12,7 +14,8 @@ mod vhosts;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use super::process::{GPTBOT, Running, folder, project, robotsd, run};
+use super::programs::present;
+use crate::harness::{GPTBOT, folder, project, serving};
 
 use self::scene::SCENES;
 use self::server::{SERVERS, Stage};
@@ -32,14 +35,7 @@ fn every_server_gives_the_outcomes_of_the_table() {
     let table = Table::of_the_chapter();
     let playing: Vec<_> = SERVERS
         .iter()
-        .filter_map(|server| match server.find() {
-            Ok(program) => Some((server, program)),
-            Err(why) => {
-                assert!(std::env::var_os("CI").is_none(), "{}: {why}", server.name);
-                println!("skipped: {}: {why}", server.name);
-                None
-            }
-        })
+        .filter_map(|server| Some((server, present(server.find().map_err(|why| format!("{}: {why}", server.name)))?)))
         .map(|(server, program)| {
             let expected = table.column(server.name);
             (server, std::thread::spawn(move || play(Stage::set(server, &program), &expected)))
@@ -62,7 +58,7 @@ fn a_status_of_the_site_for_refusals_is_passed_on() {
         let Ok(program) = server.find() else { continue };
         let stage = Stage::set_with(server, &program, "\n[site.refusal]\nstatus = 451\n", &|text| text);
         let expected = if server.name == "ingress-nginx" { 403 } else { 451 };
-        let refusal = super::process::wait_for("a refusal", || {
+        let refusal = crate::harness::wait_for("a refusal", || {
             Some(stage.ask("GET", b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())], "")).filter(|it| it.status != 200)
         });
         assert_eq!(refusal.status, expected, "{}: {refusal:?}", server.name);
@@ -73,19 +69,12 @@ fn a_status_of_the_site_for_refusals_is_passed_on() {
 fn the_request_id_of_a_refusal_that_is_fetched_is_in_the_log() {
     for name in ["nginx", "HAProxy, SPOE"] {
         let server = SERVERS.iter().find(|server| server.name == name).expect("it is among them");
-        let program = match server.find() {
-            Ok(program) => program,
-            Err(why) => {
-                assert!(std::env::var_os("CI").is_none(), "{why}");
-                println!("skipped: {why}");
-                continue;
-            }
-        };
+        let Some(program) = present(server.find()) else { continue };
         let stage = Stage::set(server, &program);
         // A client does not choose it.
         let chosen = "chosen-by-a-client";
         let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", chosen.as_bytes())];
-        let refusal = super::process::wait_for("a refusal by robotsd", || {
+        let refusal = crate::harness::wait_for("a refusal by robotsd", || {
             Some(stage.ask("GET", b"/drafts/x", &fields, "")).filter(|answer| answer.body.contains("Request "))
         });
         let id = refusal.field("x-request-id").expect("an id").to_owned();
@@ -98,17 +87,11 @@ fn the_request_id_of_a_refusal_that_is_fetched_is_in_the_log() {
 #[test]
 fn envoy_gives_its_request_id_to_a_question_over_grpc() {
     let server = SERVERS.iter().find(|server| server.name == "Envoy, gRPC").expect("it is among them");
-    let program = match server.find() {
-        Ok(program) => program,
-        Err(why) => {
-            assert!(std::env::var_os("CI").is_none(), "{why}");
-            return println!("skipped: {why}");
-        }
-    };
+    let Some(program) = present(server.find()) else { return };
     let stage = Stage::set(server, &program);
     let chosen = "chosen-by-a-client";
     let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", chosen.as_bytes())];
-    let id = super::process::wait_for("a refusal by robotsd", || {
+    let id = crate::harness::wait_for("a refusal by robotsd", || {
         let refusal = stage.ask("GET", b"/drafts/x", &fields, "").body;
         refusal.lines().find_map(|line| line.strip_prefix("Request id: ")).map(str::to_owned)
     });
@@ -122,9 +105,9 @@ fn the_config_for_standing_beside_others_observes_first_and_passes_its_check() {
     let config = std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
     let config = config.replace("/var/lib/robotsd", "state").replace("127.0.0.1:9180", "127.0.0.1:0");
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", scene::ROBOTS)]);
-    let checked = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
-    assert_eq!((checked.status.code(), String::from_utf8(checked.stderr).unwrap()), (Some(0), String::new()));
-    let running = Running::start(folder.path());
+    let checked = folder.configured(["config", "check"]);
+    assert_eq!((checked.code, checked.error), (Some(0), String::new()));
+    let running = folder.start();
     let fields = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
     assert_eq!(running.request("GET", "/-/auth/nginx", &fields).status, 200);
     running.wait_for_event("observed", |line| line["path"] == "/drafts/x");
@@ -148,8 +131,7 @@ fn the_config_in_the_manifest_starts_and_its_annotations_ask_for_it() {
         .replace("127.0.0.1:9145", "127.0.0.1:0")
         .replace("0.0.0.0:9146", "127.0.0.1:0");
     assert_ne!(config, shipped);
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", &block("robots.txt"))]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", &block("robots.txt"))]);
     let fields = [("X-Original-URL", "https://example.com/drafts/x"), ("X-Original-Method", "GET")];
     let annotations = std::fs::read_to_string(project("config/beside/ingress-nginx.yaml")).unwrap();
     let url =

@@ -1,12 +1,13 @@
 //! What happens, and what comes of it.
 
-use super::super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, wait_for};
 use super::server::Stage;
 use super::site::OWN_ROBOTS_TXT;
+use crate::harness::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, wait_for};
 
 pub(super) const ROBOTS: &str = "\
 User-agent: GPTBot
 Disallow: /drafts/
+Disallow: /*refused=
 
 User-agent: Googlebot
 Disallow: /drafts/
@@ -14,6 +15,9 @@ Disallow: /drafts/
 User-agent: *
 Disallow: /private/
 ";
+
+/// Of the rules above: about any path.
+pub(super) const REFUSED: &str = "Disallow: /*refused=";
 
 /// Added to the config: clients at this address are never judged.
 pub(super) const EXEMPT: &str = "\n[exempt]\ncidrs = [\"127.0.0.2/32\"]\n";

@@ -4,13 +4,13 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
-use tempfile::TempDir;
 
 use super::super::daemon::{Daemon, find, free_ports};
-use super::super::process::{Answer, PATIENCE, Running, folder, project, run};
 use super::site;
+use crate::harness::{Answer, Folder, PATIENCE, Running, folder, project, run};
 
 /// A server there are files for.
 pub(super) struct Server {
@@ -148,6 +148,24 @@ pub(super) const VHOSTS: Server = Server {
     check: &["-t", "-q", "-p", ".", "-c", "vhosts.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
 };
 
+/// nginx with sites in two forms: with robotsd, and without.
+pub(super) const LAYOUTS: Server = Server {
+    name: "nginx with sites in two forms",
+    place: Place::Path("nginx"),
+    version: "-v",
+    files: &[
+        "robotsd/tests/it/beside/layouts.conf",
+        "robotsd/tests/it/beside/layouts.diff",
+        "robotsd/tests/it/beside/vhosts-passwords",
+        "config/beside/nginx/robotsd-http.conf",
+        "config/beside/nginx/robotsd-server.conf",
+        "config/beside/nginx/robotsd-location.conf",
+        "config/beside/nginx/robotsd-in-place.conf",
+    ],
+    arguments: &["-p", ".", "-c", "layouts.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
+    check: &["-t", "-q", "-p", ".", "-c", "layouts.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
+};
+
 impl Server {
     /// The program, or why it is not there.
     pub(super) fn find(&self) -> Result<PathBuf, String> {
@@ -165,11 +183,11 @@ impl Server {
 /// Everything that plays.
 pub(super) struct Stage {
     _server: Daemon,
-    _robots_txt: TempDir,
+    _robots_txt: Folder,
     version: String,
     address: SocketAddr,
     pub(super) robotsd: Running,
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl Stage {
@@ -177,12 +195,11 @@ impl Stage {
         Self::set_with(server, program, "", &|text| text)
     }
 
-    /// The same with more in robotsd's config, and with the server's files changed.
+    /// The same with more in robotsd's config, and with that and the server's files changed.
     pub(super) fn set_with(server: &Server, program: &Path, config: &str, adapt: &dyn Fn(String) -> String) -> Self {
-        let version = run(Command::new(program).arg(server.version));
-        let version = String::from_utf8_lossy(&[version.stdout, version.stderr].concat()).into_owned();
+        let version = run(Command::new(program).arg(server.version)).said();
         let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
-        let (robotsd, robots) = beside(config);
+        let (robotsd, robots) = beside(config, adapt);
         let site = site::start();
         // A port that was free a moment ago may be taken by now; then others are tried.
         for _ in 0..10 {
@@ -203,7 +220,7 @@ impl Stage {
                     .replace(":3000", &format!(":{}", site.port()))
                     .replace("port_value: 3000", &format!("port_value: {}", site.port()));
                 let beside = name.strip_prefix("config/beside/").map(Path::new);
-                let copy = folder.path().join(beside.unwrap_or(file.file_name().unwrap().as_ref()));
+                let copy = folder.at(beside.unwrap_or(file.file_name().unwrap().as_ref()));
                 std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
                 std::fs::write(copy, text).unwrap();
             }
@@ -211,25 +228,22 @@ impl Stage {
             let argument = |text: &&str| text.replace(":8080", &format!(":{front}")).replace("FOLDER", &whole);
             let check = server.check.iter().map(argument);
             let checked = run(Command::new(program).args(check).current_dir(folder.path()));
-            assert!(checked.status.success(), "{}: {}", server.name, String::from_utf8_lossy(&checked.stderr));
-            let log = std::fs::File::create(folder.path().join("log")).unwrap();
+            assert!(checked.code == Some(0), "{}: {}", server.name, checked.error);
+            let log = std::fs::File::create(folder.at("log")).unwrap();
             let mut process = Command::new(program);
             process.args(server.arguments.iter().map(argument)).current_dir(folder.path()).env("HOME", folder.path());
             process.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
             let mut process = Daemon::spawn(&mut process);
             let address = ([127, 0, 0, 1], front).into();
-            let began = std::time::Instant::now();
-            while began.elapsed() < PATIENCE && process.is_running() {
-                // Its own answers to anything do; it may have to look for what is behind it first.
-                if try_send(address, b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n")
-                    .is_some_and(|answer| answer.status == 200)
-                {
-                    let version = version.join(", ");
-                    return Self { _server: process, _robots_txt: robots, version, address, robotsd, folder };
-                }
-                std::thread::sleep(std::time::Duration::from_millis(20));
+            // Its own answers to anything do; it may have to look for what is behind it first.
+            let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
+            if process
+                .comes_to(|| try_send(address, request).is_some_and(|octets| Answer::parse(&octets).status == 200))
+            {
+                let version = version.join(", ");
+                return Self { _server: process, _robots_txt: robots, version, address, robotsd, folder };
             }
-            println!("{}: {}", server.name, std::fs::read_to_string(folder.path().join("log")).unwrap());
+            println!("{}: {}", server.name, folder.read("log"));
         }
         panic!("{} does not start", server.name);
     }
@@ -259,16 +273,27 @@ impl Stage {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
         socket.connect(&self.address.into()).unwrap();
-        exchange(socket.into(), &request("GET", host, target, fields, "")).expect("an answer")
+        Answer::parse(&exchange(socket.into(), &request("GET", host, target, fields, ""), PATIENCE).expect("an answer"))
     }
 
     /// Sends octets as they are.
     pub(super) fn send(&self, request: &[u8]) -> Answer {
+        Answer::parse(&self.send_raw(request))
+    }
+
+    /// The same; the answer is not read.
+    pub(super) fn send_raw(&self, request: &[u8]) -> Vec<u8> {
         try_send(self.address, request).unwrap_or_else(|| panic!("no answer: {}", self.log()))
     }
 
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    /// The same, of a server that may not answer; it has two seconds.
+    pub(super) fn offer(&self, request: &[u8]) -> Option<Answer> {
+        let answer = exchange(TcpStream::connect(self.address).ok()?, request, Duration::from_secs(2));
+        answer.map(|answer| Answer::parse(&answer))
+    }
+
+    pub(super) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.at("log")).unwrap_or_default()
     }
 }
 
@@ -286,8 +311,8 @@ fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], bo
 }
 
 /// robotsd with the config for standing beside others, which refuses here and ends with `more`, and its folder.
-fn beside(more: &str) -> (Running, TempDir) {
-    let mut config = std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
+fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
+    let mut config = adapt(std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap());
     for (shipped, here) in [
         ("mode = \"observe\"", "mode = \"refuse\""),
         ("grace = \"24h\"", "grace = \"0s\""),
@@ -299,18 +324,18 @@ fn beside(more: &str) -> (Running, TempDir) {
     }
     let folder =
         folder(&[("robotsd.toml", &(config + super::scene::EXEMPT + more)), ("robots.txt", super::scene::ROBOTS)]);
-    (Running::start(folder.path()), folder)
+    (folder.start(), folder)
 }
 
-fn try_send(address: SocketAddr, request: &[u8]) -> Option<Answer> {
-    exchange(TcpStream::connect(address).ok()?, request)
+fn try_send(address: SocketAddr, request: &[u8]) -> Option<Vec<u8>> {
+    exchange(TcpStream::connect(address).ok()?, request, PATIENCE)
 }
 
-fn exchange(mut stream: TcpStream, request: &[u8]) -> Option<Answer> {
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+fn exchange(mut stream: TcpStream, request: &[u8], patience: Duration) -> Option<Vec<u8>> {
+    stream.set_read_timeout(Some(patience)).ok()?;
     stream.write_all(request).ok()?;
     let mut answer = Vec::new();
     // A server that closes with something unread resets the connection; what came before that counts.
     let _ = stream.read_to_end(&mut answer);
-    answer.starts_with(b"HTTP/1.").then(|| Answer::parse(&answer))
+    answer.starts_with(b"HTTP/1.").then_some(answer)
 }

@@ -27,6 +27,15 @@ fn serve(stream: &TcpStream) -> Option<()> {
                 return None;
             }
         }
+        // Of another protocol from here on, such as a websocket: what comes is sent back.
+        if String::from_utf8_lossy(&head).to_lowercase().contains("\r\nupgrade: ") {
+            writer
+                .write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n")
+                .ok()?;
+            let mut line = String::new();
+            reader.read_line(&mut line).ok()?;
+            return writer.write_all(line.as_bytes()).ok();
+        }
         let body = body(&mut reader, &String::from_utf8_lossy(&head).to_lowercase())?;
         let answer =
             if head.starts_with(b"GET /robots.txt ") { OWN_ROBOTS_TXT.into() } else { [&head[..], &body].concat() };

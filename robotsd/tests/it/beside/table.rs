@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use super::super::process::project;
 use super::Column;
 use super::scene::SCENES;
+use crate::harness::project;
 
 const HEAD: &str = "| scene |";
 

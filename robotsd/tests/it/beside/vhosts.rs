@@ -3,21 +3,14 @@
 use serde_json::Value;
 
 use super::super::daemon::find;
-use super::super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, folder, project, run, wait_for};
 use super::server::{Stage, VHOSTS};
+use crate::harness::{Answer, Ended, FIREFOX, GOOGLEBOT, GPTBOT, folder, project, run, wait_for, wait_until};
 
 /// Requests in the log, so that questions can be counted.
 const LOG: &str = "\n[log]\naccess = \"json\"\n";
 
 fn stage(adapt: impl Fn(String) -> String) -> Option<Stage> {
-    match VHOSTS.find() {
-        Ok(program) => Some(Stage::set_with(&VHOSTS, &program, LOG, &adapt)),
-        Err(why) => {
-            assert!(std::env::var_os("CI").is_none(), "{why}");
-            println!("skipped: {why}");
-            None
-        }
-    }
+    Some(Stage::set_with(&VHOSTS, &crate::programs::present(VHOSTS.find())?, LOG, &adapt))
 }
 
 fn get(stage: &Stage, host: &str, target: &str, agent: &str, fields: &str) -> Answer {
@@ -134,8 +127,9 @@ fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
     assert_eq!((folder.status, folder.body.as_str()), (403, "the site's page for 403"));
     refused(&stage, "files.test", "/drafts/", "");
     let of_host = |line: &Value, path: &str| line["host"] == "files.test" && line["path"] == path;
-    stage.robotsd.wait_for_event("request", |line| of_host(line, "/-/refusal/nginx"));
-    let passed = stage.robotsd.count("request", |line| of_host(line, "/-/auth/nginx") && line["status"] == 200);
+    stage.robotsd.wait_for_event("request", |line| of_host(line, "/-/site/site/refusal/nginx"));
+    let passed =
+        stage.robotsd.count("request", |line| of_host(line, "/-/site/site/auth/nginx") && line["status"] == 200);
     assert_eq!(passed, 2);
 }
 
@@ -175,10 +169,10 @@ fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
         assert_eq!(get(&stage, "files.test", "/drafts/", GPTBOT, "").status, 404);
     }
     // Were each of them to wait for its quarter of a second, these would take a minute.
-    wait_for("many answers in a second", || {
+    wait_until("many answers in a second", || {
         let start = std::time::Instant::now();
         (0..200).for_each(|_| assert_eq!(get(&stage, "files.test", "/drafts/", GPTBOT, "").status, 404));
-        (start.elapsed() < std::time::Duration::from_secs(10)).then_some(())
+        start.elapsed() < std::time::Duration::from_secs(10)
     });
     stage.robotsd.signal("CONT");
     refused(&stage, "files.test", "/drafts/", "");
@@ -188,15 +182,22 @@ fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
 #[test]
 fn a_location_that_has_its_own_login_is_no_place_for_ours() {
     let Ok(nginx) = find("nginx") else { return };
-    let location = std::fs::read_to_string(project("config/beside/nginx/robotsd-location.conf")).unwrap();
-    for own in ["auth_request /login;", "auth_basic off;", "satisfy any;", "try_files $uri =404;"] {
-        let config = format!(
-            "events {{}}\nhttp {{ map $uri $robotsd_verdict {{ default 1; }} server {{ location / {{\n{location}\n{own} }} }} }}"
-        );
+    let text = |name: &str| std::fs::read_to_string(project(&format!("config/beside/nginx/{name}.conf"))).unwrap();
+    let [http, location, in_place] = ["robotsd-http", "robotsd-location", "robotsd-in-place"].map(text);
+    for (file, own) in [
+        (&location, "auth_request /login;"),
+        (&location, "auth_basic off;"),
+        (&location, "satisfy any;"),
+        (&location, "try_files $uri =404;"),
+        (&location, "root /srv/site;"),
+        (&in_place, "auth_request /login;"),
+        (&in_place, "satisfy any;"),
+    ] {
+        let config = format!("events {{}}\nhttp {{ {http}\nserver {{ location / {{\n{file}\n{own} }} }} }}");
         let folder = folder(&[("nginx.conf", &config)]);
         let arguments = ["-t", "-q", "-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "pid nginx.pid;"];
-        let checked = run(std::process::Command::new(&nginx).args(arguments).current_dir(folder.path()));
-        let message = String::from_utf8_lossy(&checked.stderr);
-        assert!(!checked.status.success() && message.contains("is duplicate"), "{own}: {message}");
+        let Ended { code, error: message, .. } =
+            run(std::process::Command::new(&nginx).args(arguments).current_dir(folder.path()));
+        assert!(code != Some(0) && message.contains("is duplicate"), "{own}: {message}");
     }
 }

@@ -1,11 +1,10 @@
 //! The manifests for Kubernetes: the configs in them, their references to each other, and published schemas.
 
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::process::{GPTBOT, Running, folder, project, robotsd, run};
 use super::programs::{python_with, skip};
+use crate::harness::{GPTBOT, folder, message, project, robotsd, run, run_with, serving};
 
 /// With robotsd itself in them.
 const PODS: [&str; 2] = ["config/kubernetes.yaml", "config/beside/kubernetes.yaml"];
@@ -32,14 +31,14 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
         assert!(!manifest.contains('\t'), "{name}: YAML is indented with blanks");
         let folder = folder(&[]);
         // The folder of a pod's state is made by its volume.
-        let state = folder.path().join("state").display().to_string();
+        let state = folder.at("state").display().to_string();
         let shipped = block(&manifest, "robotsd.toml");
         let config = shipped.replace("/var/lib/robotsd", &state);
         assert_ne!(config, shipped);
-        std::fs::write(folder.path().join("robotsd.toml"), &config).unwrap();
-        std::fs::write(folder.path().join("robots.txt"), block(&manifest, "robots.txt")).unwrap();
-        let checked = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
-        assert_eq!(checked.status.code(), Some(0), "{name}: {checked:?}");
+        folder.write("robotsd.toml", &config);
+        folder.write("robots.txt", block(&manifest, "robots.txt"));
+        let checked = folder.configured(["config", "check"]);
+        assert_eq!(checked.code, Some(0), "{name}: {checked:?}");
 
         let documents: Vec<&str> = manifest.split("\n---\n").collect();
         let kind = |document: &str| document.split("\nkind: ").nth(1).unwrap().lines().next().unwrap().to_owned();
@@ -52,7 +51,8 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
             let port = port.split([' ', '}', '\n']).next().unwrap();
             assert!(config.contains(&format!("0.0.0.0:{port}\"")), "{name}: no listener has the port {port}");
         }
-        for used in manifest.split("targetPort: ").skip(1).chain(pods.split("/-/health, port: ").skip(1)) {
+        let probed = pods.split("httpGet: { path: ").skip(1).map(|probe| probe.split_once(", port: ").unwrap().1);
+        for used in manifest.split("targetPort: ").skip(1).chain(probed) {
             let port = used.split([' ', '}', ',', '\n']).next().unwrap();
             assert!(pods.contains(&format!("name: {port}, containerPort")), "{name}: the pod has no port {port}");
         }
@@ -68,6 +68,44 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
     }
 }
 
+/// A pod that is new, without state, and has a version that the gate refuses.
+#[test]
+fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
+    for name in PODS {
+        let manifest = manifest(name);
+        let probe = |kind: &str| manifest.split_once(&format!("{kind}: {{ httpGet: {{ path: ")).unwrap().1;
+        assert!(probe("readinessProbe").starts_with("\"/readyz?require=sites\", port: metrics }"), "{name}");
+        // Nothing restarts a pod for what only an operator can mend.
+        assert!(probe("livenessProbe").starts_with("/-/health, port: "), "{name}");
+        assert!(manifest.contains("{ name: metrics, containerPort: 9146 }"), "{name}");
+        let shut = "User-agent: *\nDisallow: /\n";
+        let config = block(&manifest, "robotsd.toml")
+            .replace("/var/lib/robotsd", "state")
+            .replace("0.0.0.0:8080", "127.0.0.1:0")
+            .replace("0.0.0.0:9180", "127.0.0.1:0")
+            .replace("127.0.0.1:9145", "127.0.0.1:0")
+            .replace("0.0.0.0:9146", "127.0.0.1:0")
+            .replace("10.0.0.0/8", "127.0.0.0/8");
+        let (_folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", shut)]);
+        let listening = running.wait_for_event("admin-listening", |line| {
+            line["message"].as_str().is_some_and(|message| message.ends_with(" (for reading)"))
+        });
+        let place = message(&listening).trim_start_matches("http://").split(' ').next().unwrap();
+        // As the kubelet asks, by the address of the pod.
+        let ask = || {
+            let path = probe("readinessProbe").split('"').nth(1).unwrap();
+            let fields = format!("Host: {place}\r\nUser-Agent: kube-probe/1.36\r\nConnection: close\r\n");
+            super::admin::ask(place.parse().unwrap(), &format!("GET {path}"), &fields)
+        };
+        let waiting = ask();
+        assert_eq!(waiting.status, 503, "{name}: {waiting:?}");
+        let command = waiting.body.split('`').nth(1).unwrap().strip_prefix("robotsd ").unwrap();
+        let accepted = run(robotsd().args(command.split(' ')).args(["--admin", &running.admin().to_string()]));
+        assert!(accepted.code == Some(0), "{name}: {accepted:?}");
+        assert_eq!((ask().status, &*ask().body), (200, "ready\n"), "{name}");
+    }
+}
+
 #[test]
 fn the_gateways_ask_a_service_and_a_preset_that_are_there() {
     let pods = manifest("config/beside/kubernetes.yaml");
@@ -80,8 +118,7 @@ fn the_gateways_ask_a_service_and_a_preset_that_are_there() {
         .replace("0.0.0.0:9180", "127.0.0.1:0")
         .replace("127.0.0.1:9145", "127.0.0.1:0")
         .replace("0.0.0.0:9146", "127.0.0.1:0");
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", &block(&pods, "robots.txt"))]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", &block(&pods, "robots.txt"))]);
     for name in ["config/beside/gateway-api.yaml", "config/beside/envoy-gateway.yaml"] {
         let manifest = manifest(name);
         let path = manifest.lines().find_map(|line| line.trim().strip_prefix("path: /-/")).expect("a path");
@@ -108,7 +145,7 @@ fn the_manifests_are_valid_by_published_schemas() {
     let Some(mut python) = python_with("kubernetes_validate", "kubernetes-validate") else { return };
     let script = |name: &str| project("robotsd/tests/it/kubernetes").join(name);
     let read = run(python.arg(script("core.py")).args(PODS.iter().chain(&GATEWAYS).map(|name| project(name))));
-    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    assert!(read.code == Some(0), "{}", read.error);
     let Some(schemas) = std::env::var_os("ROBOTSD_KUBERNETES_SCHEMAS").map(PathBuf::from).filter(|it| it.is_dir())
     else {
         return skip("@kubernetes-models/gateway-api and envoy-gateway, from npm, in $ROBOTSD_KUBERNETES_SCHEMAS");
@@ -116,14 +153,12 @@ fn the_manifests_are_valid_by_published_schemas() {
     let valid = |objects: &str| {
         let mut node = Command::new("node");
         node.arg(script("custom.mjs")).arg(std::fs::canonicalize(&schemas).unwrap());
-        let mut node = node.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        node.stdin.take().unwrap().write_all(objects.as_bytes()).unwrap();
-        node.wait_with_output().unwrap()
+        run_with(&mut node, objects.as_bytes())
     };
-    let objects = String::from_utf8(read.stdout).unwrap();
+    let objects = read.out;
     let checked = valid(&objects);
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
-    let names = String::from_utf8(checked.stdout).unwrap();
+    assert!(checked.code == Some(0), "{}", checked.error);
+    let names = checked.out;
     let expected = [
         "HTTPRoute site",
         "SecurityPolicy robotsd",
@@ -135,6 +170,6 @@ fn the_manifests_are_valid_by_published_schemas() {
     // What is misspelled or of another type is found.
     for (right, wrong) in [("\"failOpen\"", "\"failopen\""), ("\"HTTP\"", "\"HTPP\""), ("\"250ms\"", "250")] {
         assert!(objects.contains(right), "{right}");
-        assert!(!valid(&objects.replace(right, wrong)).status.success(), "{wrong}");
+        assert!(valid(&objects.replace(right, wrong)).code != Some(0), "{wrong}");
     }
 }

@@ -14,7 +14,7 @@ use robotsd::shared_rate::{
 };
 
 use super::daemon::free_ports;
-use super::process::{PATIENCE, wait_for};
+use crate::harness::{PATIENCE, wait_until};
 
 use self::server::{StoreServer, any, played, programs, repeated};
 
@@ -28,7 +28,7 @@ fn replica(settings: StoreSettings) -> SharedRate {
 }
 
 fn used(rate: &SharedRate) {
-    wait_for("a store that is used", || is_used(rate).then_some(()));
+    wait_until("a store that is used", || is_used(rate));
 }
 
 fn is_used(rate: &SharedRate) -> bool {
@@ -138,6 +138,30 @@ async fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
     }
 }
 
+/// What a site only observes waits for no answer, and is counted for all replicas.
+#[test]
+fn what_is_noted_is_counted_and_waits_for_nothing() {
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        let [one, other] = [(); 2].map(|()| replica(settings(&store.url()).batch(1)));
+        used(&one);
+        used(&other);
+        for _ in 0..20 {
+            let said = one.note(key("noted"), slow());
+            assert!(!matches!(said, SharedVerdict::Deny { .. }), "{name}: {said:?}");
+        }
+        let is_denied = |rate: &SharedRate| matches!(rate.note(key("noted"), slow()), SharedVerdict::Deny { .. });
+        wait_until("what the other one has let pass", || is_denied(&other));
+        store.signal("STOP");
+        let began = Instant::now();
+        for at in 0..10 {
+            let _ = one.note(key(&at.to_string()), slow());
+        }
+        assert!(began.elapsed() < Duration::from_millis(10 * 12), "{name}: {:?}", began.elapsed());
+        store.signal("CONT");
+    }
+}
+
 /// Sends requests until the store is used again, or is not: none may be denied, and none may wait. Returns what came last.
 async fn until(rate: &SharedRate, what: &str, name: &str, ends: impl Fn(&SharedRate, SharedVerdict) -> bool) {
     let (start, mut slowest) = (Instant::now(), Duration::ZERO);
@@ -209,7 +233,7 @@ fn a_store_that_nobody_asks_is_probed() {
         used(&rate);
         let is_out = || {
             let start = Instant::now();
-            wait_for("a store that is out", || (rate.report().usage == StoreUsage::Out).then_some(()));
+            wait_until("a store that is out", || rate.report().usage == StoreUsage::Out);
             println!("{name}, not asked: out after {:?}: {}", start.elapsed(), why(&rate));
         };
         let is_back = || {
@@ -488,12 +512,12 @@ async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
     let key_pair = KeyPair::generate().unwrap();
     let params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
     let certificate = params.signed_by(&key_pair, &authority).unwrap();
-    let folder = super::process::folder(&[
+    let folder = crate::harness::folder(&[
         ("chain.pem", &certificate.pem()),
         ("key.pem", &key_pair.serialize_pem()),
         ("ca.pem", &authority.pem()),
     ]);
-    let path = |name: &str| folder.path().join(name).display().to_string();
+    let path = |name: &str| folder.at(name).display().to_string();
     let (chain, key_file, ca) = (path("chain.pem"), path("key.pem"), path("ca.pem"));
     let port = free_ports(1)[0];
     let port_argument = port.to_string();

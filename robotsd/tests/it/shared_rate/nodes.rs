@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use robotsd::shared_rate::{SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreUsage};
 
 use super::super::daemon::free_ports;
-use super::super::process::wait_for;
 use super::server::{StoreServer, programs};
 use super::{back, is_used, key, settings, used, why, wide};
+use crate::harness::wait_until;
 
 fn at(program: &Path, address: SocketAddr) -> StoreServer {
     let port = address.port().to_string();
@@ -63,9 +63,9 @@ async fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
         assert!(first.send(&format!("REPLICAOF 127.0.0.2 {port}")).starts_with("+OK"));
         second.signal("STOP");
         out(&rate).await;
-        wait_for("both are said", || {
+        wait_until("both are said", || {
             let why = why(&rate);
-            (why.contains(&format!("127.0.0.1:{port}: ")) && why.contains(&format!("127.0.0.2:{port}: "))).then_some(())
+            why.contains(&format!("127.0.0.1:{port}: ")) && why.contains(&format!("127.0.0.2:{port}: "))
         });
         second.signal("CONT");
         recovered(&rate, &format!("{name}, the first is a replica")).await;
@@ -117,10 +117,10 @@ impl Cluster {
     /// Waits until all nodes know all slots.
     fn settled(&self) {
         for node in &self.0 {
-            wait_for("a cluster", || {
+            wait_until("a cluster", || {
                 let info = node.text("CLUSTER INFO");
                 let is_whole = info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384");
-                (is_whole && info.contains("cluster_known_nodes:3")).then_some(())
+                is_whole && info.contains("cluster_known_nodes:3")
             });
         }
     }
@@ -206,9 +206,9 @@ async fn a_node_of_a_cluster_that_dies_takes_only_its_own_slots_with_it() {
             // A node that starts takes no requests for two seconds, whatever its settings.
             cluster.0[dead].send("PING");
             let takes = || cluster.0[dead].text("CLUSTER INFO").contains("cluster_state:ok");
-            wait_for("a node that takes requests", || (takes() || is_used(&rate)).then_some(()));
+            wait_until("a node that takes requests", || takes() || is_used(&rate));
             let ready = start.elapsed();
-            wait_for("all of the cluster", || is_used(&rate).then_some(()));
+            wait_until("all of the cluster", || is_used(&rate));
             let after = start.elapsed() - ready;
             println!("{name}, node {dead} is back: it takes requests after {ready:?}, and is used {after:?} later");
             cluster.settled();

@@ -5,31 +5,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use super::super::process::{FIREFOX, GPTBOT, Running, folder, replace_file, robotsd, run, wait_for};
 use super::server::{StoreServer, any, programs};
+use crate::harness::{ADMIN_SOCKET, FIREFOX, Folder, GPTBOT, LISTENER, Running, message, serving, wait_until};
 
 fn config(rate: &str, store: &str) -> String {
     format!(
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n{store}\n\
-         [[site]]\nname = \"shop\"\nroot = \"root\"\nrobots.path = \"robots.txt\"\n[site.rate]\nmode = \"refuse\"\n{rate}\n"
+        "mode = \"refuse\"\n{LISTENER}{ADMIN_SOCKET}{store}\n[[site]]\nname = \"shop\"\nroot = \"root\"\n\
+         robots.path = \"robots.txt\"\n[site.rate]\nmode = \"refuse\"\n{rate}\n"
     )
 }
 
 /// A process, once its store is used.
-fn start(delay: &str, rate: &str, store: &str) -> (TempDir, Running) {
+fn start(delay: &str, rate: &str, store: &str) -> (Folder, Running) {
     let robots = format!("User-agent: GPTBot\nCrawl-delay: {delay}\n");
-    let folder = folder(&[("robotsd.toml", &config(rate, store)), ("robots.txt", &robots), ("root/a.html", "a")]);
-    let running = Running::start(folder.path());
+    let (folder, running) =
+        serving(&[("robotsd.toml", &config(rate, store)), ("robots.txt", &robots), ("root/a.html", "a")]);
     running.wait_for_event("rate-store", |line| line["level"] == "info");
     (folder, running)
 }
 
 /// The store of rates, as the status has it.
-fn store_of(folder: &TempDir) -> Value {
-    let output = run(robotsd().current_dir(folder.path()).args(["status", "--config", "robotsd.toml", "--json"]));
-    serde_json::from_slice::<Value>(&output.stdout).unwrap()["rate_store"].take()
+fn store_of(folder: &Folder) -> Value {
+    folder.run(["status", "--config", "robotsd.toml", "--json"]).json()["rate_store"].take()
 }
 
 fn count(store: &Value, counts: &str, kind: &str) -> usize {
@@ -43,7 +41,7 @@ fn in_store(store: &StoreServer, more: &str) -> String {
 }
 
 /// Sends requests to three processes, two clients each, until the time is over. Returns how many passed.
-fn hammer(replicas: &[(TempDir, Running)], time: Duration) -> usize {
+fn hammer(replicas: &[(Folder, Running)], time: Duration) -> usize {
     let passed = AtomicUsize::new(0);
     let start = Instant::now();
     std::thread::scope(|scope| {
@@ -83,6 +81,35 @@ fn exactly_a_burst_passes_three_processes() {
     }
 }
 
+/// The mode of the site lets nothing be refused, so no request waits for the store, though it counts them.
+#[test]
+fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
+    let Some(program) = any() else { return };
+    let store = StoreServer::start(&program).ready();
+    let config = config("burst = 10", &in_store(&store, "batch = 1")).replacen("refuse", "observe", 1);
+    let robots = "User-agent: GPTBot\nCrawl-delay: 30\n";
+    let [one, other] = [(); 2].map(|()| {
+        let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", robots), ("root/a.html", "a")]);
+        running.wait_for_event("rate-store", |line| line["level"] == "info");
+        (folder, running)
+    });
+    let ask = |running: &Running| assert_eq!(running.get("/a.html", GPTBOT).status, 200);
+    (0..10).for_each(|_| ask(&one.1));
+    // What the other one has let pass, this one knows from the store.
+    wait_until("a request that the store would deny", || {
+        ask(&other.1);
+        count(&store_of(&other.0), "requests", "known-denied") > 0
+    });
+    let limited = other.1.event("limit-observed");
+    assert_eq!((&limited["would"], &limited["reason"]), (&"limit".into(), &"limit-observed".into()));
+    for (folder, running) in [&one, &other] {
+        assert_eq!(running.count("limited", |_| true), 0);
+        // These are counted where a request has waited for the answer.
+        let store = store_of(folder);
+        assert_eq!(["allowed", "denied"].map(|kind| count(&store, "requests", kind)), [0, 0], "{store}");
+    }
+}
+
 /// Each has a robots.txt of its own, and so a bucket of its own.
 #[test]
 fn hosts_of_a_directory_do_not_share_a_bucket() {
@@ -99,8 +126,7 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
             ("sites/c.example.txt", &robots(30)),
             ("root/a.html", "a"),
         ];
-        let folder = folder(&files);
-        let running = Running::start(folder.path());
+        let (folder, running) = serving(&files);
         running.wait_for_event("rate-store", |line| line["level"] == "info");
         (folder, running)
     };
@@ -122,7 +148,7 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
 /// A minute with `ROBOTSD_LONG`, as in the long suite.
 #[test]
 fn three_processes_allow_the_rate_of_one() {
-    let seconds = if std::env::var_os("ROBOTSD_LONG").is_some() { 60 } else { 4 };
+    let seconds = if crate::harness::is_long() { 60 } else { 4 };
     for (name, program) in programs() {
         for batch in [1, 10] {
             let store = StoreServer::start(&program).ready();
@@ -155,50 +181,48 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
     pass();
     assert_eq!(store_of(&folder)["state"], "used");
     store.signal("STOP");
-    wait_for("a store that is out", || {
+    wait_until("a store that is out", || {
         pass();
-        (store_of(&folder)["state"] == "out").then_some(())
+        store_of(&folder)["state"] == "out"
     });
     let lost = running.wait_for_event("rate-store", |line| line["level"] == "warn");
-    assert!(lost["message"].as_str().unwrap().contains("each process counts crawlers for itself"), "{lost}");
+    assert!(message(&lost).contains("each process counts crawlers for itself"), "{lost}");
     pass();
-    let status = run(robotsd().current_dir(folder.path()).args(["status", "--config", "robotsd.toml"]));
-    let status = String::from_utf8(status.stdout).unwrap();
+    let status = folder.run(["status", "--config", "robotsd.toml"]);
+    let status = status.out;
     assert!(status.contains(" OUT, this process counts alone"), "{status}");
     assert!(count(&store_of(&folder), "requests", "alone") > 0);
     store.signal("CONT");
-    wait_for("a store that is used again", || {
+    wait_until("a store that is used again", || {
         pass();
-        (store_of(&folder)["state"] == "used").then_some(())
+        store_of(&folder)["state"] == "used"
     });
     // A config without it stops using it, from the next request on; another one begins anew.
-    replace_file(&folder.path().join("robotsd.toml"), config("burst = 1000", ""));
-    wait_for("no store", || store_of(&folder).is_null().then_some(()));
+    folder.replace("robotsd.toml", config("burst = 1000", ""));
+    wait_until("no store", || store_of(&folder).is_null());
     pass();
     let other = Arc::new(StoreServer::start(&program).ready());
-    replace_file(&folder.path().join("robotsd.toml"), config("burst = 1000", &in_store(&other, "")));
-    wait_for("another store", || {
+    folder.replace("robotsd.toml", config("burst = 1000", &in_store(&other, "")));
+    wait_until("another store", || {
         pass();
         let of_status = store_of(&folder);
-        (of_status["state"] == "used" && of_status["place"] == other.url()).then_some(())
+        of_status["state"] == "used" && of_status["place"] == other.url()
     });
 }
 
 #[test]
 fn a_password_in_the_url_is_in_no_log_and_no_output() {
     let before = config("", "[rate]\nstore = \"redis://robotsd:hunter2@127.0.0.1:1\"");
-    let folder = folder(&[("robotsd.toml", &before), ("robots.txt", "# nothing\n"), ("root/a.html", "a")]);
-    let running = Running::start(folder.path());
+    let (folder, running) = serving(&[("robotsd.toml", &before), ("robots.txt", "# nothing\n"), ("root/a.html", "a")]);
     running.wait_for_event("rate-store", |line| line["level"] == "warn");
     let after = config("", "[rate]\nstore = \"redis://robotsd:swordfish@127.0.0.1:2\"");
-    replace_file(&folder.path().join("robotsd.toml"), after);
-    running.wait_for_event("config", |_| true);
+    folder.replace("robotsd.toml", after);
+    running.event("config");
     let changed = running.wait_for_event("config-changed", |line| line["setting"] == "rate.store");
     assert_eq!(changed["after"], "redis://robotsd:***@127.0.0.1:2");
     let mut shown = String::new();
     for arguments in [&["config", "show", "robotsd.toml"][..], &["status", "--config", "robotsd.toml", "--json"]] {
-        let output = run(robotsd().current_dir(folder.path()).args(arguments));
-        shown += &String::from_utf8_lossy(&[output.stdout, output.stderr].concat());
+        shown += &folder.run(arguments).said();
     }
     for event in running.event_names() {
         shown += &format!("{:?}", running.all(&event));

@@ -13,19 +13,15 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use super::super::daemon::{find, free_ports};
-use super::super::process::{PATIENCE, wait_for};
+use crate::harness::{PATIENCE, wait_for, wait_until};
 
 /// The programs that are here, with their names.
 pub(super) fn programs() -> Vec<(&'static str, PathBuf)> {
     let found = [("Redis", find("redis-server")), ("Valkey", valkey())];
     let mut here = Vec::new();
     for (name, program) in found {
-        match program {
-            Ok(program) => here.push((name, program)),
-            Err(why) => {
-                assert!(std::env::var_os("CI").is_none(), "{name}: {why}");
-                println!("skipped: {name}: {why}");
-            }
+        if let Some(program) = crate::programs::present(program.map_err(|why| format!("{name}: {why}"))) {
+            here.push((name, program));
         }
     }
     here
@@ -82,7 +78,7 @@ impl StoreServer {
 
     /// Waits until it answers.
     pub(super) fn ready(self) -> Self {
-        wait_for("a store", || (self.try_send("PING")? == "+PONG").then_some(()));
+        wait_until("a store", || self.try_send("PING").is_some_and(|said| said == "+PONG"));
         self
     }
 

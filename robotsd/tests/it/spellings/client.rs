@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use super::super::process::PATIENCE;
+use crate::harness::PATIENCE;
 
 /// A connection to robotsd that is opened again whenever it was closed.
 pub(super) struct Client<'c> {

@@ -3,11 +3,10 @@
 
 use std::fmt::Write;
 
-use super::super::origin::Origin;
-use super::super::process::{GPTBOT, Running, folder};
 use super::CRAWLER;
 use super::client::{Client, Greeting, Reply};
 use super::target::Numbers;
+use crate::harness::{GPTBOT, Origin, serving};
 
 /// Bodies of the origin are the requests it got.
 fn forwarded(reply: &Reply) -> Option<String> {
@@ -33,8 +32,7 @@ fn harmless_targets_are_never_refused_and_go_on_as_they_were_sent() {
         )
         .unwrap();
     }
-    let folder = folder(&[("robotsd.toml", &config)]);
-    let running = Running::start(folder.path());
+    let (_folder, running) = serving(&[("robotsd.toml", &config)]);
     let mut wrong = String::new();
     for (number, case) in cases.iter().enumerate() {
         let host = format!("s{number}.test");

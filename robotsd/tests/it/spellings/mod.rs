@@ -18,11 +18,9 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tempfile::TempDir;
 use tower_robots::rules::RequestPath;
 
-use super::origin::Origin;
-use super::process::{FIREFOX, GPTBOT, Running, folder, project};
+use crate::harness::{FIREFOX, Folder, GPTBOT, Origin, Running, project, serving};
 
 use self::client::{Client, Greeting};
 use self::target::{Family, METHODS, Numbers, Page};
@@ -216,7 +214,7 @@ fn report(upstreams: &[Upstream], bypasses: &[Bypass]) -> String {
 }
 
 /// robotsd with the rules, and these sites as `s0.test`, `s1.test` and so on.
-fn proxy(sites: &[(String, String)]) -> (TempDir, Running) {
+fn proxy(sites: &[(String, String)]) -> (Folder, Running) {
     let mut config = "workers = 2\nmode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n".to_owned();
     for (number, (_, address)) in sites.iter().enumerate() {
         write!(
@@ -227,9 +225,7 @@ fn proxy(sites: &[(String, String)]) -> (TempDir, Running) {
         .unwrap();
     }
     let robots = std::fs::read_to_string(case("robots.txt")).unwrap();
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", &robots)]);
-    let running = Running::start(folder.path());
-    (folder, running)
+    serving(&[("robotsd.toml", &config), ("robots.txt", &robots)])
 }
 
 fn case(name: &str) -> PathBuf {
@@ -247,10 +243,10 @@ fn pages() -> Vec<Page> {
 }
 
 /// The files every upstream has.
-fn tree() -> TempDir {
+fn tree() -> Folder {
     let folder = upstream::readable_folder();
     let file = |path: &str, text: String| {
-        let place = folder.path().join(path.trim_start_matches('/'));
+        let place = folder.at(path.trim_start_matches('/'));
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         std::fs::write(place, text).unwrap();
     };

@@ -7,10 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use tempfile::TempDir;
-
 use super::super::daemon::{Daemon, find, free_ports};
-use super::super::process::{PATIENCE, project};
+use crate::harness::{Folder, PATIENCE, project};
 
 /// A kind of server that a site may have behind robotsd.
 pub(super) struct Server {
@@ -28,13 +26,25 @@ struct Program {
     arguments: &'static [&'static str],
 }
 
-const NGINX: Program = Program {
-    name: "nginx",
-    arguments: &["-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
-};
+const NGINX: Program =
+    program("nginx", &["-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"]);
+
+const NODE: &[(&str, &str)] = &[("node.js", "node.js")];
 
 const fn node(way: &'static [&'static str]) -> Program {
-    Program { name: "node", arguments: way }
+    program("node", way)
+}
+
+const fn program(name: &'static str, arguments: &'static [&'static str]) -> Program {
+    Program { name, arguments }
+}
+
+const fn server(
+    name: &'static str,
+    programs: &'static [Program],
+    files: &'static [(&'static str, &'static str)],
+) -> Server {
+    Server { name, programs, files, settings: &[] }
 }
 
 /// Servers that start within a fraction of a second.
@@ -51,81 +61,46 @@ pub(super) const SERVERS: &[Server] = &[
         files: &[("nginx.conf", "nginx.conf")],
         settings: &[("merge_slashes", "off")],
     },
-    Server {
-        name: "Caddy",
-        programs: &[Program { name: "caddy", arguments: &["run", "--config", "Caddyfile", "--adapter", "caddyfile"] }],
-        files: &[("Caddyfile", "Caddyfile")],
-        settings: &[],
-    },
-    Server {
-        name: "Apache",
-        programs: &[Program { name: "apache2", arguments: &["-d", "{files}", "-f", "apache.conf", "-DFOREGROUND"] }],
-        files: &[("apache.conf", "apache.conf")],
-        settings: &[],
-    },
-    Server {
-        name: "Node, new URL",
-        programs: &[node(&["node.js", "url", "{port}", "{tree}"])],
-        files: &[("node.js", "node.js")],
-        settings: &[],
-    },
-    Server {
-        name: "Node, url.parse",
-        programs: &[node(&["--no-deprecation", "node.js", "legacy", "{port}", "{tree}"])],
-        files: &[("node.js", "node.js")],
-        settings: &[],
-    },
-    Server {
-        name: "Node, decoded path",
-        programs: &[node(&["node.js", "decode", "{port}", "{tree}"])],
-        files: &[("node.js", "node.js")],
-        settings: &[],
-    },
-    Server {
-        name: "Node, decoded target",
-        programs: &[node(&["node.js", "whole", "{port}", "{tree}"])],
-        files: &[("node.js", "node.js")],
-        settings: &[],
-    },
-    Server {
-        name: "Node, by segment",
-        programs: &[node(&["node.js", "match", "{port}", "{tree}"])],
-        files: &[("node.js", "node.js")],
-        settings: &[],
-    },
-    Server {
-        name: "PHP, files",
-        programs: &[Program { name: "php", arguments: &["-S", "127.0.0.1:{port}", "-t", "{tree}"] }],
-        files: &[],
-        settings: &[],
-    },
-    Server {
-        name: "PHP, parse_url",
-        programs: &[Program { name: "php", arguments: &["-S", "127.0.0.1:{port}", "-t", "{tree}", "router.php"] }],
-        files: &[("router.php", "router.php")],
-        settings: &[],
-    },
-    Server {
-        name: "PHP behind nginx",
-        programs: &[Program { name: "php-cgi", arguments: &["-b", "127.0.0.1:{helper}"] }, NGINX],
-        files: &[("nginx-php.conf", "nginx.conf"), ("front.php", "front.php")],
-        settings: &[],
-    },
+    server(
+        "Caddy",
+        &[program("caddy", &["run", "--config", "Caddyfile", "--adapter", "caddyfile"])],
+        &[("Caddyfile", "Caddyfile")],
+    ),
+    server(
+        "Apache",
+        &[program("apache2", &["-d", "{files}", "-f", "apache.conf", "-DFOREGROUND"])],
+        &[("apache.conf", "apache.conf")],
+    ),
+    server("Node, new URL", &[node(&["node.js", "url", "{port}", "{tree}"])], NODE),
+    server("Node, url.parse", &[node(&["--no-deprecation", "node.js", "legacy", "{port}", "{tree}"])], NODE),
+    server("Node, decoded path", &[node(&["node.js", "decode", "{port}", "{tree}"])], NODE),
+    server("Node, decoded target", &[node(&["node.js", "whole", "{port}", "{tree}"])], NODE),
+    server("Node, by segment", &[node(&["node.js", "match", "{port}", "{tree}"])], NODE),
+    server("PHP, files", &[program("php", &["-S", "127.0.0.1:{port}", "-t", "{tree}"])], &[]),
+    server(
+        "PHP, parse_url",
+        &[program("php", &["-S", "127.0.0.1:{port}", "-t", "{tree}", "router.php"])],
+        &[("router.php", "router.php")],
+    ),
+    server(
+        "PHP behind nginx",
+        &[program("php-cgi", &["-b", "127.0.0.1:{helper}"]), NGINX],
+        &[("nginx-php.conf", "nginx.conf"), ("front.php", "front.php")],
+    ),
 ];
 
 /// Servers that take seconds to start.
 pub(super) const JAVA: &[Server] = &[
-    Server {
-        name: "Tomcat",
-        programs: &[Program { name: "/usr/share/tomcat10/bin/catalina.sh", arguments: &["run"] }],
-        files: &[("tomcat-server.xml", "conf/server.xml"), ("tomcat-web.xml", "conf/web.xml")],
-        settings: &[],
-    },
-    Server {
-        name: "Jetty",
-        programs: &[Program {
-            name: "java",
-            arguments: &[
+    server(
+        "Tomcat",
+        &[program("/usr/share/tomcat10/bin/catalina.sh", &["run"])],
+        &[("tomcat-server.xml", "conf/server.xml"), ("tomcat-web.xml", "conf/web.xml")],
+    ),
+    server(
+        "Jetty",
+        &[program(
+            "java",
+            &[
                 "-jar",
                 "/usr/share/jetty9/start.jar",
                 "jetty.home=/usr/share/jetty9",
@@ -134,21 +109,20 @@ pub(super) const JAVA: &[Server] = &[
                 "jetty.http.host=127.0.0.1",
                 "jetty.http.port={port}",
             ],
-        }],
-        files: &[("jetty.xml", "webapps/root.xml")],
-        settings: &[],
-    },
+        )],
+        &[("jetty.xml", "webapps/root.xml")],
+    ),
 ];
 
 impl Server {
     /// Whether everything is there that this server needs, or what is missing.
     fn available(&self) -> Result<(), String> {
         for program in self.programs {
-            find(program.name)?;
+            find(program.name).map_err(|why| format!("{}: {why}", self.name))?;
             // A program of another package may run a file that is not installed.
             for argument in program.arguments.iter().filter(|argument| argument.starts_with("/usr/")) {
                 if !Path::new(argument).is_file() {
-                    return Err(format!("{argument} is not there"));
+                    return Err(format!("{}: {argument} is not there", self.name));
                 }
             }
         }
@@ -161,20 +135,13 @@ pub(super) struct Upstream {
     pub(super) name: &'static str,
     pub(super) address: SocketAddr,
     _processes: Vec<Daemon>,
-    _files: TempDir,
+    _files: Folder,
 }
 
 /// Starts the servers that are there, at the same time. In CI all of them have to be.
 pub(super) fn start(servers: &'static [Server], tree: &Path) -> Vec<Upstream> {
-    let available = servers.iter().filter(|server| match server.available() {
-        Ok(()) => true,
-        Err(why) => {
-            assert!(std::env::var_os("CI").is_none(), "{}: {why}", server.name);
-            println!("skipped: {}: {why}", server.name);
-            false
-        }
-    });
-    let available: Vec<_> = available.collect();
+    let is_there = |server: &&Server| crate::programs::present(server.available()).is_some();
+    let available: Vec<_> = servers.iter().filter(is_there).collect();
     // Found together, so that no server waits for the answer of another on a port that both were given.
     let ports = free_ports(2 * available.len());
     let starting: Vec<_> = available
@@ -205,11 +172,11 @@ impl Upstream {
             };
             for (source, place) in server.files {
                 let source = project("robotsd/tests/it/spellings/upstreams").join(source);
-                let place = files.path().join(place);
+                let place = files.at(place);
                 std::fs::create_dir_all(place.parent().unwrap()).unwrap();
                 std::fs::write(place, fill(&std::fs::read_to_string(source).unwrap())).unwrap();
             }
-            let log = std::fs::File::create(files.path().join("log")).unwrap();
+            let log = std::fs::File::create(files.at("log")).unwrap();
             let mut processes: Vec<_> = server
                 .programs
                 .iter()
@@ -231,7 +198,7 @@ impl Upstream {
                 }
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
-            println!("{}: {}", server.name, std::fs::read_to_string(files.path().join("log")).unwrap());
+            println!("{}: {}", server.name, files.read("log"));
             ports = free_ports(2);
         }
         panic!("{} does not start", server.name);
@@ -239,8 +206,8 @@ impl Upstream {
 }
 
 /// A folder that servers can read which give up the rights they were started with.
-pub(super) fn readable_folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+pub(super) fn readable_folder() -> Folder {
+    let folder = crate::harness::folder(&[]);
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }

@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::super::json;
-use super::super::record::LiveRecord;
 use super::{HISTORY, RECORD, STATE, SavedState, SiteStore, Written};
 use crate::live::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
-use crate::live::durability::Durability;
-use crate::live::earlier_process::{Remembered, WasLive};
 use crate::live::gate::Pending;
-use crate::live::reload_history::History;
-use crate::live::version::Version;
-use crate::live::version_hash::VersionHash;
+use crate::live::publisher::{Remembered, WasLive};
+use crate::live::reload::History;
+use crate::live::source::Durability;
+use crate::live::state::record_file::LiveRecord;
+use crate::live::version::{Version, VersionHash};
 
 /// Takes the state that another handle of the same site has yet to write.
 fn with(remembered: Remembered, state: &SavedState) -> Remembered {
@@ -24,7 +23,7 @@ impl SiteStore {
     /// Loads every file that is whole. What is not written yet is newer than what is there. The site may be open
     /// already, as where a config is reloaded: nothing is written while this reads, and what is published meanwhile counts.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
-        let mut written = self.written();
+        let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);
         let (mut enforcement, trouble) = self.disk.read_switch(&self.folder);
         if trouble.is_some() {
@@ -32,7 +31,7 @@ impl SiteStore {
         }
         let mut history = self.load_history(now);
         let state = {
-            let unwritten = self.unwritten();
+            let unwritten = self.unwritten.lock();
             enforcement = unwritten.switch.unwrap_or(enforcement);
             unwritten.entries.iter().cloned().for_each(|entry| history.push(entry));
             unwritten.state.clone()
@@ -128,7 +127,7 @@ impl SiteStore {
             }
             None => unrecorded = remembered.versions.current().map(|_| LiveRecord::of(&remembered.versions)),
         }
-        let mut unwritten = self.unwritten();
+        let mut unwritten = self.unwritten.lock();
         if let Some(newer) = unwritten.state.clone() {
             return with(remembered, &newer);
         }

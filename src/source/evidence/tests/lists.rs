@@ -271,3 +271,42 @@ fn a_registry_that_changes_keeps_what_it_still_names() {
     assert!(error.starts_with(r#"crawler "Playbot", ranges "ftp://play.example/list": "#), "{error}");
     assert_eq!(followed.verifier.status().lists.len(), 2);
 }
+
+/// One network that is down is one event, however many lists there are; and a copy of a list that no row names is another.
+#[test]
+fn what_cannot_be_fetched_is_said_once_by_its_cause() {
+    let server = PlayedHttp::start(answer("503 Service Unavailable", "Retry-After: 0\r\n", ""));
+    let clock = TestClock::new();
+    let urls: Vec<String> = (0..40).map(|number| format!("{}/{number}", server.url)).collect();
+    let registry = registry(|row| row.ranges(urls));
+    let copy = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(copy.path(), list(&["8.8.8.0/24"])).expect("written");
+    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    let listened = Arc::clone(&said);
+    let verifier = Verifier::builder(&registry)
+        .clock(clock.read())
+        .without_names()
+        .list_file(&format!("{}/x", server.url), copy.path())
+        .expect("a copy")
+        .on_event(move |event| listened.lock().push(event.to_string()))
+        .start()
+        .expect("a verifier");
+    until("all three", || (said.lock().len() >= 3).then_some(()));
+    let first = said.lock().clone();
+    for want in [
+        "40 of 40 published lists cannot be fetched, so they refute no claim, such as ",
+        "has no effect, because no row of the registry names that list: did you mean ",
+        "nothing can refute a claim: ",
+    ] {
+        assert_eq!(first.iter().filter(|line| line.contains(want)).count(), 1, "{want}: {first:?}");
+    }
+    assert_eq!(verifier.status().troubles().len(), 3);
+    // It is said when it is over, and not again meanwhile.
+    server.answers(good());
+    until("the lists", || {
+        clock.pass(HOUR);
+        verifier.status().lists.iter().all(|list| list.confirmed.is_some()).then_some(())
+    });
+    assert_eq!(verifier.status().troubles().len(), 1, "the copy of no list stays: {:?}", verifier.status().troubles());
+    assert_eq!(said.lock().len(), 3);
+}

@@ -159,6 +159,75 @@ fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
     assert!(resolved.dns.asked().len() as u128 <= most, "{} in {:?}", resolved.dns.asked().len(), start.elapsed());
 }
 
+/// An address of a network, which claims to be the crawler.
+fn claims(resolved: &Resolved, network: &str, number: u32) -> MethodOutcome {
+    let address = match network.contains(':') {
+        true => format!("{network}:{:x}:{:x}", number >> 16, number & 0xFFFF),
+        false => format!("{network}.{}", number % 256),
+    };
+    resolved.at_once(&address)
+}
+
+/// Networks that claim far more than can be looked up, for as long as it takes, and a crawler's new address that comes meanwhile.
+/// Returns how many questions about others left between its first request and the one about it, and until it was verified.
+fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -> [usize; 2] {
+    const NEW: &str = "66.249.70.7";
+    let resolved = Resolved::proven();
+    resolved.dns.confirmed(NEW, "crawl-66-249-70-7.googlebot.com");
+    if let Some(played) = names {
+        resolved.dns.unset(played.clone());
+    }
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0.. {
+                for network in networks {
+                    claims(&resolved, network, number);
+                }
+                if is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        let questions = || resolved.dns.asked().len();
+        let begun = questions();
+        // Of a /24 there are no more than 256.
+        until("claims that wait", || (resolved.verifier.status().lookups.waiting > 200).then_some(()));
+        until("questions about them", || (questions() > begun + 2).then_some(()));
+        let before = questions();
+        // Its first request finds a place, whatever the others hold.
+        let first = resolved.at_once(NEW);
+        let verified = (first == undecided(UndecidedReason::Pending)).then(|| resolved.rdns(NEW));
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!((first, verified), (undecided(UndecidedReason::Pending), Some(MethodOutcome::Verified)));
+        let asked = resolved.dns.asked();
+        let about = |what: &str| asked.iter().position(|asked| asked.contains(what)).expect("it is asked") - before;
+        [about("7.70.249.66.in-addr"), about("crawl-66-249-70-7") - 1]
+    })
+}
+
+/// With one queue for all, its first 256 addresses are asked about first, and then it depends on luck who finds a place.
+#[test]
+fn a_new_address_is_looked_up_while_a_network_floods() {
+    let silence = Played::Silence;
+    for network in ["2600:1:2:3:0:0", "9.9.9"] {
+        for names in [None, Some(&silence)] {
+            let [reverse, forward] = questions_before_a_new_address(&[network.to_owned()], names);
+            // Four look-ups of the network are under way, each with one question at a time. The rest is patience with a slow machine.
+            assert!(reverse <= 4 + 20 && forward <= 2 * 4 + 40, "{network}: {reverse} and {forward}");
+        }
+    }
+}
+
+#[test]
+fn a_new_address_is_looked_up_while_many_networks_of_one_site_flood() {
+    let networks: Vec<String> = (0..1_000).map(|number| format!("2600:1:2:{number:x}:0:0")).collect();
+    for names in [None, Some(&Played::Silence)] {
+        let [reverse, forward] = questions_before_a_new_address(&networks, names);
+        assert!(reverse <= 8 + 20 && forward <= 2 * 8 + 40, "{reverse} and {forward}");
+    }
+}
+
 /// As a program that judges a log asks.
 #[test]
 fn names_asked_for_one_by_one_keep_the_bounds() {

@@ -1,9 +1,10 @@
 //! A DNS server whose records the test sets.
 
+use crate::live::Mutex;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, PTR};
@@ -21,7 +22,7 @@ pub(super) enum Played {
     Truncated,
 }
 
-/// A server over UDP and TCP. What was not set is NXDOMAIN.
+/// A server over UDP and TCP. What was not set is NXDOMAIN, or what [`unset`](Self::unset) says.
 #[derive(Clone)]
 pub(crate) struct PlayedDns {
     pub(crate) address: SocketAddr,
@@ -31,6 +32,7 @@ pub(crate) struct PlayedDns {
 #[derive(Default)]
 struct State {
     played: HashMap<(String, RecordType), Played>,
+    unset: Option<Played>,
     asked: Vec<String>,
 }
 
@@ -95,14 +97,19 @@ impl PlayedDns {
         self.names(address, ptr(&[name])).addresses(name, address_records(&[address]))
     }
 
+    /// Plays this for whatever was not set.
+    pub(super) fn unset(&self, played: Played) {
+        self.state.lock().unset = Some(played);
+    }
+
     fn set(&self, name: &Name, record: RecordType, played: Played) -> &Self {
-        self.state.lock().expect("no panic").played.insert((key(name), record), played);
+        self.state.lock().played.insert((key(name), record), played);
         self
     }
 
     /// The questions so far, as `PTR 1.2.3.4.in-addr.arpa.`.
     pub(super) fn asked(&self) -> Vec<String> {
-        self.state.lock().expect("no panic").asked.clone()
+        self.state.lock().asked.clone()
     }
 }
 
@@ -139,9 +146,9 @@ fn respond(state: &Mutex<State>, question: &[u8], most: usize) -> Option<Vec<u8>
     let query = request.queries.first()?.clone();
     let (name, kind) = (query.name().clone(), query.query_type());
     let played = {
-        let mut state = state.lock().expect("no panic");
+        let mut state = state.lock();
         state.asked.push(format!("{kind} {}", key(&name)));
-        state.played.get(&(key(&name), kind)).cloned()
+        state.played.get(&(key(&name), kind)).or(state.unset.as_ref()).cloned()
     };
     let mut answer = Message::response(request.metadata.id, request.metadata.op_code);
     answer.metadata.recursion_available = true;

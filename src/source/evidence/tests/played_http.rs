@@ -1,8 +1,9 @@
 //! A server that answers with what the test has put there.
 
+use crate::live::Mutex;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
 use tokio_rustls::rustls::crypto::ring;
@@ -33,7 +34,7 @@ impl PlayedHttp {
             answer.into(),
             |port| format!("http://127.0.0.1:{port}/list.json"),
             move |stream: TcpStream| {
-                open.lock().expect("no panic").push(stream.try_clone().ok()?);
+                open.lock().push(stream.try_clone().ok()?);
                 Some(stream)
             },
         )
@@ -71,7 +72,7 @@ impl PlayedHttp {
                     head.push(octet[0]);
                 }
                 let answer = {
-                    let mut state = shared.lock().expect("no panic");
+                    let mut state = shared.lock();
                     state.heads.push(String::from_utf8_lossy(&head).into_owned());
                     state.answer.clone()
                 };
@@ -83,12 +84,12 @@ impl PlayedHttp {
     }
 
     pub(crate) fn answers(&self, answer: impl Into<Vec<u8>>) {
-        self.state.lock().expect("no panic").answer = answer.into();
+        self.state.lock().answer = answer.into();
     }
 
     /// The heads of the requests so far.
     pub(crate) fn heads(&self) -> Vec<String> {
-        self.state.lock().expect("no panic").heads.clone()
+        self.state.lock().heads.clone()
     }
 }
 

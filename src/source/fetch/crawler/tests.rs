@@ -4,8 +4,8 @@ use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use super::super::error::{FetchError, FetchErrorKind};
 use super::*;
+use crate::source::fetch::outcome::{FetchError, FetchErrorKind};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SECOND: Duration = Duration::from_secs(1);

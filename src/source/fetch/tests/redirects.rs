@@ -1,14 +1,16 @@
 //! Where redirects lead, judged by the address that is connected to. The loopback plays every network.
 
+use crate::live::Mutex;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+
+use robots_core::internals::AddressClass;
 
 use super::super::resolver::{Played, Resolver};
 use super::super::{FetchErrorKind, FetchOutcome, Fetcher};
 use super::read_head;
-use crate::identity::AddressClass;
 use crate::live::{LiveRobots, ReloadOutcome, WhenMissing};
 
 /// An address of the loopback that plays a server on the internet.
@@ -62,7 +64,7 @@ impl Server {
             for mut stream in listener.incoming().map_while(Result::ok) {
                 read_head(&mut stream);
                 requests.fetch_add(1, Ordering::SeqCst);
-                let answer = answer.lock().expect("no panic").clone();
+                let answer = answer.lock().clone();
                 let _ = stream.write_all(answer.as_bytes());
             }
         });
@@ -70,8 +72,7 @@ impl Server {
     }
 
     fn redirects_to(self, location: &str) -> Self {
-        *self.answer.lock().expect("no panic") =
-            format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+        *self.answer.lock() = format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
         self
     }
 

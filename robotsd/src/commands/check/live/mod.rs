@@ -1,35 +1,34 @@
 //! `robotsd check https://example.com`: what crawlers meet where a site is served.
 //!
-//! The robots.txt is fetched as crawlers fetch it, by each name and scheme of the site ([`variants`]). What is found about the
-//! answers is in [`status`], [`fields`] and [`sitemaps`], with the table of everything that can be found in [`lints`]; the
-//! file is then checked like any other, and [`front_page`] shows who may fetch `/`.
+//! The robots.txt is fetched as crawlers fetch it, by each name and scheme of the site ([`SiteVariants`]). What is found about the
+//! answers is in [`answers`] and [`sitemaps`], with the table of everything that can be found in [`lints`]; the
+//! file is then checked like any other, and [`FrontPage`] shows who may fetch `/`.
 //!
 //! Nothing else is fetched: no page, no link, and sitemaps only where that is wished.
 
-mod fields;
-mod front_page;
+mod answers;
 mod lints;
 mod output;
-mod record;
 mod report;
 mod sitemaps;
-mod status;
-mod text;
-mod variants;
+
+use std::net::IpAddr;
 
 use tower_robots::check::Severity;
 use tower_robots::live::MAX_FILE;
 use tower_robots::rules::Reading;
+use tower_robots::source::fetch::{FetchUrl, UrlError};
 
-use self::front_page::FrontPage;
-pub(super) use self::lints::{answer_lint, answer_lints};
+use self::report::FrontPage;
 use self::report::{AnswerSummary, LiveReport, SameFile};
-use self::variants::SiteVariants;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::render::AnswerFinding;
 use crate::retrieval::{
     AnswerKind, CrawlerAccess, DocumentError, RequestedCodings, RetrievalChain, RetrievalRequest, Retriever, codings,
+    robots_url,
 };
+
+pub(super) use self::lints::{answer_lint, answer_lints};
 
 /// Octets of a robots.txt that are decoded.
 const MOST_OCTETS: usize = MAX_FILE as usize;
@@ -59,7 +58,8 @@ impl LiveCheck<'_> {
         let SiteVariants { named, others } = SiteVariants::of(word)?;
         let chain = self.retriever.retrieve(&RetrievalRequest::new(named));
         let kind = AnswerKind::of(&chain);
-        let mut findings: Vec<_> = status::of_status(&chain).into_iter().chain(status::of_redirects(&chain)).collect();
+        let mut findings: Vec<_> =
+            answers::of_status(&chain).into_iter().chain(answers::of_redirects(&chain)).collect();
         let document = chain.document(MOST_OCTETS);
         if let Err(DocumentError::Coding(error)) = &document {
             let message = format!("{error}: crawlers find no rule in it, or count it as a failure");
@@ -68,7 +68,7 @@ impl LiveCheck<'_> {
         }
         let body = document.ok();
         if let Some(body) = &body {
-            findings.extend(fields::of_fields(&chain, &body.octets));
+            findings.extend(answers::of_fields(&chain, &body.octets));
             findings.extend(self.unasked_coding(&chain));
         }
         let mut answers = vec![AnswerSummary::new(&chain, body.as_ref(), SameFile::Named)];
@@ -117,7 +117,7 @@ impl LiveCheck<'_> {
             return None;
         }
         let request = RetrievalRequest::new(chain.url().clone()).codings(RequestedCodings::Unmentioned);
-        fields::of_unasked_coding(&self.retriever.retrieve(&request))
+        answers::of_unasked_coding(&self.retriever.retrieve(&request))
     }
 }
 
@@ -145,4 +145,84 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
         _ => format!("redirect it to {}, or serve the same file", named.url()),
     };
     Some(finding.severity_is(severity).help(&help))
+}
+
+/// The robots.txt of a host, and those of its other names.
+#[derive(Debug)]
+struct SiteVariants {
+    named: FetchUrl,
+    others: Vec<FetchUrl>,
+}
+
+impl SiteVariants {
+    /// Of a URL of the command line.
+    ///
+    /// # Errors
+    ///
+    /// If it is no URL that can be fetched, or not one of a robots.txt.
+    fn of(word: &str) -> Result<Self, String> {
+        let named = robots_url(word).map_err(|error: UrlError| error.to_string())?;
+        let scheme = if named.is_https() { "https" } else { "http" };
+        if named.target().as_str() != "/robots.txt" {
+            return Err(format!(
+                "{named}: crawlers read robots.txt at the top of a host and nowhere else (RFC 9309, section 2.3): write \
+                 {scheme}://{}",
+                named.authority()
+            ));
+        }
+        let others = if named.authority().ends_with(&format!(":{}", named.port())) {
+            // There is no telling what listens on other ports.
+            Vec::new()
+        } else {
+            let hosts: Vec<_> =
+                [Some(named.host().to_owned()), counterpart(named.host())].into_iter().flatten().collect();
+            let schemes = [scheme, if named.is_https() { "http" } else { "https" }];
+            let brackets = |host: &str| if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+            let urls = hosts.iter().flat_map(|host| schemes.map(|scheme| format!("{scheme}://{}", brackets(host))));
+            urls.filter_map(|url| robots_url(&url).ok()).filter(|url| *url != named).collect()
+        };
+        Ok(Self { named, others })
+    }
+}
+
+/// The name with `www.`, or without it.
+fn counterpart(host: &str) -> Option<String> {
+    if host.parse::<IpAddr>().is_ok() || !host.trim_end_matches('.').contains('.') {
+        return None;
+    }
+    match host.strip_prefix("www.") {
+        Some(rest) => rest.trim_end_matches('.').contains('.').then(|| rest.to_owned()),
+        None => Some(format!("www.{host}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_has_four_names_at_most() {
+        for (word, want) in [
+            ("https://example.com", "http://example.com https://www.example.com http://www.example.com"),
+            ("http://www.example.com/robots.txt", "https://www.example.com http://example.com https://example.com"),
+            ("https://example.com:443/", "http://example.com https://www.example.com http://www.example.com"),
+            ("https://example.com:8443", ""),
+            ("https://192.0.2.7", "http://192.0.2.7"),
+            ("http://[2001:db8::7]", "https://[2001:db8::7]"),
+            ("http://localhost", "https://localhost"),
+            ("http://www.localhost", "https://www.localhost"),
+        ] {
+            let variants = SiteVariants::of(word).expect(word);
+            let others: Vec<_> = variants.others.iter().map(|url| url.to_string().replace("/robots.txt", "")).collect();
+            assert_eq!(others.join(" "), want, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_file_elsewhere_is_no_robots_txt() {
+        let error = SiteVariants::of("https://example.com/folder/robots.txt").expect_err("not at the top");
+        assert!(error.contains("at the top of a host") && error.ends_with("write https://example.com"), "{error}");
+        let error = SiteVariants::of("ftp://example.com").expect_err("ftp");
+        assert!(error.contains("ftp is not spoken here"), "{error}");
+    }
 }

@@ -1,16 +1,181 @@
-//! What is written about a site, in the format of the command.
+//! What is written about a site in the format of the command; for people, a line for each of its names, and who may fetch the
+//! front page.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use tower_robots::check::Severity;
+use tower_robots::rules::Access;
 
-use super::super::finding_groups::{FindingGroups, ShownNotes};
-use super::super::{CheckOutput, Detail};
-use super::report::LiveReport;
-use super::{LiveCheck, record, text};
+use super::report::{self, AnswerSummary, CrawlerKind, FrontPage, FrontPageRow, LiveReport, SameFile};
+use super::sitemaps::SitemapSummary;
+use super::{LiveCheck, answers};
+use crate::commands::check::summary::{FindingGroups, ShownNotes};
+use crate::commands::check::{CheckOutput, Detail};
 use crate::evaluator::Evaluator;
-use crate::render::{self, AnswerFinding, Checked, FindingFormat};
-use crate::retrieval::shown_url;
+use crate::html::{counted, grouped};
+use crate::render::{self, AnswerFinding, Checked, FindingFormat, printable};
+use crate::retrieval::{AnswerKind, CrawlerAccess, shown_url};
+
+/// Names of crawlers that are shown of those that may, and of those that may not.
+const NAMES: (usize, usize) = (6, 12);
+
+/// The answers, before what was found about them.
+fn write_answers(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
+    for answer in &report.answers {
+        match answer.same {
+            SameFile::Named => {
+                writeln!(out, "{}", whole(answer))?;
+                writeln!(out, "  {}", answers::meaning(answer.kind))?;
+            }
+            SameFile::Same => writeln!(out, "{}{}", way(answer), as_named(answer.kind))?,
+            SameFile::Differs => writeln!(out, "{}: {}", way(answer), differs(answer.kind))?,
+            SameFile::NoSite => writeln!(out, "{}: there is no such name", printable(answer.url.as_bytes()))?,
+        }
+    }
+    for sitemap in &report.sitemaps {
+        writeln!(out, "sitemap {}", of_sitemap(sitemap))?;
+    }
+    writeln!(out)
+}
+
+/// Notes about answers that are not shown.
+fn write_counted(out: &mut impl Write, notes: &[AnswerFinding]) -> io::Result<()> {
+    let mut codes: Vec<(&str, usize)> = Vec::new();
+    for note in notes {
+        match codes.iter_mut().find(|(code, _)| *code == note.lint().code) {
+            Some((_, count)) => *count += 1,
+            None => codes.push((note.lint().code, 1)),
+        }
+    }
+    let codes: Vec<_> = codes.iter().map(|(code, count)| format!("{count} × {code}")).collect();
+    match codes.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "notes about the answers, which --notes shows: {}\n", codes.join(", ")),
+    }
+}
+
+/// As a table in Markdown.
+fn write_markdown(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
+    if report.front_page.rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "| front page of `{}` | may | may not |\n| --- | --- | --- |", front_page(report))?;
+    for kind in CrawlerKind::ALL {
+        let (may, may_not) = sides(&report.front_page, kind);
+        writeln!(out, "| {} | {may} | {may_not} |", kind.title())?;
+    }
+    writeln!(out)
+}
+
+/// Who may fetch the front page.
+fn write_front_page(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
+    if report.front_page.rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "the front page, {}:", front_page(report))?;
+    for kind in CrawlerKind::ALL {
+        let (may, may_not) = sides(&report.front_page, kind);
+        writeln!(out, "  {:14}  may      {may}", kind.title())?;
+        if may_not != "-" {
+            writeln!(out, "  {:14}  may not  {may_not}", "")?;
+        }
+    }
+    writeln!(out)
+}
+
+/// Its URL.
+fn front_page(report: &LiveReport) -> String {
+    printable(report.name.trim_end_matches("robots.txt").as_bytes())
+}
+
+/// Those of a kind that may, and those that may not.
+fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
+    let side = |access, shown| {
+        let rows: Vec<&FrontPageRow> = page.of_kind(kind).filter(|row| row.access == access).collect();
+        let name = |row: &&FrontPageRow| {
+            let mut name = printable(row.crawler.as_bytes());
+            if let (Some(line), Access::Disallow) = (row.line, access) {
+                let _ = write!(name, " (line {line})");
+            }
+            if row.ignores_robots && access == Access::Disallow {
+                name.push_str(" (does not go by robots.txt)");
+            }
+            name
+        };
+        let names: Vec<_> = rows.iter().take(shown).map(name).collect();
+        match rows.len() {
+            0 => "-".to_owned(),
+            all if page.has_rules => match all - names.len() {
+                0 => names.join(", "),
+                more => format!("{}, and {more} more", names.join(", ")),
+            },
+            all => format!("all {all}"),
+        }
+    };
+    (side(Access::Allow, NAMES.0), side(Access::Disallow, NAMES.1))
+}
+
+/// As in `https://example.com/robots.txt: 200 OK, text/plain, 1,234 octets, from 192.0.2.7:443`.
+fn whole(answer: &AnswerSummary) -> String {
+    let mut text = way(answer);
+    if let Some(content_type) = &answer.content_type {
+        let _ = write!(text, ", {}", printable(content_type.as_bytes()));
+    }
+    if let Some((sent, decoded)) = answer.size {
+        let more = if answer.is_cut { "more than " } else { "" };
+        let _ = write!(text, ", {more}{}", counted(decoded as u64, "octet"));
+        if !answer.codings.is_empty() {
+            let codings = printable(answer.codings.join(", ").as_bytes());
+            let _ = write!(text, " ({codings}, {} as sent)", grouped(sent as u64));
+        }
+    }
+    if let Some(cache_control) = &answer.cache_control {
+        let _ = write!(text, ", Cache-Control: {}", printable(cache_control.as_bytes()));
+    }
+    if let Some(address) = &answer.address {
+        let _ = write!(text, ", from {address}");
+    }
+    text
+}
+
+/// As in `http://example.com/robots.txt: 301 to https://example.com/robots.txt, 200 OK`.
+fn way(answer: &AnswerSummary) -> String {
+    let mut text = format!("{}: ", answer.url);
+    for (status, to) in &answer.redirects {
+        let _ = write!(text, "{status} to {to}, ");
+    }
+    match (answer.kind, &answer.detail) {
+        (AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => text.push_str(detail),
+        (kind, _) => {
+            let _ = write!(text, "{kind}");
+        }
+    }
+    printable(text.as_bytes())
+}
+
+const fn as_named(kind: AnswerKind) -> &'static str {
+    match kind.access() {
+        CrawlerAccess::Rules => ": the same file",
+        CrawlerAccess::Everything | CrawlerAccess::Nothing => ": the same",
+    }
+}
+
+const fn differs(kind: AnswerKind) -> &'static str {
+    match kind.access() {
+        CrawlerAccess::Rules => "another file",
+        CrawlerAccess::Everything => "crawlers take everything as allowed",
+        CrawlerAccess::Nothing => "crawlers take the whole site as disallowed",
+    }
+}
+
+fn of_sitemap(sitemap: &SitemapSummary) -> String {
+    let mut text = printable(format!("{}: {}", sitemap.url, sitemap.answer).as_bytes());
+    if let Some(urls) = sitemap.urls {
+        let _ = write!(text, ", {}", counted(urls, if sitemap.is_index { "sitemap" } else { "URL" }));
+    }
+    text
+}
 
 impl CheckOutput<'_> {
     /// Checks what a site answers, and writes what is found. `is_wanted` says whether findings with a code are.
@@ -46,20 +211,20 @@ impl CheckOutput<'_> {
         self.summary.add_answers(name, findings, is_file);
         match self.detail {
             Detail::All(FindingFormat::Text(colour)) => {
-                text::write_answers(out, report)?;
+                write_answers(out, report)?;
                 render::answer_findings(out, FindingFormat::Text(colour), name, findings)
             }
             Detail::Snippets(colour, notes) => {
-                text::write_answers(out, report)?;
+                write_answers(out, report)?;
                 let (shown, counted) = split(findings, notes);
                 render::answer_findings(out, FindingFormat::Text(colour), name, shown)?;
-                text::write_counted(out, counted)
+                write_counted(out, counted)
             }
             Detail::Lines(notes) => {
-                text::write_answers(out, report)?;
+                write_answers(out, report)?;
                 let (shown, counted) = split(findings, notes);
                 render::answer_findings(out, FindingFormat::Concise, name, shown)?;
-                text::write_counted(out, counted)
+                write_counted(out, counted)
             }
             Detail::All(form) => render::answer_findings(out, form, name, findings),
             Detail::Sarif => {
@@ -71,13 +236,13 @@ impl CheckOutput<'_> {
 
     fn end(&self, out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
         match self.detail {
-            Detail::All(FindingFormat::Text(_)) | Detail::Snippets(..) => text::write_front_page(out, report),
+            Detail::All(FindingFormat::Text(_)) | Detail::Snippets(..) => write_front_page(out, report),
             Detail::Lines(_) => {
                 writeln!(out)?;
-                text::write_front_page(out, report)
+                write_front_page(out, report)
             }
-            Detail::All(FindingFormat::Json) => record::write(out, report),
-            Detail::All(FindingFormat::Markdown) => text::write_markdown(out, report),
+            Detail::All(FindingFormat::Json) => report::write(out, report),
+            Detail::All(FindingFormat::Markdown) => write_markdown(out, report),
             Detail::All(FindingFormat::Concise | FindingFormat::Github) | Detail::Sarif => Ok(()),
         }
     }
@@ -85,9 +250,9 @@ impl CheckOutput<'_> {
     /// The file, as one that was read.
     fn file(&mut self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
         let report = evaluator.check();
-        let groups = FindingGroups::of(&report);
-        self.summary.add(name, &report, &groups);
-        self.write_findings(out, Checked { name, robots: evaluator.robots(), report: &report }, &groups)
+        let groups = FindingGroups::of(report);
+        self.summary.add(name, report, &groups);
+        self.write_findings(out, Checked { name, robots: evaluator.robots(), report }, &groups)
     }
 }
 

@@ -1,12 +1,16 @@
-//! What was found where a site is served, before it is written.
+//! What was found where a site is served, before it is written for people, and as a JSON object behind the findings.
 
+use std::io::{self, Write};
+
+use serde::Serialize;
+use tower_robots::agent::{Category, Crawler, Obeys};
+use tower_robots::rules::Access;
 use tower_robots::source::fetch::FetchErrorKind;
 
-use super::front_page::FrontPage;
 use super::sitemaps::SitemapSummary;
-use crate::evaluator::Evaluator;
-use crate::render::AnswerFinding;
-use crate::retrieval::{AnswerKind, DecodedBody, RetrievalChain, codings};
+use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::render::{AnswerFinding, write_json};
+use crate::retrieval::{AnswerKind, CrawlerAccess, DecodedBody, RetrievalChain, codings};
 
 /// Everything about one URL of the command line.
 #[derive(Debug)]
@@ -98,5 +102,169 @@ impl SameFile {
         let has_same_end = other.last().url == named.last().url;
         let is_same = kind.access() == named_kind.access() && octets(other_body) == octets(named_body);
         if has_same_end || is_same { Self::Same } else { Self::Differs }
+    }
+}
+
+/// The crawlers of each kind, and what they may do; none where that cannot be said.
+#[derive(Debug, Default)]
+pub(super) struct FrontPage {
+    pub(super) rows: Vec<FrontPageRow>,
+    /// Whether rules decide, and not an answer without any.
+    pub(super) has_rules: bool,
+}
+
+/// One crawler.
+#[derive(Debug, Serialize)]
+pub(super) struct FrontPageRow {
+    pub(super) crawler: String,
+    pub(super) kind: CrawlerKind,
+    pub(super) access: Access,
+    /// The line of the rule that decides, if one does.
+    pub(super) line: Option<usize>,
+    /// It does not go by robots.txt.
+    pub(super) ignores_robots: bool,
+}
+
+/// The crawlers that an owner thinks of first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum CrawlerKind {
+    SearchEngine,
+    AiSearch,
+    AiTraining,
+}
+
+impl CrawlerKind {
+    pub(super) const ALL: [Self; 3] = [Self::SearchEngine, Self::AiSearch, Self::AiTraining];
+
+    fn of(crawler: &Crawler) -> Option<Self> {
+        match crawler.category() {
+            _ if crawler.is_index_engine() => Some(Self::SearchEngine),
+            Category::AiSearch => Some(Self::AiSearch),
+            Category::AiTraining => Some(Self::AiTraining),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::SearchEngine => "search engines",
+            Self::AiSearch => "AI search",
+            Self::AiTraining => "AI training",
+        }
+    }
+}
+
+impl FrontPage {
+    /// By the rules of a file.
+    pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
+        let path = evaluator.path(b"/");
+        let row = |crawler: &Crawler, kind| {
+            let named = evaluator.resolve(crawler.name());
+            let verdict = evaluator.rules().select(named.agent().tokens(), named.fallback()).verdict(&path);
+            let line = verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(|rule| rule.line());
+            FrontPageRow::new(crawler, kind, verdict.access(), line)
+        };
+        Self { rows: rows(settings, row), has_rules: true }
+    }
+
+    /// By an answer that brings no rules.
+    pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
+        let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
+        Self { rows: rows(settings, |crawler, kind| FrontPageRow::new(crawler, kind, access, None)), has_rules: false }
+    }
+
+    /// Those of a kind, in the order of the registry.
+    pub(super) fn of_kind(&self, kind: CrawlerKind) -> impl Iterator<Item = &FrontPageRow> {
+        self.rows.iter().filter(move |row| row.kind == kind)
+    }
+}
+
+impl FrontPageRow {
+    fn new(crawler: &Crawler, kind: CrawlerKind, access: Access, line: Option<usize>) -> Self {
+        let ignores_robots = crawler.obeys_robots() == Obeys::No;
+        Self { crawler: crawler.name().to_owned(), kind, access, line, ignores_robots }
+    }
+}
+
+fn rows(settings: &EvaluatorSettings, row: impl Fn(&Crawler, CrawlerKind) -> FrontPageRow) -> Vec<FrontPageRow> {
+    let crawlers = settings.registry.crawlers();
+    crawlers.filter_map(|crawler| Some(row(crawler, CrawlerKind::of(crawler)?))).collect()
+}
+
+#[derive(Serialize)]
+struct LiveRecord<'a> {
+    file: &'a str,
+    answers: Vec<AnswerRecord<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    sitemaps: &'a [SitemapSummary],
+    front_page: &'a [FrontPageRow],
+}
+
+#[derive(Serialize)]
+struct AnswerRecord<'a> {
+    url: &'a str,
+    redirects: Vec<RedirectRecord<'a>>,
+    answer: String,
+    /// What RFC 9309 has crawlers do: "rules", "allow-all" or "disallow-all".
+    crawlers: &'static str,
+    section: &'static str,
+    other_readings: Option<&'static str>,
+    detail: Option<&'a str>,
+    address: Option<&'a str>,
+    content_type: Option<&'a str>,
+    cache_control: Option<&'a str>,
+    codings: &'a [String],
+    octets_sent: Option<usize>,
+    octets: Option<usize>,
+    /// Compared with the first: "named", "same", "differs" or "no-site".
+    same: &'static str,
+}
+
+#[derive(Serialize)]
+struct RedirectRecord<'a> {
+    status: u16,
+    to: &'a str,
+}
+
+pub(super) fn write(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
+    let record = LiveRecord {
+        file: &report.name,
+        answers: report.answers.iter().map(AnswerRecord::of).collect(),
+        sitemaps: &report.sitemaps,
+        front_page: &report.front_page.rows,
+    };
+    write_json(out, &record)?;
+    out.write_all(b"\n")
+}
+
+impl<'a> AnswerRecord<'a> {
+    fn of(answer: &'a AnswerSummary) -> Self {
+        let redirects = answer.redirects.iter().map(|(status, to)| RedirectRecord { status: *status, to });
+        Self {
+            url: &answer.url,
+            redirects: redirects.collect(),
+            answer: answer.kind.to_string(),
+            crawlers: match answer.kind.access() {
+                CrawlerAccess::Rules => "rules",
+                CrawlerAccess::Everything => "allow-all",
+                CrawlerAccess::Nothing => "disallow-all",
+            },
+            section: answer.kind.section(),
+            other_readings: answer.kind.other_readings(),
+            detail: answer.detail.as_deref(),
+            address: answer.address.as_deref(),
+            content_type: answer.content_type.as_deref(),
+            cache_control: answer.cache_control.as_deref(),
+            codings: &answer.codings,
+            octets_sent: answer.size.map(|(sent, _)| sent),
+            octets: answer.size.map(|(_, decoded)| decoded),
+            same: match answer.same {
+                SameFile::Named => "named",
+                SameFile::Same => "same",
+                SameFile::Differs => "differs",
+                SameFile::NoSite => "no-site",
+            },
+        }
     }
 }

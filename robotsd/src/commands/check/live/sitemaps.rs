@@ -8,7 +8,7 @@ use tower_robots::source::Origin;
 use tower_robots::source::fetch::FetchUrl;
 
 use super::lints;
-use crate::html::figures::grouped;
+use crate::html::grouped;
 use crate::pages::{Listed, MOST_OCTETS, SitemapFault, read_sitemap};
 use crate::render::{AnswerFinding, AnswerLint};
 use crate::retrieval::{RetrievalRequest, Retriever};
@@ -65,6 +65,13 @@ pub(super) fn check(
             findings.push(AnswerFinding::new(&lints::SITEMAP_SIZE, site, &message));
             break;
         }
+        if let Some(whole) = retriever.is_over() {
+            let whole = humantime::format_duration(whole);
+            let message = format!("after {whole} this sitemap and those behind it were not fetched");
+            let finding = AnswerFinding::new(&lints::SITEMAP_SIZE, &url, &message);
+            findings.push(finding.help("serve them faster, or give each request longer with --timeout"));
+            break;
+        }
         seen.push(url.clone());
         findings.extend(elsewhere(&url, site));
         let (summary, found) = one(retriever, url, site);
@@ -106,7 +113,7 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     }
     let mut listing = ListedUrls::default();
     let origin = Origin::of(&site.to_string());
-    let read = read_sitemap(&body.octets, |listed, url| listing.add(listed, url, origin.as_ref()));
+    let read = read_sitemap(&body.octets[..], |listed, url| listing.add(listed, url, origin.as_ref()));
     let mut findings = Vec::new();
     let is_cut = body.is_cut || matches!(read, Err(SitemapFault::TooLarge));
     if let (Err(fault), false) = (&read, is_cut) {

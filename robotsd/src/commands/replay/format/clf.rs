@@ -1,11 +1,10 @@
-//! The common log format and its extensions.
+//! The common log format and its extensions, and the access logs of an AWS application load balancer, which quote as it does.
 
 use std::borrow::Cow;
 
-use tower_robots::rules::{Authority, Port};
+use tower_robots::rules::Authority;
 
-use super::logged_request::LoggedRequest;
-use super::time;
+use super::logged_request::{LoggedRequest, clf_time, rfc3339};
 
 /// Whether the line begins with the virtual host.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,16 +22,16 @@ pub(super) enum Quotes {
 
 /// `[host[:port] ]address ident user [time] "request" status size[ "referer" "agent"]…`
 pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<LoggedRequest<'_>> {
-    let bracket = memchr::memchr(b'[', line)?;
+    let bracket = time_bracket(line)?;
     let (head, rest) = (&line[..bracket], &line[bracket + 1..]);
     let mut words = head.splitn(3, |octet| *octet == b' ').filter(|word| !word.is_empty());
     let host = match host {
         Host::Absent => None,
-        Host::First => Some(Cow::Borrowed(without_port(words.next()?))),
+        Host::First => Some(value(words.next()?)),
     };
     let address = Cow::Borrowed(words.next()?);
     let end = memchr::memchr(b']', rest)?;
-    let time = time::clf(&rest[..end]);
+    let time = clf_time(&rest[..end]);
     let (request, rest) = quoted(&rest[end + 1..])?;
     let (method, target) = request_line(request)?;
     let method = Cow::Borrowed(method);
@@ -48,12 +47,10 @@ pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<LoggedRequ
     Some(LoggedRequest { host, address, time, method, target, referer, agent })
 }
 
-pub(super) fn without_port(host: &[u8]) -> &[u8] {
-    let authority = Authority::of_host_field(host);
-    match authority.port() {
-        Port::Number(_) => authority.host(),
-        _ => host,
-    }
+/// Where the time begins; a host in front of all may be an address in brackets.
+pub(super) fn time_bracket(line: &[u8]) -> Option<usize> {
+    let host = line.strip_prefix(b"[").and_then(|_| memchr::memchr(b']', line)).unwrap_or(0);
+    memchr::memchr(b'[', &line[host..]).map(|at| host + at)
 }
 
 /// `GET /path HTTP/1.1`; servers log whatever they receive.
@@ -115,4 +112,46 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
         };
     }
     Cow::Owned(out)
+}
+
+/// Kinds of connections, which begin a line of a load balancer.
+const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
+
+/// Whether a line begins as one of a load balancer: `https 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`
+pub(super) fn begins_alb(line: &[u8]) -> bool {
+    let mut words = line.splitn(4, |octet| *octet == b' ');
+    words.next().is_some_and(|kind| ALB_KINDS.contains(&kind))
+        && words.next().is_some_and(|moment| rfc3339(moment).is_some())
+        && words.next().is_some_and(|balancer| balancer.starts_with(b"app/"))
+}
+
+/// `kind time balancer client:port target:port … "METHOD URL HTTP/x" "agent" …`
+pub(super) fn read_alb(line: &[u8]) -> Option<LoggedRequest<'_>> {
+    let mut words = line.splitn(5, |octet| *octet == b' ');
+    if !words.next().is_some_and(|kind| ALB_KINDS.contains(&kind)) {
+        return None;
+    }
+    let time = rfc3339(words.next()?);
+    let client = words.nth(1)?;
+    let (request, rest) = quoted(words.next()?)?;
+    // A request that could not be read is `- http://example.com:80- -`.
+    let (method, url) = request_line(request).filter(|(method, _)| *method != b"-")?;
+    let (agent, _) = quoted(rest)?;
+    let (host, target) = match Authority::of_url(&url) {
+        None => (None, url),
+        Some((_, authority, path)) => {
+            let host = authority.host_and_port().to_vec();
+            let target = if path.starts_with(b"/") { path.to_vec() } else { [b"/", path].concat() };
+            (Some(Cow::Owned(host)), Cow::Owned(target))
+        }
+    };
+    Some(LoggedRequest {
+        host,
+        address: Cow::Borrowed(&client[..memchr::memrchr(b':', client).unwrap_or(client.len())]),
+        time,
+        method: Cow::Borrowed(method),
+        target,
+        referer: Cow::default(),
+        agent: value(agent),
+    })
 }

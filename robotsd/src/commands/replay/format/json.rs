@@ -8,8 +8,8 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::logged_request::LoggedRequest;
-use super::{clf, time};
+use super::clf;
+use super::logged_request::{LoggedRequest, any_time};
 
 const ADDRESS: &[&str] = &["client_ip", "remote_addr", "ClientHost", "remote_ip", "client", "address"];
 const SOCKET: &[&str] = &["downstream_remote_address", "ClientAddr"];
@@ -17,7 +17,8 @@ const TIME: &[&str] =
     &["time_iso8601", "StartUTC", "start_time", "time", "time_local", "timestamp", "@timestamp", "ts", "msec"];
 const METHOD: &[&str] = &["request_method", "RequestMethod", "method"];
 const TARGET: &[&str] = &["request_uri", "RequestPath", "uri", "path", "target"];
-const HOST: &[&str] = &["host", "RequestHost", "http_host", "authority", "server_name", "vhost"];
+/// Those with a port before those without.
+const HOST: &[&str] = &["http_host", "RequestAddr", "authority", "host", "RequestHost", "server_name", "vhost"];
 const AGENT: &[&str] = &["http_user_agent", "user_agent", "request_User-Agent", "user-agent", "agent"];
 const REFERER: &[&str] = &["http_referer", "referer", "request_Referer", "http_referrer", "referrer"];
 
@@ -34,7 +35,7 @@ pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
         _ => Vec::new(),
     };
     let time = TIME.iter().find_map(|key| match take(&mut line, key)? {
-        Node::Text(text) => time::any(text.as_bytes()),
+        Node::Text(text) => any_time(text.as_bytes()),
         // Some write milliseconds.
         Node::Number(seconds) if seconds > 1e11 => Some((seconds / 1000.0) as i64),
         Node::Number(seconds) => Some(seconds as i64),
@@ -53,7 +54,9 @@ pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
         None => (text(METHOD).map(octets), text(TARGET).map(octets)),
     };
     let address = text(ADDRESS).or_else(|| text(SOCKET).map(address_of_socket));
-    let host = text(HOST).map(|host| Cow::Owned(clf::without_port(host.as_bytes()).to_vec()));
+    let mut hosts = HOST.iter().filter_map(|key| text(&[key])).peekable();
+    let is_logged = hosts.peek().is_some();
+    let host = hosts.find(|host| !matches!(&**host, "" | "-")).map(octets).or(is_logged.then(Cow::default));
     let agent = take(&mut headers, "User-Agent").and_then(text_of).or_else(|| text(AGENT));
     let referer = take(&mut headers, "Referer").and_then(text_of).or_else(|| text(REFERER));
     let entry = LoggedRequest {

@@ -1,21 +1,20 @@
 //! Lines of access logs as requests.
 
-mod alb;
 mod clf;
 mod json;
 mod logged_request;
-mod time;
 mod w3c;
 
 use clap::ValueEnum;
 
+use self::w3c::W3cColumns;
+
 pub(super) use self::logged_request::LoggedRequest;
 pub(super) use self::w3c::FIELDS;
-use self::w3c::W3cColumns;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum ReplayLogFormat {
+pub(in crate::commands) enum ReplayLogFormat {
     /// The format that most of the first lines have
     Auto,
     /// Common log format, which lacks the User-Agent; lines that have it are read too
@@ -87,7 +86,7 @@ impl ReplayLogFormat {
             Self::Combined => clf::read(line, clf::Host::Absent, clf::Quotes::Present),
             Self::VhostCombined => clf::read(line, clf::Host::First, clf::Quotes::Present),
             Self::Json => json::read(line),
-            Self::Alb => alb::read(line),
+            Self::Alb => clf::read_alb(line),
             Self::W3c => None,
         }
     }
@@ -136,11 +135,11 @@ impl ReplayLogFormat {
         if line.trim_ascii_start().starts_with(b"{") {
             return Self::Json;
         }
-        if alb::begins(line) {
+        if clf::begins_alb(line) {
             return Self::Alb;
         }
         let quotes = memchr::memchr_iter(b'"', line).count();
-        let head = line.split(|octet| *octet == b'[').next().unwrap_or_default();
+        let head = &line[..clf::time_bracket(line).unwrap_or(line.len())];
         let words = head.split(|octet| *octet == b' ').filter(|word| !word.is_empty()).count();
         match (quotes, words) {
             (0..=3, _) => Self::Common,
@@ -176,6 +175,29 @@ pub(super) fn is_of_error_log(line: &[u8]) -> bool {
 
 fn is_address(word: &[u8]) -> bool {
     std::str::from_utf8(word).is_ok_and(|word| word.parse::<std::net::IpAddr>().is_ok())
+}
+
+/// A line in every format. The format that is found for it is one that reads it, if any does.
+pub fn log_line(octets: &[u8]) {
+    for format in [
+        ReplayLogFormat::Auto,
+        ReplayLogFormat::Common,
+        ReplayLogFormat::Combined,
+        ReplayLogFormat::VhostCombined,
+        ReplayLogFormat::Json,
+        ReplayLogFormat::W3c,
+        ReplayLogFormat::Alb,
+    ] {
+        if let Some(request) = format.read(octets) {
+            assert!(request.target.len() <= octets.len() && request.agent.len() <= octets.len() * 3);
+        }
+        assert!(format.detect(octets) != ReplayLogFormat::Auto, "a format that is not found");
+    }
+    let mut reader = ChunkReader::new(ReplayLogFormat::W3c, octets);
+    reader.read(&[FIELDS, b" date time c-ip cs-method cs-uri-stem cs-uri-query cs(User-Agent)"].concat());
+    if let LogLine::Request(request) = reader.read(octets) {
+        assert!(request.target.len() <= octets.len() && request.agent.len() <= octets.len());
+    }
 }
 
 #[cfg(test)]

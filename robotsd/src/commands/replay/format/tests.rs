@@ -23,7 +23,7 @@ fn lines_of_every_server_are_read() {
     use ReplayLogFormat::{Combined, Common, Json, VhostCombined};
     for (format, line, want) in [
         (Combined, CURL.to_owned(), ["", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", "GPTBot/1.2"]),
-        (VhostCombined, format!("example.com:443 {CURL}"), ["example.com", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", "GPTBot/1.2"]),
+        (VhostCombined, format!("example.com:443 {CURL}"), ["example.com:443", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", "GPTBot/1.2"]),
         (
             Common,
             r#"::1 - John Doe [10/Oct/2000:13:55:36 -0700] "HEAD / HTTP/1.0" 200 -"#.to_owned(),
@@ -42,7 +42,7 @@ fn lines_of_every_server_are_read() {
         (
             Json,
             r#"{"level":"info","ts":1709247599.5,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"192.0.2.7","remote_port":"1","client_ip":"192.0.2.8","proto":"HTTP/2.0","method":"GET","host":"example.com:8443","uri":"/a","headers":{"User-Agent":["GPTBot/1.2"],"Accept":["*/*"]}},"status":200}"#.to_owned(),
-            ["example.com", "192.0.2.8", "GET", "/a", "", "GPTBot/1.2"],
+            ["example.com:8443", "192.0.2.8", "GET", "/a", "", "GPTBot/1.2"],
         ),
         (
             Json,
@@ -65,7 +65,7 @@ const ALB: &str = r#"https 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6
 
 #[test]
 fn lines_of_a_load_balancer_are_read() {
-    let want = ["example.com", "192.0.2.7", "GET", "/a?b=c", "", "GPTBot/1.2 (a \"b\")"];
+    let want = ["example.com:443", "192.0.2.7", "GET", "/a?b=c", "", "GPTBot/1.2 (a \"b\")"];
     assert_eq!(shown(ReplayLogFormat::Alb, ALB), Some(want.map(str::to_owned)));
     assert_eq!(ReplayLogFormat::Auto.detect(ALB.as_bytes()), ReplayLogFormat::Alb);
     assert_eq!(ReplayLogFormat::Alb.read(ALB.as_bytes()).and_then(|entry| entry.time), Some(1_530_570_180));
@@ -74,7 +74,7 @@ fn lines_of_a_load_balancer_are_read() {
         ALB.replace("https://example.com:443/a?b=c", "https://[2001:db8::1]:443").replace("192.0.2.7:", "2001:db8::2:");
     assert_eq!(
         shown(ReplayLogFormat::Alb, &line).map(|shown| [shown[0].clone(), shown[1].clone(), shown[3].clone()]),
-        Some(["[2001:db8::1]".to_owned(), "2001:db8::2".to_owned(), "/".to_owned()])
+        Some(["[2001:db8::1]:443".to_owned(), "2001:db8::2".to_owned(), "/".to_owned()])
     );
     for line in [
         ALB.replace("GET https://example.com:443/a?b=c HTTP/1.1", "- http://example.com:80- -"),
@@ -120,7 +120,7 @@ fn logs_of_iis_are_read_by_their_columns() {
     let want = [
         ["", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", agent],
         ["", "192.0.2.7", "GET", "/b", "", "AcmeBot/1 (+https://acme.test/bot) 1709247599"],
-        ["shop.test", "", "GET", "/c", "", " 0"],
+        ["shop.test:443", "", "GET", "/c", "", " 0"],
     ];
     assert_eq!(requests, want.map(|request| request.map(str::to_owned)));
     assert_eq!((directives, unread), (5, 1));
@@ -172,19 +172,6 @@ fn the_format_is_recognised_by_most_lines() {
     let mixed = format!("junk\n{CURL}\n{{}}\n{CURL}\n");
     assert_eq!(ReplayLogFormat::Auto.detect(mixed.as_bytes()), ReplayLogFormat::Combined);
     assert_eq!(ReplayLogFormat::Json.detect(mixed.as_bytes()), ReplayLogFormat::Json);
-}
-
-#[test]
-fn the_host_of_a_line_is_split_from_its_port_only() {
-    for (host, name) in [
-        ("a.test:8080", "a.test"),
-        ("a.test", "a.test"),
-        ("[::1]:443", "[::1]"),
-        ("2001:db8::1", "2001:db8::1"),
-        ("a.test:", "a.test:"),
-    ] {
-        assert_eq!(clf::without_port(host.as_bytes()), name.as_bytes(), "{host}");
-    }
 }
 
 /// A server may have been given another format within a chunk of its log.
@@ -246,7 +233,7 @@ fn no_line_has_a_host_for_an_address_where_another_format_has_the_address() {
     for most in [CURL, &vhost] {
         let chunk = [most, most, most, CURL, &vhost].join("\n");
         let mut reader = ChunkReader::new(ReplayLogFormat::Auto, chunk.as_bytes());
-        for (line, host) in [(CURL, None), (vhost.as_str(), Some("example.com"))] {
+        for (line, host) in [(CURL, None), (vhost.as_str(), Some("example.com:443"))] {
             let LogLine::Request(request) = reader.read(line.as_bytes()) else { panic!("{line}") };
             assert_eq!(*request.address, *b"192.0.2.7", "{line}");
             assert_eq!(request.host.as_deref(), host.map(str::as_bytes), "{line}");

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::logged_request::LoggedRequest;
-use super::{clf, time};
+use super::logged_request::{LoggedRequest, rfc3339};
 
 /// What begins the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
@@ -69,9 +68,10 @@ impl W3cColumns {
             Some(text) => with_blanks(text),
             None => Cow::default(),
         };
-        let moment = || time::rfc3339(&[value(self.date)?, b"T", value(self.time)?, b"Z"].concat());
+        let moment = || rfc3339(&[value(self.date)?, b"T", value(self.time)?, b"Z"].concat());
         Some(LoggedRequest {
-            host: value(self.named_host).or_else(|| value(self.host)).map(clf::without_port).map(Cow::Borrowed),
+            host: (self.named_host.or(self.host))
+                .map(|_| value(self.named_host).or_else(|| value(self.host)).unwrap_or_default().into()),
             address: value(self.address).map(Cow::Borrowed).unwrap_or_default(),
             time: moment(),
             method: Cow::Borrowed(method),

@@ -14,8 +14,8 @@ use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Mode, Policy, RateMode, StarScope};
 use tower_robots::rules::Reading;
 
-use super::counts::PacedRequests;
-use super::notes::PacedLogLine;
+use super::PacedRequests;
+use super::limit::PacedLogLine;
 use super::*;
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
 
@@ -25,7 +25,7 @@ const START: i64 = 1_700_000_000;
 type Line<'a> = (&'a str, Identity, Option<&'a str>, i64);
 
 fn evaluator(robots: &str, rate: RateMode) -> Evaluator {
-    let policy = Policy::builder().mode(Mode::Observe).rate(rate).rate_burst(2.try_into().expect("above zero"));
+    let policy = Policy::builder().mode(Mode::Refuse).rate(rate).rate_burst(2.try_into().expect("above zero"));
     let settings = EvaluatorSettings { policy: policy.build(), ..EvaluatorSettings::default() };
     Evaluator::new(robots.into(), Reading::Standard, &settings)
 }
@@ -201,7 +201,8 @@ fn a_log_of_requests_to_a_layer_has_as_many_that_come_too_soon() {
     let nutch = "User-agent: Nutch\nCrawl-delay: 10\n";
     let star = "User-agent: *\nCrawl-delay: 10\n";
     let foo = "User-agent: Foo\nCrawl-delay: 10\n";
-    let everyone = Policy::builder().rate(RateMode::Refuse).rate_burst(2.try_into().expect("above zero"));
+    let everyone = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse);
+    let everyone = everyone.rate_burst(2.try_into().expect("above zero"));
     let policy = everyone.star_scope(StarScope::Everyone).build();
     let settings = EvaluatorSettings { policy: policy.clone(), ..EvaluatorSettings::default() };
     let same = |header: &str| vec![header.to_owned(); 7];
@@ -236,7 +237,8 @@ fn a_log_of_requests_to_a_layer_has_as_many_that_come_too_soon() {
 /// What only the file names, and what names nobody, has a row as well.
 #[test]
 fn rows_are_named_by_the_crawler_its_token_or_its_class() {
-    let scope = Policy::builder().rate(RateMode::Refuse).rate_burst(2.try_into().expect("above zero"));
+    let scope =
+        Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).rate_burst(2.try_into().expect("above zero"));
     let settings =
         EvaluatorSettings { policy: scope.star_scope(StarScope::Everyone).build(), ..EvaluatorSettings::default() };
     let robots = "User-agent: Foo\nCrawl-delay: 10\n\nUser-agent: *\nCrawl-delay: 10\n";

@@ -3,14 +3,13 @@
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
-use super::pace_rows::PaceRow;
-use super::request_counts::{RequestCounts, TotalCounts};
-use super::rule_rows::{RobotsFiles, RuleRows, text_of};
+use super::rows::{PaceRow, RequestCounts, RobotsFiles, RuleRows, TotalCounts, text_of};
 use super::senders::{ImpostorRow, SenderSplit, Senders};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
-use crate::commands::replay::hours::HourCounts;
 use crate::commands::replay::rows::ReplayRow;
+use crate::commands::replay::tally::HourCounts;
 use crate::commands::replay::tally::RequestTally;
+use crate::html::grouped;
 
 /// Suspects in a report.
 const SUSPECTS: usize = 20;
@@ -21,6 +20,11 @@ pub(crate) struct Report {
     pub(crate) robots: String,
     pub(crate) against: Option<String>,
     pub(crate) requests: u64,
+    /// Requests for hosts of other sites, which are in no other count, and requests without a host, which are.
+    pub(super) other_hosts: u64,
+    pub(super) without_host: u64,
+    #[serde(skip)]
+    pub(super) host_notes: Vec<String>,
     pub(crate) unread_lines: u64,
     pub(super) unread_samples: Vec<String>,
     /// Requests without a User-Agent: all of them where the format lacks it.
@@ -129,6 +133,9 @@ impl Report {
             robots: names.robots,
             against: names.against,
             requests: counts.requests,
+            other_hosts: counts.hosts.other,
+            without_host: counts.hosts.unnamed,
+            host_notes: plan.selection.notes(counts.hosts, counts.requests),
             unread_lines: counts.unread,
             unread_samples: counts.samples.iter().map(|line| text_of(&plan.privacy.line(line))).collect(),
             nameless: counts.nameless,
@@ -177,5 +184,76 @@ impl CrawlerRow {
             identity: SenderSplit::of(row, compared),
             by_rule: RuleRows::new(&row.rules, files),
         }
+    }
+}
+
+/// As sentences without a stop.
+pub(super) fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
+    let nameless = lacks_names(report).then(|| {
+        "no request has a User-Agent, or the log does not hold it, so crawlers cannot be told from others: the combined \
+         format has it (W3C: cs(User-Agent))"
+            .to_owned()
+    });
+    let untimed = match report.timeless {
+        0 => None,
+        all if all == report.requests => Some("all requests have".to_owned()),
+        1 => Some("1 request has".to_owned()),
+        some => Some(format!("{} requests have", grouped(some))),
+    };
+    let timeless = untimed.map(|lines| {
+        format!("{lines} no time that can be read: what came faster than a Crawl-delay or before --effective-from is not known")
+    });
+    let unordered = report.out_of_order.then(|| {
+        "the lines of a log are not in the order of their times: what came faster than a Crawl-delay is not known; sort them, the \
+         earliest first"
+            .to_owned()
+    });
+    report.host_notes.iter().cloned().chain(nameless).chain(timeless).chain(unordered)
+}
+
+/// Whether the requests that are not of crawlers are worth a line: those without any name are, where something of them is disallowed.
+pub(super) fn has_others(report: &Report) -> bool {
+    !lacks_names(report) || report.others.iter().any(|row| row.disallowed > 0)
+}
+
+impl Report {
+    /// Whether no request of the log names an agent, and nothing of them is disallowed.
+    pub(crate) fn says_nothing(&self) -> bool {
+        !has_others(self)
+    }
+}
+
+/// Whether the log does not hold who sent its requests, or nobody said.
+pub(super) const fn lacks_names(report: &Report) -> bool {
+    report.requests > 0 && report.nameless == report.requests
+}
+
+/// Requests of agents that are no crawlers, as `115 by browsers, 2 by HTTP libraries`; `None` where there are none.
+pub(super) fn other_requests(rows: &[ClassRow]) -> Option<String> {
+    let by = |row: &ClassRow| {
+        let agents = match row.class {
+            Class::Empty => "without a User-Agent",
+            Class::Browser => "by browsers",
+            Class::Headless => "by headless browsers",
+            Class::Library => "by HTTP libraries",
+            Class::App => "by apps",
+            Class::Infrastructure => "by infrastructure",
+            _ => "by other programs",
+        };
+        format!("{} {agents}", grouped(row.requests))
+    };
+    (!rows.is_empty()).then(|| rows.iter().map(by).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_that_are_no_crawlers_are_counted_by_what_they_are() {
+        let row = |class, requests| ClassRow { class, requests, disallowed: 0 };
+        let rows = [row(Class::Browser, 1150), row(Class::Library, 1)];
+        assert_eq!(other_requests(&rows).as_deref(), Some("1,150 by browsers, 1 by HTTP libraries"));
+        assert_eq!(other_requests(&[]), None);
     }
 }

@@ -1,21 +1,13 @@
 //! The report of a replay, as text, JSON or HTML.
 
-mod chart;
 mod contents;
 mod html;
-mod log_gaps;
-mod others;
-mod pace_rows;
-mod request_counts;
-mod rule_rows;
-mod rules_text;
+mod rows;
 mod senders;
-mod senders_html;
-mod senders_text;
 mod tables;
 mod text;
-mod warnings;
 
+use crate::render::write_json;
 use std::io::{self, Write};
 
 pub(super) use self::contents::{Report, ReportNames};
@@ -35,7 +27,7 @@ pub(super) fn write(report: &Report, out: &mut impl Write, form: ReportForm) -> 
     match form {
         ReportForm::Text => text::write(out, report),
         ReportForm::Json => {
-            serde_json::to_writer(&mut *out, report)?;
+            write_json(out, report)?;
             out.write_all(b"\n")
         }
         ReportForm::Html => html::write(out, report),

@@ -7,14 +7,15 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Serialize;
 use tower_robots::agent::UndecidedReason;
 
-use super::request_counts::{RequestCounts, RequestOutcomes};
-use super::rule_rows::{RobotsFiles, RuleRows};
+use super::rows::{RequestCounts, RequestOutcomes};
+use super::rows::{RobotsFiles, RuleRows};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan, SuspectPath};
-use crate::commands::replay::failed_claims::{AddressTally, FailedClaims};
 use crate::commands::replay::privacy::ReportPrivacy;
 use crate::commands::replay::rows::ReplayRow;
+use crate::commands::replay::rows::{AddressTally, FailedClaims};
 use crate::commands::replay::tally::RequestTally;
 use crate::date;
+use crate::html::grouped;
 
 /// Addresses of a crawler's impostors, and of a suspect path.
 const ADDRESSES: usize = 20;
@@ -253,6 +254,15 @@ impl ImpostorRow {
             other_addresses_requests: rest_requests + failed.addresses.dropped().requests,
             by_rule: RuleRows::new(&failed.rules, files),
         }
+    }
+
+    /// So many of the addresses with their requests, and what the others requested.
+    pub(super) fn addresses_in_words(&self, most: usize) -> String {
+        let (shown, rest) = self.addresses.split_at(most.min(self.addresses.len()));
+        let rest = rest.iter().map(|address| address.requests).sum::<u64>() + self.other_addresses_requests;
+        let rest = (rest > 0).then(|| format!("others ({})", grouped(rest)));
+        let shown = shown.iter().map(|address| format!("{} ({})", address.address, grouped(address.requests)));
+        shown.chain(rest).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -2,13 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::contents::{CrawlerRow, Report};
-use super::log_gaps::{has_others, lacks_names, log_gaps};
-use super::others::other_requests;
-use super::pace_rows::COUNTED_TOGETHER;
-use super::rules_text::{rules, shown};
-use super::senders_text;
-use crate::html::figures::{counted, grouped, percent, period};
+use super::contents::{CrawlerRow, Report, has_others, lacks_names, log_gaps, other_requests};
+use super::rows::{COUNTED_TOGETHER, RuleRows};
+use super::senders::SenderShare;
+use crate::html::{counted, grouped, percent, period};
+use crate::render::printable;
 
 /// Crawlers that are shown; the rest are summed up.
 const CRAWLERS: usize = 25;
@@ -23,12 +21,12 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     head(out, report)?;
     engines(out, report)?;
     suspects(out, report)?;
-    senders_text::suspect_paths(out, report)?;
+    suspect_paths(out, report)?;
     crawlers(out, report)?;
     details(out, report)?;
     paces(out, report)?;
-    senders_text::impostors(out, report)?;
-    senders_text::reasons(out, report)?;
+    impostors(out, report)?;
+    reasons(out, report)?;
     others(out, report)
 }
 
@@ -84,7 +82,7 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let before = counted(totals.outcomes.not_blamed, "more disallowed request");
         writeln!(out, "{before} came before --effective-from")?;
     }
-    senders_text::split(out, report)
+    split(out, report)
 }
 
 /// Crawlers that came sooner than their delay lets them.
@@ -223,6 +221,125 @@ fn others(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if held > 0 {
         let are = are(held);
         writeln!(out, "of them {} {are} disallowed, because the policy holds them to \"*\"", grouped(held))?;
+    }
+    Ok(())
+}
+
+/// How many rules are shown of a crawler, and how many patterns of a rule.
+const RULES: usize = 8;
+const PATTERNS: usize = 5;
+
+/// The rules that decide about what is requested under a name, and its paths.
+pub(super) fn rules(out: &mut impl Write, report: &Report, name: &str, by_rule: &RuleRows) -> io::Result<()> {
+    let what = if report.is_compared() { "what changes" } else { "what is disallowed" };
+    writeln!(out, "\n{}: {what}, by rule and path", shown(name))?;
+    for rule in by_rule.rules.iter().take(RULES) {
+        writeln!(out, "  {:>10}  {}", grouped(rule.requests), shown(&rule.sentence()))?;
+        for path in rule.paths.iter().take(PATTERNS) {
+            writeln!(out, "  {:>10}    {}", grouped(path.requests), shown(&path.pattern))?;
+        }
+        let rest = rule.paths.iter().skip(PATTERNS);
+        let count = rest.clone().count() as u64 + rule.other_paths;
+        let requests = rest.map(|path| path.requests).sum::<u64>() + rule.other_paths_requests;
+        if count > 0 {
+            writeln!(out, "  {:>10}    of {}", grouped(requests), counted(count, "more pattern"))?;
+        }
+    }
+    let rest = by_rule.rules.iter().skip(RULES);
+    let count = rest.clone().count() as u64 + by_rule.other_rules;
+    let requests = rest.map(|rule| rule.requests).sum::<u64>() + by_rule.other_rules_requests;
+    if count > 0 {
+        writeln!(out, "  {:>10}  by {}", grouped(requests), counted(count, "more rule"))?;
+    }
+    Ok(())
+}
+
+/// Text of a log or a file, without what does not print.
+pub(super) fn shown(text: &str) -> String {
+    printable(text.as_bytes())
+}
+
+/// Crawlers whose impostors are shown, addresses of each, and how many of them with rules and paths.
+const IMPOSTORS: usize = 10;
+const ADDRESSES: usize = 5;
+const DETAILED_IMPOSTORS: usize = 3;
+
+/// What is verified, only claimed, and an impostor's.
+pub(super) fn split(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let Some(evidence) = report.identity.evidence() else { return Ok(()) };
+    let split = &report.identity.split;
+    let harm = |share: &SenderShare| {
+        let (count, what) =
+            if report.is_compared() { (share.shut, "newly disallowed") } else { (share.disallowed, "disallowed") };
+        if share.requests == 0 { String::new() } else { format!(" ({} {what})", grouped(count)) }
+    };
+    let part = |share: &SenderShare, what: &str| format!("{} {what}{}", grouped(share.requests), harm(share));
+    let (verified, claimed) = (part(&split.verified, "verified"), part(&split.claimed, "only claimed"));
+    writeln!(out, "{evidence}, {verified} and {claimed}")?;
+    if split.impostors.requests > 0 {
+        writeln!(out, "and {}, which no crawler is blamed for", part(&split.impostors, "of impostors"))?;
+    }
+    Ok(())
+}
+
+/// Crawlers whose claims fail because of the path, as it seems.
+pub(super) fn suspect_paths(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let suspects = &report.identity.suspect_paths;
+    if suspects.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nsuspect path: these have no address of their operator, and nothing shows that the log has the addresses of \
+         clients;\na proxy that is missing in trusted_proxies does that, so they count as claimed"
+    )?;
+    for suspect in suspects {
+        let more = if suspect.other_addresses > 0 { ", …" } else { "" };
+        let (requests, addresses) = (counted(suspect.requests, "request"), suspect.addresses.join(", "));
+        writeln!(out, "  {:24} {requests:>18} from {}{more}", shown(&suspect.crawler), shown(&addresses))?;
+    }
+    Ok(())
+}
+
+/// What impostors did.
+pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.impostors.is_empty() {
+        return Ok(());
+    }
+    let third = if report.is_compared() { "shut out" } else { "disallowed" };
+    writeln!(out, "\n{:24} {:>11} {third:>11}  from", "impostors of", "requests")?;
+    for row in report.impostors.iter().take(IMPOSTORS) {
+        let harm = if report.is_compared() { row.counts.outcomes.shut } else { row.counts.outcomes.disallowed };
+        let (requests, harm) = (grouped(row.counts.requests), grouped(harm));
+        writeln!(
+            out,
+            "{:24} {requests:>11} {harm:>11}  {}",
+            shown(&row.crawler),
+            shown(&row.addresses_in_words(ADDRESSES))
+        )?;
+    }
+    let rest = report.impostors.get(IMPOSTORS..).unwrap_or_default();
+    if !rest.is_empty() {
+        let requests: u64 = rest.iter().map(|row| row.counts.requests).sum();
+        let crawlers = counted(rest.len() as u64, "more crawler");
+        writeln!(out, "and of {crawlers} with {}", counted(requests, "request"))?;
+    }
+    for row in report.impostors.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED_IMPOSTORS) {
+        let name = format!("impostors of {}", row.crawler);
+        rules(out, report, &name, &row.by_rule)?;
+    }
+    Ok(())
+}
+
+/// Why requests are only claimed.
+pub(super) fn reasons(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let reasons = report.identity.reasons();
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nwhy crawlers are only claimed")?;
+    for (reason, requests) in reasons {
+        writeln!(out, "  {:>10}  {reason}", grouped(requests))?;
     }
     Ok(())
 }

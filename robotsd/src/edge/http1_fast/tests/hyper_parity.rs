@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -12,18 +12,19 @@ use http_body::{Body, Frame, SizeHint};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tower::Service;
+use tower_robots::internals::Mutex;
 
 use super::*;
-use crate::edge::connection::driver;
+use crate::edge::connection;
 use crate::edge::connection::settings::ConnectionSettings;
-use crate::edge::connection_state::state::ConnectionState;
+use crate::edge::connection_state::ConnectionState;
 use crate::edge::http1_fast::Handover;
-use crate::edge::request::client_info::Peer;
-use crate::edge::request::outgoing_forwarded::{ForwardedFields, Scheme};
+use crate::edge::request::Peer;
 use crate::edge::request::service::{ConnectionInfo, RequestService};
+use crate::edge::request::trusted::{ForwardedFields, Scheme};
 use crate::socket::Socket;
 
 /// A response of the service, whatever the request.
@@ -118,7 +119,7 @@ fn scripted(
 + Send
 + 'static {
     service_fn(move |request: Request<RequestBody>| {
-        let script = script.lock().unwrap().clone();
+        let script = script.lock().clone();
         async move {
             let mut response = script.response();
             let (head, body) = request.into_parts();
@@ -135,8 +136,7 @@ fn scripted(
 
 /// A server that is the whole edge.
 async fn by_the_edge(script: Scripted) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     tokio::spawn(async move {
         let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
         edge.serve(listener, ListenerSettings::default(), scripted(script), pending()).await;
@@ -146,8 +146,7 @@ async fn by_the_edge(script: Scripted) -> SocketAddr {
 
 /// A server whose connections are hyper's from their first octet.
 async fn by_hyper(script: Scripted) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen().await;
     tokio::spawn(async move {
         let settings = Arc::new(ConnectionSettings::new(EdgeLimits::default(), None));
         let (_stop, stopped) = watch::channel(false);
@@ -161,7 +160,7 @@ async fn by_hyper(script: Scripted) -> SocketAddr {
             let service = RequestService::new(scripted(Arc::clone(&script)), Arc::clone(&settings), state, info, 0);
             let (socket, octets) = (Socket::Tcp(socket), Bytes::new());
             let handover = Handover { socket, octets, protocol: None, service };
-            tokio::spawn(driver::serve(handover, Arc::clone(&settings), Arc::default(), stopped.clone()));
+            tokio::spawn(connection::serve_handover(handover, Arc::clone(&settings), Arc::default(), stopped.clone()));
         }
     });
     address
@@ -343,7 +342,7 @@ fn both_paths_answer_the_same_octets_alike() {
     // One request, or two in one write.
     let sent = (prop::collection::vec(requests(), 1..3), scripts());
     let agree = |(requests, scripted): (Vec<(Vec<u8>, bool)>, Script)| {
-        *script.lock().unwrap() = scripted.clone();
+        *script.lock() = scripted.clone();
         let octets = requests.iter().map(|(octets, _)| &octets[..]).collect::<Vec<_>>().concat();
         let heads: Vec<bool> = requests.iter().map(|(_, is_head)| *is_head).collect();
         let by_edge = runtime.block_on(exchanged(edge, &octets, &heads));

@@ -184,7 +184,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     std::fs::remove_file(&paths.key).unwrap();
     assert_eq!(certificates.look(now, SETTLING).len(), 1);
     std::fs::create_dir(&paths.key).unwrap();
-    assert!(certificates.look(now, SETTLING)[0].message.contains("no file"));
+    assert!(certificates.look(now, SETTLING)[0].message.contains("not a regular file"));
     std::fs::remove_dir(&paths.key).unwrap();
     // The pair in force comes back.
     put(&paths.chain, &chain);
@@ -208,7 +208,7 @@ fn a_fifo_in_place_of_a_file_does_not_block() {
     std::fs::remove_file(&paths.key).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&paths.key).status().unwrap().success());
     let news = certificates.look(SystemTime::now(), SETTLING);
-    assert!(news[0].message.contains("no file"), "{news:?}");
+    assert!(news[0].message.contains("not a regular file"), "{news:?}");
 }
 
 #[test]

@@ -1,0 +1,170 @@
+//! An agent, and those of one header.
+
+use std::ops::Deref;
+use std::slice;
+use std::sync::Arc;
+
+use super::claim::Claim;
+use super::crawler::{Category, Class, Crawler, Obeys};
+use crate::rules::ProductToken;
+
+/// The agent that a request claims to be from. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    class: Class,
+    recognized: RecognizedAs,
+}
+
+#[derive(Clone, Debug)]
+enum RecognizedAs {
+    Registered(Arc<Crawler>),
+    Claimed(Arc<Claimed>),
+    Unnamed,
+}
+
+#[derive(Debug)]
+struct Claimed {
+    product: Option<String>,
+    category: Option<Category>,
+    tokens: Vec<ProductToken>,
+}
+
+/// The agents that one line of `User-Agent` names, in its order; nearly every line names one. Cheap to clone.
+///
+/// A slice, for [`Policy::decide`](crate::policy::Policy::decide); never empty.
+#[derive(Clone, Debug)]
+pub struct Agents(List);
+
+#[derive(Clone, Debug)]
+enum List {
+    One(Agent),
+    /// At least two.
+    Several(Arc<[Agent]>),
+}
+
+impl Agent {
+    /// An agent whose request has no `User-Agent` field.
+    pub const fn empty() -> Self {
+        Self { class: Class::Empty, recognized: RecognizedAs::Unnamed }
+    }
+
+    pub(super) const fn of(crawler: Arc<Crawler>) -> Self {
+        Self { class: Class::Registered, recognized: RecognizedAs::Registered(crawler) }
+    }
+
+    /// A crawler that is not registered, by the tokens that it obeys.
+    pub(super) fn named(product: Option<String>, tokens: Vec<ProductToken>) -> Self {
+        let claimed = Claimed { product, category: None, tokens };
+        Self { class: Class::Declared, recognized: RecognizedAs::Claimed(Arc::new(claimed)) }
+    }
+
+    /// The agent of a claim that names no registered crawler, with the tokens it obeys.
+    pub(super) fn claimed(claim: Claim, tokens: Vec<ProductToken>) -> Self {
+        let Claim { class, category, product } = claim;
+        if tokens.is_empty() && product.is_none() && category.is_none() {
+            return Self { class, recognized: RecognizedAs::Unnamed };
+        }
+        Self { class, recognized: RecognizedAs::Claimed(Arc::new(Claimed { product, category, tokens })) }
+    }
+
+    /// How it is known.
+    pub const fn class(&self) -> Class {
+        self.class
+    }
+
+    /// The purpose it fetches pages for, where the registry or the header states one.
+    pub fn category(&self) -> Option<Category> {
+        match &self.recognized {
+            RecognizedAs::Registered(crawler) => Some(crawler.category()),
+            RecognizedAs::Claimed(claimed) => claimed.category,
+            RecognizedAs::Unnamed => None,
+        }
+    }
+
+    /// The registered name, or the product that declared itself.
+    pub fn crawler(&self) -> Option<&str> {
+        match &self.recognized {
+            RecognizedAs::Registered(crawler) => Some(crawler.name()),
+            RecognizedAs::Claimed(claimed) => claimed.product.as_deref(),
+            RecognizedAs::Unnamed => None,
+        }
+    }
+
+    /// The product tokens it obeys, in order; for [`RuleSet::select`](crate::rules::RuleSet::select).
+    pub fn tokens(&self) -> &[ProductToken] {
+        match &self.recognized {
+            RecognizedAs::Registered(crawler) => crawler.tokens(),
+            RecognizedAs::Claimed(claimed) => &claimed.tokens,
+            RecognizedAs::Unnamed => &[],
+        }
+    }
+
+    /// Whether it obeys the groups of `*`; [`Obeys::Unknown`] for all but registered crawlers.
+    pub fn obeys_star(&self) -> Obeys {
+        match &self.recognized {
+            RecognizedAs::Registered(crawler) => crawler.obeys_star(),
+            _ => Obeys::Unknown,
+        }
+    }
+
+    /// Whether it is registered as a crawler of a search engine that people use, or as a tester for one: see
+    /// [`Crawler::is_index_engine`].
+    pub fn is_index_engine(&self) -> bool {
+        matches!(&self.recognized, RecognizedAs::Registered(crawler) if crawler.is_index_engine())
+    }
+
+    /// Whether the registry knows it.
+    pub const fn is_registered(&self) -> bool {
+        matches!(self.recognized, RecognizedAs::Registered(_))
+    }
+
+    /// The registry's row for it.
+    pub fn registered(&self) -> Option<&Crawler> {
+        match &self.recognized {
+            RecognizedAs::Registered(crawler) => Some(crawler),
+            _ => None,
+        }
+    }
+}
+
+/// The agent of a crawler, for questions about it without a request.
+impl From<&Crawler> for Agent {
+    fn from(crawler: &Crawler) -> Self {
+        Self::of(Arc::new(crawler.clone()))
+    }
+}
+
+impl Agents {
+    pub(super) fn new(first: Agent, further: impl IntoIterator<Item = Agent>) -> Self {
+        let mut further = further.into_iter().peekable();
+        match further.peek() {
+            None => Self::from(first),
+            Some(_) => Self(List::Several([first].into_iter().chain(further).collect())),
+        }
+    }
+
+    /// The agent that the line names first: the one to call its sender by.
+    pub fn first(&self) -> &Agent {
+        match &self.0 {
+            List::One(agent) => agent,
+            List::Several(agents) => &agents[0],
+        }
+    }
+}
+
+impl From<Agent> for Agents {
+    fn from(agent: Agent) -> Self {
+        Self(List::One(agent))
+    }
+}
+
+impl Deref for Agents {
+    type Target = [Agent];
+
+    fn deref(&self) -> &[Agent] {
+        match &self.0 {
+            List::One(agent) => slice::from_ref(agent),
+            List::Several(agents) => agents,
+        }
+    }
+}

@@ -1,0 +1,622 @@
+//! The claims of a header that names no registered crawler: the parts that declare a product, and its class.
+
+use std::ops::Range;
+
+use super::crawler::{Category, Class};
+use super::header::{Header, Marks, Part, Voice, Word};
+use super::name_index::{Kinds, is_host};
+use super::program::{
+    declares_on_device, has_address_of_source, has_contact, has_host_of_media, is_in_view, is_of_maker, is_on_desk,
+    is_on_device, is_program,
+};
+use super::trade::{Trade, goes_on_as_other, is_address_of_service, is_host_of_media, trades};
+
+/// A header, and the purposes that its words state.
+#[derive(Debug)]
+pub(super) struct Testimony<'a, 'h> {
+    header: &'a Header<'h>,
+    /// Positions of parts and what they say, in the order of the header.
+    trades: Vec<(usize, Trade)>,
+}
+
+/// The claim of an unregistered agent.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) class: Class,
+    pub(super) category: Option<Category>,
+    /// The product that makes the claim.
+    pub(super) product: Option<String>,
+}
+
+impl<'a, 'h> Testimony<'a, 'h> {
+    pub(super) fn of(header: &'a Header<'h>) -> Self {
+        let mut found = Vec::new();
+        for (at, part) in header.parts().iter().enumerate() {
+            if is_address_of_service(header.address(part)) {
+                found.push((at, Trade::Serves));
+            }
+            // Most headers are costume from end to end; then there is nothing to search.
+            if !part.marks.has(Marks::OWN_WORD) || part.marks.has(Marks::MODEL) {
+                continue;
+            }
+            let words = header.words_of(part);
+            let start = words.first().map_or(0, |word| word.start);
+            let text = &header.bytes()[start..words.last().map_or(start, |word| word.end)];
+            let mut words = words.iter().peekable();
+            for (place, trade) in trades(text) {
+                while words.next_if(|word| word.end <= start + place).is_some() {}
+                // `urlgrabber` and `libfetch` are known, whatever is in their names.
+                let is_known = |word: &Word| {
+                    matches!(trade, Trade::Collects(_))
+                        && word.kinds.has(Kinds::LIBRARY.with(Kinds::PROGRAM))
+                        && !word.kinds.has(Kinds::GENERIC)
+                };
+                if words.peek().is_some_and(|word| word.may_name_a_crawler() && !is_known(word)) {
+                    found.push((at, trade));
+                }
+            }
+        }
+        Self { header, trades: found }
+    }
+
+    /// Parts in which the header may name the agent: all of them, or in a browser's only those that declare
+    /// something.
+    pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
+        let header = self.header;
+        header.parts().iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
+    }
+
+    /// The first word of the parts that name the agent; only there do everyday words count as names.
+    pub(super) fn leading_word(&self) -> Option<&'a Word> {
+        let header = self.header;
+        let names = |word: &&Word| word.may_name_a_crawler() || word.voice == Voice::Named;
+        let first = header.words().find(names)?;
+        if !first.kinds.is_costume() || first.voice == Voice::Named {
+            return Some(first).filter(|first| first.may_name_a_crawler());
+        }
+        let compatible = header.parts().iter().filter(|part| part.marks.has(Marks::COMPATIBLE));
+        let first =
+            compatible.flat_map(|part| header.words_of(part)).find(|word| names(word) && !is_compatible(header, word));
+        first.filter(|first| first.may_name_a_crawler())
+    }
+
+    /// Places the header.
+    pub(super) fn claim(&self) -> Claim {
+        let header = self.header;
+        let nothing = |class| Claim { class, category: None, product: None };
+        if header.is_blank() {
+            return nothing(Class::Empty);
+        }
+        let evidence = self.evidence();
+        if header.kinds().has(Kinds::HEADLESS) && evidence.crawls.is_none() {
+            let product = header.words().find(|word| word.kinds.has(Kinds::HEADLESS));
+            let product = product.map(|word| String::from_utf8_lossy(word.text(header.bytes())).into_owned());
+            return Claim { class: Class::Headless, category: None, product };
+        }
+        evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
+    }
+
+    /// Whether the part at this position may name the agent.
+    fn speaks(&self, at: usize) -> bool {
+        self.header.browser().is_none_or(|browser| at < browser) || self.declares(at)
+    }
+
+    /// Whether a part of a browser's header declares a product: after `compatible;`, with or before a contact, or by
+    /// calling it a crawler. A comment with `MSIE` or `Konqueror` needs the last: toolbars leave their addresses there.
+    fn declares(&self, at: usize) -> bool {
+        let marks = self.header.parts()[at].marks;
+        let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
+        !marks.has(Marks::MODEL) && (points && !marks.has(Marks::OLD_BROWSER) || self.crawls(at))
+    }
+
+    fn crawls(&self, at: usize) -> bool {
+        let first = self.trades.partition_point(|(part, _)| *part < at);
+        let mut own = self.trades[first..].iter().take_while(|(part, _)| *part == at);
+        own.any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot))
+    }
+
+    fn presents(&self, at: usize) -> bool {
+        self.trades.contains(&(at, Trade::Presents))
+    }
+
+    fn evidence(&self) -> DeclaredEvidence<'a> {
+        let header = self.header;
+        let on_device = is_on_device(header);
+        let mut evidence = DeclaredEvidence { on_device, ..DeclaredEvidence::default() };
+        for (at, trade) in &self.trades {
+            let part = &header.parts()[*at];
+            match trade {
+                Trade::Serves if self.speaks(*at) => evidence.serves = evidence.serves.or(Some(part)),
+                // `SpiderSolitaire/3 CFNetwork/1399` is a person's telephone, `CUBOT_X9 MAUI/11A` too.
+                Trade::Crawls | Trade::IsBot
+                    if (on_device || is_in_view(header)) && !declares_on_device(header, part) => {}
+                // `SpiderOak/7.2 (Windows)`
+                Trade::Crawls | Trade::IsBot
+                    if is_on_desk(header)
+                        && !has_contact(part)
+                        && goes_on_as_other(header.product(part).as_bytes()) => {}
+                // `Bot Toolbar 2` among the products of an old browser.
+                Trade::Crawls | Trade::IsBot if part.marks.has(Marks::OLD_BROWSER) && self.presents(*at) => {}
+                Trade::Crawls => {
+                    evidence.crawls = evidence.crawls.or(Some(part));
+                    evidence.is_crawler = true;
+                }
+                Trade::IsBot => evidence.crawls = evidence.crawls.or(Some(part)),
+                Trade::Presents => evidence.presents = true,
+                // `Archive Viewer/2.0 (Mac OS X)` runs where a person sits.
+                Trade::Collects(category) if is_on_desk(header) && !has_contact(part) => {
+                    evidence.category = evidence.category.or(*category);
+                }
+                Trade::Collects(category) if self.speaks(*at) => {
+                    evidence.collects = evidence.collects.or(Some(part));
+                    evidence.category = evidence.category.or(*category);
+                }
+                _ => {}
+            }
+        }
+        let of_source = has_address_of_source(header);
+        let addressed = |part: &&Part| {
+            has_contact(part)
+                && !part.marks.has(Marks::OLD_BROWSER)
+                && (!of_source || part.marks.has(Marks::COMPATIBLE))
+        };
+        let mut addressed = header.parts().iter().filter(addressed);
+        let first = addressed.next();
+        // A contact may come before the product: the first that names one says more.
+        evidence.addressed = first
+            .filter(|part| header.names_product(part))
+            .or_else(|| addressed.find(|part| header.names_product(part)))
+            .or(first);
+        evidence
+    }
+}
+
+/// The findings in the declared parts of a header.
+#[derive(Default)]
+struct DeclaredEvidence<'a> {
+    serves: Option<&'a Part>,
+    crawls: Option<&'a Part>,
+    /// It says crawler, not merely bot: then it is one, whatever it crawls for.
+    is_crawler: bool,
+    collects: Option<&'a Part>,
+    addressed: Option<&'a Part>,
+    category: Option<Category>,
+    /// It says player, reader or browser.
+    presents: bool,
+    on_device: bool,
+}
+
+impl<'a> DeclaredEvidence<'a> {
+    fn claim(&self, header: &'a Header<'_>) -> Option<Claim> {
+        let product =
+            |part: &'a Part| Some(header.product(self.name(header, part))).filter(|product| !product.is_empty());
+        if let Some(part) = self.serves.filter(|_| !self.is_crawler) {
+            let category = Some(Category::Infrastructure);
+            return Some(Claim { class: Class::Infrastructure, category, product: product(part) });
+        }
+        let is_app = self.on_device || header.kinds().has(Kinds::APP);
+        let leads_library = header.words().next().is_some_and(|first| first.kinds.has(Kinds::LIBRARY));
+        let part = self
+            .crawls
+            .or(self
+                .addressed
+                .filter(|part| (!leads_library || part.is_comment()) && !is_of_maker(header, part, self.presents)))
+            .or(self.collects.filter(|_| !is_app && !leads_library && !is_program(header)))
+            .or_else(|| named_after_host(header).filter(|part| !is_app && !is_of_maker(header, part, self.presents)))
+            .or_else(|| sole_product(header).filter(|_| !self.presents))?;
+        // Addresses of players and stations are those of programs for people and of what they subscribe with.
+        let feed = || {
+            let named = header.product(part);
+            let is_media = has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes());
+            Some(Category::Feed).filter(|_| self.crawls.is_none() && is_media)
+        };
+        let category = self.category.filter(|_| !self.is_crawler).or_else(feed);
+        Some(Claim { class: Class::Declared, category, product: product(part) })
+    }
+}
+
+impl DeclaredEvidence<'_> {
+    /// The part to call an agent by whose claim stands in this part: the product that leads, whatever its contact and its
+    /// description stand beside. What calls itself a crawler outside of comments is called so, and a library is not the
+    /// one that asks.
+    fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
+        let lead = header.product_lead(part);
+        let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
+        if self.crawls.is_some() && !part.is_comment() && lead.is_some_and(|lead| !lead.kinds.has(everyday)) {
+            return part;
+        }
+        let names = |other: &&Part| {
+            header.product_lead(other).is_some_and(|word| {
+                !word.kinds.has(everyday) && word.text(header.bytes()).iter().any(u8::is_ascii_alphabetic)
+            })
+        };
+        let parts = header.parts();
+        let beside = parts.iter().filter(|other| other.comment == part.comment);
+        let compatible = beside.filter(|other| other.marks.has(Marks::COMPATIBLE)).find(names);
+        if header.browser() == Some(0) || self.on_device {
+            return compatible.unwrap_or(part);
+        }
+        let free = parts[..header.browser().unwrap_or(parts.len())].iter().filter(|other| !other.is_comment());
+        let mut leading = free.take_while(|other| other.words.start < part.words.start);
+        leading.find(names).or(compatible).unwrap_or(part)
+    }
+}
+
+/// `example.com/1.0`: a product named after its site names a contact.
+fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
+    let free = header.browser().unwrap_or(header.parts().len());
+    header.parts()[..free].iter().find(|part| {
+        let words = header.words_of(part).iter().filter(|word| word.may_name_a_crawler());
+        !part.marks.has(Marks::MODEL) && words.into_iter().any(|word| is_host(word.text(header.bytes())))
+    })
+}
+
+/// `Mozilla/5.0 (compatible; Product/1.0)`: a browser would name its platform.
+fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
+    let part = header.parts().iter().find(|part| {
+        part.marks.has(Marks::COMPATIBLE)
+            && header.words_of(part).iter().any(|word| word.may_name_a_crawler() && !is_compatible(header, word))
+    })?;
+    let browsers = Kinds::PLATFORM
+        .with(Kinds::ENGINE)
+        .with(Kinds::PLAIN_BROWSER)
+        .with(Kinds::APPLIANCE)
+        .with(Kinds::PROGRAM)
+        .with(Kinds::APP);
+    (header.browser().is_none() && !header.kinds().has(browsers)).then_some(part)
+}
+
+fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
+    word.text(header.bytes()).eq_ignore_ascii_case(b"compatible")
+}
+
+/// The class of a header that makes no claim.
+fn silent_class(header: &Header<'_>) -> Class {
+    let kinds = header.kinds();
+    if header.browser() == Some(0) || kinds.has(Kinds::APPLIANCE) {
+        return Class::Browser;
+    }
+    if kinds.has(Kinds::APP) || header.browser().is_some() {
+        return Class::App;
+    }
+    match header.words().next() {
+        Some(first) if first.kinds.has(Kinds::LIBRARY) => Class::Library,
+        Some(first) if first.kinds.has(Kinds::BROWSER) && kinds.has(Kinds::PLATFORM.with(Kinds::PLAIN_BROWSER)) => {
+            Class::Browser
+        }
+        Some(_) if kinds.has(Kinds::ENGINE) && kinds.has(Kinds::PLATFORM) => Class::Browser,
+        _ => Class::NonBrowser,
+    }
+}
+
+// The rest of a header beside the registered names in it: a crawler that declares itself there does not hide behind them.
+// Registered crawlers describe themselves (`serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0
+// (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`), so fewer forms declare another crawler here than where no name is
+// registered.
+impl Header<'_> {
+    /// Whether a word outside of these places, which are in the order of the header, may be part of a product's name.
+    pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
+        let mut places = places.iter().peekable();
+        self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
+            while places.next_if(|place| place.end <= word.start).is_some() {}
+            let is_named = places.peek().is_some_and(|place| place.start < word.end);
+            !is_named && word.text(self.bytes).iter().any(u8::is_ascii_alphabetic)
+        })
+    }
+
+    /// The header without the names at these places. The contact of a name's part is that of the name.
+    pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
+        let mut places = places.iter().peekable();
+        for part in &mut self.parts {
+            for word in &mut self.words[part.words.clone()] {
+                while places.next_if(|place| place.end <= word.start).is_some() {}
+                if places.peek().is_some_and(|place| place.start < word.end) {
+                    word.voice = Voice::Named;
+                    part.marks.remove(Marks::ADDRESSED);
+                    part.marks.remove(Marks::COMPATIBLE);
+                }
+            }
+        }
+        self
+    }
+
+    /// Mutes what may describe a registered crawler. Of a header [without](Self::without) the names, these are left:
+    ///
+    /// - products with a version outside of comments (`MyBot/1.0`), and words there that say bot or crawler in their name;
+    /// - products in a comment that have a version and say that they crawl, unless the comment is that of a registered
+    ///   product.
+    pub(super) fn mute_descriptions(&mut self) {
+        let mut is_of_named = false;
+        for part in &self.parts {
+            let words = &mut self.words[part.words.clone()];
+            let holds_name = words.iter().any(|word| word.voice == Voice::Named);
+            if !part.is_comment() {
+                is_of_named = holds_name;
+            }
+            let is_product = has_version(words, self.bytes) && !holds_name && !is_led_by_everyday_word(words);
+            let is_left =
+                is_product && (!part.is_comment() || !is_of_named && words.iter().any(|word| crawls(word, self.bytes)));
+            if is_left {
+                continue;
+            }
+            let is_left =
+                |word: &Word| !part.is_comment() && !word.kinds.has(Kinds::GENERIC) && crawls(word, self.bytes);
+            for word in words.iter_mut().filter(|word| word.voice == Voice::Speaks && !is_left(word)) {
+                word.voice = Voice::Muted;
+            }
+        }
+    }
+}
+
+/// Whether a version with a digit stands behind a `/`: prose has words there (`addresses/domains`).
+fn has_version(words: &[Word], header: &[u8]) -> bool {
+    let mut versions = words.iter().filter(|word| word.voice == Voice::Version);
+    versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))
+}
+
+fn is_led_by_everyday_word(words: &[Word]) -> bool {
+    let first = words.iter().find(|word| word.may_name_a_crawler() && !word.kinds.is_costume());
+    first.is_some_and(|first| first.kinds.has(Kinds::GENERIC))
+}
+
+/// Whether a word that may name an agent says bot or crawler.
+fn crawls(word: &Word, header: &[u8]) -> bool {
+    word.may_name_a_crawler()
+        && trades(word.text(header)).any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{Agent, Recognizer, Registry};
+    use crate::rules::RobotsTxt;
+
+    fn claim(header: &str) -> (Class, Option<Category>, Option<String>) {
+        let header = Header::read(header.as_bytes());
+        let Claim { class, category, product } = Testimony::of(&header).claim();
+        (class, category, product)
+    }
+
+    #[test]
+    fn what_a_browser_does_not_declare_makes_no_claim() {
+        let browser = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141 Safari/537.36";
+        for product in ["ExampleProbe/1", "PageFetch/1", "FeedThing/2"] {
+            assert_eq!(claim(&format!("{browser} {product}")), (Class::Browser, None, None), "{product}");
+            let declared = claim(&format!("{browser} (compatible; {product}; +https://example.test/)"));
+            assert_ne!(declared.0, Class::Browser, "{product}");
+        }
+    }
+
+    #[test]
+    fn parts_in_front_of_a_browser_are_declared_and_its_own_are_not() {
+        let speaks = |header: &str| {
+            let header = Header::read(header.as_bytes());
+            let testimony = Testimony::of(&header);
+            (0..header.parts().len()).map(|at| testimony.speaks(at)).collect::<Vec<_>>()
+        };
+        assert_eq!(speaks("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Quux/2"), [true, false, false, false, false]);
+        assert_eq!(speaks("Foo/1.0 (Bar) Quux/2"), [true, true, true]);
+        // Mozilla, X11, FooBot, Bar, BazBot, Gecko.
+        let bots = speaks("Mozilla/5.0 (X11; FooBot; Bar; BazBot) Gecko/1");
+        assert_eq!(bots, [false, false, true, false, true, false]);
+    }
+
+    #[test]
+    fn a_model_is_not_declared_and_an_old_browser_declares_only_what_calls_itself_a_crawler() {
+        let declared = |header: &str| {
+            let header = Header::read(header.as_bytes());
+            let testimony = Testimony::of(&header);
+            testimony.declared_parts().map(|part| header.product(part)).collect::<Vec<_>>()
+        };
+        let browser = |comment: &str| format!("Mozilla/5.0 ({comment}) AppleWebKit/537 Safari/537");
+        assert_eq!(declared(&browser("Linux; Android 9; Pixel; compatible; Foo/1")), ["", "Foo"]);
+        assert_eq!(declared(&browser("compatible; Foo/1; Android 9; Pixel")), ["", "Foo", "9"]);
+        assert_eq!(declared(&browser("MSIE 6.0; Foo/1; +http://x.test/; Foobot/2")), ["Foobot"]);
+    }
+
+    #[test]
+    fn the_word_that_leads_is_the_product_behind_compatible() {
+        let leading = |text: &str| {
+            let header = Header::read(text.as_bytes());
+            let testimony = Testimony::of(&header);
+            testimony.leading_word().map(|word| String::from_utf8_lossy(word.text(text.as_bytes())).into_owned())
+        };
+        assert_eq!(leading("Mozilla/5.0 (compatible; Foo/1.0)").as_deref(), Some("Foo"));
+        assert_eq!(leading("Mozilla/5.0 (compatible)"), None);
+        assert_eq!(leading("Foo/1.0 (compatible; Bar)").as_deref(), Some("Foo"));
+    }
+
+    #[test]
+    fn a_product_named_after_its_host_is_declared() {
+        assert_eq!(claim("example.com/1.0"), (Class::Declared, None, Some("example.com".to_owned())));
+        assert_eq!(claim("Example/1.0").0, Class::NonBrowser);
+    }
+
+    #[test]
+    fn an_agent_is_called_by_the_product_that_leads() {
+        for (header, product) in [
+            // What stands beside the contact describes it.
+            ("Example Client/18.3.0 (kit-18.1.3; linux; +https://example.test)", "Example Client"),
+            ("Searchie/1.0 (a Storm-based crawler; https://searchie.test; admin@searchie.test)", "Searchie"),
+            ("Example (bot; +https://example.test/synapse)", "Example"),
+            ("Roboter (Version: 1.06, powered by www.example.test +http://www.example.test/bot.html)", "Roboter"),
+            ("Example (example.com/about)", "Example"),
+            ("Mozilla/4.0 (compatible; Foo-1.0.7; Crawl your own stuff with http://foo.test)", "Foo-1.0.7"),
+            ("Mozilla/5.0 (compatible; Foo/2.2; Website Thumbnail Generator; +http://foo.test)", "Foo"),
+            ("Metacast/1.0 Crawler +https://metacast.test", "Metacast"),
+            ("Pageling http://pageling.test curl www", "Pageling"),
+            // A product that says that it crawls, a library in front, a device, and the costume of a browser.
+            ("Example/5.0 (linux) Example_Bot/2.3.1", "Example_Bot"),
+            ("curl/8.0 (Example; +https://example.test/)", "Example"),
+            ("DoCoMo/2.0 N902iS(c100;TB)(compatible; foo-crawler; http://foo.test/)", "foo-crawler"),
+            ("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.0; Example Bot 1.0)", "Example Bot 1.0"),
+            ("Mozilla/5.0 (X11; Linux) Gecko/1 Foo Analyzer (http://foo.test/)", "Foo Analyzer"),
+        ] {
+            let (class, _, found) = claim(header);
+            assert_eq!((class, found.as_deref()), (Class::Declared, Some(product)), "{header}");
+        }
+    }
+
+    #[test]
+    fn what_people_and_owners_of_machines_run_declares_nothing() {
+        for header in [
+            // Built with a runtime, for a machine.
+            "Example/1.3 (+https://example.test/; go1.12; linux/amd64)",
+            "Example/2.4 (+https://example.test; ruby3.1.4)",
+            "Example Collector/0.1 (linux/amd64)",
+            "Example Checker/1.0 (x86_64-pc-linux-gnu; +https://example.test)",
+            // At home where source code is kept.
+            "Example/1.0 (+https://github.com/example/example)",
+            "Example +https://gitlab.com/example/example",
+            "example/5.26 (github.com/example/example)",
+            "Debian APT-CURL/1.0 (1.2.32)",
+            "urlgrabber/3.10 yum/3.4.3",
+            "Mozilla/4.0 (compatible; ms-office; MSOffice 16)",
+            "URL/Emacs Emacs/28.2 (TTY)",
+        ] {
+            assert_eq!(claim(header).0, Class::NonBrowser, "{header}");
+        }
+        for crawler in [
+            "ExampleBot/1.3 (+https://example.test/; go1.12; linux/amd64)",
+            "Example/1.0 (+https://github.com/example/example-crawler)",
+            "Example/1.0 (+https://github.com/example/example; contact@example.test)",
+            "Mozilla/5.0 (compatible; Example/1.0; +https://github.com/example/example)",
+            "Example/1.0 (golang; +https://example.test/)",
+            "Example/1.0 (+https://github.example.test/)",
+        ] {
+            assert_eq!(claim(crawler).0, Class::Declared, "{crawler}");
+        }
+    }
+
+    #[test]
+    fn a_crawler_is_one_whatever_it_crawls_for() {
+        let some = |category, product: &str| (Class::Declared, category, Some(product.to_owned()));
+        assert_eq!(claim("SiteMonitor/1 (+https://x.test)"), some(Some(Category::Monitoring), "SiteMonitor"));
+        assert_eq!(claim("MonitorCrawler/1 (+https://x.test)"), some(None, "MonitorCrawler"));
+        assert_eq!(claim("WebhookCrawler/1"), some(None, "WebhookCrawler"));
+        assert_eq!(claim("ExampleWebhook/1").0, Class::Infrastructure);
+    }
+
+    #[test]
+    fn a_contact_counts_for_what_leads_or_stands_in_a_comment() {
+        // The contact of a library's own product is that of the library.
+        assert_eq!(claim("curl/8.0 (Example; +https://example.test/)").0, Class::Declared);
+        assert_eq!(claim("Example/8.0 +https://example.test/").0, Class::Declared);
+        assert_eq!(claim("curl/8.0 +https://example.test/").0, Class::Library);
+    }
+
+    #[test]
+    fn applications_on_devices_make_no_claim_by_bot_alone() {
+        // A person's telephone runs it.
+        assert_eq!(claim("ChatBot/5 CFNetwork/1399 Darwin/22").0, Class::App);
+        assert_eq!(claim("ChatBot/5 (+https://x.test) CFNetwork/1399 Darwin/22").0, Class::Declared);
+        let telephone =
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 15_3 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko)";
+        assert_eq!(claim(&format!("{telephone} Mobile/15E148 ChatBotAI/97")).0, Class::Browser);
+        assert_eq!(claim(&format!("{telephone} Mobile/15E148 Safari/604.1 FooBot/9")).0, Class::Declared);
+        let view =
+            "Mozilla/5.0 (Linux; Android 9; X; wv) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/91 Safari/537.36";
+        assert_eq!(claim(&format!("{view} ChatBotAI/97")).0, Class::Browser);
+        assert_eq!(claim(&format!("{view} (compatible; FooBot/1.0; +https://x.test/bot)")).0, Class::Declared);
+    }
+
+    #[test]
+    fn programs_on_desks_make_no_claim_by_a_word_alone() {
+        for program in ["SpiderOak/7.24 (Windows)", "Archive Viewer/2.18 (Mac OS X)", "UrlSnapper/1 (Windows NT 10.0)"]
+        {
+            assert_eq!(claim(program).0, Class::NonBrowser, "{program}");
+        }
+        for crawler in [
+            "SpiderBot/7.24 (Windows)",
+            "SpiderOak/7.24",
+            "Archive Viewer/2.18 (+https://x.test; Mac OS X)",
+            "LinkExtractor/1 (Linux x86_64)",
+            "Mozilla/5.0 (Windows NT 6.1; WOW64) acunetix-product/wvs (Acunetix Web Vulnerability Scanner)",
+        ] {
+            assert_eq!(claim(crawler).0, Class::Declared, "{crawler}");
+        }
+    }
+
+    #[test]
+    fn a_host_of_media_is_that_of_what_people_subscribe_with() {
+        for (header, category) in [
+            ("Bullhorn/1.0 (+http://bullhorn.fm/)", Some(Category::Feed)),
+            ("Podvine/3.3.1 (www.podvine.com)", None),
+            ("https://audioboom.com/boos/", Some(Category::Feed)),
+            ("RadioBot/1.0 (+https://radio.example/)", None),
+            ("Example/1.0 (+https://radio.example/bot)", None),
+        ] {
+            assert_eq!(claim(header).1, category, "{header}");
+        }
+    }
+
+    #[test]
+    fn an_engine_on_a_platform_is_a_browser() {
+        assert_eq!(claim("Foo (Windows NT 10.0) Gecko/20100101").0, Class::Browser);
+        assert_eq!(claim("Foo Gecko/20100101").0, Class::NonBrowser);
+        assert_eq!(claim("Foo (Windows NT 10.0)").0, Class::NonBrowser);
+        assert_eq!(claim("").0, Class::Empty);
+    }
+
+    /// The product or the tokens of the agent beside the registered ones, which are at least one.
+    fn beside(file: &str, header: &str) -> Option<String> {
+        let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
+        let agents = recognizer.agents(header.as_bytes());
+        assert!(agents.first().is_registered(), "{header}");
+        let own: Vec<&Agent> = agents.iter().filter(|agent| !agent.is_registered()).collect();
+        assert!(own.len() < 2, "{header}: {own:?}");
+        own.first().map(|own| own.crawler().map_or_else(|| own.tokens()[0].to_string(), str::to_owned))
+    }
+
+    #[test]
+    fn a_crawler_that_declares_itself_does_not_hide_behind_a_registered_name() {
+        for header in [
+            "MyBot/1.0 (+https://my.example/bot) UptimeRobot",
+            "UptimeRobot/2.0 MyBot/1.0",
+            "MyBot UptimeRobot/2.0",
+            "UptimeRobot MyBot",
+            "GPTBot/1.2 CCBot/2.0 MyBot/1.0",
+            "MyBot/beta UptimeRobot",
+            "Mozilla/5.0 (compatible; MyBot/1.0; UptimeRobot/2.0)",
+            "Mozilla/5.0 (X11) AppleWebKit/5 Chrome/1 Safari/5 (compatible; MyBot/1.0; +https://x.example/) UptimeRobot",
+        ] {
+            assert_eq!(beside("", header).as_deref(), Some("MyBot"), "{header}");
+        }
+        assert_eq!(beside("", "Example/1.0 (+https://my.example/about) UptimeRobot").as_deref(), Some("Example"));
+    }
+
+    #[test]
+    fn the_description_of_a_registered_crawler_is_no_other_one() {
+        for header in [
+            "serpstatbot/1.0 (advanced backlink tracking bot; http://serpstatbot.com/; abuse@serpstatbot.com)",
+            "Mozilla/5.0 (X11; Linux) Chrome/59.0 Safari/537.36 PingdomPageSpeed/1.0 (pingbot/2.0; +http://www.pingdom.com/)",
+            "Mozilla/5.0 (compatible; YandexBot/3.0; MirrorDetector; +http://yandex.com/bots)",
+            "Mastodon/4.3.9 (http.rb/5.2.0; +https://social.example/)",
+            "Dazzle BlueSky Bot/1.1",
+            "Crawler Mozilla/5.0 (compatible; Yahoo! Slurp; http://help.yahoo.com/help/us/ysearch/slurp)",
+            "Expanse, a Palo Alto Networks company, searches. Please send IP addresses/domains to: scaninfo@paloaltonetworks.com",
+            "UptimeRobot/2.0 Example/1.0",
+            "Scrapy/2.11 (+https://scrapy.org) UptimeRobot/2.0",
+        ] {
+            assert_eq!(beside("", header), None, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_the_file_does_not_hide_behind_a_registered_one() {
+        let file = "User-agent: AcmeBot\nUser-agent: Quux\nUser-agent: bot\nDisallow: /\n";
+        for (header, name) in [
+            ("CCBot AcmeBot/1.0", Some("AcmeBot")),
+            ("UptimeRobot/2.0 AcmeBot/1.0", Some("AcmeBot")),
+            ("facebookexternalhit/1.1 AcmeBot/1.0", Some("AcmeBot")),
+            ("PingdomPageSpeed/1.0 (pingbot/2.0; AcmeBot; +http://www.pingdom.com/)", Some("acmebot")),
+            ("Quux UptimeRobot/2.0", Some("quux")),
+            ("UptimeRobot/2.0 (like Quux)", None),
+            // Everyday words are names only where they lead.
+            ("UptimeRobot bot", None),
+            ("facebookexternalhit/1.1 Facebot Twitterbot/1.0", None),
+        ] {
+            assert_eq!(beside(file, header).as_deref(), name, "{header}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The names of a robots.txt that no registered crawler has, and finding them in headers.
+
+use super::claim::Testimony;
+use super::header::{Header, Word};
+use super::name_index::{End, Kinds, NameIndex, WordHash, is_blank, is_joint, kinds};
+use super::registry::Registry;
+use crate::rules::{ProductToken, RobotsTxt};
+
+/// The names of one file that the registry lacks, ready to be found in headers.
+#[derive(Debug)]
+pub(super) struct FileNames {
+    tokens: Box<[ProductToken]>,
+    index: NameIndex,
+}
+
+impl FileNames {
+    pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
+        let mut tokens = Vec::new();
+        for name in file.groups().flat_map(|group| group.names()).filter(|name| !name.is_star()) {
+            let named = ProductToken::from_name(name.value()).into_iter().chain(registry.stands_for(name.value()));
+            tokens.extend(named.filter(|token| !is_costume(token) && !registry.finds(token.as_bytes())));
+        }
+        tokens.sort();
+        tokens.dedup();
+        let index = NameIndex::new(tokens.iter().map(ProductToken::as_bytes).zip(0..));
+        Self { tokens: tokens.into(), index }
+    }
+
+    /// The longest name that a product of the header is, or else goes on from with a version.
+    pub(super) fn find(&self, header: &Header<'_>, testimony: &Testimony<'_, '_>) -> Option<&ProductToken> {
+        if self.index.is_empty() {
+            return None;
+        }
+        let leading = testimony.leading_word().map(|word| word.start);
+        let mut best: Option<((End, usize), u32)> = None;
+        for part in testimony.declared_parts() {
+            for word in header.words_of(part).iter().filter(|word| word.may_name_a_crawler()) {
+                let leads = leading == Some(word.start);
+                self.starting_at(header.bytes(), word.start, word.end, |name, end, length| {
+                    let general = is_general(&self.tokens[name as usize]);
+                    let alone = || leads && end == End::Whole && is_whole_product(header.bytes(), word.end);
+                    if general && !alone() || end == End::Versioned && length < 4 {
+                        return;
+                    }
+                    let rank = (end, length);
+                    if best.is_none_or(|(best, _)| better(rank, best)) {
+                        best = Some((rank, name));
+                    }
+                });
+            }
+        }
+        best.map(|(_, name)| &self.tokens[name as usize])
+    }
+
+    /// Reports every name that begins with the word at `start`, or with a beginning of it that a version may follow.
+    fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
+        let limit = end.min(start.saturating_add(self.index.longest_word()));
+        for at in start..limit {
+            let next = bytes.get(at + 1).copied().unwrap_or(b' ');
+            let may_end = at + 1 == end || is_joint(next) || next.is_ascii_digit();
+            if !may_end || is_joint(bytes[at]) {
+                continue;
+            }
+            for name in self.index.with_first_word(WordHash::of(&bytes[start..=at])) {
+                if let Some((end, _)) = name.end(bytes, start) {
+                    report(name.value, end, name.len());
+                }
+            }
+        }
+    }
+}
+
+/// Whether a product may claim this token for itself: it is more than a word.
+pub(super) fn may_claim(token: &ProductToken) -> bool {
+    !is_costume(token) && !is_general(token)
+}
+
+/// Whether a product whose name ends at `end` has no second word.
+fn is_whole_product(bytes: &[u8], end: usize) -> bool {
+    let blanks = bytes[end..].iter().take_while(|byte| is_blank(**byte)).count();
+    blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
+}
+
+/// Whole before versioned, then the longer.
+fn better(rank: (End, usize), best: (End, usize)) -> bool {
+    let key = |(end, length): (End, usize)| (end == End::Whole, length);
+    key(rank) > key(best)
+}
+
+/// Names that browsers carry as part of their costume, with a version or without (`MSIE 6.0`).
+fn is_costume(token: &ProductToken) -> bool {
+    token.as_bytes().split(|byte| *byte == b' ').all(|word| {
+        let kinds = kinds(word, WordHash::of(word));
+        kinds.is_costume() || kinds.has(Kinds::APP) || word.first().is_some_and(u8::is_ascii_digit)
+    }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
+}
+
+/// Names that are everyday words, or so short that they turn up as languages and the like.
+fn is_general(token: &ProductToken) -> bool {
+    token.as_bytes().len() <= 3 || kinds_of(token).has(Kinds::GENERIC)
+}
+
+fn kinds_of(token: &ProductToken) -> Kinds {
+    let bytes = token.as_bytes();
+    if bytes.contains(&b' ') { Kinds::default() } else { kinds(bytes, WordHash::of(bytes)) }
+}
+
+impl Registry {
+    /// The tokens a name in a robots.txt stands for besides [`ProductToken::from_name`]; for
+    /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
+    ///
+    /// A name that is not registered as it stands is read as crawlers read it, cut to `[A-Za-z_-]*`, where that is a
+    /// registered token. A pasted `User-Agent` header stands for the products it declares.
+    ///
+    /// ```
+    /// use robots_core::agent::Registry;
+    /// use robots_core::rules::ProductToken;
+    ///
+    /// let registry = Registry::builtin();
+    /// assert_eq!(registry.stands_for(b"Googlebot 2.1"), [ProductToken::new("googlebot")]);
+    /// assert_eq!(registry.stands_for(b"Mozilla/4.0 (compatible; BullsEye; Windows 95)"), [ProductToken::new("bullseye")]);
+    /// assert!(registry.stands_for(b"Googlebot-Image").is_empty());
+    /// assert!(registry.stands_for(b"Mozilla/5.0").is_empty());
+    /// ```
+    pub fn stands_for(&self, name_value: &[u8]) -> Vec<ProductToken> {
+        let Some(whole) = ProductToken::from_name(name_value) else { return Vec::new() };
+        if self.knows(&whole) {
+            return Vec::new();
+        }
+        let header = Header::read(name_value);
+        if header.words().next().is_some_and(|first| first.kinds.has(Kinds::BROWSER)) {
+            return self.pasted(&header);
+        }
+        let cut = ProductToken::cut(name_value);
+        if cut != whole && self.knows(&cut) { vec![cut] } else { Vec::new() }
+    }
+
+    /// The products that a pasted header declares.
+    fn pasted(&self, header: &Header<'_>) -> Vec<ProductToken> {
+        if let Some(crawler) = self.find(header).next() {
+            return crawler.tokens().first().cloned().into_iter().collect();
+        }
+        let mut tokens = Vec::new();
+        for part in Testimony::of(header).declared_parts() {
+            let Some(first) = header.words_of(part).iter().find(|word: &&Word| word.may_name_a_crawler()) else {
+                continue;
+            };
+            if first.kinds.is_costume() || first.kinds.has(Kinds::ENGINE) || first.kinds.has(Kinds::GENERIC) {
+                continue;
+            }
+            tokens.extend(ProductToken::from_name(header.product(part).as_bytes()));
+        }
+        tokens
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(names: &[&str], header: &str) -> Option<String> {
+        let text: String = names.iter().map(|name| format!("user-agent: {name}\nallow: /\n")).collect();
+        let names = FileNames::new(Registry::builtin(), &RobotsTxt::parse(text.into_bytes()));
+        let header = Header::read(header.as_bytes());
+        names.find(&header, &Testimony::of(&header)).map(ToString::to_string)
+    }
+
+    #[test]
+    fn the_longest_whole_name_wins_over_any_versioned_one() {
+        assert_eq!(found(&["Foo", "Foo Bar"], "Foo Bar/1.0").as_deref(), Some("foo bar"));
+        assert_eq!(found(&["Quux", "Foobar"], "Foobar2 Quux").as_deref(), Some("quux"));
+        assert_eq!(found(&["Foobar"], "Foobar-2.1").as_deref(), Some("foobar"));
+        assert_eq!(found(&["Foobar"], "Foobar-Baz"), None);
+    }
+
+    #[test]
+    fn everyday_words_are_names_only_where_they_lead() {
+        for name in ["bot", "es", "008", "Java"] {
+            assert_eq!(found(&[name], &format!("{name}/1.0")), Some(name.to_ascii_lowercase()));
+            assert_eq!(found(&[name], &format!("Foo/1.0 ({name}/1.0)")), None);
+            assert_eq!(found(&[name], &format!("{name} Foo/1.0")), None);
+        }
+    }
+
+    #[test]
+    fn costume_is_no_crawlers_name() {
+        for name in ["Mozilla", "Mozilla/5.0", "Opera", "MSIE 6.0", "Windows", "CFNetwork"] {
+            assert_eq!(found(&[name], &format!("{name}/1.0")), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_the_registry_finds_are_not_kept() {
+        let file = RobotsTxt::parse(&b"user-agent: Googlebot\nuser-agent: Expanse\nuser-agent: Foo\nallow: /\n"[..]);
+        let names = FileNames::new(Registry::builtin(), &file);
+        assert_eq!(*names.tokens, [ProductToken::new("expanse"), ProductToken::new("foo")]);
+    }
+}

@@ -1,0 +1,218 @@
+//! A `User-Agent` header taken apart: words, the parts they stand in, and which of them name the agent.
+//!
+//! A *word* is a run of letters, digits and `-`, `_`, `.`; a *part* is a product outside
+//! comments, or a segment between `(`, `;`, `,` and `)` inside one. Words about another agent are muted: in
+//! URLs and e-mail addresses, versions, in-app markers in brackets, what follows "like" and "compatible with", the
+//! model of an Android device.
+
+use std::ops::Range;
+
+use super::name_index::{Kinds, WordHash, is_blank, is_joint};
+
+/// A header taken apart.
+#[derive(Debug)]
+pub(super) struct Header<'h> {
+    pub(super) bytes: &'h [u8],
+    pub(super) words: Vec<Word>,
+    pub(super) parts: Vec<Part>,
+    /// The part that starts with `Mozilla/` or `Opera/`, where an engine is named too: from there it is browser-shaped.
+    /// Browsers that never called themselves so are from their first part on.
+    pub(super) browser: Option<usize>,
+    pub(super) kinds: Kinds,
+    /// A version begins with a letter: it may be a name (`FooBot/Nutch-1.10`). Those of browsers do not.
+    pub(super) has_named_version: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) hash: WordHash,
+    pub(super) kinds: Kinds,
+    pub(super) voice: Voice,
+}
+
+/// Whether a word may name the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Voice {
+    Speaks,
+    /// It follows a `/`: the version of a product.
+    Version,
+    /// It stands in an e-mail address, or after "like".
+    Muted,
+    /// It is part of a registered crawler's name; see [`Header::without`].
+    Named,
+}
+
+/// A product, or a segment of a comment.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) words: Range<usize>,
+    /// Which comment it stands in, from 1; 0 outside.
+    pub(super) comment: u32,
+    /// Where its URL stands, if it holds one.
+    pub(super) address: Range<usize>,
+    pub(super) marks: Marks,
+}
+
+/// Properties of a part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks(u16);
+
+impl Marks {
+    /// It holds a URL or an e-mail address.
+    pub(super) const CONTACT: Self = Self(1);
+    /// The next part is, or begins a comment that is, its contact.
+    pub(super) const ADDRESSED: Self = Self(1 << 1);
+    /// It follows `compatible;`.
+    pub(super) const COMPATIBLE: Self = Self(1 << 2);
+    /// It follows `Android`, `Mobile` or the like in a comment: a locale, a model, a build.
+    pub(super) const MODEL: Self = Self(1 << 3);
+    /// It stands in a comment with `MSIE` or `Konqueror`.
+    pub(super) const OLD_BROWSER: Self = Self(1 << 4);
+    /// A product with a version.
+    pub(super) const VERSIONED: Self = Self(1 << 5);
+    /// It holds a word that is neither costume nor a number.
+    pub(super) const OWN_WORD: Self = Self(1 << 7);
+    /// It holds the word `Build`: whatever it looks like, it is a device.
+    pub(super) const BUILD: Self = Self(1 << 6);
+
+    pub(super) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    pub(super) fn remove(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+}
+
+impl Word {
+    /// Whether the word may begin the name of a crawler, as far as the word alone can tell.
+    pub(super) fn may_name_a_crawler(&self) -> bool {
+        self.voice == Voice::Speaks
+    }
+
+    pub(super) fn text<'h>(&self, bytes: &'h [u8]) -> &'h [u8] {
+        &bytes[self.start..self.end]
+    }
+
+    /// The word without a version glued to it (`Pingdom.com_bot_version_1.4`, `Experibot-v3`, `ExampleBot2`), where
+    /// there is one.
+    pub(super) fn stem<'h>(&self, bytes: &'h [u8]) -> Option<&'h [u8]> {
+        let text = self.text(bytes);
+        if !text.last()?.is_ascii_digit() || self.kinds.is_costume() {
+            return None;
+        }
+        let trim = |text: &'h [u8], version: fn(&u8) -> bool| {
+            let end = text.iter().rposition(|byte| !version(byte)).map_or(0, |at| at + 1);
+            &text[..end]
+        };
+        let stem = trim(text, |byte| byte.is_ascii_digit() || *byte == b'.');
+        let stem = match stem {
+            [name @ .., joint, b'v' | b'V'] if is_joint(*joint) => name,
+            _ => stem,
+        };
+        let stem = trim(stem, |byte| is_joint(*byte));
+        (!stem.is_empty()).then_some(stem)
+    }
+}
+
+impl<'h> Header<'h> {
+    pub(super) fn bytes(&self) -> &'h [u8] {
+        self.bytes
+    }
+
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.bytes.iter().all(|byte| is_blank(*byte))
+    }
+
+    /// The first part from which the header is shaped as a browser's.
+    pub(super) fn browser(&self) -> Option<usize> {
+        self.browser
+    }
+
+    /// The kinds of all words that speak.
+    pub(super) fn kinds(&self) -> Kinds {
+        self.kinds
+    }
+
+    pub(super) fn words_of(&self, part: &Part) -> &[Word] {
+        &self.words[part.words.clone()]
+    }
+
+    /// Words outside the models of devices, left to right. A product with a version beside a model is no model
+    /// (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
+    pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
+        let is_product = |marks: Marks| marks.has(Marks::VERSIONED) && !marks.has(Marks::BUILD);
+        self.parts
+            .iter()
+            .filter(move |part| !part.marks.has(Marks::MODEL) || is_product(part.marks))
+            .flat_map(|part| self.words_of(part))
+    }
+
+    /// The URL of a part, or nothing.
+    pub(super) fn address(&self, part: &Part) -> &'h [u8] {
+        &self.bytes[part.address.clone()]
+    }
+
+    /// The product a part names: its words up to the version, with single blanks, without what browsers and platforms
+    /// put in front; at most 64 octets, always ASCII.
+    pub(super) fn product(&self, part: &Part) -> String {
+        self.product_before(part, usize::MAX)
+    }
+
+    /// The product that a part names with its words before a place, and before its address where words stand there.
+    pub(super) fn product_before(&self, part: &Part, place: usize) -> String {
+        let mut product = String::new();
+        let leads = self.product_lead(part).is_some_and(|lead| lead.start < part.address.start);
+        let place = if leads { place.min(part.address.start) } else { place };
+        for word in self.product_words(part).take_while(|word| word.start < place) {
+            let text = word.text(self.bytes);
+            if product.len() + text.len() >= 64 {
+                break;
+            }
+            if !product.is_empty() {
+                product.push(' ');
+            }
+            product.extend(text.iter().map(|byte| char::from(*byte)));
+        }
+        product
+    }
+
+    /// Whether a part names a product.
+    pub(super) fn names_product(&self, part: &Part) -> bool {
+        self.product_lead(part).is_some()
+    }
+
+    /// The first word of the product that a part names.
+    pub(super) fn product_lead(&self, part: &Part) -> Option<&Word> {
+        self.product_words(part).next()
+    }
+
+    fn product_words(&self, part: &Part) -> impl Iterator<Item = &Word> {
+        let words = self.words_of(part).iter().filter(|word| !matches!(word.voice, Voice::Muted | Voice::Named));
+        words.take_while(|word| word.voice == Voice::Speaks).skip_while(|word| word.kinds.is_costume())
+    }
+
+    /// Whether the header holds this text anywhere, whatever the case.
+    pub(super) fn contains(&self, needle: &[u8]) -> bool {
+        let Some(first) = needle.first() else { return true };
+        let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+        memchr::memchr2_iter(lower, upper, self.bytes)
+            .any(|at| self.bytes[at..].get(..needle.len()).is_some_and(|text| text.eq_ignore_ascii_case(needle)))
+    }
+}
+
+impl Part {
+    pub(super) fn is_comment(&self) -> bool {
+        self.comment != 0
+    }
+}

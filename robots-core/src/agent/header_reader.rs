@@ -1,0 +1,421 @@
+//! Reading a `User-Agent` header: one pass over its octets.
+
+use std::ops::Range;
+
+use super::header::{Header, Marks, Part, Voice, Word};
+use super::name_index::{Kinds, WordHash, is_blank, is_joint, is_word_byte, kinds};
+
+impl<'h> Header<'h> {
+    pub(super) fn read(bytes: &'h [u8]) -> Self {
+        HeaderReader::new(bytes).read()
+    }
+}
+
+/// A header, read up to a place.
+struct HeaderReader<'h> {
+    header: Header<'h>,
+    at: usize,
+    depth: usize,
+    comments: u32,
+    /// The part being read.
+    marks: Marks,
+    address: Range<usize>,
+    first_word: usize,
+    /// Marks that every further part of this comment, or of the header outside comments, gets.
+    inherited: Marks,
+    inherited_outside: Marks,
+    /// What the next words are, from a word before them.
+    mute: Mute,
+    brackets_close: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mute {
+    Nothing,
+    /// The next word.
+    Word,
+    /// Words up to the end of the part or of the next product.
+    Product,
+}
+
+impl<'h> HeaderReader<'h> {
+    fn new(bytes: &'h [u8]) -> Self {
+        // A header has a word every five octets or so; capped, because one of 64 KiB need not.
+        let words = Vec::with_capacity((bytes.len() / 4).clamp(4, 64));
+        let parts = Vec::with_capacity((bytes.len() / 8).clamp(4, 32));
+        Self {
+            header: Header { bytes, words, parts, browser: None, kinds: Kinds::default(), has_named_version: false },
+            at: 0,
+            depth: 0,
+            comments: 0,
+            marks: Marks::default(),
+            address: 0..0,
+            first_word: 0,
+            inherited: Marks::default(),
+            inherited_outside: Marks::default(),
+            mute: Mute::Nothing,
+            brackets_close: true,
+        }
+    }
+
+    fn read(mut self) -> Header<'h> {
+        let bytes = self.header.bytes;
+        while let Some(byte) = bytes.get(self.at) {
+            match byte {
+                byte if is_word_byte(*byte) => self.word(),
+                b'(' => {
+                    self.end_part();
+                    self.depth += 1;
+                    if self.depth == 1 {
+                        self.comments += 1;
+                        self.inherited_outside = std::mem::take(&mut self.inherited);
+                        if self.follows_android() {
+                            self.inherited.add(Marks::MODEL);
+                        }
+                        self.marks = self.inherited;
+                    }
+                    self.at += 1;
+                }
+                b')' => {
+                    self.end_part();
+                    if self.depth == 1 {
+                        self.inherited = std::mem::take(&mut self.inherited_outside);
+                        self.marks = self.inherited;
+                    }
+                    self.depth = self.depth.saturating_sub(1);
+                    self.at += 1;
+                }
+                b';' | b',' => {
+                    self.end_part();
+                    self.at += 1;
+                }
+                b'@' => self.address(),
+                b'[' => self.bracket(),
+                _ => self.at += 1,
+            }
+        }
+        self.end_part();
+        self.finish()
+    }
+
+    /// Reads one word: a URL, or a run of word octets with its hash.
+    fn word(&mut self) {
+        let bytes = self.header.bytes;
+        if let Some(end) = end_of_url(bytes, self.at) {
+            self.begin_product();
+            self.marks.add(Marks::CONTACT);
+            self.address = self.at..end;
+            self.at = end;
+            return;
+        }
+        let run = &bytes[self.at..];
+        let run = &run[..run.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(run.len())];
+        let start = self.at + run.iter().take_while(|byte| is_joint(**byte)).count();
+        self.at += run.len();
+        let end = start.max(self.at - run.iter().rev().take_while(|byte| is_joint(**byte)).count());
+        if start == end {
+            return;
+        }
+        let follows_slash = start > 1 && bytes[start - 1] == b'/' && is_word_byte(bytes[start - 2]);
+        let is_version = follows_slash && self.header.words.len() > self.first_word;
+        if !is_version {
+            self.begin_product();
+        }
+        let voice = if is_version {
+            self.marks.add(Marks::VERSIONED);
+            Voice::Version
+        } else if self.mute != Mute::Nothing {
+            Voice::Muted
+        } else {
+            Voice::Speaks
+        };
+        match self.mute {
+            Mute::Word => self.mute = Mute::Nothing,
+            Mute::Product if is_version => self.mute = Mute::Nothing,
+            _ => {}
+        }
+        let text = &bytes[start..end];
+        let hash = WordHash::of(text);
+        if is_version && text[0].is_ascii_alphabetic() {
+            // `Spice_M-5/MAUI/11A`, `Podbean/Android App`: what it runs on stands where versions do.
+            self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
+            self.header.has_named_version = true;
+        }
+        let kinds = if voice == Voice::Speaks { kinds(text, hash) } else { Kinds::default() };
+        let word = Word { start, end, hash, kinds, voice };
+        if voice == Voice::Speaks {
+            if !kinds.is_costume() && text.iter().any(u8::is_ascii_alphabetic) {
+                self.marks.add(Marks::OWN_WORD);
+            }
+            self.header.kinds = self.header.kinds.with(kinds);
+            if kinds.has(Kinds::SYNTAX) || starts_with(text, b"android") {
+                self.phrase(word);
+            }
+        }
+        self.header.words.push(word);
+    }
+
+    /// Words that change how the next are read.
+    fn phrase(&mut self, word: Word) {
+        let bytes = self.header.bytes;
+        let text = word.text(bytes);
+        let then = bytes.get(word.end).copied();
+        if text.eq_ignore_ascii_case(b"like") && then.is_some_and(|next| is_blank(next) || next == b'+') {
+            self.mute = if self.depth > 0 { Mute::Product } else { Mute::Word };
+        } else if text.eq_ignore_ascii_case(b"with") {
+            let before = self.header.words.get(self.first_word..).and_then(<[Word]>::last);
+            if before.is_some_and(|before| before.text(bytes).eq_ignore_ascii_case(b"compatible")) {
+                self.mute = Mute::Product;
+            }
+        } else if text.eq_ignore_ascii_case(b"compatible") && self.first_word == self.header.words.len() {
+            self.marks.add(Marks::COMPATIBLE);
+            self.inherited.add(Marks::COMPATIBLE);
+            // A declaration ends what an Android comment says of its device.
+            self.inherited.remove(Marks::MODEL);
+            self.marks.remove(Marks::MODEL);
+        } else if text.eq_ignore_ascii_case(b"build") {
+            self.marks.add(Marks::BUILD);
+        } else if self.depth > 0 && (word.kinds.has(Kinds::DEVICE) || starts_with(text, b"android")) {
+            self.inherited.add(Marks::MODEL);
+        } else if self.depth > 0 && (text.eq_ignore_ascii_case(b"msie") || text.eq_ignore_ascii_case(b"konqueror")) {
+            self.marks.add(Marks::OLD_BROWSER);
+            self.inherited.add(Marks::OLD_BROWSER);
+        }
+    }
+
+    /// Whether `Android`, with or without a version, stands right before: `Instagram 9.0 Android (26/8.0; 480dpi; …)`.
+    fn follows_android(&self) -> bool {
+        let Some((last, before)) = self.header.words.split_last() else { return false };
+        let bytes = self.header.bytes;
+        let product = if last.voice == Voice::Version { before.last() } else { Some(last) };
+        product.is_some_and(|word| starts_with(word.text(bytes), b"android"))
+            && bytes[last.end..self.at].iter().all(|byte| is_blank(*byte))
+    }
+
+    /// Outside comments a product ends with its version: the next word begins another.
+    fn begin_product(&mut self) {
+        if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
+            self.end_part();
+        }
+    }
+
+    /// `@`: mutes the word before it with everything joined to it by `+`; the host after it becomes a contact.
+    fn address(&mut self) {
+        let bytes = self.header.bytes;
+        self.at += 1;
+        let length = bytes[self.at..].iter().take_while(|byte| is_word_byte(**byte)).count();
+        // A full stop may end the sentence that the address stands in.
+        let host = &bytes[self.at..self.at + length];
+        let host = &host[..host.iter().rposition(|byte| !is_joint(*byte)).map_or(0, |last| last + 1)];
+        let Some(dot) = host.iter().rposition(|byte| *byte == b'.') else { return };
+        let mut after = self.at - 1;
+        for word in self.header.words[self.first_word..].iter_mut().rev() {
+            let joined = word.end == after || (word.end + 1 == after && matches!(bytes[word.end], b'+' | b'%'));
+            if !joined || word.voice == Voice::Muted {
+                break;
+            }
+            word.voice = Voice::Muted;
+            after = word.start;
+        }
+        // Not in `package@1.2.3`.
+        if host[dot + 1].is_ascii_alphabetic() {
+            self.marks.add(Marks::CONTACT);
+        }
+        self.at += length;
+    }
+
+    /// `[…]` is an app's mark in the header of a browser or an app, unless it is never closed.
+    fn bracket(&mut self) {
+        self.at += 1;
+        if !self.brackets_close || !self.header.kinds.has(Kinds::ENGINE.with(Kinds::APP)) {
+            return;
+        }
+        match memchr::memchr(b']', &self.header.bytes[self.at..]) {
+            Some(length) => self.at += length + 1,
+            None => self.brackets_close = false,
+        }
+    }
+
+    fn end_part(&mut self) {
+        let words = self.first_word..self.header.words.len();
+        let comment = if self.depth > 0 { self.comments } else { 0 };
+        let address = std::mem::replace(&mut self.address, 0..0);
+        if self.marks.has(Marks::CONTACT) {
+            self.mark_addressed(comment);
+        }
+        if !words.is_empty() || self.marks.has(Marks::CONTACT) {
+            self.header.parts.push(Part { words, comment, address, marks: self.marks });
+        }
+        self.first_word = self.header.words.len();
+        self.marks = self.inherited;
+        self.mute = Mute::Nothing;
+    }
+
+    /// The contact of a part is often the next one: `(FooBot/1.0; +http://…)`, `FooBot/1.0 (+http://…)`.
+    fn mark_addressed(&mut self, comment: u32) {
+        if let Some(before) = self.header.parts.last_mut()
+            && (before.comment == comment || before.comment == 0)
+        {
+            before.marks.add(Marks::ADDRESSED);
+            before.marks.remove(Marks::MODEL);
+        }
+        self.marks.remove(Marks::MODEL);
+    }
+
+    fn finish(self) -> Header<'h> {
+        let mut header = self.header;
+        if header.words.first().is_some_and(|first| first.kinds.has(Kinds::PLAIN_BROWSER)) {
+            header.browser = Some(0);
+            return header;
+        }
+        if header.kinds.has(Kinds::ENGINE) {
+            header.browser = header.parts.iter().position(|part| {
+                !part.is_comment()
+                    && part.marks.has(Marks::VERSIONED)
+                    && header.words_of(part).iter().any(|word| {
+                        let text = word.text(header.bytes);
+                        text.eq_ignore_ascii_case(b"mozilla") || text.eq_ignore_ascii_case(b"opera")
+                    })
+            });
+        }
+        header
+    }
+}
+
+fn starts_with(text: &[u8], start: &[u8]) -> bool {
+    text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
+}
+
+/// Where the URL that begins at `at` ends, if one does.
+fn end_of_url(bytes: &[u8], at: usize) -> Option<usize> {
+    let rest = &bytes[at..];
+    let is_url = match rest.first()? | 0x20 {
+        b'h' => starts_with(rest, b"http://") || starts_with(rest, b"https://"),
+        b'w' => starts_with(rest, b"www."),
+        _ => false,
+    };
+    let ends = |byte: &u8| {
+        *byte <= b' ' || matches!(byte, b'(' | b')' | b';' | b',' | b'"' | b'\'' | b'<' | b'>' | b'[' | b']')
+    };
+    is_url.then(|| rest.iter().position(ends).map_or(bytes.len(), |length| at + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of a header that may name a crawler.
+    fn speaking(header: &str) -> Vec<String> {
+        let header = Header::read(header.as_bytes());
+        let words = header.words().filter(|word| word.may_name_a_crawler());
+        words.map(|word| String::from_utf8_lossy(word.text(header.bytes())).into_owned()).collect()
+    }
+
+    #[test]
+    fn words_that_speak_of_others_are_muted() {
+        for (header, words) in [
+            ("Foo/1.0 (+http://bar.example/Baz; Quux)", &["Foo", "Quux"][..]),
+            ("Foo (www.bar.example/Baz) HaF+https://x", &["Foo", "HaF"]),
+            ("Foo (bar+baz@example.com, quux)", &["Foo", "quux"]),
+            ("Foo bar@baz", &["Foo", "bar", "baz"]),
+            ("Foo bar@baz.", &["Foo", "bar", "baz"]),
+            ("Foo bar@baz.example. Quux", &["Foo", "Quux"]),
+            ("Foo bar@1.2.3, Quux", &["Foo", "Quux"]),
+            ("Foo/Bar-1.0 Baz/2", &["Foo", "Baz"]),
+            ("Gecko/1 Foo [Bar/Baz] Quux", &["Gecko", "Foo", "Quux"]),
+            ("Foo [Bar", &["Foo", "Bar"]),
+            ("Foo like Bar Baz", &["Foo", "like", "Baz"]),
+            ("(Foo like Bar Baz; Quux)", &["Foo", "like", "Quux"]),
+            ("(like Bar/1.0 Baz)", &["like", "Baz"]),
+            ("Foo compatible with Bar Baz; Quux", &["Foo", "compatible", "with", "Quux"]),
+            ("(Linux; Android 9; Foo Bar Build/X) Baz", &["Linux", "Android", "9", "Baz"]),
+            ("(Linux; Android 9; Foo; Bar/1.0)", &["Linux", "Android", "9", "Bar"]),
+            ("Android Foo; Bar", &["Android", "Foo", "Bar"]),
+            ("(Mobile; Foo) Bar", &["Mobile", "Bar"]),
+            ("(Androidx 9; Foo) Bar", &["Androidx", "9", "Bar"]),
+            ("(Android 9; Foo; compatible; Bar)", &["Android", "9", "compatible", "Bar"]),
+            ("(Android 9; Foo; Bar; +http://x)", &["Android", "9", "Bar"]),
+            ("-Foo-. _Bar_", &["Foo", "Bar"]),
+        ] {
+            assert_eq!(speaking(header), words, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_no_part_of_a_word() {
+        for (word, stem) in [
+            ("Pingdom.com_bot_version_1.4", Some("Pingdom.com_bot_version")),
+            ("Experibot-v3", Some("Experibot")),
+            ("ExampleBot2", Some("ExampleBot")),
+            // Only a joint makes a version of the `v`.
+            ("Experibotv3", Some("Experibotv")),
+            ("ExampleBot", None),
+            ("1.0", None),
+            ("2.X", None),
+        ] {
+            let header = Header::read(word.as_bytes());
+            let found = header.words().find_map(|found| found.stem(word.as_bytes()));
+            assert_eq!(found, stem.map(str::as_bytes), "{word}");
+        }
+    }
+
+    #[test]
+    fn only_costume_and_engine_together_are_a_browser() {
+        for (header, browser) in [
+            ("Mozilla/5.0 (X11; Linux) AppleWebKit/537 (KHTML, like Gecko) Safari/537", Some(0)),
+            ("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Firefox/2", Some(1)),
+            ("Opera/9.80 (Windows NT 5.1; U; es) Presto/2.2.15", Some(0)),
+            ("Lynx/2.9.0", Some(0)),
+            ("Mozilla/5.0 (compatible; Foo/1.0)", None),
+            ("Foo/1.0 (Gecko)", None),
+            // What follows a comment stands outside it.
+            ("Foo (bar) Mozilla/5.0 (X11) Gecko/1 Firefox/2", Some(2)),
+            ("Foo (Mozilla/5.0; Gecko/1)", None),
+        ] {
+            assert_eq!(Header::read(header.as_bytes()).browser(), browser, "{header}");
+        }
+    }
+
+    #[test]
+    fn parts_know_their_comment() {
+        let header = Header::read(b"Foo (Bar; Baz) Quux (Corge)");
+        assert_eq!(header.parts().iter().map(|part| part.comment).collect::<Vec<_>>(), [0, 1, 1, 0, 2]);
+    }
+
+    #[test]
+    fn a_contact_marks_its_part_and_the_one_before_and_ends_the_model() {
+        let header = Header::read(b"(Linux; Android 9; Foo; Bar; +http://x)");
+        let marks: Vec<Marks> = header.parts().iter().map(|part| part.marks).collect();
+        let marked = |marks: &[Marks]| {
+            let mut all = Marks::default();
+            marks.iter().for_each(|one| all.add(*one));
+            all
+        };
+        assert_eq!(marks[2], marked(&[Marks::MODEL, Marks::OWN_WORD]));
+        assert_eq!(marks[3], marked(&[Marks::ADDRESSED, Marks::OWN_WORD]));
+        assert_eq!(marks[4], Marks::CONTACT);
+        assert_eq!(header.address(&header.parts()[4]), b"http://x");
+    }
+
+    #[test]
+    fn an_address_is_a_contact_where_its_host_ends_in_a_name() {
+        let has_contact = |header: &str| {
+            let header = Header::read(header.as_bytes());
+            header.parts().iter().any(|part| part.marks.has(Marks::CONTACT))
+        };
+        for header in ["Foo (a@b.example)", "Foo (a@b.example.)", "Foo (write to a@b.c-)", "Foo a@b.c"] {
+            assert!(has_contact(header), "{header}");
+        }
+        for header in ["Foo (a@b)", "Foo (a@b.)", "Foo (a@b.1)", "Foo (a@1.2.3)", "Foo (a@.)", "Foo (a@)"] {
+            assert!(!has_contact(header), "{header}");
+        }
+    }
+
+    #[test]
+    fn any_octets_are_read() {
+        for byte in 0..=255_u8 {
+            let header = [b"Foo", &[byte][..], b"Bar", &[byte; 3], b"(", &[byte], b";", &[byte]].concat();
+            assert!(!Header::read(&header).parts().is_empty());
+        }
+    }
+}

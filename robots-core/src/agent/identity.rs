@@ -1,0 +1,370 @@
+//! Whether an agent is who it claims to be: the outcome, which policy, log and records use, without how it is found.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::keyword_enum;
+
+/// What became of the claim that a request makes about its sender.
+///
+/// Its written form holds everything: `verified(range)`, `refuted(signature: expired)`, `undecided(stale)`,
+/// `unverifiable`, `unclaimed`. With the feature `serde` it is an object of `outcome`, `method` and `reason`.
+///
+/// ```
+/// use robots_core::agent::{Identity, Refutation};
+///
+/// let identity = Identity::Refuted(Refutation::NotListed);
+/// assert_eq!(identity.to_string(), "refuted(range: not-listed)");
+/// assert_eq!(identity.to_string().parse(), Ok(identity));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Identity {
+    /// A method confirmed the claim.
+    Verified(IdentityMethod),
+    /// An impostor: the operator publishes a complete method, its evidence is fresh, and the request fails it.
+    Refuted(Refutation),
+    /// The evidence is missing, too old or doubtful. Never a reason to refuse a request.
+    Undecided(UndecidedReason),
+    /// A crawler is claimed, and its operator publishes no method that could refute the claim.
+    Unverifiable,
+    /// No crawler is claimed.
+    #[default]
+    Unclaimed,
+}
+
+/// A text that is no written form of an [`Identity`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityParseError(String);
+
+keyword_enum! {
+    /// The outcome of an [`Identity`], without its method and reason.
+    IdentityOutcome, "an outcome of an identity", {
+        /// [`Identity::Verified`].
+        Verified = "verified",
+        /// [`Identity::Refuted`].
+        Refuted = "refuted",
+        /// [`Identity::Undecided`].
+        Undecided = "undecided",
+        /// [`Identity::Unverifiable`].
+        Unverifiable = "unverifiable",
+        /// [`Identity::Unclaimed`].
+        Unclaimed = "unclaimed",
+    }
+}
+
+keyword_enum! {
+    /// A way to check a claim, in the order in which the methods are tried.
+    IdentityMethod, "a method that checks a claim", {
+        /// A signature on the request (Web Bot Auth, RFC 9421).
+        Signature = "signature",
+        /// The client's address is in a list that the operator publishes.
+        Range = "range",
+        /// The client's address has a name of the operator's, which resolves back to the address.
+        Rdns = "rdns",
+    }
+}
+
+keyword_enum! {
+    /// Why a claim is refuted; the first reasons are of addresses, the others of signatures.
+    Refutation, "a reason why a claim is refuted", {
+        /// The address is in no list of the operator.
+        NotListed = "not-listed",
+        /// The address has no name.
+        NoName = "no-name",
+        /// No name of the address is one of the operator's.
+        OtherName = "other-name",
+        /// A name of the operator's does not resolve to the address.
+        NotConfirmed = "not-confirmed",
+        /// The signature was not made with this key for this request.
+        BadSignature = "bad-signature",
+        /// `Signature-Input`, `Signature` or `Signature-Agent` is no structured field of its form.
+        Unparsable = "unparsable",
+        /// The label of `Signature-Input` has no member in `Signature`.
+        NoSignatureForLabel = "no-signature-for-label",
+        /// `created`, `expires` or `keyid` is missing.
+        MissingParameter = "missing-parameter",
+        /// The algorithm is not `ed25519`.
+        AlgMismatch = "alg-mismatch",
+        /// The signature expires before it is created.
+        WindowNegative = "window-negative",
+        /// The signature is valid for more than a day.
+        WindowTooLong = "window-too-long",
+        /// The signature is created later than now.
+        CreatedInFuture = "created-in-future",
+        /// The signature has expired.
+        Expired = "expired",
+        /// Neither `@authority` nor `@target-uri` is signed.
+        TargetNotCovered = "target-not-covered",
+        /// The signer's member of `Signature-Agent` is not signed.
+        AgentNotCovered = "agent-not-covered",
+        /// `Signature-Agent` is not an `https` URL.
+        AgentNotHttps = "agent-not-https",
+        /// A signed component is not in the request.
+        ComponentMissing = "component-missing",
+        /// A signed component is none of a request, or has an unsupported parameter.
+        ComponentUnsupported = "component-unsupported",
+        /// A component is signed twice.
+        ComponentRepeated = "component-repeated",
+    }
+}
+
+keyword_enum! {
+    /// Why a claim is neither verified nor refuted.
+    UndecidedReason, "a reason why a claim is undecided", {
+        /// The client's address is missing, private, reserved, or that of a trusted proxy.
+        Address = "address",
+        /// The list is too old to refute a claim.
+        Stale = "stale",
+        /// The evidence has not been loaded yet.
+        NotLoaded = "not-loaded",
+        /// The names of the address are being looked up.
+        Pending = "pending",
+        /// Too many addresses are being looked up, or too many signatures from this address fail.
+        Busy = "busy",
+        /// The resolver did not answer in time.
+        Timeout = "timeout",
+        /// The resolver answered that it cannot tell.
+        ResolverFailure = "resolver-failure",
+        /// The resolver's answer was cut.
+        Truncated = "truncated",
+        /// No address of this operator was verified lately through this resolver, so its "no" proves nothing.
+        UnprovenResolver = "unproven-resolver",
+        /// So many claims fail that the path of the requests is in doubt: a proxy may be missing in `trusted_proxies`.
+        SuspectPath = "suspect-path",
+        /// The operator publishes only keys, and the request is not signed.
+        Unsigned = "unsigned",
+        /// The request is signed and has no `Signature-Agent`, so its keys cannot be found.
+        AgentAbsent = "agent-absent",
+        /// Neither the registry nor the configuration names the key directory.
+        DirectoryNotConfigured = "directory-not-configured",
+        /// The key directory could not be fetched.
+        DirectoryUnavailable = "directory-unavailable",
+        /// The key directory does not hold the key.
+        KeyUnknownThere = "key-unknown-there",
+        /// The key is one of those that RFC 9421 publishes for tests.
+        TestKey = "test-key",
+    }
+}
+
+impl Identity {
+    /// The outcome, without method and reason.
+    pub const fn outcome(self) -> IdentityOutcome {
+        match self {
+            Self::Verified(_) => IdentityOutcome::Verified,
+            Self::Refuted(_) => IdentityOutcome::Refuted,
+            Self::Undecided(_) => IdentityOutcome::Undecided,
+            Self::Unverifiable => IdentityOutcome::Unverifiable,
+            Self::Unclaimed => IdentityOutcome::Unclaimed,
+        }
+    }
+
+    /// The method that verified or refuted the claim.
+    pub const fn method(self) -> Option<IdentityMethod> {
+        match self {
+            Self::Verified(method) => Some(method),
+            Self::Refuted(refutation) => Some(refutation.method()),
+            Self::Undecided(_) | Self::Unverifiable | Self::Unclaimed => None,
+        }
+    }
+
+    /// The written form of the reason, of a claim that is refuted or undecided.
+    pub const fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Refuted(refutation) => Some(refutation.as_str()),
+            Self::Undecided(reason) => Some(reason.as_str()),
+            Self::Verified(_) | Self::Unverifiable | Self::Unclaimed => None,
+        }
+    }
+
+    /// The identity with these parts, if one has them.
+    fn of_parts(outcome: &str, method: Option<&str>, reason: Option<&str>) -> Option<Self> {
+        let found = match outcome.parse::<IdentityOutcome>().ok()? {
+            IdentityOutcome::Verified => Self::Verified(method?.parse().ok()?),
+            IdentityOutcome::Refuted => Self::Refuted(reason?.parse().ok()?),
+            IdentityOutcome::Undecided => Self::Undecided(reason?.parse().ok()?),
+            IdentityOutcome::Unverifiable => Self::Unverifiable,
+            IdentityOutcome::Unclaimed => Self::Unclaimed,
+        };
+        (found.method().map(IdentityMethod::as_str) == method && found.reason() == reason).then_some(found)
+    }
+}
+
+impl Refutation {
+    /// The method that refuted the claim.
+    pub const fn method(self) -> IdentityMethod {
+        match self {
+            Self::NotListed => IdentityMethod::Range,
+            Self::NoName | Self::OtherName | Self::NotConfirmed => IdentityMethod::Rdns,
+            Self::BadSignature
+            | Self::Unparsable
+            | Self::NoSignatureForLabel
+            | Self::MissingParameter
+            | Self::AlgMismatch
+            | Self::WindowNegative
+            | Self::WindowTooLong
+            | Self::CreatedInFuture
+            | Self::Expired
+            | Self::TargetNotCovered
+            | Self::AgentNotCovered
+            | Self::AgentNotHttps
+            | Self::ComponentMissing
+            | Self::ComponentUnsupported
+            | Self::ComponentRepeated => IdentityMethod::Signature,
+        }
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.outcome().as_str())?;
+        match (self.method(), self.reason()) {
+            (Some(method), Some(reason)) => write!(f, "({method}: {reason})"),
+            (Some(method), None) => write!(f, "({method})"),
+            (None, Some(reason)) => write!(f, "({reason})"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Identity {
+    type Err = IdentityParseError;
+
+    fn from_str(text: &str) -> Result<Self, IdentityParseError> {
+        let (outcome, inside) = match text.strip_suffix(')') {
+            Some(text) => text.split_once('(').map_or((text, Some("")), |(outcome, inside)| (outcome, Some(inside))),
+            None => (text, None),
+        };
+        let (method, reason) = match inside {
+            None => (None, None),
+            Some(inside) => match inside.split_once(": ") {
+                Some((method, reason)) => (Some(method), Some(reason)),
+                None if outcome == IdentityOutcome::Verified.as_str() => (Some(inside), None),
+                None => (None, Some(inside)),
+            },
+        };
+        Self::of_parts(outcome, method, reason).ok_or_else(|| IdentityParseError(text.chars().take(256).collect()))
+    }
+}
+
+impl fmt::Display for IdentityParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is no identity: write one such as \"verified(range)\", \"refuted(range: not-listed)\", \
+             \"undecided(stale)\", \"unverifiable\" or \"unclaimed\"",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for IdentityParseError {}
+
+#[cfg(feature = "serde")]
+mod with_serde {
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+    use super::{Identity, IdentityMethod};
+
+    impl Serialize for Identity {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut fields = serializer.serialize_struct("Identity", 3)?;
+            fields.serialize_field("outcome", self.outcome().as_str())?;
+            fields.serialize_field("method", &self.method().map(IdentityMethod::as_str))?;
+            fields.serialize_field("reason", &self.reason())?;
+            fields.end()
+        }
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Parts {
+        outcome: String,
+        method: Option<String>,
+        reason: Option<String>,
+    }
+
+    impl<'de> Deserialize<'de> for Identity {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let Parts { outcome, method, reason } = Parts::deserialize(deserializer)?;
+            Self::of_parts(&outcome, method.as_deref(), reason.as_deref()).ok_or_else(|| {
+                let show = |part: Option<String>| part.unwrap_or_else(|| "none".to_owned());
+                D::Error::custom(format!(
+                    "no identity has the outcome {outcome:?} with the method {:?} and the reason {:?}",
+                    show(method),
+                    show(reason)
+                ))
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Identity> {
+        let mut all = vec![Identity::Unverifiable, Identity::Unclaimed];
+        all.extend(IdentityMethod::ALL.iter().copied().map(Identity::Verified));
+        all.extend(Refutation::ALL.iter().copied().map(Identity::Refuted));
+        all.extend(UndecidedReason::ALL.iter().copied().map(Identity::Undecided));
+        all
+    }
+
+    #[test]
+    fn every_identity_reads_back_from_its_written_form() {
+        for identity in all() {
+            assert_eq!(identity.to_string().parse(), Ok(identity));
+        }
+        assert_eq!(Identity::Verified(IdentityMethod::Rdns).to_string(), "verified(rdns)");
+        assert_eq!(Identity::Refuted(Refutation::Expired).to_string(), "refuted(signature: expired)");
+        assert_eq!(Identity::Undecided(UndecidedReason::SuspectPath).to_string(), "undecided(suspect-path)");
+    }
+
+    #[test]
+    fn no_other_text_is_an_identity() {
+        for text in [
+            "",
+            "Verified(range)",
+            "verified",
+            "verified()",
+            "verified(dns)",
+            "verified(range: stale)",
+            "refuted(range)",
+            "refuted(expired)",
+            "refuted(range: expired)",
+            "undecided",
+            "undecided(range: stale)",
+            "unclaimed()",
+            "unverifiable(stale)",
+            ")",
+            "(",
+        ] {
+            let error = text.parse::<Identity>().expect_err(text).to_string();
+            assert!(error.starts_with(&format!("{text:?} is no identity")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_word_means_one_reason() {
+        let words = Refutation::ALL.iter().map(|reason| reason.as_str());
+        let mut words: Vec<_> = words.chain(UndecidedReason::ALL.iter().map(|reason| reason.as_str())).collect();
+        let count = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), count);
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn an_identity_is_an_object_of_its_parts() {
+        for identity in all() {
+            let value = serde_json::to_value(identity).expect("JSON");
+            assert_eq!(serde_json::from_value::<Identity>(value).expect("an identity"), identity);
+        }
+        let refuted = serde_json::to_value(Identity::Refuted(Refutation::Expired)).expect("JSON");
+        assert_eq!(refuted, serde_json::json!({ "outcome": "refuted", "method": "signature", "reason": "expired" }));
+        let wrong = serde_json::json!({ "outcome": "refuted", "method": "range", "reason": "expired" });
+        let error = serde_json::from_value::<Identity>(wrong).expect_err("no identity").to_string();
+        assert!(error.contains("the method \"range\" and the reason \"expired\""), "{error}");
+    }
+}

@@ -1,0 +1,470 @@
+//! Names by their first word: one probe a word of the header finds every name that could begin there. And the kinds of
+//! words that classify a header.
+//!
+//! A name is only ever looked for at the beginning of a word, so hashing words finds all of them in one pass over the
+//! header, whatever their number. An automaton over all names was tried first on paper: it steps through every byte of
+//! the parts that cannot match, reports hits inside words that a boundary check then throws away, and for ten names
+//! costs kilobytes a file where this costs a few hundred octets.
+
+use std::sync::LazyLock;
+
+/// Octets that make up a word of a header; the neighbours of a name must be others.
+pub(super) const fn is_word_byte(byte: u8) -> bool {
+    WORD_BYTES[byte as usize]
+}
+
+/// A table, because every octet of every header is looked at.
+const WORD_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || is_joint(byte as u8);
+        byte += 1;
+    }
+    table
+};
+
+/// Octets that join the pieces of a word: `Googlebot-Image`, `archive.org_bot`.
+pub(super) const fn is_joint(byte: u8) -> bool {
+    matches!(byte, b'-' | b'_' | b'.')
+}
+
+pub(super) const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// A hash of a word that does not see case: of its length, its first 64 octets and its last eight, so that no word
+/// costs more than a few steps. Comparing finds other differences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WordHash(u32);
+
+impl WordHash {
+    #[inline]
+    pub(super) fn of(word: &[u8]) -> Self {
+        const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+        /// Bit 5 folds the case of letters and keeps all other word octets distinct.
+        const FOLD: u64 = 0x2020_2020_2020_2020;
+        let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
+            (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
+            _ => match (word.first_chunk(), word.last_chunk()) {
+                (Some(head), Some(tail)) => (u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into()),
+                _ => (word.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)), 0),
+            },
+        };
+        let ends = (head | FOLD).rotate_left(5) ^ (tail | FOLD) ^ (word.len() as u64).rotate_left(40);
+        let mut mixed = ends.wrapping_mul(SPREAD);
+        if word.len() > 16 {
+            let (middle, _) = word[8..word.len().min(64)].as_chunks();
+            for chunk in middle {
+                mixed = (mixed.rotate_left(23) ^ (u64::from_le_bytes(*chunk) | FOLD)).wrapping_mul(SPREAD);
+            }
+        }
+        Self((mixed >> 32) as u32)
+    }
+}
+
+/// Names with a value each, found by first word.
+#[derive(Clone, Debug)]
+pub(super) struct NameIndex {
+    /// Positions in `names` plus one, 0 for none; a power of two, at most half full.
+    slots: Box<[u32]>,
+    /// Sorted by hash, so those with one first word follow each other.
+    names: Box<[Named]>,
+    longest_word: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    hash: WordHash,
+    /// In lower case, blanks single, without joints at its ends.
+    text: Box<[u8]>,
+    /// Octets before the first word: `!` of `!Susie`.
+    lead: usize,
+    /// The value of the name.
+    pub(super) value: u32,
+}
+
+/// How a name ends in the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Where a word ends.
+    Whole,
+    /// Inside a word that goes on with a version: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. What goes on with letters is
+    /// another name (`FooBot-Image`), to RFC 9309 and to its operator.
+    Versioned,
+}
+
+impl NameIndex {
+    /// Names without any word in them are left out: nothing could find them.
+    pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
+        let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
+        names.sort_by(|a, b| (a.hash.0, &a.text, a.value).cmp(&(b.hash.0, &b.text, b.value)));
+        names.dedup_by(|later, first| later.text == first.text);
+        let mut slots = vec![0; (names.len() * 2).next_power_of_two()].into_boxed_slice();
+        for (at, name) in names.iter().enumerate() {
+            if at > 0 && names[at - 1].hash == name.hash {
+                continue;
+            }
+            let mut slot = name.hash.0 as usize & (slots.len() - 1);
+            while slots[slot] != 0 {
+                slot = (slot + 1) & (slots.len() - 1);
+            }
+            slots[slot] = u32::try_from(at + 1).unwrap_or(0);
+        }
+        let longest_word = names.iter().map(|name| name.first_word().len()).max().unwrap_or(0);
+        Self { slots, names: names.into(), longest_word }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The length of the longest first word; no longer one needs looking up.
+    pub(super) fn longest_word(&self) -> usize {
+        self.longest_word
+    }
+
+    /// The names whose first word has this hash.
+    #[inline]
+    pub(super) fn with_first_word(&self, hash: WordHash) -> impl Iterator<Item = &Named> {
+        let mut slot = hash.0 as usize & (self.slots.len() - 1);
+        let mut first = self.names.len();
+        // Ends at an empty slot: at most half of them are taken.
+        while let Some(at) = (self.slots[slot] as usize).checked_sub(1) {
+            if self.names[at].hash == hash {
+                first = at;
+                break;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        self.names[first..].iter().take_while(move |name| name.hash == hash)
+    }
+
+    /// The value of exactly this word, whose hash is given.
+    #[inline]
+    pub(super) fn word(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
+        self.with_first_word(hash).find(|name| name.text.eq_ignore_ascii_case(word)).map(|name| name.value)
+    }
+
+    /// The value of exactly this name.
+    pub(super) fn exact(&self, name: &[u8]) -> Option<u32> {
+        let sought = Named::new(name, 0)?;
+        self.with_first_word(sought.hash).find(|name| name.text == sought.text).map(|name| name.value)
+    }
+}
+
+impl Named {
+    fn new(name: &[u8], value: u32) -> Option<Self> {
+        let end = name.iter().rposition(|byte| !is_joint(*byte)).map_or(0, |at| at + 1);
+        let start = name[..end].iter().position(|byte| !is_joint(*byte))?;
+        let text: Box<[u8]> = name[start..end].to_ascii_lowercase().into();
+        let lead = text.iter().position(u8::is_ascii_alphanumeric)?;
+        let mut named = Self { hash: WordHash(0), text, lead, value };
+        named.hash = WordHash::of(named.first_word());
+        Some(named)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The word a header must hold; joints at its end are no part of it, as in the header.
+    fn first_word(&self) -> &[u8] {
+        let word = &self.text[self.lead..];
+        let end = word.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(word.len());
+        let end = word[..end].iter().rposition(|byte| !is_joint(*byte)).map_or(0, |at| at + 1);
+        &word[..end]
+    }
+
+    /// Whether the name stands in `bytes` with its first word at `at`; how it ends there, and where.
+    pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
+        let mut at = at.checked_sub(self.lead)?;
+        for byte in &self.text {
+            if *byte == b' ' {
+                let blanks = bytes[at..].iter().take_while(|byte| is_blank(**byte) || **byte == b'+').count();
+                if blanks == 0 {
+                    return None;
+                }
+                at += blanks;
+            } else {
+                if !bytes.get(at)?.eq_ignore_ascii_case(byte) {
+                    return None;
+                }
+                at += 1;
+            }
+        }
+        let rest = &bytes[at..];
+        let joints = rest.iter().take_while(|byte| is_joint(**byte)).count();
+        let end = match (joints, &rest[joints..]) {
+            (_, [next, ..]) if next.is_ascii_digit() => End::Versioned,
+            (1.., [b'v' | b'V', next, ..]) if next.is_ascii_digit() => End::Versioned,
+            (_, [next, ..]) if next.is_ascii_alphabetic() => return None,
+            _ => End::Whole,
+        };
+        Some((end, at))
+    }
+}
+
+/// The kinds of a whole word, which classify a header: words of browsers, platforms, libraries and robots. Several may
+/// hold.
+///
+/// They are kinds of words, not crawlers: what is one product belongs in the registry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kinds(u32);
+
+impl Kinds {
+    /// Part of the costume that browsers share; never a crawler's name.
+    pub(super) const BROWSER: Self = Self(1);
+    /// The engine of a browser: with `Mozilla/` or `Opera/` in front it makes a header browser-shaped.
+    pub(super) const ENGINE: Self = Self(1 << 1);
+    /// A system, device or machine; never a crawler's name.
+    pub(super) const PLATFORM: Self = Self(1 << 2);
+    /// A word many headers hold; a crawler's name only where it stands first.
+    pub(super) const GENERIC: Self = Self(1 << 3);
+    /// An HTTP library or command line client.
+    pub(super) const LIBRARY: Self = Self(1 << 4);
+    /// A browser without a person.
+    pub(super) const HEADLESS: Self = Self(1 << 5);
+    /// A part of applications on people's devices.
+    pub(super) const APP: Self = Self(1 << 6);
+    /// A browser that does not call itself Mozilla.
+    pub(super) const PLAIN_BROWSER: Self = Self(1 << 7);
+
+    /// A word that changes how the words around it are read.
+    pub(super) const SYNTAX: Self = Self(1 << 8);
+    /// Inside a comment, what follows is the model of a device.
+    pub(super) const DEVICE: Self = Self(1 << 9);
+    /// A mark of televisions, and of phones from before they had browsers like others.
+    pub(super) const APPLIANCE: Self = Self(1 << 10);
+    /// What applications on people's devices run on.
+    pub(super) const RUNTIME: Self = Self(1 << 11);
+    /// A program that a person starts: a player, a reader, a downloader. The address beside it is its maker's.
+    pub(super) const PROGRAM: Self = Self(1 << 12);
+    /// A system that people sit in front of.
+    pub(super) const PERSONAL: Self = Self(1 << 13);
+    /// The view of an application that shows pages.
+    pub(super) const WEB_VIEW: Self = Self(1 << 14);
+
+    pub(super) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Those of them that say what a product runs on.
+    pub(super) const fn of_device(self) -> Self {
+        Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
+    }
+
+    /// Whether a file's name may not match here at all.
+    pub(super) const fn is_costume(self) -> bool {
+        self.has(Self::BROWSER.with(Self::PLATFORM))
+    }
+}
+
+const SYNTAX: &str = "like with compatible build android msie konqueror mobile tablet phone tizen symbianos series60 \
+    series40 bb10 blackberry webos harmonyos kaios playbook";
+const DEVICE: &str = "android mobile tablet phone tizen symbianos series60 series40 bb10 blackberry webos harmonyos \
+    kaios playbook";
+const APPLIANCE: &str = "hbbtv ce-html nettv netcast antgalio smart-tv smarttv stb set-top midp-1.0 midp-2.0 midp-2.1 cldc-1.0 cldc-1.1 up.browser up.link ucbrowser ucweb symbianos series60 \
+    series40 netfront mmp j2me novarra-vision docomo s40ovibrowser profile configuration obigo teleca maui polaris openwave jig \
+    netcast.tv-2011 netcast.tv-2012 netcast.tv-2013";
+const RUNTIME: &str = "cfnetwork dalvik";
+const PROGRAM: &str = "xbmc xbmc4xbox kodi plex plexamp jellyfin emby boxee miro banshee rhythmbox songbird nightingale amarok \
+    clementine exaile tomahawk rma audacious mopidy volumio ampache subsonic dsub squeezebox squeezeplay sonos winamp foobar2000 itunes vlc \
+    mplayer smplayer mpv deadbeef quodlibet musicbee mediamonkey gpodder ipodder hpodder bashpodder castero juice doppler \
+    newsbeuter newsboat snownews liferea rssowl netnewswire akregator feeddemon blogbridge omea quiterss rssguard newsfire pulp snarfer \
+    reeder readkit vienna thunderbird postbox zotero calibre transmission deluge qbittorrent utorrent azureus jdownloader \
+    flashget getright netants emacs gnus sage lms vox battle.net airr castria adori podverse podchaser-parser headliner \
+    selfoss ms-office msoffice lotus-notes microsoft.data.mashup arcgisruntime-qt apt-http apt-curl \
+    apt-cacher-ng urlgrabber uclient-fetch libfetch scoop terraform opentofu thunder k6 artillery apidog nagios-plugins";
+const PERSONAL: &str = "windows winnt macintosh mac macos iphone ipad ipod android ios ipados watchos tvos playstation nintendo xbox \
+    morphos amigaos haiku beos";
+const WEB_VIEW: &str = "wv";
+const BROWSER: &str = "mozilla opera version mobile safari like gecko compatible with u wv rv chromium crios fxios \
+    edg edge edga edgios opr opios opt iemobile iceweasel seamonkey ucbrowser samsungbrowser yabrowser yowser vivaldi \
+    brave net clr media center pc infopath sv1 tablet touch profile configuration build release silk miuibrowser \
+    huaweibrowser duckduckgo gsa instagram fbav fban browser khtml mobilesafari ddg electron vivobrowser mozila mozzila gmozilla";
+const ENGINE: &str = "applewebkit gecko presto trident khtml msie konqueror goanna netfront chrome firefox safari \
+    phantomjs servo";
+const PLATFORM: &str = "windows nt win64 win32 x64 wow64 x11 linux i686 i386 x86_64 amd64 x86 arm arm64 armv7l aarch64 \
+    macintosh mac os x intel ppc iphone ipad ipod android cros ubuntu debian fedora freebsd openbsd netbsd sunos unix \
+    solaris beos amigaos amiga epoc macos darwin ios ipados watchos tvos symbianos series60 series40 midp-2.0 midp-1.0 cldc-1.1 cldc-1.0 \
+    blackberry bb10 playstation nintendo xbox webos tizen kaios harmonyos syllable haiku morphos smarttv \
+    mac_powerpc warp palmos windows-nt";
+const GENERIC: &str = "bot bots spider crawler robot robots crawl google java search web internet agent client fetch \
+    fetcher feed link links check checker http https url site page image images news video data download downloader \
+    scanner scan monitor index the code titan disco zeus harvest yahoo bing microsoft apple amazon facebook twitter \
+    python php perl ruby node library lib proxy cache api app service server user test tool project research open \
+    fast live mobilebot widow grub black";
+const LIBRARY: &str = "curl libcurl wget python-requests python-urllib python-urllib3 python-httpx python urllib urllib2 urllib3 \
+    httpx aiohttp requests go-http-client java apache-httpclient apache-httpasyncclient httpclient \
+    commons-httpclient okhttp okhttp3 axios got node-fetch node undici superagent request needle guzzlehttp guzzle \
+    php pear symfony httpunit libwww-perl lwp lwp-request lwp-trivial www-mechanize mechanize perl ruby \
+    faraday typhoeus httparty http.rb excon rest-client restsharp powershell windowspowershell dart deno bun ureq \
+    reqwest hyper rust isahc surf libsoup libhttp libwww winhttp wininet asynchttp asynchttpclient async-http-client \
+    fasthttp resty go-resty colly gocolly postmanruntime insomnia bruno-runtime httpie aria2 lftp fetch unirest-java \
+    unirest lua-resty-http luasocket cpprestsdk boost.beast poco qt neon dav davclnt cfnetwork jaunt jsoup htmlunit \
+    httrack phpcrawl zgrab masscan nmap nikto sqlmap nutch snoopy webdav filedownloader wordpress drupal typo3 \
+    jersey akka-http ktor ktor-client vertx reactornetty jetty restlet retrofit java-http-client eventmachine \
+    mikrotik esp32 esp8266 arduino indy winhttprequest serf cohttp haskell http-conduit http-kit clj-http hackney \
+    httpoison finch req tesla elixir erlang wreq scrapy node.js nodejs xmlhttp msxml microsoftwinhttp \
+    pip npm yarn pnpm cargo composer bundler rubygems maven gradle git apt yum dnf brew pacman nuget \
+    trafilatura newspaper feedparser universalfeedparser simplepie magpierss rome rawweb pycurl treq tornado twisted \
+    libsoup2 gvfs wget2 axel puf snacktory node-superagent ky httr rcurl electron-fetch \
+    http_request2 htmlparser appengine-google vimeo.php python-urllib2 nuttx";
+const HEADLESS: &str = "headlesschrome headlesschromium headlessfirefox headlessedg headless phantomjs slimerjs \
+    puppeteer playwright selenium webdriver chromedriver casperjs zombie.js splash cypress testcafe nightmare jsdom \
+    happydom htmlunit rendertron prerender chrome-headless-shell cutycapt webkit2png wkhtmltopdf wkhtmltoimage";
+const APP: &str = "fban fbav cfnetwork dalvik darwin applecoremedia exoplayer exoplayerlib exomedia androidxmedia3 stagefright \
+    avfoundation networkingextension itunes mozacfetch alamofire expo reactnative flutter ios android iphone \
+    ipad applewatch watchos vlc lavf quicktime nsplayer windows-media-player mpv kodi roku spotify";
+const PLAIN_BROWSER: &str = "lynx w3m elinks links dillo netsurf icab netpositive omniweb ncsa_mosaic mosaic ibrowse amigavoyager amaya opera \
+    ucweb offbyone uzbl surf retawq emacs-w3m aweb contiki cyberdog hotjava netscape docomo j-phone kddi softbank \
+    vodafone nokia samsung sonyericsson blackberry lg mot motorola sie sharp qtweb xchaos_arachne";
+
+const LISTS: [(&str, Kinds); 15] = [
+    (BROWSER, Kinds::BROWSER),
+    (ENGINE, Kinds::ENGINE.with(Kinds::BROWSER)),
+    (PLATFORM, Kinds::PLATFORM),
+    (GENERIC, Kinds::GENERIC),
+    (LIBRARY, Kinds::LIBRARY),
+    (HEADLESS, Kinds::HEADLESS),
+    (APP, Kinds::APP),
+    (PLAIN_BROWSER, Kinds::PLAIN_BROWSER),
+    (SYNTAX, Kinds::SYNTAX),
+    (DEVICE, Kinds::DEVICE),
+    (APPLIANCE, Kinds::APPLIANCE),
+    (RUNTIME, Kinds::RUNTIME),
+    (PROGRAM, Kinds::PROGRAM),
+    (PERSONAL, Kinds::PERSONAL),
+    (WEB_VIEW, Kinds::WEB_VIEW),
+];
+
+static LEXICON: LazyLock<NameIndex> = LazyLock::new(|| {
+    let mut words: std::collections::BTreeMap<&[u8], Kinds> = std::collections::BTreeMap::new();
+    for (list, kind) in LISTS {
+        for word in list.split_ascii_whitespace() {
+            let kinds = words.entry(word.as_bytes()).or_default();
+            *kinds = kinds.with(kind);
+        }
+    }
+    NameIndex::new(words.into_iter().map(|(word, kinds)| (word, kinds.0)))
+});
+
+/// The kinds of a word, whose hash is given.
+#[inline]
+pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
+    LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
+}
+
+/// Top-level domains that products are named after; in lower case, because `ASP.NET` is none.
+const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
+    se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";
+
+/// Where source code and packages are kept.
+const FORGES: &str = "github.com gitlab.com codeberg.org bitbucket.org sourceforge.net sr.ht git.sr.ht pypi.org crates.io \
+    npmjs.com packagist.org rubygems.org metacpan.org hackage.haskell.org pear.php.net";
+
+/// Whether a host keeps source code or packages of others.
+pub(super) fn is_forge(host: &[u8]) -> bool {
+    let host = host.strip_prefix(b"www.").unwrap_or(host);
+    FORGES.split_ascii_whitespace().any(|forge| forge.as_bytes().eq_ignore_ascii_case(host))
+}
+
+/// Whether a word is the name of a host, as `example.com` of `example.com/1.0`; not that of an application
+/// (`com.example.app`), and not that of a forge, where a program is at home.
+pub(super) fn is_host(word: &[u8]) -> bool {
+    let Some(dot) = word.iter().rposition(|byte| *byte == b'.') else { return false };
+    let (name, domain) = (&word[..dot], &word[dot + 1..]);
+    let reversed = [&b"com."[..], b"org.", b"net.", b"io."].iter().any(|start| word.starts_with(start));
+    !reversed
+        && !is_forge(word)
+        && name.iter().any(u8::is_ascii_alphabetic)
+        && !name.contains(&b'_')
+        && DOMAINS.split_ascii_whitespace().any(|known| known.as_bytes() == domain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::header::Header;
+
+    fn ends(name: &str, header: &str, at: usize) -> Option<End> {
+        NameIndex::new([(name.as_bytes(), 0)]).names[0].end(header.as_bytes(), at).map(|(end, _)| end)
+    }
+
+    #[test]
+    fn a_name_ends_at_a_boundary_or_before_a_version() {
+        assert_eq!(ends("FooBot", "foobot/1.0", 0), Some(End::Whole));
+        assert_eq!(ends("FooBot", "x FOOBOT. y", 2), Some(End::Whole));
+        for header in ["FooBot2", "FooBot-1.0", "FooBot_v2.1", "FooBot.3"] {
+            assert_eq!(ends("FooBot", header, 0), Some(End::Versioned), "{header}");
+        }
+        assert_eq!(ends("FooBot", "FooBot-Image", 0), None);
+        assert_eq!(ends("FooBot", "foobot.com", 0), None);
+        assert_eq!(ends("FooBot", "FooBots", 0), None);
+        assert_eq!(ends("FooBot", "FooBo", 0), None);
+        assert_eq!(ends("Sogou web spider", "Sogou+web  spider(x", 0), Some(End::Whole));
+        assert_eq!(ends("!Susie", "(!susie)", 2), Some(End::Whole));
+        assert_eq!(ends("!Susie", "susie", 0), None);
+    }
+
+    #[test]
+    fn names_are_found_by_first_word() {
+        let names = ["archive.org_bot", "Sogou", "Sogou web spider", "Y!J-BRW", "_foo_", "***"];
+        let index = NameIndex::new(names.iter().zip(0..).map(|(name, value)| (name.as_bytes(), value)));
+        let found = |word: &str| index.with_first_word(WordHash::of(word.as_bytes())).map(|name| name.value);
+        assert_eq!(found("Archive.ORG_bot").collect::<Vec<_>>(), [0]);
+        assert_eq!(found("sogou").collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(found("y").collect::<Vec<_>>(), [3]);
+        assert_eq!(found("foo").collect::<Vec<_>>(), [4]);
+        assert_eq!(found("nobody").count(), 0);
+        assert_eq!(index.exact(b"SOGOU WEB SPIDER"), Some(2));
+        assert_eq!(index.exact(b"sogou web"), None);
+        assert_eq!(NameIndex::new([]).with_first_word(WordHash::of(b"x")).count(), 0);
+    }
+
+    /// Each word of each list in five headers that hold it, and in five that hold another word.
+    #[test]
+    fn every_word_is_found_where_it_stands_alone_and_nowhere_else() {
+        let mut wrong = Vec::new();
+        for (list, kind) in LISTS {
+            for word in list.split_ascii_whitespace() {
+                let found = |text: &String| Header::read(text.as_bytes()).words.iter().any(|word| word.kinds.has(kind));
+                let upper = word.to_uppercase();
+                let alone = [
+                    word.to_owned(),
+                    format!("{upper}/1.0"),
+                    format!("({word})"),
+                    format!("Foo, {word}"),
+                    format!("{word} Foo"),
+                ];
+                let inside = [
+                    format!("q{word}"),
+                    format!("{word}q"),
+                    format!("q-{word}"),
+                    format!("{word}_q"),
+                    format!("q.{word}/1.0"),
+                ];
+                wrong.extend(alone.into_iter().filter(|text| !found(text)));
+                wrong.extend(inside.into_iter().filter(found));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+
+    #[test]
+    fn hosts_differ_from_applications() {
+        for host in ["example.com", "seo4ajax.com", "w3af.org", "Transistor.fm"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for other in
+            ["com.example.app", "ASP.NET", "http.rb", "archive.org_bot", "12.4", "node.js", ".com", "com.foo.me"]
+        {
+            assert!(!is_host(other.as_bytes()), "{other}");
+        }
+    }
+}

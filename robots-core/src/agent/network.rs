@@ -1,0 +1,268 @@
+//! Networks: ranges of addresses, as lists of crawlers and settings of operators have them.
+
+use std::error::Error;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// A network in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`, or a single address.
+///
+/// An IPv4 address mapped into IPv6 is the IPv4 address: `::ffff:192.0.2.0/120` is `192.0.2.0/24`.
+///
+/// ```
+/// use robots_core::agent::Network;
+///
+/// let network: Network = "10.0.0.0/8".parse()?;
+/// assert!(network.contains([10, 1, 2, 3].into()));
+/// assert_eq!(network.to_string(), "10.0.0.0/8");
+/// # Ok::<(), robots_core::agent::NetworkError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Network {
+    /// The first address, left-aligned in 128 bits, IPv4 mapped.
+    bits: u128,
+    /// Of the 128 bits.
+    length: u32,
+}
+
+/// A text that is no network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkError {
+    text: String,
+    fault: NetworkFault,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NetworkFault {
+    Address,
+    Length(u32),
+    HostBits,
+}
+
+/// The bits of an IPv6 address before an IPv4 address that is mapped into it.
+const MAPPED: u32 = Ipv6Addr::BITS - Ipv4Addr::BITS;
+
+impl Network {
+    /// Whether an address is in the network.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        bits(address) & mask(self.length) == self.bits
+    }
+
+    /// The first address of the network.
+    pub fn first(&self) -> IpAddr {
+        let first = Ipv6Addr::from_bits(self.bits);
+        match first.to_ipv4_mapped() {
+            Some(first) if self.length >= MAPPED => IpAddr::V4(first),
+            _ => IpAddr::V6(first),
+        }
+    }
+
+    /// How many bits all its addresses share, of the 32 or 128 of its family.
+    pub fn length(&self) -> u32 {
+        if self.first().is_ipv4() { self.length - MAPPED } else { self.length }
+    }
+
+    /// The network that holds an address and has this length, by the family of the address.
+    #[doc(hidden)]
+    pub fn around(address: IpAddr, v4_length: u32, v6_length: u32) -> Self {
+        let length = if address.to_canonical().is_ipv4() { v4_length + MAPPED } else { v6_length };
+        Self { bits: bits(address) & mask(length), length }
+    }
+
+    /// The first and the last address in bits, of an IPv4 network.
+    pub(crate) fn v4(&self) -> Option<(u32, u32)> {
+        let IpAddr::V4(first) = self.first() else { return None };
+        Some((first.to_bits(), first.to_bits() | u32::MAX.checked_shr(self.length()).unwrap_or(0)))
+    }
+
+    /// The first and the last address in bits, of an IPv6 network.
+    pub(crate) fn v6(&self) -> Option<(u128, u128)> {
+        let IpAddr::V6(first) = self.first() else { return None };
+        Some((first.to_bits(), first.to_bits() | !mask(self.length)))
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let error = |fault| NetworkError { text: text.chars().take(256).collect(), fault };
+        let (address, length) = text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
+        let address: IpAddr = address.parse().map_err(|_| error(NetworkFault::Address))?;
+        let whole = if address.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS };
+        let length = match length {
+            None => whole,
+            Some(length) => {
+                digits(length).filter(|length| *length <= whole).ok_or(error(NetworkFault::Length(whole)))?
+            }
+        };
+        let network = Self { bits: bits(address), length: length + (Ipv6Addr::BITS - whole) };
+        if network.bits & mask(network.length) == network.bits {
+            Ok(network)
+        } else {
+            Err(error(NetworkFault::HostBits))
+        }
+    }
+}
+
+/// Digits only: `parse` alone would take a sign.
+fn digits(text: &str) -> Option<u32> {
+    let is_number = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    if is_number { text.parse().ok() } else { None }
+}
+
+/// As [`FromStr`], for what takes a list of networks or of their texts.
+impl TryFrom<&str> for Network {
+    type Error = NetworkError;
+
+    fn try_from(text: &str) -> Result<Self, NetworkError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = NetworkError;
+
+    fn try_from(text: String) -> Result<Self, NetworkError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<&String> for Network {
+    type Error = NetworkError;
+
+    fn try_from(text: &String) -> Result<Self, NetworkError> {
+        text.parse()
+    }
+}
+
+/// The network of a single address.
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Self {
+        Self { bits: bits(address), length: Ipv6Addr::BITS }
+    }
+}
+
+/// Writes what [`FromStr`] reads: `10.0.0.0/8`, and a single address without a length.
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, length) = (self.first(), self.length());
+        let whole = if first.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS };
+        write!(f, "{first}")?;
+        if length < whole { write!(f, "/{length}") } else { Ok(()) }
+    }
+}
+
+impl NetworkError {
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a network: ", self.text)?;
+        match self.fault {
+            NetworkFault::Address => {
+                f.write_str("write one such as \"10.0.0.0/8\", \"2001:db8::/32\" or \"192.0.2.7\"")
+            }
+            NetworkFault::Length(whole) => write!(f, "the length after the slash is a number up to {whole}"),
+            NetworkFault::HostBits => f.write_str("bits after the length must be zero, as in \"10.0.0.0/8\""),
+        }
+    }
+}
+
+impl Error for NetworkError {}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+fn mask(length: u32) -> u128 {
+    u128::MAX.checked_shl(Ipv6Addr::BITS - length).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_in_the_networks_that_begin_like_it() {
+        for (network, inside, outside) in [
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
+            ("10.0.0.0/8", "::ffff:10.1.2.3", "::10.1.2.3"),
+            ("192.0.2.7", "192.0.2.7", "192.0.2.8"),
+            ("2001:db8::/32", "2001:db8:ffff::1", "2001:db9::1"),
+            ("0.0.0.0/0", "8.8.8.8", "2001:db8::1"),
+            ("::1", "::1", "127.0.0.1"),
+        ] {
+            let network: Network = network.parse().expect("a network");
+            assert!(network.contains(inside.parse().expect("an address")), "{inside}");
+            assert!(!network.contains(outside.parse().expect("an address")), "{outside}");
+        }
+        for text in ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::1", "0.0.0.0/0", "::/0"] {
+            let network: Network = text.parse().expect("a network");
+            assert_eq!(network.to_string().parse(), Ok(network), "{text}");
+        }
+        assert_eq!(Network::from(IpAddr::from([192, 0, 2, 7])).to_string(), "192.0.2.7");
+        assert_eq!(
+            "::ffff:10.0.0.0/104".parse::<Network>().map(|network| network.to_string()),
+            Ok("10.0.0.0/8".into())
+        );
+        let all: Network = "::/0".parse().expect("a network");
+        assert!(all.contains(IpAddr::from([8, 8, 8, 8])));
+    }
+
+    #[test]
+    fn what_is_no_network_is_refused_with_a_reason() {
+        for (text, why) in [
+            ("", "write one such as"),
+            ("example.com", "write one such as"),
+            (" 192.0.2.7", "write one such as"),
+            ("192.0.2.07", "write one such as"),
+            ("192.0.2.256", "write one such as"),
+            ("fe80::1%eth0/64", "write one such as"),
+            ("10.0.0.0/33", "a number up to 32"),
+            ("::/129", "a number up to 128"),
+            ("10.0.0.0/", "a number up to 32"),
+            ("10.0.0.0/+8", "a number up to 32"),
+            ("10.0.0.0/08", "a number up to 32"),
+            ("10.0.0.0/8/8", "a number up to 32"),
+            ("10.0.0.0/99999999999", "a number up to 32"),
+            ("10.0.0.1/8", "bits after the length must be zero"),
+            ("2001:db8::1/64", "bits after the length must be zero"),
+            ("::ffff:192.0.2.7/120", "bits after the length must be zero"),
+        ] {
+            let error = text.parse::<Network>().expect_err(text).to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        let error = "x".repeat(10_000).parse::<Network>().expect_err("no network").to_string();
+        assert!(error.len() < 500, "{error}");
+    }
+
+    #[test]
+    fn a_network_has_a_first_and_a_last_address() {
+        for (text, form, first, length) in [
+            ("192.0.2.7", "192.0.2.7", "192.0.2.7", 32),
+            ("0.0.0.0/0", "0.0.0.0/0", "0.0.0.0", 0),
+            ("2001:DB8::/32", "2001:db8::/32", "2001:db8::", 32),
+            ("::/0", "::/0", "::", 0),
+            ("::ffff:192.0.2.0/120", "192.0.2.0/24", "192.0.2.0", 24),
+            ("::ffff:0:0/96", "0.0.0.0/0", "0.0.0.0", 0),
+        ] {
+            let network: Network = text.parse().expect(text);
+            assert_eq!((network.to_string().as_str(), network.length()), (form, length));
+            assert_eq!(network.first(), first.parse::<IpAddr>().expect(first));
+        }
+        let network = |text: &str| text.parse::<Network>().expect(text);
+        assert_eq!((network("10.0.0.0/8").v4(), network("10.0.0.0/8").v6()), (Some((0x0A00_0000, 0x0AFF_FFFF)), None));
+        assert_eq!((network("::/0").v4(), network("::/0").v6()), (None, Some((0, u128::MAX))));
+        let around = |address: &str| Network::around(address.parse().expect(address), 24, 48).to_string();
+        assert_eq!(around("::ffff:192.0.2.7"), "192.0.2.0/24");
+        assert_eq!(around("2001:db8:1:2::3"), "2001:db8:1::/48");
+    }
+}

@@ -1,0 +1,224 @@
+//! Programs that people use: telephones, televisions, applications, players and readers.
+//!
+//! Many of them carry the address of their maker, as crawlers carry that of their operator, and some have words of
+//! crawlers in their names (`CUBOT` makes telephones, `BOTECH` televisions). An address alone makes none of them a
+//! crawler.
+
+use super::header::{Header, Marks, Part};
+use super::name_index::{Kinds, is_forge};
+use super::trade::{Trade, ends_as_program, is_host_of_media, trades};
+
+/// Whether the part holds a contact, or the next one is its contact.
+pub(super) fn has_contact(part: &Part) -> bool {
+    part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED)
+}
+
+/// Whether neither the header nor a part of it begins as those of browsers do.
+fn is_plain(header: &Header<'_>) -> bool {
+    if header.browser().is_some_and(|part| part > 0) {
+        return false;
+    }
+    let Some(first) = header.words().next() else { return true };
+    let costume =
+        || [&b"mozilla"[..], b"opera"].iter().any(|name| first.text(header.bytes()).eq_ignore_ascii_case(name));
+    let may_be = match header.browser() {
+        None => true,
+        Some(part) => part == 0 && first.kinds.has(Kinds::PLAIN_BROWSER),
+    };
+    may_be && !costume()
+}
+
+/// Whether it comes from a telephone, a television or an application on such a device.
+pub(super) fn is_on_device(header: &Header<'_>) -> bool {
+    let kinds = header.kinds();
+    let leads_there = || {
+        let first = header.words().next().map_or(&b""[..], |first| first.text(header.bytes()));
+        ends_with(first, b"-ios") || ends_with(first, b"-android")
+    };
+    kinds.has(Kinds::RUNTIME.with(Kinds::APPLIANCE).with(Kinds::WEB_VIEW))
+        || is_plain(header) && (kinds.has(Kinds::APP) || leads_there())
+}
+
+/// Whether it comes from the view of an application on a telephone: browsers there say `Safari` in the end.
+pub(super) fn is_in_view(header: &Header<'_>) -> bool {
+    header.browser().is_some()
+        && [&b"(iphone"[..], b"(ipad", b"(ipod"].iter().any(|device| header.contains(device))
+        && !header.contains(b"safari/")
+}
+
+/// Whether it is a program without the costume of browsers, on a system that people sit in front of.
+pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
+    header.kinds().has(Kinds::PERSONAL) && !header.kinds().has(Kinds::ENGINE) && is_plain(header)
+}
+
+/// Whether a part declares a crawler in the header of a device: it has a contact, and a form that crawlers give it.
+pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
+    has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))
+}
+
+/// Whether the address in a part is that of the maker of a program: the header names a device, an application, a player
+/// or a reader.
+pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> bool {
+    let programs = Kinds::PROGRAM.with(Kinds::PLAIN_BROWSER);
+    if !is_plain(header) {
+        return header.words_of(part).iter().any(|word| word.kinds.has(programs));
+    }
+    // Programs on desks say what they run on. So do some crawlers, but their addresses tell.
+    let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
+    let on_desk = presents || header.kinds().has(Kinds::PLATFORM);
+    leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
+}
+
+/// Whether it comes from a program that a person or the owner of a machine runs: one of its products is known as such, or
+/// it states what it was built with or for (`go1.20.5`, `ruby3.1.4`, `linux/amd64`, `x86_64-pc-linux-gnu`).
+pub(super) fn is_program(header: &Header<'_>) -> bool {
+    let is_known = |part: &Part| header.product_lead(part).is_some_and(|lead| lead.kinds.has(Kinds::PROGRAM));
+    header.parts().iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
+}
+
+/// Whether a part names the runtime, or the machine as compilers and Go spell it.
+fn states_build(header: &Header<'_>, part: &Part) -> bool {
+    let mut system = false;
+    header.words_of(part).iter().any(|word| {
+        let text = word.text(header.bytes());
+        let rest = |start: &[u8]| {
+            text.get(..start.len()).filter(|head| head.eq_ignore_ascii_case(start)).map(|_| &text[start.len()..])
+        };
+        let is_runtime = rest(b"go1.").or_else(|| rest(b"ruby-")).or_else(|| rest(b"ruby"));
+        let is_machine = [&b"x86_64-"[..], b"aarch64-", b"arm64-", b"i686-"].iter().any(|start| rest(start).is_some());
+        let is_pair = system && [&b"amd64"[..], b"arm64", b"386", b"arm"].contains(&text);
+        system = word.kinds.has(Kinds::PLATFORM);
+        is_runtime.and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit) || is_machine || is_pair
+    })
+}
+
+/// Whether every address of the header is where its source code is kept: a crawler's operator has another one.
+pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
+    let mut contacts = header.parts().iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
+    contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
+}
+
+/// Whether an address is that of a project on a forge, whose name is none of a crawler.
+fn is_of_source(address: &[u8]) -> bool {
+    let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
+    is_forge(host(address)) && !project.is_some_and(crawls)
+}
+
+fn crawls(text: &[u8]) -> bool {
+    trades(text).any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot))
+}
+
+/// Whether the product that leads is called a player, a reader or the like: `MediaPlayer/1.0 (+https://…)`.
+fn is_called_program(header: &Header<'_>) -> bool {
+    let leading = header.parts().iter().find(|part| header.names_product(part));
+    leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
+}
+
+/// Whether every address of the header is that of something to hear or to read, and none is about a crawler.
+pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
+    let mut addresses =
+        header.parts().iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
+    addresses.peek().is_some() && addresses.all(|text| is_host_of_media(host(text))) && !has_page_of_crawler(header)
+}
+
+/// Whether the header holds a contact as crawlers write it: an e-mail address, `+http://…`, or a page about a crawler.
+fn has_crawlers_contact(header: &Header<'_>) -> bool {
+    let marked = |part: &Part| {
+        part.address.start.checked_sub(1).is_some_and(|before| header.bytes()[before] == b'+')
+            || header.address(part).is_empty()
+    };
+    header.parts().iter().filter(|part| part.marks.has(Marks::CONTACT)).any(marked) || has_page_of_crawler(header)
+}
+
+/// Whether an address of the header is a page about a crawler: `https://example.com/about/bot.html`.
+fn has_page_of_crawler(header: &Header<'_>) -> bool {
+    header.parts().iter().any(|part| {
+        let address = header.address(part);
+        crawls(&address[start_of_host(address) + host(address).len()..])
+    })
+}
+
+/// The host of an address.
+fn host(address: &[u8]) -> &[u8] {
+    let rest = &address[start_of_host(address)..];
+    &rest[..memchr::memchr(b'/', rest).unwrap_or(rest.len())]
+}
+
+fn start_of_host(address: &[u8]) -> usize {
+    memchr::memmem::find(address, b"//").map_or(0, |slashes| slashes + 2)
+}
+
+fn ends_with(text: &[u8], end: &[u8]) -> bool {
+    text.len().checked_sub(end.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(text: &str) -> Header<'_> {
+        Header::read(text.as_bytes())
+    }
+
+    fn of_maker(text: &str) -> bool {
+        let header = header(text);
+        let part = header.parts().iter().find(|part| has_contact(part)).unwrap();
+        is_of_maker(&header, part, false)
+    }
+
+    #[test]
+    fn devices_are_known_by_what_they_run_on_and_by_their_product() {
+        for device in [
+            "Spice_M-5365/MAUI/11A1046MP;INDEX/004;SPICE",
+            "HbbTV/1.1.1 (;BOTECH;;;;)",
+            "SpiderSolitaire/3 CFNetwork/1399 Darwin/22",
+            "iRobot/3.1 (iPhone; iOS 13.3; Scale/2.00)",
+            "Podbean/Android App 8.3.2",
+            "Fetch-iOS/25",
+        ] {
+            assert!(is_on_device(&header(device)), "{device}");
+        }
+        let browser = "Mozilla/5.0 (iPhone; CPU iPhone OS 15_2 like Mac OS X) AppleWebKit/605 Mobile/15E148 FooBot/1";
+        for other in ["FooBot/1.0 (Linux; x86_64)", "FooBot/1.0", "", browser] {
+            assert!(!is_on_device(&header(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_address_of_a_program_is_its_makers_unless_it_is_that_of_a_crawler() {
+        for program in [
+            "Podbean/Android App 8.3.2 (http://podbean.example)",
+            "Fountain/0.2.6 iOS https://fountain.example",
+            "XBMC/11.0 Git:2012 (http://xbmc.example)",
+            "gPodder/3.10.1 (+http://gpodder.example/) Linux",
+            "Foo/1.0 (Windows NT 10.0; http://foo.example)",
+            "Lynx/2.8 (http://lynx.example)",
+            "Mozilla/5.0 (X11; Linux) WebKit/531 uzbl (http://uzbl.example)",
+        ] {
+            assert!(of_maker(program), "{program}");
+        }
+        for crawler in [
+            "Foo/1.0 (http://foo.example)",
+            "Foo/1.0 (Linux; +http://foo.example)",
+            "Foo/1.0 (Linux; foo@foo.example)",
+            "Foo/1.0 (Linux; http://foo.example/about/bot.html)",
+            "Mozilla/5.0 (X11; Linux) Gecko/1 Foo/1.0 (http://foo.example)",
+        ] {
+            assert!(!of_maker(crawler), "{crawler}");
+        }
+        // A word in the name of a host is none of its page.
+        assert!(of_maker("Foo/1.0 (Linux; http://bot.example)"));
+    }
+
+    #[test]
+    fn a_crawler_that_dresses_as_a_device_declares_itself() {
+        let declares = |text: &str| {
+            let header = header(text);
+            header.parts().iter().any(|part| declares_on_device(&header, part))
+        };
+        assert!(declares("DoCoMo/2.0 N902iS(c100;TB;W24H12)(compatible; foo-crawler; http://foo.example/)"));
+        assert!(declares("ChatBot/5 (+https://x.test) CFNetwork/1399 Darwin/22"));
+        assert!(!declares("ChatBot/5 CFNetwork/1399 Darwin/22"));
+        assert!(!declares("ChatBot Android/5 https://chatbot.example"));
+    }
+}

@@ -1,0 +1,300 @@
+//! From a header to an agent.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::agents::{Agent, Agents};
+use super::claim::{Claim, Testimony};
+use super::crawler::{Category, Class, Crawler};
+use super::file_names::{FileNames, may_claim};
+use super::header::{Header, Voice, Word};
+use super::name_index::Kinds;
+use super::registry::Registry;
+use crate::rules::{ProductToken, RobotsTxt};
+
+/// Recognises the agents of one robots.txt: the crawlers of the registry, and those the file names besides.
+///
+/// ```
+/// use robots_core::agent::{Class, Recognizer, Registry};
+/// use robots_core::rules::{ProductToken, RobotsTxt};
+///
+/// let file = RobotsTxt::parse(&b"User-agent: ExampleBot\nDisallow: /\n"[..]);
+/// let recognizer = Recognizer::new(Registry::builtin().clone(), &file);
+///
+/// let agent = recognizer.identify(b"Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)");
+/// assert_eq!(agent.class(), Class::Registered);
+/// assert_eq!(agent.tokens(), [ProductToken::new("googlebot-image"), ProductToken::new("googlebot")]);
+///
+/// let agent = recognizer.identify(b"ExampleBot/2.1 (+https://example.com/bot)");
+/// assert_eq!((agent.class(), agent.crawler()), (Class::Declared, Some("ExampleBot")));
+/// ```
+#[derive(Debug)]
+pub struct Recognizer {
+    registry: Arc<Registry>,
+    names: FileNames,
+}
+
+impl Recognizer {
+    /// Prepares the names of a file. The registry is shared, not copied.
+    pub fn new(registry: Arc<Registry>, file: &RobotsTxt) -> Self {
+        let names = FileNames::new(&registry, file);
+        Self { registry, names }
+    }
+
+    /// The registry it recognises by.
+    pub const fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// The agent that one field line of `User-Agent` names first: the one to call its sender by. A decision is about
+    /// all [`Recognizer::agents`].
+    ///
+    /// Any octets will do, and the whole line counts, however long.
+    pub fn identify(&self, field: &[u8]) -> Agent {
+        let header = Header::read(field);
+        let mut framework = false;
+        let crawler = self.crawlers(&header, &mut framework).next();
+        crawler.cloned().map_or_else(|| self.unregistered(&header, framework), Agent::of)
+    }
+
+    /// The agents that one field line of `User-Agent` names, so that no name hides behind another: every registered
+    /// crawler, each once, and behind them the agent of the rest of the line where that holds a name of the file or
+    /// declares a crawler. A previewer behind another one does not count: messengers list those whose cards they read.
+    /// Where no name is registered, there is one agent.
+    ///
+    /// ```
+    /// use robots_core::agent::{Recognizer, Registry};
+    /// use robots_core::rules::RobotsTxt;
+    ///
+    /// let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
+    /// let agents = recognizer.agents(b"Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.2)");
+    /// let names: Vec<_> = agents.iter().filter_map(|agent| agent.crawler()).collect();
+    /// assert_eq!(names, ["CCBot", "GPTBot"]);
+    /// ```
+    pub fn agents(&self, field: &[u8]) -> Agents {
+        let header = Header::read(field);
+        let named = NamedCrawlers::of(&self.registry, &header);
+        let Some((first, further)) = named.crawlers.split_first() else {
+            return self.unregistered(&header, named.framework).into();
+        };
+        let own = self.beside(header, &named.places);
+        let further = further.iter().map(|crawler| Agent::of((*crawler).clone()));
+        Agents::new(Agent::of((*first).clone()), further.chain(own))
+    }
+
+    /// The agent of a header apart from the registered names at these places, where it declares a crawler or names a
+    /// group of the file.
+    fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
+        if !header.has_own_word_outside(places) {
+            return None;
+        }
+        let mut header = header.without(places);
+        let name = self.names.find(&header, &Testimony::of(&header)).cloned();
+        header.mute_descriptions();
+        let agent = claimed(Testimony::of(&header).claim(), name.as_ref());
+        let declares = agent.class() == Class::Declared && !agent.tokens().is_empty();
+        (name.is_some() || declares).then_some(agent)
+    }
+
+    /// The registered crawlers that a header names, without frameworks; whether it names one of those.
+    fn crawlers<'r>(&'r self, header: &Header<'_>, framework: &mut bool) -> impl Iterator<Item = &'r Arc<Crawler>> {
+        self.registry.find(header).filter(move |crawler| {
+            *framework |= crawler.is_framework();
+            !crawler.is_framework()
+        })
+    }
+
+    /// The agent of a header that names no registered crawler, but perhaps a framework.
+    fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
+        let testimony = Testimony::of(header);
+        if let Some((framework, place)) = self.registry.framework(header, framework) {
+            return self.built_with(framework, place, header, &testimony);
+        }
+        let name = self.names.find(header, &testimony);
+        claimed(testimony.claim(), name)
+    }
+
+    /// The crawler whose product stands in front of a framework's name, or the framework where none does.
+    fn built_with(
+        &self,
+        framework: &Arc<Crawler>,
+        place: usize,
+        header: &Header<'_>,
+        testimony: &Testimony<'_, '_>,
+    ) -> Agent {
+        let Some(product) = product_in_front(header, testimony, place) else { return Agent::of(framework.clone()) };
+        let name = self.names.find(header, testimony);
+        let own = ProductToken::from_name(product.as_bytes()).filter(|own| Some(own) != name && may_claim(own));
+        let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens().iter().cloned());
+        Agent::named(Some(product), tokens.collect())
+    }
+}
+
+/// The agent of a claim: it obeys the group of the file's name that its header holds, else that of its own product.
+fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
+    let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
+    let own = own.filter(|own| Some(own) != name && may_claim(own));
+    Agent::claimed(claim, name.cloned().into_iter().chain(own).collect())
+}
+
+/// The registered crawlers that a header names, and where. A header has no more of them than the registry has rows.
+#[derive(Debug, Default)]
+pub(super) struct NamedCrawlers<'r> {
+    /// In the order of the header, each once; without frameworks, and without previewers behind another one.
+    pub(super) crawlers: Vec<&'r Arc<Crawler>>,
+    /// The places of all registered names, in the order of the header.
+    pub(super) places: Vec<Range<usize>>,
+    /// Whether it names a framework.
+    pub(super) framework: bool,
+    /// The further crawlers by their addresses: a header of 64 KiB repeats thousands of names.
+    further: HashSet<*const Crawler>,
+    previewer: bool,
+}
+
+impl<'r> NamedCrawlers<'r> {
+    pub(super) fn of(registry: &'r Registry, header: &Header<'_>) -> Self {
+        let mut named = Self::default();
+        for (crawler, place) in registry.find_places(header) {
+            named.places.push(place);
+            named.add(crawler);
+        }
+        named
+    }
+
+    fn add(&mut self, crawler: &'r Arc<Crawler>) {
+        if crawler.is_framework() {
+            self.framework = true;
+            return;
+        }
+        let is_previewer = crawler.category() == Category::Preview;
+        let is_new = match self.crawlers.first() {
+            None => true,
+            Some(first) => !Arc::ptr_eq(first, crawler) && self.further.insert(Arc::as_ptr(crawler)),
+        };
+        // Messengers list those whose cards they read.
+        if is_new && !(is_previewer && self.previewer) {
+            self.previewer |= is_previewer;
+            self.crawlers.push(crawler);
+        }
+    }
+}
+
+impl Registry {
+    /// The first framework that a header names, and where. Where versions stand it is always looked for; among the words
+    /// that name crawlers only if one of them is known to be there, because those were looked up before.
+    ///
+    /// The framework is how a crawler is made, not which one it is: `FooBot/Nutch-1.10`, `FooBot/1.0 (Scrapy 2.11; …)`.
+    /// The product in front of the framework's name is the crawler's, in whatever way the two are joined.
+    pub(super) fn framework<'r>(&'r self, header: &Header<'_>, speaks: bool) -> Option<(&'r Arc<Crawler>, usize)> {
+        if !speaks && !header.has_named_version {
+            return None;
+        }
+        let mut refused = Vec::new();
+        let may_name = |word: &&Word| {
+            let is_place = word.voice == Voice::Version || speaks && word.may_name_a_crawler();
+            is_place && word.text(header.bytes()).first().is_some_and(u8::is_ascii_alphabetic)
+        };
+        header.words().filter(may_name).find_map(|word| {
+            let (crawler, _) = self.named_at(word, header, &mut refused)?;
+            crawler.is_framework().then_some((crawler, word.start))
+        })
+    }
+}
+
+/// The first product that a header declares before a place.
+fn product_in_front(header: &Header<'_>, testimony: &Testimony<'_, '_>, place: usize) -> Option<String> {
+    let mut parts = testimony.declared_parts().filter(|part| {
+        let is_library = |word: &Word| word.kinds.has(Kinds::LIBRARY);
+        !header.words_of(part).iter().find(|word| word.may_name_a_crawler()).is_some_and(is_library)
+    });
+    parts.find_map(|part| Some(header.product_before(part, place)).filter(|product| !product.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Class;
+
+    fn agent(file: &str, header: &str) -> Agent {
+        Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes())).identify(header.as_bytes())
+    }
+
+    #[test]
+    fn a_product_without_a_category_is_kept_and_so_is_a_name_without_a_product() {
+        let unknown = agent("", "NeverSeenBot/1.0");
+        assert_eq!(
+            (unknown.class(), unknown.crawler(), unknown.category()),
+            (Class::Declared, Some("NeverSeenBot"), None)
+        );
+        assert_eq!(unknown.tokens(), [ProductToken::new("neverseenbot")]);
+        let named = agent("User-agent: Foo\nDisallow: /\n", "Foo/1.0");
+        assert_eq!((named.class(), named.crawler()), (Class::NonBrowser, None));
+        assert_eq!(named.tokens(), [ProductToken::new("foo")]);
+        let browser = agent("", "Mozilla/5.0 (X11; Linux) Gecko/1 Firefox/2");
+        assert_eq!((browser.class(), browser.crawler(), browser.tokens().len()), (Class::Browser, None, 0));
+    }
+
+    #[test]
+    fn a_registered_crawler_has_its_row_and_no_other_agent_has_one() {
+        let registered = agent("", "GPTBot/1.2");
+        assert!(registered.is_registered());
+        assert_eq!(registered.registered().map(Crawler::name), Some("GPTBot"));
+        assert_eq!(registered.category(), registered.registered().map(Crawler::category));
+        for other in [agent("", "NeverSeenBot/1.0"), agent("", ""), Agent::empty()] {
+            assert!(!other.is_registered() && other.registered().is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn of_names_that_fit_alike_the_first_of_the_header_counts() {
+        let file = "User-agent: Foo\nUser-agent: Bar\nDisallow: /\n";
+        assert_eq!(agent(file, "Foo/1 Bar/1").tokens()[0], ProductToken::new("foo"));
+        assert_eq!(agent(file, "Bar/1 Foo/1").tokens()[0], ProductToken::new("bar"));
+    }
+
+    /// The crawlers that a header names.
+    fn crawlers(header: &str) -> Vec<String> {
+        let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
+        let agents = recognizer.agents(header.as_bytes());
+        assert_eq!(agents.first().crawler(), recognizer.identify(header.as_bytes()).crawler(), "{header}");
+        agents.iter().filter_map(Agent::crawler).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_registered_name_of_a_line_is_an_agent_once() {
+        for (header, names) in [
+            ("Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.0)", &["CCBot", "GPTBot"][..]),
+            ("Googlebot/2.1 GPTBot/1.0", &["Googlebot", "GPTBot"]),
+            ("GPTBot CCBot/2.0 (compatible; gptbot/1.2)", &["GPTBot", "CCBot"]),
+            // A name inside of another one is none.
+            ("Googlebot-Image/1.0 Googlebot/2.1", &["Googlebot-Image", "Googlebot"]),
+            ("Googlebot-Image/1.0", &["Googlebot-Image"]),
+            ("TelegramBot (like TwitterBot)", &["TelegramBot"]),
+            ("GPTBot/1.0 (+https://example.test/CCBot) like Googlebot", &["GPTBot"]),
+            ("NeverSeenBot/1.0 GPTBot/1.0", &["GPTBot", "NeverSeenBot"]),
+            ("NeverSeenBot/1.0 UnheardBot/1.0", &["NeverSeenBot"]),
+            (
+                "CCBot Bytespider ClaudeBot PetalBot GPTBot/1.2",
+                &["CCBot", "Bytespider", "ClaudeBot", "PetalBot", "GPTBot"],
+            ),
+        ] {
+            assert_eq!(crawlers(header), names, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_previewer_lists_others_whose_cards_it_reads() {
+        let messages = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) \
+                        Version/9.0.1 Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0";
+        assert_eq!(crawlers(messages), ["facebookexternalhit"]);
+        assert_eq!(crawlers("facebookexternalhit/1.1 GPTBot/1.0"), ["facebookexternalhit", "GPTBot"]);
+        assert_eq!(crawlers("GPTBot/1.0 facebookexternalhit/1.1"), ["GPTBot", "facebookexternalhit"]);
+    }
+
+    #[test]
+    fn a_product_named_by_the_file_and_by_itself_has_one_token() {
+        let agent = agent("User-agent: NeverSeenBot\nDisallow: /\n", "NeverSeenBot/1.0");
+        assert_eq!(agent.tokens(), [ProductToken::new("neverseenbot")]);
+    }
+}

@@ -1,0 +1,508 @@
+//! The crawlers that exist, and a change of them that is rarely meant.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+use std::{fmt, iter};
+
+use super::builtin;
+use super::crawler::Crawler;
+use super::header::{Header, Word};
+use super::name_index::{NameIndex, Named, WordHash};
+use super::row::{RegistryError, RegistryErrorKind, RegistryRow, RowChange, WrongField};
+use crate::rules::ProductToken;
+
+#[cfg(feature = "signatures")]
+use super::agents::Agent;
+
+/// The crawlers that are known: their names in headers and in robots.txt, and what they obey.
+///
+/// Immutable; one for the whole process is enough, however many files are served.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    crawlers: Vec<Arc<Crawler>>,
+    tokens: HashSet<ProductToken>,
+    /// Header names, each standing for the position of its crawler.
+    index: NameIndex,
+}
+
+impl Registry {
+    /// The crawlers this version of the library knows.
+    pub fn builtin() -> &'static Arc<Self> {
+        static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| {
+            let registry = builtin::rows()
+                .and_then(|rows| Registry::default().extended_with(rows).map_err(|error| error.to_string()));
+            #[expect(clippy::expect_used, reason = "a test reads the same file, so it is read here too")]
+            Arc::new(registry.expect("the file that the tests read"))
+        });
+        &BUILTIN
+    }
+
+    /// This registry with further rows: a new name adds a crawler, a known one replaces it, and
+    /// [`RegistryRow::remove`] removes one.
+    ///
+    /// # Errors
+    ///
+    /// With the row, its field, what is wrong and what would be right: a value that no crawler can have, two rows of
+    /// one name, two crawlers with one header name, a crawler to remove that does not exist. The registry itself is
+    /// untouched.
+    ///
+    /// ```
+    /// use robots_core::agent::{Category, CrawlerRow, Registry, RegistryRow};
+    ///
+    /// let rows: [RegistryRow; 2] = [CrawlerRow::new("OurBot", Category::Search).into(), RegistryRow::remove("GPTBot")];
+    /// let registry = Registry::builtin().extended_with(rows)?;
+    /// assert!(registry.crawler("ourbot").is_some() && registry.crawler("gptbot").is_none());
+    /// # Ok::<(), robots_core::agent::RegistryError>(())
+    /// ```
+    pub fn extended_with<R: Into<RegistryRow>>(
+        &self,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<Self, RegistryError> {
+        let mut crawlers = self.crawlers.clone();
+        // The names of the rows in lower case, with their positions.
+        let mut named: HashMap<String, usize> = HashMap::new();
+        for (at, row) in rows.into_iter().enumerate() {
+            let change = row.into().into_change();
+            let name = change.name();
+            let known = crawlers.iter().position(|crawler| crawler.name().eq_ignore_ascii_case(name));
+            if named.insert(name.to_ascii_lowercase(), at).is_some() {
+                let message = format!("two rows have the name \"{name}\": join the two");
+                return Err(RegistryError::new(at, "name", RegistryErrorKind::RepeatedName, message));
+            }
+            match (change, known) {
+                (RowChange::Put(row), known) => {
+                    let wrong = |wrong: WrongField| {
+                        RegistryError::new(at, wrong.field, RegistryErrorKind::WrongValue, wrong.message)
+                    };
+                    let crawler = Arc::new(row.build().map_err(wrong)?);
+                    match known {
+                        Some(known) => crawlers[known] = crawler,
+                        None => crawlers.push(crawler),
+                    }
+                }
+                (RowChange::Remove(_), Some(known)) => drop(crawlers.remove(known)),
+                (RowChange::Remove(name), None) => {
+                    let message = format!("there is no crawler \"{name}\" to remove: write a name of the registry");
+                    return Err(RegistryError::new(at, "name", RegistryErrorKind::NotFound, message));
+                }
+            }
+        }
+        refuse_shared_header_names(&crawlers, &named)?;
+        Ok(Self::with(crawlers))
+    }
+
+    fn with(crawlers: Vec<Arc<Crawler>>) -> Self {
+        let tokens = crawlers.iter().flat_map(|crawler| crawler.tokens().iter().cloned()).collect();
+        let names = crawlers.iter().zip(0..).flat_map(|(crawler, at)| {
+            crawler.header_names().map(move |name| (name.as_bytes(), at)).collect::<Vec<_>>()
+        });
+        let index = NameIndex::new(names);
+        Self { index, tokens, crawlers }
+    }
+
+    /// Every crawler, in the order of the rows.
+    pub fn crawlers(&self) -> impl ExactSizeIterator<Item = &Crawler> {
+        self.crawlers.iter().map(AsRef::as_ref)
+    }
+
+    /// Each of them as the agent of a request.
+    #[cfg(feature = "signatures")]
+    pub(crate) fn agents(&self) -> impl Iterator<Item = Agent> {
+        self.crawlers.iter().cloned().map(Agent::of)
+    }
+
+    /// The crawler listed under this name, whatever the case.
+    pub fn crawler(&self, name: &str) -> Option<&Crawler> {
+        self.crawlers().find(|crawler| crawler.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a crawler obeys this token.
+    pub fn knows(&self, token: &ProductToken) -> bool {
+        self.tokens.contains(token)
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Arc<Crawler>> {
+        self.crawlers.iter()
+    }
+
+    /// The crawler with exactly this header name, whatever its headers must hold besides.
+    pub(super) fn with_header_name(&self, name: &[u8]) -> Option<&Arc<Crawler>> {
+        self.crawlers.get(self.index.exact(name)? as usize)
+    }
+
+    /// The crawlers that a header names, in its order. A word inside of a name begins no other one.
+    pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = &'r Arc<Crawler>> {
+        self.find_places(header).map(|(crawler, _)| crawler)
+    }
+
+    /// As [`Registry::find`], with the octets of each name.
+    pub(super) fn find_places<'r>(
+        &'r self,
+        header: &Header<'_>,
+    ) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
+        // A crawler that lacks what its name requires is not tried again: the text would be searched for every mention.
+        let mut refused = Vec::new();
+        let mut end_of_name = 0;
+        header.words().filter(|word| word.may_name_a_crawler()).filter_map(move |word| {
+            if word.start < end_of_name {
+                return None;
+            }
+            let (crawler, end) = self.named_at(word, header, &mut refused)?;
+            end_of_name = end;
+            Some((crawler, word.start..end))
+        })
+    }
+
+    /// The crawler whose name begins at a word, and where that ends; of two, the longer name's.
+    pub(super) fn named_at(
+        &self,
+        word: &Word,
+        header: &Header<'_>,
+        refused: &mut Vec<u32>,
+    ) -> Option<(&Arc<Crawler>, usize)> {
+        let stem = word.stem(header.bytes()).map(WordHash::of);
+        let mut best: Option<(&Named, usize)> = None;
+        for name in iter::once(word.hash).chain(stem).flat_map(|hash| self.index.with_first_word(hash)) {
+            if best.is_some_and(|(best, _)| best.len() >= name.len()) {
+                continue;
+            }
+            if let Some((_, end)) = name.end(header.bytes(), word.start)
+                && self.accepts(name.value, header, refused)
+            {
+                best = Some((name, end));
+            }
+        }
+        let (name, end) = best?;
+        Some((self.crawlers.get(name.value as usize)?, end))
+    }
+
+    /// Whether a header with this name is always recognised by it.
+    pub(super) fn finds(&self, name: &[u8]) -> bool {
+        self.with_header_name(name).is_some_and(|crawler| crawler.requires().len() == 0)
+    }
+
+    /// Whether the header holds what the crawler's name requires.
+    fn accepts(&self, crawler: u32, header: &Header<'_>, refused: &mut Vec<u32>) -> bool {
+        let mut required = self.crawlers[crawler as usize].requires().peekable();
+        if required.peek().is_none() {
+            return true;
+        }
+        if refused.contains(&crawler) {
+            return false;
+        }
+        let accepted = required.any(|text| header.contains(text.as_bytes()));
+        if !accepted {
+            refused.push(crawler);
+        }
+        accepted
+    }
+}
+
+impl Default for Registry {
+    /// A registry without crawlers.
+    fn default() -> Self {
+        Self::with(Vec::new())
+    }
+}
+
+fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, usize>) -> Result<(), RegistryError> {
+    let mut owners: HashMap<String, &str> = HashMap::new();
+    for crawler in crawlers {
+        for name in crawler.header_names() {
+            let Some(other) = owners.insert(name.to_ascii_lowercase(), crawler.name()) else { continue };
+            if other == crawler.name() {
+                continue;
+            }
+            // At least one of the two is of these rows: the others were checked before.
+            let row = [crawler.name(), other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
+            let message = format!(
+                "the header name \"{name}\" belongs to \"{other}\" and to \"{}\": leave it to one of them",
+                crawler.name()
+            );
+            let row = row.copied().unwrap_or(0);
+            return Err(RegistryError::new(row, "header", RegistryErrorKind::SharedHeaderName, message));
+        }
+    }
+    Ok(())
+}
+
+/// A change of a registry that is rarely meant: half a file, a mistake in a row that much depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegistryUpheaval {
+    /// More than a tenth of the crawlers are gone.
+    RowsGone {
+        /// How many are.
+        gone: usize,
+        /// How many there were.
+        of: usize,
+    },
+    /// A row of a search engine that is not refused by default has other tokens, another category, or is gone; or another
+    /// row becomes one.
+    SearchEngine {
+        /// The name of the row.
+        name: Box<str>,
+        /// What is different about it.
+        change: SearchEngineChange,
+    },
+}
+
+/// What is different about the row of a search engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SearchEngineChange {
+    /// There is no such row any more.
+    Gone,
+    /// The row was none of a search engine, or did not exist.
+    New,
+    /// The row is none of a search engine any more.
+    Demoted,
+    /// It obeys groups of other names.
+    Tokens,
+    /// It has another category.
+    Category,
+}
+
+impl Registry {
+    /// What is different at large in `next`; nothing where it may take the place of this one without a question.
+    ///
+    /// ```
+    /// use robots_core::agent::{Registry, RegistryRow};
+    ///
+    /// let next = Registry::builtin().extended_with([RegistryRow::remove("Googlebot")])?;
+    /// let upheavals = Registry::builtin().upheavals(&next);
+    /// assert_eq!(upheavals[0].to_string(), "the search engine \"Googlebot\" is gone");
+    /// assert!(next.upheavals(&next).is_empty());
+    /// # Ok::<(), robots_core::agent::RegistryError>(())
+    /// ```
+    pub fn upheavals(&self, next: &Self) -> Vec<RegistryUpheaval> {
+        let mut rows: HashMap<String, &Crawler> =
+            next.crawlers().map(|crawler| (crawler.name().to_ascii_lowercase(), crawler)).collect();
+        let (mut gone, of) = (0, self.crawlers().len());
+        let mut upheavals = Vec::new();
+        for before in self.crawlers() {
+            let after = rows.remove(&before.name().to_ascii_lowercase());
+            gone += usize::from(after.is_none());
+            if let Some(change) = change_of_engine(before, after) {
+                upheavals.push(RegistryUpheaval::SearchEngine { name: before.name().into(), change });
+            }
+        }
+        let mut new: Vec<_> = rows.into_values().filter(|crawler| crawler.is_index_engine()).collect();
+        new.sort_unstable_by_key(|crawler| crawler.name());
+        upheavals.extend(new.iter().map(|crawler| RegistryUpheaval::SearchEngine {
+            name: crawler.name().into(),
+            change: SearchEngineChange::New,
+        }));
+        if gone * 10 > of {
+            upheavals.insert(0, RegistryUpheaval::RowsGone { gone, of });
+        }
+        upheavals
+    }
+}
+
+fn change_of_engine(before: &Crawler, after: Option<&Crawler>) -> Option<SearchEngineChange> {
+    match (before.is_index_engine(), after) {
+        (true, None) => Some(SearchEngineChange::Gone),
+        (false, None) => None,
+        (was, Some(after)) => match (was, after.is_index_engine()) {
+            (false, false) => None,
+            (false, true) => Some(SearchEngineChange::New),
+            (true, false) => Some(SearchEngineChange::Demoted),
+            (true, true) if before.tokens() != after.tokens() => Some(SearchEngineChange::Tokens),
+            (true, true) if before.category() != after.category() => Some(SearchEngineChange::Category),
+            (true, true) => None,
+        },
+    }
+}
+
+impl fmt::Display for RegistryUpheaval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RowsGone { gone, of } => write!(f, "{gone} of {of} crawlers are gone"),
+            Self::SearchEngine { name, change } => {
+                let what = match change {
+                    SearchEngineChange::Gone => "is gone",
+                    SearchEngineChange::New => "is new among those that are not refused by default",
+                    SearchEngineChange::Demoted => "is none of those that are not refused by default any more",
+                    SearchEngineChange::Tokens => "obeys groups of other names",
+                    SearchEngineChange::Category => "has another category",
+                };
+                write!(f, "the search engine {name:?} {what}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{Category, CrawlerRow, Obeys, RegistryRow};
+
+    fn two() -> Registry {
+        let one = CrawlerRow::new("OneBot", Category::Search)
+            .header_names(["OneBot", "One Bot"])
+            .tokens(["OneBot", "One"])
+            .obeys_star(Obeys::Yes)
+            .obeys_robots(Obeys::Yes);
+        Registry::default().extended_with([one, CrawlerRow::new("OneBot-Image", Category::Ads)]).unwrap()
+    }
+
+    fn found<'r>(registry: &'r Registry, header: &str) -> Option<&'r str> {
+        let header = Header::read(header.as_bytes());
+        registry.find(&header).next().map(|crawler| crawler.name())
+    }
+
+    #[test]
+    fn the_built_in_rows_make_a_registry() {
+        let registry = Registry::builtin();
+        assert!(registry.crawlers().len() > 500);
+        let googlebot = registry.crawler("googlebot-image").unwrap();
+        assert_eq!(googlebot.tokens(), [ProductToken::new("Googlebot-Image"), ProductToken::new("Googlebot")]);
+        assert_eq!(googlebot.operator(), "Google");
+    }
+
+    #[test]
+    fn a_yes_that_was_not_confirmed_refuses_nothing() {
+        for crawler in Registry::builtin().crawlers() {
+            let documented = crawler.is_checked() || crawler.source().is_some();
+            assert!(documented || crawler.obeys_star() != Obeys::Yes, "{}", crawler.name());
+            assert!(!crawler.is_checked() || crawler.source().is_some(), "{} has no source", crawler.name());
+            assert!(documented || crawler.obeys_crawl_delay() == Obeys::Unknown, "{}", crawler.name());
+        }
+    }
+
+    #[test]
+    fn probes_validators_and_hooks_are_not_held_to_star() {
+        let mut services = Registry::builtin().crawlers().filter(|row| row.category() == Category::Infrastructure);
+        assert!(services.all(|row| row.obeys_star() == Obeys::No));
+    }
+
+    #[test]
+    fn control_tokens_are_never_found() {
+        let registry = Registry::builtin();
+        assert!(registry.crawler("Google-Extended").unwrap().is_control());
+        assert!(registry.knows(&ProductToken::new("google-extended")));
+        assert_eq!(found(registry, "Google-Extended/1.0"), None);
+    }
+
+    #[test]
+    fn the_first_product_and_its_longest_name_win() {
+        let registry = two();
+        for (header, name) in [
+            ("onebot-image/1.0 OneBot/2.0", Some("OneBot-Image")),
+            ("One Bot (OneBot-Image)", Some("OneBot")),
+            ("OneBot2", Some("OneBot")),
+            ("OneBot-v2.1", Some("OneBot")),
+            ("OneBot-Video", None),
+            ("xOneBot", None),
+            ("foo/OneBot", None),
+        ] {
+            assert_eq!(found(&registry, header), name, "{header}");
+        }
+    }
+
+    #[test]
+    fn of_names_that_begin_alike_the_longest_wins_whichever_is_looked_up_first() {
+        let row = |name: &str| CrawlerRow::new(name, Category::Seo);
+        let registry = Registry::default().extended_with([row("Foo"), row("Foo Bar"), row("Foo2 Baz")]).unwrap();
+        for (header, name) in
+            [("Foo Bar/1.0", "Foo Bar"), ("Foo Qux/1.0", "Foo"), ("Foo2 Baz/1.0", "Foo2 Baz"), ("Foo2 Qux", "Foo")]
+        {
+            assert_eq!(found(&registry, header), Some(name), "{header}");
+        }
+    }
+
+    #[test]
+    fn a_word_inside_of_a_name_is_no_other_name() {
+        let row = |name: &str| CrawlerRow::new(name, Category::Seo);
+        let registry = Registry::default().extended_with([row("Foo Bar"), row("Bar")]).unwrap();
+        for (header, names) in [("Foo Bar/1.0", &["Foo Bar"][..]), ("Foo Bar Bar/1.0", &["Foo Bar", "Bar"])] {
+            let header = Header::read(header.as_bytes());
+            assert_eq!(registry.find(&header).map(|crawler| crawler.name()).collect::<Vec<_>>(), names);
+        }
+    }
+
+    #[test]
+    fn an_override_adds_replaces_and_removes() {
+        let registry = two();
+        let changed = registry
+            .extended_with([
+                CrawlerRow::new("onebot", Category::Seo).into(),
+                RegistryRow::remove("OneBot-Image"),
+                CrawlerRow::new("Two", Category::Feed).into(),
+            ])
+            .unwrap();
+        let rows: Vec<_> = changed.crawlers().map(|row| (row.name(), row.category())).collect();
+        assert_eq!(rows, [("onebot", Category::Seo), ("Two", Category::Feed)]);
+        assert!(!changed.knows(&ProductToken::new("one")));
+        assert_eq!(registry.crawlers().len(), 2);
+    }
+
+    #[test]
+    fn rows_that_clash_are_refused_with_row_and_field() {
+        let row = |name: &str| CrawlerRow::new(name, Category::Seo);
+        for (rows, at, field, kind) in [
+            (vec![RegistryRow::remove("Two")], 0, "name", RegistryErrorKind::NotFound),
+            (vec![row("A").header_names(["One Bot"]).into()], 0, "header", RegistryErrorKind::SharedHeaderName),
+            (
+                vec![row("A").into(), row("B").header_names(["b", "a"]).into()],
+                1,
+                "header",
+                RegistryErrorKind::SharedHeaderName,
+            ),
+            (vec![row("A").into(), row("B").into(), row("a").into()], 2, "name", RegistryErrorKind::RepeatedName),
+            (vec![row("A").into(), row("B").header_names(["!"]).into()], 1, "header", RegistryErrorKind::WrongValue),
+        ] {
+            let error = two().extended_with(rows).unwrap_err();
+            assert_eq!((error.row(), error.field(), error.kind()), (at, field, kind), "{error}");
+            assert!(!error.message().is_empty());
+            assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message()));
+        }
+        // What one row gives up, another may take.
+        let taken = [row("OneBot"), row("A").header_names(["One Bot"])];
+        assert_eq!(found(&two().extended_with(taken).unwrap(), "One Bot/1"), Some("A"));
+    }
+
+    fn with(rows: impl IntoIterator<Item = RegistryRow>) -> Registry {
+        Registry::builtin().extended_with(rows).expect("a registry")
+    }
+
+    fn upheavals(rows: impl IntoIterator<Item = RegistryRow>) -> Vec<String> {
+        Registry::builtin().upheavals(&with(rows)).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn more_than_a_tenth_of_the_rows_gone_is_an_upheaval() {
+        let rows = Registry::builtin().crawlers().len();
+        let others = || Registry::builtin().crawlers().filter(|crawler| !crawler.is_index_engine());
+        let removed =
+            |count| others().take(count).map(|crawler| RegistryRow::remove(crawler.name())).collect::<Vec<_>>();
+        assert_eq!(upheavals(removed(rows / 10)), [""; 0]);
+        assert_eq!(upheavals(removed(rows / 10 + 1)), [format!("{} of {rows} crawlers are gone", rows / 10 + 1)]);
+        assert_eq!(Registry::default().upheavals(&Registry::default()), []);
+    }
+
+    #[test]
+    fn what_search_engines_are_is_an_upheaval() {
+        let google = || CrawlerRow::from(Registry::builtin().crawler("Googlebot").expect("a row"));
+        let other = || CrawlerRow::new("HouseBot", Category::Search);
+        let none = CrawlerRow::new("Googlebot", Category::Search).header_names(["Googlebot"]);
+        for (row, want) in [
+            (google().tokens(["Otherbot"]), Some("the search engine \"Googlebot\" obeys groups of other names")),
+            (none, Some("the search engine \"Googlebot\" is none of those that are not refused by default any more")),
+            (google().operator("Another"), None),
+            (other(), None),
+            (
+                other().index_engine(),
+                Some("the search engine \"HouseBot\" is new among those that are not refused by default"),
+            ),
+        ] {
+            assert_eq!(upheavals([row.into()]), want.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        }
+        assert_eq!(upheavals([RegistryRow::remove("bingbot")]), ["the search engine \"bingbot\" is gone"]);
+        let training = with([CrawlerRow::new("HouseBot", Category::AiTraining).index_engine().into()]);
+        let search = with([other().index_engine().into()]);
+        assert_eq!(search.upheavals(&training)[0].to_string(), "the search engine \"HouseBot\" has another category");
+    }
+}

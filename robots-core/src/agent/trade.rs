@@ -1,0 +1,300 @@
+//! Purposes that pieces of words state: `crawl`, `fetch`, `feed`, `webhook`, `player`.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
+
+use super::crawler::Category;
+
+/// The purpose that a piece of a word states for its product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trade {
+    /// It crawls: nothing else calls itself so, even in a browser's header.
+    Crawls,
+    /// It is a bot: as `Crawls`, but some watch a site for its owner.
+    IsBot,
+    /// It fetches, checks or collects: enough where the header is no browser's.
+    Collects(Option<Category>),
+    /// It probes health, validates or delivers hooks.
+    Serves,
+    /// It plays, reads or browses for a person: the address beside it is its maker's.
+    Presents,
+    /// Nothing: the word only holds another.
+    Talks,
+}
+
+/// Pieces of words. A piece of at most five letters does not reach across a border of words: `fuboTV` holds no `bot`.
+const STEMS: &[(&str, Trade)] = &[
+    ("crawl", Trade::Crawls),
+    ("spider", Trade::Crawls),
+    ("scrape", Trade::Crawls),
+    ("scraping", Trade::Crawls),
+    ("scrapp", Trade::Crawls),
+    ("robot", Trade::IsBot),
+    ("bot", Trade::IsBot),
+    ("slurp", Trade::Crawls),
+    ("archiv", Trade::Collects(Some(Category::Archive))),
+    ("harvest", Trade::Collects(None)),
+    ("fetch", Trade::Collects(None)),
+    ("extract", Trade::Collects(None)),
+    ("collect", Trade::Collects(None)),
+    ("index", Trade::Collects(None)),
+    ("scan", Trade::Collects(None)),
+    ("check", Trade::Collects(None)),
+    ("monitor", Trade::Collects(Some(Category::Monitoring))),
+    ("nagios", Trade::Collects(Some(Category::Monitoring))),
+    ("uptime", Trade::Collects(Some(Category::Monitoring))),
+    ("validat", Trade::Collects(Some(Category::Monitoring))),
+    ("preview", Trade::Collects(Some(Category::Preview))),
+    ("unfurl", Trade::Collects(Some(Category::Preview))),
+    ("screenshot", Trade::Collects(None)),
+    ("thumb", Trade::Collects(None)),
+    ("spidermonkey", Trade::Talks),
+    ("spiderman", Trade::Talks),
+    ("spider-man", Trade::Talks),
+    ("skyscrape", Trade::Talks),
+    ("unarchiv", Trade::Talks),
+    ("audition", Trade::Talks),
+    ("auditori", Trade::Talks),
+    ("checkout", Trade::Talks),
+    ("checkers", Trade::Talks),
+    ("checklist", Trade::Talks),
+    ("checkpoint", Trade::Talks),
+    ("spellcheck", Trade::Talks),
+    ("scandinav", Trade::Talks),
+    ("scandal", Trade::Talks),
+    ("scania", Trade::Talks),
+    ("thumbtack", Trade::Talks),
+    ("thumbprint", Trade::Talks),
+    ("verifone", Trade::Talks),
+    ("museo", Trade::Talks),
+    ("seoul", Trade::Talks),
+    ("urlaub", Trade::Talks),
+    ("url control", Trade::Talks),
+    ("rss", Trade::Collects(Some(Category::Feed))),
+    ("feedback", Trade::Talks),
+    ("feed", Trade::Collects(Some(Category::Feed))),
+    ("podcast", Trade::Collects(Some(Category::Feed))),
+    ("subscriber", Trade::Collects(Some(Category::Feed))),
+    ("aggregat", Trade::Collects(Some(Category::Feed))),
+    ("sniff", Trade::Collects(None)),
+    ("parser", Trade::Collects(None)),
+    ("survey", Trade::Collects(None)),
+    ("census", Trade::Collects(None)),
+    ("analy", Trade::Collects(None)),
+    ("audit", Trade::Collects(None)),
+    ("statist", Trade::Collects(None)),
+    ("verif", Trade::Collects(None)),
+    ("snapshot", Trade::Collects(None)),
+    ("seo", Trade::Collects(None)),
+    ("url", Trade::Collects(None)),
+    ("resolver", Trade::Collects(None)),
+    ("expander", Trade::Collects(None)),
+    ("unshort", Trade::Collects(None)),
+    ("searchengine", Trade::Collects(Some(Category::Search))),
+    ("player", Trade::Presents),
+    ("reader", Trade::Presents),
+    ("browser", Trade::Presents),
+    ("radio", Trade::Presents),
+    ("music", Trade::Presents),
+    ("audio", Trade::Presents),
+    ("tuner", Trade::Presents),
+    ("podder", Trade::Presents),
+    ("podcatch", Trade::Presents),
+    ("pod", Trade::Presents),
+    ("explorer", Trade::Presents),
+    ("launcher", Trade::Presents),
+    ("torrent", Trade::Presents),
+    ("cast", Trade::Presents),
+    ("synchroniz", Trade::Presents),
+    ("toolbar", Trade::Presents),
+    ("webhook", Trade::Serves),
+    ("hookshot", Trade::Serves),
+    ("healthcheck", Trade::Serves),
+    ("health-check", Trade::Serves),
+    ("health_check", Trade::Serves),
+    ("health check", Trade::Serves),
+    ("healthz", Trade::Serves),
+    ("probe", Trade::Serves),
+    ("dcv", Trade::Serves),
+    ("ocsp", Trade::Serves),
+    ("heartbeat", Trade::Serves),
+    ("keepalive", Trade::Serves),
+    ("callback", Trade::Serves),
+    ("liveness", Trade::Serves),
+    ("readiness", Trade::Serves),
+    ("loadbalancer", Trade::Serves),
+    ("load balancer", Trade::Serves),
+    ("load-balancer", Trade::Serves),
+    ("notifications", Trade::Serves),
+    ("ipn", Trade::Serves),
+    ("cron", Trade::Serves),
+    ("cronjob", Trade::Serves),
+    ("cronless", Trade::Serves),
+    ("cronitor", Trade::Serves),
+    // The word alone is also what examples call a company.
+    ("acme-challenge", Trade::Serves),
+    ("acme challenge", Trade::Serves),
+    ("acme-client", Trade::Serves),
+    ("acme client", Trade::Serves),
+    ("acmeclient", Trade::Serves),
+    ("acme.sh", Trade::Serves),
+    ("letsencrypt", Trade::Serves),
+    ("sectigo", Trade::Serves),
+    ("validation server", Trade::Serves),
+    ("domain validation", Trade::Serves),
+];
+
+static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "a few dozen short literals are far below the automaton's limits")]
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::LeftmostLongest)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(STEMS.iter().map(|(stem, _)| stem))
+        .expect("the list above")
+});
+
+/// Whether the address of a contact speaks of what its owner delivers or probes: `(+https://stripe.com/docs/webhooks)`.
+pub(super) fn is_address_of_service(address: &[u8]) -> bool {
+    let ends = |text: &[u8], stem: &[u8]| {
+        text.len().checked_sub(stem.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(stem))
+    };
+    // All of them end with the letter that is rarest in addresses.
+    memchr::memchr2_iter(b'k', b'K', address)
+        .map(|at| &address[..=at])
+        .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends(text, stem)))
+}
+
+/// The purposes that the words of `text` state, from left to right, each with its place.
+pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
+    counted(text).map(|(hit, _, trade)| (hit.start(), trade))
+}
+
+/// The pieces of words that state a purpose.
+fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Trade)> {
+    AUTOMATON.find_iter(text).filter_map(move |hit| {
+        let (stem, trade) = STEMS.get(hit.pattern().as_usize())?;
+        let word = &text[hit.range()];
+        let (next, after) = (text.get(hit.end()), text.get(hit.end() + 1));
+        let begins = is_border(text, hit.start());
+        // `fuboTV` holds `bot` only across a border of words.
+        let in_one_word = word.last().is_some_and(u8::is_ascii_lowercase) || word[0].is_ascii_uppercase();
+        let plural = matches!(next, Some(b's' | b'S')) && after.is_none_or(|after| !after.is_ascii_alphabetic());
+        // `BOTECH` is one word, `BOTScanner` is two.
+        let goes_on = word.iter().all(u8::is_ascii_uppercase)
+            && next.is_some_and(u8::is_ascii_uppercase)
+            && !after.is_some_and(u8::is_ascii_lowercase);
+        let ends = next.is_none_or(|next| !next.is_ascii_lowercase()) && !goes_on;
+        // The short ones are syllables of other words.
+        let counts = match *stem {
+            "bot" | "robot" => ends || plural,
+            "cron" | "dcv" | "ipn" | "ocsp" => begins && ends,
+            "rss" | "probe" | "index" | "seo" | "pod" | "audit" => begins || ends,
+            // `scanner` is one wherever it stands, `Toscana` is none.
+            "scan" => begins || ends || next.is_some_and(|next| next.eq_ignore_ascii_case(&b'n')),
+            "url" => begins && !text[..hit.start()].last().is_some_and(u8::is_ascii_lowercase),
+            "cast" => ends,
+            _ => true,
+        };
+        let counts = counts && (in_one_word || stem.len() > 5);
+        counts.then_some((hit, *stem, *trade))
+    })
+}
+
+/// Whether a word begins at a place: `WebCron` and `XMLUrl` hold `Cron` and `Url`, `CURL` and `PyCurl` do not.
+fn is_border(text: &[u8], start: usize) -> bool {
+    let Some(before) = start.checked_sub(1).map(|before| text[before]) else { return true };
+    let is_lower = |at: usize| text.get(at).is_some_and(u8::is_ascii_lowercase);
+    !before.is_ascii_alphabetic()
+        || text[start].is_ascii_uppercase() && (before.is_ascii_lowercase() || is_lower(start + 1))
+}
+
+/// Whether a word ends with what it is to a person: `MediaPlayer`, `Peapod`. Some crawlers call themselves readers.
+pub(super) fn ends_as_program(word: &[u8]) -> bool {
+    counted(word).any(|(hit, stem, trade)| trade == Trade::Presents && stem != "reader" && hit.end() == word.len())
+}
+
+/// Whether a word only begins with that of a crawler and goes on with another: `SpiderOak`, but not `SpiderBot`.
+pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
+    let mut hits = counted(word).filter(|(_, _, trade)| matches!(trade, Trade::Crawls | Trade::IsBot));
+    hits.next().is_some_and(|(hit, ..)| hit.start() == 0 && word.get(hit.end()).is_some_and(u8::is_ascii_uppercase))
+        && hits.next().is_none()
+}
+
+/// Whether the host of an address is that of something to hear: `https://player.example`, `https://example.fm`.
+pub(super) fn is_host_of_media(host: &[u8]) -> bool {
+    let (name, domain) = host.split_at(host.iter().rposition(|byte| *byte == b'.').unwrap_or(host.len()));
+    let is_media = |stem: &str| {
+        ["player", "radio", "music", "audio", "tuner", "podder", "podcatch", "podcast", "pod", "cast"].contains(&stem)
+    };
+    [".fm", ".audio", ".radio", ".music"].iter().any(|end| domain.eq_ignore_ascii_case(end.as_bytes()))
+        || name.split(|byte| *byte == b'.').any(|label| counted(label).any(|(_, stem, _)| is_media(stem)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each stem with five words that state its purpose, and five that do not, though they look alike.
+    #[test]
+    fn every_stem_counts_where_it_is_a_word_and_nowhere_else() {
+        let rows: Vec<Vec<Vec<&str>>> = include_str!("../../../tests/cases/words.tsv")
+            .lines()
+            .map(|row| row.split('\t').map(|words| words.split('|').collect()).collect())
+            .collect();
+        let stems: Vec<_> = rows.iter().map(|row| row[0][0]).collect();
+        assert_eq!(
+            stems,
+            STEMS.iter().map(|(stem, _)| *stem).collect::<Vec<_>>(),
+            "a row for each stem, in their order"
+        );
+        let mut wrong = Vec::new();
+        for row in &rows {
+            let stem = row[0][0];
+            assert!(row.len() == 3 && row[1..].iter().all(|words| words.len() == 5), "{stem}: five and five");
+            let counts = |word: &str| counted(word.as_bytes()).any(|(_, found, _)| found == stem);
+            wrong.extend(row[1].iter().filter(|word| !counts(word)).map(|word| format!("{stem}: {word} should count")));
+            wrong.extend(
+                row[2].iter().filter(|word| counts(word)).map(|word| format!("{stem}: {word} should not count")),
+            );
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn a_program_is_called_by_the_end_of_its_name() {
+        for program in ["JellyfinMediaPlayer", "Example Launcher", "Peapod", "Turtlecast", "NetRadio"] {
+            assert!(ends_as_program(program.as_bytes()), "{program}");
+        }
+        for other in ["Browsershots", "PageReader", "PlayerBot", "Example", "", "Podium2"] {
+            assert!(!ends_as_program(other.as_bytes()), "{other}");
+        }
+        assert!(goes_on_as_other(b"SpiderOak") && goes_on_as_other(b"RobotArm"));
+        for crawler in ["SpiderBot", "Spider", "Spiderling", "ExampleBotAI", "spider2"] {
+            assert!(!goes_on_as_other(crawler.as_bytes()), "{crawler}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_media_say_what_is_heard_there() {
+        for host in ["overcast.fm", "www.podcast-app.example", "netradio.example", "example.audio", "podvine.example"] {
+            assert!(is_host_of_media(host.as_bytes()), "{host}");
+        }
+        for host in ["example.com", "siteexplorer.example", "anchorbrowser.example", "", "fm"] {
+            assert!(!is_host_of_media(host.as_bytes()), "{host}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_services_name_a_webhook_or_a_health_check() {
+        for address in
+            ["https://x.test/docs/webhooks", "https://x.test/WebHook", "x.test/k/healthcheck", "x.test/health-check/k"]
+        {
+            assert!(is_address_of_service(address.as_bytes()), "{address}");
+        }
+        for address in ["https://x.test/bot", "https://kiosk.test/k", "hook", "https://x.test/web/hook", ""] {
+            assert!(!is_address_of_service(address.as_bytes()), "{address}");
+        }
+    }
+}

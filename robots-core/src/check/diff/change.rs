@@ -1,0 +1,186 @@
+//! A path whose verdict changes, with the rules that decide about it, and a delay that changes.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::subject::{FirstCrawlers, Subject};
+use crate::rules::{Access, CrawlDelay, Group, Rule, RuleSet, Seconds, Selection, Verdict};
+
+/// A path with another verdict than before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Change {
+    /// A path whose verdict changes; others that the same rules decide about change with it.
+    pub path: String,
+    /// The verdict now; before it was the other one.
+    pub access: Access,
+    /// How much of the site it is about: the path alone does not show that it stands for a whole site.
+    pub breadth: Breadth,
+    /// The rule that decided before, or `None` where none matched.
+    pub before: Option<Decider>,
+    /// The rule that decides now.
+    pub after: Option<Decider>,
+}
+
+/// How much of the site a [`Change`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
+pub enum Breadth {
+    /// The whole site has the new verdict.
+    Site,
+    /// All of the site that no narrower rule of the new file gives the other verdict.
+    Rest,
+    /// What the patterns of the two rules that decide match.
+    Part,
+}
+
+/// The rule that decides about a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Decider {
+    /// The line of the rule in its file.
+    pub line: usize,
+    /// Allow or disallow.
+    pub access: Access,
+    /// The path pattern as written.
+    pub pattern: String,
+}
+
+impl Change {
+    pub(super) fn of(path: &[u8], [before, after]: [Verdict<'_>; 2], selected: Selection<'_>) -> Self {
+        Self {
+            path: String::from_utf8_lossy(path).into_owned(),
+            access: after.access(),
+            breadth: Breadth::of([before, after], selected),
+            before: Decider::of(before),
+            after: Decider::of(after),
+        }
+    }
+}
+
+impl Breadth {
+    /// Of a change between these verdicts; `selected` are the groups of the second.
+    fn of([before, after]: [Verdict<'_>; 2], selected: Selection<'_>) -> Self {
+        if ![before, after].into_iter().all(|verdict| verdict.rule().is_none_or(is_about_all)) {
+            return Self::Part;
+        }
+        let mut rules = selected.groups().flat_map(Group::rules);
+        let is_exception = |rule: Rule<'_>| rule.access() != after.access() && !is_about_all(rule);
+        if rules.any(is_exception) { Self::Rest } else { Self::Site }
+    }
+}
+
+/// Whether a rule matches every path, or has no pattern and decides nothing.
+fn is_about_all(rule: Rule<'_>) -> bool {
+    match rule.pattern() {
+        [b'/', rest @ ..] => rest.iter().all(|octet| *octet == b'*'),
+        pattern => pattern.iter().all(|octet| *octet == b'*'),
+    }
+}
+
+impl Decider {
+    /// The rule that a verdict comes from. One without a pattern matches nothing, so none decides then.
+    pub(in crate::check) fn of(verdict: Verdict<'_>) -> Option<Self> {
+        let rule = verdict.rule().filter(|rule| !rule.pattern().is_empty())?;
+        let pattern = String::from_utf8_lossy(rule.pattern()).into_owned();
+        Some(Self { line: rule.line(), access: rule.access(), pattern })
+    }
+}
+
+/// Another delay than before, for some crawlers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct DelayChange {
+    /// The crawlers it is about; search engines first.
+    pub crawlers: Vec<Subject>,
+    /// The delay before, or `None` where there was none.
+    pub before: Option<Delay>,
+    /// The delay now, or `None` where there is none.
+    pub after: Option<Delay>,
+}
+
+/// A delay and its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Delay {
+    line: usize,
+    #[cfg_attr(feature = "serde", serde(rename = "seconds", serialize_with = "seconds"))]
+    interval: Duration,
+}
+
+#[cfg(feature = "serde")]
+fn seconds<S: serde::Serializer>(interval: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(interval.as_secs_f64())
+}
+
+impl DelayChange {
+    /// The change without its crawlers, as in `one request in 10 s instead of none`.
+    pub fn effect(&self) -> impl fmt::Display + '_ {
+        DelayEffect(self)
+    }
+}
+
+struct DelayEffect<'a>(&'a DelayChange);
+
+impl fmt::Display for DelayEffect<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [before, after] = [self.0.before, self.0.after].map(|delay| delay.map(|delay| Seconds(delay.interval)));
+        match (before, after) {
+            (Some(before), Some(after)) => write!(f, "one request in {after} instead of one in {before}"),
+            (None, Some(after)) => write!(f, "one request in {after} instead of none"),
+            (Some(before), None) => write!(f, "no delay instead of one request in {before}"),
+            (None, None) => f.write_str("no delay, as before"),
+        }
+    }
+}
+
+/// As in `"ClaudeBot": one request in 10 s instead of none`.
+impl fmt::Display for DelayChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", FirstCrawlers(&self.crawlers), self.effect())
+    }
+}
+
+impl Delay {
+    /// Its line.
+    pub const fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The time from one request to the next, as written.
+    pub const fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    fn of(delay: &CrawlDelay<'_>) -> Self {
+        Self { line: delay.line(), interval: delay.interval() }
+    }
+}
+
+/// The delays that change for these crawlers, of which those in one class obey the same groups. A line that only moved
+/// changes nothing.
+pub(super) fn changes<'s>(rules: [&RuleSet; 2], classes: impl Iterator<Item = &'s [Subject]>) -> Vec<DelayChange> {
+    let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
+    for class in classes {
+        let Some(first) = class.first() else { continue };
+        let delays = rules.map(|rules| first.select(rules).crawl_delay().as_ref().map(Delay::of));
+        let [before, after] = delays.map(|delay| delay.map(|delay| delay.interval));
+        if before != after {
+            found.entry(delays).or_default().extend_from_slice(class);
+        }
+    }
+    let change = |([before, after], mut crawlers): ([Option<Delay>; 2], Vec<Subject>)| {
+        crawlers.sort_by_cached_key(Subject::rank);
+        DelayChange { crawlers, before, after }
+    };
+    let mut changes: Vec<_> = found.into_iter().map(change).collect();
+    changes.sort_by_cached_key(|change| {
+        (change.crawlers.first().map(Subject::rank), change.after.map(|delay| delay.line))
+    });
+    changes
+}

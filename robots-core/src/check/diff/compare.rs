@@ -1,0 +1,268 @@
+//! Comparing the effect of two files.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::change::{self, Change, DelayChange};
+use super::guard::{Breach, Guard};
+use super::subject::{self, FirstCrawlers, Subject};
+use super::witness;
+use crate::agent::{Recognizer, Registry};
+use crate::check::quote::Quoted;
+use crate::rules::{Access, Reading, RequestPath, RobotsTxt, RuleSet, Selection};
+
+/// Changes that one [`Effect`] holds; the rest are counted.
+pub const MAX_CHANGES_PER_EFFECT: usize = 100;
+
+/// How two files are compared.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct DiffOptions {
+    registry: Arc<Registry>,
+    reading: Reading,
+    guards: Vec<Guard>,
+}
+
+/// The differences in effect between two files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Diff {
+    /// The differences, by crawlers; search engines first.
+    pub effects: Vec<Effect>,
+    /// The delays between requests that differ; search engines first.
+    pub delays: Vec<DelayChange>,
+    /// The guards under which something changes.
+    pub breaches: Vec<Breach>,
+    /// Whether it ended before all paths were tried ([`diff_while`]): more may differ.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub is_cut: bool,
+}
+
+/// The differences for some crawlers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Effect {
+    /// The crawlers it is about; search engines first.
+    pub crawlers: Vec<Subject>,
+    /// The changes for them, newly disallowed paths first; one path for each pair of rules that decide.
+    pub changes: Vec<Change>,
+    /// How many changes were counted and not kept.
+    pub omitted: usize,
+}
+
+/// Compares two files by what they mean for crawlers: those of the registry, those either file names, and one that
+/// neither names.
+///
+/// ```
+/// use robots_core::check::{DiffOptions, diff};
+/// use robots_core::rules::{Access, RobotsTxt};
+///
+/// let old = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\n"[..]);
+/// let new = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
+/// let diff = diff(&old, &new, &DiffOptions::new());
+/// let change = &diff.effects[0].changes[0];
+/// assert_eq!((&*change.path, change.access), ("/", Access::Disallow));
+/// ```
+pub fn diff(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions) -> Diff {
+    diff_while(old, new, options, &|| true)
+}
+
+/// As [`diff()`], for files that others wrote: once `goes_on` is false no more paths are tried, and the result says so
+/// ([`Diff::is_cut`]). It is called often, and may look at a clock, which this room does not have.
+pub fn diff_while(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions, goes_on: &dyn Fn() -> bool) -> Diff {
+    let over = Cell::new(false);
+    let goes_on = || {
+        over.set(over.get() || !goes_on());
+        !over.get()
+    };
+    let pair = Pair::read_as(options.reading, old, new, &options.registry);
+    let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
+    for subject in subject::all_read_as(options.reading, old, new, &options.registry) {
+        let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
+        let [before, after] = pair.select(&subject);
+        classes.entry([groups(before), groups(after)]).or_default().push(subject);
+    }
+    let delays = change::changes([&pair.old, &pair.new], classes.values().map(Vec::as_slice));
+    let mut effects: Vec<Effect> =
+        classes.into_values().filter_map(|crawlers| pair.effect(crawlers, &goes_on)).collect();
+    effects.sort_by_cached_key(Effect::rank);
+    let recognizer = Recognizer::new(options.registry.clone(), new);
+    let breaches = options.guards.iter().filter_map(|guard| pair.breach(guard, &recognizer, &goes_on)).collect();
+    Diff { effects, delays, breaches, is_cut: over.get() }
+}
+
+impl DiffOptions {
+    /// The built-in registry, the standard reading and no guards.
+    pub fn new() -> Self {
+        Self { registry: Registry::builtin().clone(), reading: Reading::Standard, guards: Vec::new() }
+    }
+
+    /// The crawlers that exist. Default: [`Registry::builtin`].
+    pub fn with_registry(mut self, registry: Arc<Registry>) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// How both files are read. Default: [`Reading::Standard`].
+    pub const fn with_reading(mut self, reading: Reading) -> Self {
+        self.reading = reading;
+        self
+    }
+
+    /// Adds something that must not change. Default: nothing.
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.guards.push(guard);
+        self
+    }
+}
+
+impl Default for DiffOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Diff {
+    /// Whether nothing was found to differ.
+    pub fn is_empty(&self) -> bool {
+        self.effects.is_empty() && self.delays.is_empty()
+    }
+}
+
+impl Effect {
+    /// The worst first: search engines, then crawlers that a file names, then the others; disallowed before
+    /// allowed; the shortest path, which is about the most pages, first.
+    fn rank(&self) -> impl Ord + use<> {
+        let subject = self.crawlers.first().map(Subject::rank);
+        let change = self.changes.first();
+        (
+            subject.as_ref().map(|rank| rank.0),
+            change.is_some_and(|change| change.access == Access::Allow),
+            change.map_or(0, |change| change.path.len()),
+            subject,
+        )
+    }
+}
+
+/// Both files, compiled.
+pub(super) struct Pair {
+    pub(super) old: RuleSet,
+    pub(super) new: RuleSet,
+}
+
+impl Pair {
+    /// Both files as they are enforced.
+    pub(super) fn new(old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Self {
+        Self::read_as(Reading::Standard, old, new, registry)
+    }
+
+    fn read_as(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Self {
+        let compile = |robots: &RobotsTxt| robots.compile_with(reading, |name| registry.stands_for(name.value()));
+        Self { old: compile(old), new: compile(new) }
+    }
+
+    pub(super) fn select(&self, subject: &Subject) -> [Selection<'_>; 2] {
+        [&self.old, &self.new].map(|rules| subject.select(rules))
+    }
+
+    /// What changes for crawlers that all obey the same groups.
+    fn effect(&self, mut crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Option<Effect> {
+        if !goes_on() {
+            return None;
+        }
+        crawlers.sort_by_cached_key(Subject::rank);
+        let [before, after] = self.select(crawlers.first()?);
+        let mut changes = self.changes(before, after, &witness::paths(before, after, goes_on), goes_on);
+        let omitted = changes.len().saturating_sub(MAX_CHANGES_PER_EFFECT);
+        changes.truncate(MAX_CHANGES_PER_EFFECT);
+        (!changes.is_empty()).then_some(Effect { crawlers, changes, omitted })
+    }
+
+    fn breach(&self, guard: &Guard, recognizer: &Recognizer, goes_on: &dyn Fn() -> bool) -> Option<Breach> {
+        let [before, after] = self.select(&guard.subject(recognizer));
+        let paths = witness::paths_within(before, after, guard.pattern().as_bytes(), goes_on);
+        let paths: Vec<_> = paths.into_iter().filter(|path| guard.covers(path)).collect();
+        let change = self.changes(before, after, &paths, goes_on).into_iter().next()?;
+        Some(Breach::new(guard.clone(), change))
+    }
+
+    /// The paths with another verdict than before: the shortest of those that the same two rules decide about.
+    fn changes(
+        &self,
+        before: Selection<'_>,
+        after: Selection<'_>,
+        paths: &[Vec<u8>],
+        goes_on: &dyn Fn() -> bool,
+    ) -> Vec<Change> {
+        let mut found: HashMap<_, (&[u8], Change)> = HashMap::new();
+        for path in paths.iter().take_while(|_| goes_on()) {
+            let url;
+            let request = match self.old.reading() {
+                Reading::Reference => {
+                    url = witness::as_url(path);
+                    RequestPath::verbatim(&url)
+                }
+                _ => RequestPath::new(path),
+            };
+            let (was, is) = (before.verdict(&request), after.verdict(&request));
+            if was.access() == is.access() {
+                continue;
+            }
+            let key = (is.access(), was.line(), is.line());
+            let shorter = found.get(&key).is_none_or(|(known, _)| (path.len(), path.as_slice()) < (known.len(), known));
+            if shorter {
+                found.insert(key, (path, Change::of(path, [was, is], after)));
+            }
+        }
+        let mut changes: Vec<Change> = found.into_values().map(|(_, change)| change).collect();
+        changes.sort_by(|a, b| {
+            let key = |change: &Change| (change.access == Access::Allow, change.breadth, change.path.len());
+            key(a).cmp(&key(b)).then_with(|| a.path.cmp(&b.path))
+        });
+        changes
+    }
+}
+
+/// Effects that the sentence names; the rest are counted.
+const SHOWN: usize = 2;
+
+/// The worst changes and how many more there are: `"/" is disallowed for "Googlebot", "bingbot" and 640 more; ...`.
+impl fmt::Display for Diff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("no crawler is treated otherwise");
+        }
+        for (at, effect) in self.effects.iter().take(SHOWN).enumerate() {
+            let Some(change) = effect.changes.first() else { continue };
+            f.write_str(if at == 0 { "" } else { "; " })?;
+            write_change(f, effect, change)?;
+        }
+        let all: usize = self.effects.iter().map(|effect| effect.changes.len() + effect.omitted).sum();
+        match all.saturating_sub(self.effects.len().min(SHOWN)) {
+            0 => {}
+            1 => f.write_str("; 1 more change")?,
+            more => write!(f, "; {more} more changes")?,
+        }
+        for (at, delay) in self.delays.iter().take(SHOWN).enumerate() {
+            f.write_str(if at == 0 && self.effects.is_empty() { "" } else { "; " })?;
+            write!(f, "{delay}")?;
+        }
+        match self.delays.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            1 => f.write_str("; 1 more delay"),
+            more => write!(f, "; {more} more delays"),
+        }
+    }
+}
+
+fn write_change(f: &mut fmt::Formatter<'_>, effect: &Effect, change: &Change) -> fmt::Result {
+    let verb = match change.access {
+        Access::Allow => "allowed",
+        Access::Disallow => "disallowed",
+    };
+    write!(f, "{} is {verb} for {}", Quoted(change.path.as_bytes()), FirstCrawlers(&effect.crawlers))
+}

@@ -1,0 +1,28 @@
+//! What a change of the file changes for crawlers: the effect, not the text.
+//!
+//! Crawlers for which the same groups apply, before and after, are one [`Effect`]. Paths are found by judging: the
+//! patterns that only one of the two files has are made into witnesses, paths that they match, alone and together with
+//! the other patterns; each is judged under both files, and those with another verdict are the changes. So a change
+//! that is shown is real; one that no witness meets (three wildcards that overlap just so) is not shown.
+//!
+//! The delays that requests shall keep are compared apart: no path depends on them.
+//!
+//! Search engines come first, and what is disallowed now before what is allowed now.
+
+mod change;
+mod compare;
+mod guard;
+mod pages;
+mod subject;
+mod upheaval;
+mod witness;
+
+pub use self::change::{Breadth, Change, Decider, Delay, DelayChange};
+pub use self::compare::{Diff, DiffOptions, Effect, MAX_CHANGES_PER_EFFECT, diff, diff_while};
+pub use self::guard::{Breach, Guard};
+pub use self::pages::{LostPage, Page, PageLoss, page_losses};
+pub use self::subject::Subject;
+pub use self::upheaval::{Upheaval, upheavals};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! What a change takes from search engines: the pages of a list that it newly disallows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use super::change::Decider;
+use super::compare::Pair;
+use super::subject::{FirstCrawlers, Subject};
+use crate::agent::{Obeys, Registry};
+use crate::check::quote::Quoted;
+use crate::rules::{Access, RequestPath, RobotsTxt, Selection};
+
+/// A page of a site: its path and query, as a request has them. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Page(std::sync::Arc<[u8]>);
+
+/// Pages that the search engines of one group lose.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PageLoss {
+    /// The search engines that lose them, those that send most people first; never empty.
+    pub crawlers: Vec<Subject>,
+    /// The pages, in the order of the list.
+    pub lost: Vec<LostPage>,
+    /// How many pages of the list were allowed before.
+    pub of: usize,
+}
+
+/// A page that was allowed and is disallowed, with the rule that does it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostPage {
+    page: Page,
+    rule: Option<Decider>,
+}
+
+/// What a change of the file takes from search engines that have an index ([`Crawler::is_index_engine`]): one loss for those of
+/// them that the same groups are for, the largest first; none where no page is lost. A page that was disallowed before is not
+/// lost. Modes and exemptions do not count: this is about the file.
+///
+/// ```
+/// use robots_core::agent::Registry;
+/// use robots_core::check::{Page, page_losses};
+/// use robots_core::rules::RobotsTxt;
+///
+/// let old = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\n"[..]);
+/// let new = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\nDisallow: /news/\n"[..]);
+/// let pages = ["/", "/news/1", "/news/2", "/cart"].map(Page::new);
+/// let losses = page_losses(&old, &new, &pages, Registry::builtin());
+/// assert_eq!((losses[0].lost.len(), losses[0].of), (2, 3), "the cart was disallowed before");
+/// assert_eq!(losses[0].lost[0].to_string(), "\"/news/1\" by line 3, \"/news/\"");
+/// ```
+///
+/// [`Crawler::is_index_engine`]: crate::agent::Crawler::is_index_engine
+pub fn page_losses(old: &RobotsTxt, new: &RobotsTxt, pages: &[Page], registry: &Registry) -> Vec<PageLoss> {
+    let pair = Pair::new(old, new, registry);
+    let crawlers = registry.crawlers().filter(|crawler| crawler.is_index_engine() && !crawler.is_control());
+    let crawlers = crawlers.filter(|crawler| crawler.obeys_robots() != Obeys::No);
+    let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
+    for subject in crawlers.map(|crawler| Subject::of(crawler, false)) {
+        let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
+        classes.entry(pair.select(&subject).map(groups)).or_default().push(subject);
+    }
+    let mut losses: Vec<_> =
+        classes.into_values().map(|crawlers| pair.loss(crawlers, pages)).filter(|loss| !loss.lost.is_empty()).collect();
+    losses.sort_by_cached_key(|loss| (std::cmp::Reverse(loss.lost.len()), loss.crawlers.first().map(Subject::rank)));
+    losses
+}
+
+impl Pair {
+    fn loss(&self, mut crawlers: Vec<Subject>, pages: &[Page]) -> PageLoss {
+        crawlers.sort_by_cached_key(Subject::rank);
+        let mut loss = PageLoss { lost: Vec::new(), of: 0, crawlers };
+        let Some([before, after]) = loss.crawlers.first().map(|subject| self.select(subject)) else { return loss };
+        for page in pages {
+            let request = RequestPath::new(page.target());
+            if before.verdict(&request).access() == Access::Disallow {
+                continue;
+            }
+            loss.of += 1;
+            let verdict = after.verdict(&request);
+            if verdict.access() == Access::Disallow {
+                loss.lost.push(LostPage { page: page.clone(), rule: Decider::of(verdict) });
+            }
+        }
+        loss
+    }
+}
+
+impl Page {
+    /// A page by its path and query.
+    pub fn new(target: impl AsRef<[u8]>) -> Self {
+        Self(target.as_ref().into())
+    }
+
+    /// The path and query.
+    pub fn target(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether it is the front page.
+    pub fn is_front(&self) -> bool {
+        *self.0 == *b"/"
+    }
+}
+
+impl PageLoss {
+    /// Some of the pages, of each rule in turn, so that a rule that takes few is among them.
+    pub fn examples(&self, most: usize) -> impl Iterator<Item = &LostPage> {
+        let mut by_rule: BTreeMap<Option<usize>, Vec<&LostPage>> = BTreeMap::new();
+        for lost in &self.lost {
+            by_rule.entry(lost.rule.as_ref().map(|decider| decider.line)).or_default().push(lost);
+        }
+        let longest = by_rule.values().map(Vec::len).max().unwrap_or(0).min(most);
+        let turns: Vec<&LostPage> = (0..longest)
+            .flat_map(|turn| by_rule.values().filter_map(move |pages| pages.get(turn).copied()))
+            .take(most)
+            .collect();
+        turns.into_iter()
+    }
+}
+
+impl LostPage {
+    /// The page.
+    pub const fn page(&self) -> &Page {
+        &self.page
+    }
+
+    /// The rule that disallows it.
+    pub const fn rule(&self) -> Option<&Decider> {
+        self.rule.as_ref()
+    }
+}
+
+/// As in `"Googlebot", "bingbot" and 9 more lose 1204 of 9800 pages`.
+impl fmt::Display for PageLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.crawlers.len() == 1 { "loses" } else { "lose" };
+        let noun = if self.of == 1 { "page" } else { "pages" };
+        write!(f, "{} {verb} {} of {} {noun}", FirstCrawlers(&self.crawlers), self.lost.len(), self.of)
+    }
+}
+
+/// As in `"/news/1" by line 3, "/news/"`.
+impl fmt::Display for LostPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Quoted(self.page.target()))?;
+        match &self.rule {
+            Some(rule) => write!(f, " by line {}, {}", rule.line, Quoted(rule.pattern.as_bytes())),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The crawlers that a change is shown for: those of the registry, names of the files, and one that no group names.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use crate::agent::{Category, Crawler, NamedAgent, NamedAs, Obeys, Registry};
+use crate::check::quote::Quoted;
+use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
+
+/// Crawlers of one change that a sentence names.
+const NAMES: usize = 2;
+
+/// A crawler that a change is shown for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Subject {
+    /// `None` for a crawler that no group names.
+    name: Option<String>,
+    category: Option<Category>,
+    /// Whether one of the files names it.
+    named: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    tokens: Vec<ProductToken>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    fallback: Fallback,
+}
+
+impl Subject {
+    /// The registered name, or the one in the file; `None` for a crawler that neither file nor registry names.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// What it fetches pages for, where the registry knows.
+    pub const fn category(&self) -> Option<Category> {
+        self.category
+    }
+
+    /// Whether one of the files names it.
+    pub const fn is_named(&self) -> bool {
+        self.named
+    }
+
+    pub(in crate::check) fn select<'r>(&self, rules: &'r RuleSet) -> Selection<'r> {
+        rules.select(&self.tokens, self.fallback)
+    }
+
+    /// Search engines first, then crawlers that a file names, then the unnamed one, then the rest.
+    pub(super) fn rank(&self) -> (u8, String) {
+        let first = match (self.category, self.named, &self.name) {
+            (Some(Category::Search), _, _) => 0,
+            (_, true, _) => 1,
+            (_, _, None) => 2,
+            _ => 3,
+        };
+        // The engines that send most people lead; the rest by name.
+        let leading = ["Googlebot", "bingbot"].iter().position(|known| self.name.as_deref() == Some(*known));
+        let name = self.name.as_deref().unwrap_or_default().to_ascii_lowercase();
+        (first, leading.map_or(name, |at| char::from(at as u8).to_string()))
+    }
+
+    pub(super) fn of(crawler: &Crawler, named: bool) -> Self {
+        Self {
+            name: Some(crawler.name().to_owned()),
+            category: Some(crawler.category()),
+            named,
+            tokens: crawler.tokens().to_vec(),
+            fallback: if crawler.obeys_star() == Obeys::No { Fallback::Nothing } else { Fallback::Star },
+        }
+    }
+
+    fn unregistered(name: &str, token: ProductToken) -> Self {
+        Self { name: Some(name.to_owned()), category: None, named: true, tokens: vec![token], fallback: Fallback::Star }
+    }
+
+    /// The agent that a person means by a name, `*` included.
+    pub(in crate::check) fn named(name: &str, named: &NamedAgent) -> Self {
+        if named.named_as() == NamedAs::Star {
+            return Self::unnamed();
+        }
+        let agent = named.agent();
+        Self {
+            name: Some(agent.registered().map_or(name, Crawler::name).to_owned()),
+            category: agent.category(),
+            named: true,
+            tokens: agent.tokens().to_vec(),
+            fallback: named.fallback(),
+        }
+    }
+
+    pub(super) const fn unnamed() -> Self {
+        Self { name: None, category: None, named: false, tokens: Vec::new(), fallback: Fallback::Star }
+    }
+}
+
+/// The first few of several crawlers, and how many more there are.
+pub(super) struct FirstCrawlers<'a>(pub(super) &'a [Subject]);
+
+impl fmt::Display for FirstCrawlers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, crawler) in self.0.iter().take(NAMES).enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            match crawler.name() {
+                Some(name) => write!(f, "{}", Quoted(name.as_bytes()))?,
+                None => f.write_str("crawlers that no group names")?,
+            }
+        }
+        match self.0.len().saturating_sub(NAMES) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// Every crawler of the registry, every name of the files besides, and one without a name.
+pub(super) fn all(old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
+    all_read_as(Reading::Standard, old, new, registry)
+}
+
+/// As [`all`], with the names as a reading takes them.
+pub(super) fn all_read_as(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
+    let token_of = |name: &[u8]| match reading {
+        Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),
+        _ => ProductToken::from_name(name),
+    };
+    let stands_for = |name: &[u8]| if reading == Reading::Reference { Vec::new() } else { registry.stands_for(name) };
+    let mut named: HashSet<ProductToken> = HashSet::new();
+    let mut unregistered = Vec::new();
+    for name in [old, new].into_iter().flat_map(RobotsTxt::groups).flat_map(|group| group.names()) {
+        let Some(token) = token_of(name.value()).filter(|_| !name.is_star()) else { continue };
+        let stands_for = stands_for(name.value());
+        let is_new = named.insert(token.clone());
+        if is_new && stands_for.is_empty() && !registry.knows(&token) {
+            unregistered.push(Subject::unregistered(&String::from_utf8_lossy(name.value()), token));
+        }
+        named.extend(stands_for);
+    }
+    let registered = registry.crawlers().map(|crawler| {
+        let own = crawler.tokens().first();
+        Subject::of(crawler, own.is_some_and(|own| named.contains(own)))
+    });
+    registered.chain(unregistered).chain([Subject::unnamed()]).collect()
+}

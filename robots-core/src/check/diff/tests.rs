@@ -1,0 +1,153 @@
+//! Pairs of files and what changes between them.
+
+use super::*;
+use crate::rules::RobotsTxt;
+
+fn between(old: &str, new: &str) -> Diff {
+    diff(&RobotsTxt::parse(old.as_bytes()), &RobotsTxt::parse(new.as_bytes()), &DiffOptions::new())
+}
+
+/// Changes for the crawler of this name, as `access path`.
+fn changes_for(diff: &Diff, name: Option<&str>) -> Vec<String> {
+    let about = diff.effects.iter().find(|effect| effect.crawlers.iter().any(|crawler| crawler.name() == name));
+    let said = |change: &Change| format!("{} {}", change.access, change.path);
+    about.map_or_else(Vec::new, |effect| effect.changes.iter().map(said).collect())
+}
+
+#[test]
+fn text_that_means_the_same_is_no_difference() {
+    for (old, new) in [
+        ("User-agent: *\nDisallow: /a\n", "# moved\nuser-agent: *\n\nDisallow: /a # yes\n"),
+        ("User-agent: *\nDisallow: /a\nDisallow: /b\n", "User-agent: *\nDisallow: /b\nDisallow: /a\n"),
+        ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\nDisallow: /a/b\n"),
+        ("", "User-agent: *\nDisallow:\n"),
+        ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\n\nUser-agent: Googlebot\nDisallow: /a\n"),
+    ] {
+        assert!(between(old, new).is_empty(), "{old} {new} {:?}", between(old, new));
+    }
+}
+
+#[test]
+fn each_change_has_a_path() {
+    for (old, new, want) in [
+        ("Disallow: /a", "Disallow: /a\nDisallow: /b", &["disallow /b"][..]),
+        ("Disallow: /a", "Allow: /", &["allow /a"]),
+        ("Disallow: /", "Disallow: /\nAllow: /x$", &["allow /x"]),
+        ("Disallow: /*.pdf$", "Disallow: /*.pdf$\nAllow: /docs/", &[]),
+        ("Disallow: /*.pdf$", "Disallow: /*.pdf$\nAllow: /documents/", &["allow /documents/.pdf"]),
+        ("Allow: /documents/", "Allow: /documents/\nDisallow: /*.pdf$", &["disallow /.pdf"]),
+        ("Disallow: /a", "Disallow: /*?s=", &["disallow /?s=", "allow /a"]),
+        ("Disallow:", "Disallow: /", &["disallow /"]),
+    ] {
+        let diff = between(&format!("User-agent: *\n{old}\n"), &format!("User-agent: *\n{new}\n"));
+        assert_eq!(changes_for(&diff, None), want, "{old} | {new}");
+    }
+}
+
+#[test]
+fn what_changes_where_two_rules_meet_is_found() {
+    for (old, new, want) in [
+        ("Disallow: /x", "Disallow: /\nAllow: /$", "disallow"),
+        ("Disallow: /\nAllow: /shop/", "Disallow: /\nAllow: /shop/\nDisallow: /s*checkout", "disallow"),
+        ("Disallow: /shop*sort=", "Disallow: /shop*sort=\nAllow: /shop*color=red", "allow"),
+        ("Disallow: /blog*page=", "Disallow: /blog*page=\nAllow: /blog/category/", "allow"),
+        ("Disallow: /a*b", "Disallow: /a*b\nAllow: /a*c", "allow"),
+        ("Allow: /x\nDisallow: /*\nAllow: /*.p", "Disallow: /$", "allow"),
+    ] {
+        let diff = between(&format!("User-agent: *\n{old}\n"), &format!("User-agent: *\n{new}\n"));
+        let changes = changes_for(&diff, None);
+        assert!(changes.iter().any(|change| change.starts_with(want)), "{old} | {new}: {changes:?}");
+    }
+}
+
+#[test]
+fn a_change_of_the_whole_site_is_said_to_be_one() {
+    use Breadth::{Part, Rest, Site};
+    for (old, new, want) in [
+        ("Disallow:", "Disallow: /", &[Site][..]),
+        ("Disallow: /", "Disallow:", &[Site]),
+        ("Disallow: /", "Allow: /", &[Site]),
+        ("Disallow: /a", "Disallow: /", &[Site]),
+        ("Disallow: /a", "Disallow: /*", &[Site]),
+        ("Disallow:", "Disallow: /\nAllow: /$", &[Rest]),
+        ("Disallow: /", "Disallow: /a", &[Rest]),
+        ("Disallow: /\nAllow: /a", "Disallow: /", &[Part]),
+        ("Disallow:", "Disallow: /a", &[Part]),
+        ("Disallow:", "Disallow: /$", &[Part]),
+    ] {
+        let diff = between(&format!("User-agent: *\n{old}\n"), &format!("User-agent: *\n{new}\n"));
+        let found: Vec<_> = diff.effects[0].changes.iter().map(|change| change.breadth).collect();
+        assert_eq!(found, want, "{old} | {new}");
+    }
+}
+
+#[test]
+fn a_line_without_a_path_decides_nothing() {
+    let diff = between("User-agent: *\nDisallow:\n", "User-agent: *\nDisallow: /\n");
+    assert_eq!(diff.effects[0].changes[0].before.as_ref(), None);
+}
+
+#[test]
+fn crawlers_are_distinguished_and_search_engines_come_first() {
+    let old = "User-agent: *\nDisallow: /a\n";
+    let new = "User-agent: *\nDisallow: /a\n\nUser-agent: Googlebot\nDisallow: /b\n\nUser-agent: GPTBot\nUser-agent: MyBot\n\
+               Disallow: /\n";
+    let diff = between(old, new);
+    let first = &diff.effects[0].crawlers[0];
+    assert_eq!((first.name(), first.is_named()), (Some("Googlebot"), true));
+    assert_eq!(changes_for(&diff, Some("Googlebot")), ["disallow /b", "allow /a"]);
+    assert_eq!(changes_for(&diff, Some("Googlebot-Image")), ["disallow /b", "allow /a"]);
+    assert_eq!(changes_for(&diff, Some("GPTBot")), ["disallow /"]);
+    assert_eq!(changes_for(&diff, Some("MyBot")), ["disallow /"]);
+    assert_eq!(changes_for(&diff, None), [""; 0]);
+    let change = &diff.effects[0].changes[1];
+    assert_eq!(change.before.as_ref().map(|decider| decider.line), Some(2));
+    assert_eq!(change.after.as_ref(), None);
+}
+
+#[test]
+fn guards_are_held() {
+    let old = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\n"[..]);
+    let new = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n"[..]);
+    let breaches = |guard: &str| {
+        let guard = Guard::parse(guard).expect("a guard");
+        diff(&old, &new, &DiffOptions::new().guard(guard)).breaches.len()
+    };
+    assert_eq!(breaches("Googlebot:/products/"), 1);
+    assert_eq!(breaches("*:/products/"), 1);
+    assert_eq!(breaches("Googlebot:/cart"), 0);
+    assert_eq!(breaches("AdsBot-Google:/"), 0);
+    assert_eq!(breaches("nobody-knows-me:/products/shoes$"), 0);
+    for text in ["Googlebot", "Googlebot:products", ":/x", "a:"] {
+        assert_eq!(Guard::parse(text), None, "{text}");
+    }
+}
+
+#[test]
+fn many_changes_are_counted() {
+    let rules: String = (0..500).map(|at| format!("Disallow: /p{at}/\n")).collect();
+    let diff = between("User-agent: *\nDisallow:\n", &format!("User-agent: *\n{rules}"));
+    let effect = &diff.effects[0];
+    assert_eq!((effect.changes.len(), effect.omitted), (MAX_CHANGES_PER_EFFECT, 400));
+}
+
+#[test]
+fn a_delay_that_changes_is_said_for_those_that_obey_it() {
+    let old = "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nCrawl-delay: 5\nDisallow: /a\n";
+    let new = "User-agent: ClaudeBot\nCrawl-delay: 10\nDisallow: /a\n\nUser-agent: *\nDisallow: /a\n\n\
+               User-agent: GPTBot\nCrawl-delay: 2.5\nDisallow: /a\n";
+    let found = between(old, new);
+    let said: Vec<_> = found.delays.iter().map(ToString::to_string).collect();
+    let want = [
+        "\"ClaudeBot\": one request in 10 s instead of none",
+        "\"GPTBot\": one request in 2.5 s instead of one in 5 s",
+    ];
+    assert_eq!(said, want);
+    assert!(found.effects.is_empty() && !found.is_empty());
+    assert_eq!(found.to_string(), want.join("; "));
+    assert_eq!(found.delays[0].after.map(|delay| delay.line()), Some(2));
+    let back = between(new, old);
+    assert_eq!(back.delays[0].to_string(), "\"ClaudeBot\": no delay instead of one request in 10 s");
+    // A line that moved, or says the same in other words, is no change.
+    assert!(between("User-agent: a\nCrawl-delay: 1\n", "# a\nUser-agent: a\nCrawl-delay: 1.0\n").is_empty());
+}

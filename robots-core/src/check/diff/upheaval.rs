@@ -1,0 +1,329 @@
+//! A change that is rarely meant: the whole site closed, or much of what was closed opened.
+//!
+//! A staging file that goes live shuts everyone out; a file that was cut, or the wrong one of two, opens what was closed.
+//! Both are legal files, and a diff of paths would show them among hundreds of lines.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::compare::Pair;
+use super::subject::{self, FirstCrawlers, Subject};
+use super::witness;
+use crate::agent::{Category, Obeys, Registry};
+use crate::check::directives::NO_RESTRICTIONS;
+use crate::rules::{Access, RequestPath, RobotsTxt, Selection};
+
+/// Disallow rules that may be opened at once, whatever their share.
+const FEW_RULES: usize = 10;
+
+/// Named crawlers that may be let in at once, whatever their share.
+const FEW_CRAWLERS: usize = 5;
+
+/// Rules that are tried: a bound on the cost.
+const MOST: usize = 50_000;
+
+/// Pages that no rule names, so that what is said of them is what is said of the site at large.
+const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
+
+/// What a change overturns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Upheaval {
+    /// No crawler may fetch anything: neither one that the file does not name nor any search engine. Before, some crawler
+    /// might, or nothing is known of before.
+    EveryoneShutOut,
+    /// Crawlers that the file does not name were let in at large, and are not any more.
+    UnnamedShutOut,
+    /// Search engines that were let in at large (or at all), and are not any more.
+    #[non_exhaustive]
+    SearchEnginesShutOut {
+        /// Which.
+        engines: Vec<Subject>,
+    },
+    /// Crawlers that the file does not name were shut out at large, and are let in.
+    SiteOpened,
+    /// There were groups and there are none, which is what a text that replaces the file by accident amounts to.
+    #[non_exhaustive]
+    GroupsLost {
+        /// How many there were.
+        of: usize,
+    },
+    /// More than half of the rules that disallowed something do so no longer, and at least ten; and what is newly
+    /// disallowed is not half as much: a site that moves its pages writes its rules anew.
+    #[non_exhaustive]
+    RulesLost {
+        /// How many do so no longer.
+        lost: usize,
+        /// How many there were.
+        of: usize,
+    },
+    /// More than half of the crawlers that were named and shut out are let in, and at least five.
+    #[non_exhaustive]
+    CrawlersLetIn {
+        /// Which.
+        crawlers: Vec<Subject>,
+        /// How many were shut out.
+        of: usize,
+    },
+}
+
+/// How much of a site is open to a crawler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Extent {
+    /// Nothing.
+    Shut,
+    /// What is named.
+    Partly,
+    /// All but what is named.
+    Open,
+}
+
+/// What a file overturns, compared with the one before it; without one, only that it shuts everyone out.
+///
+/// ```
+/// use robots_core::agent::Registry;
+/// use robots_core::check::{Upheaval, upheavals};
+/// use robots_core::rules::RobotsTxt;
+///
+/// let staging = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
+/// assert_eq!(upheavals(None, &staging, Registry::builtin()), [Upheaval::EveryoneShutOut]);
+/// ```
+pub fn upheavals(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Upheaval> {
+    let Some(old) = old else {
+        // Compared with itself: only the state now counts.
+        let pair = Pair::new(new, new, registry);
+        return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Upheaval::EveryoneShutOut));
+    };
+    let pair = Pair::new(old, new, registry);
+    let [was, is] = pair.extents(&Subject::unnamed());
+    let engines: Vec<Subject> = engines(registry).filter(|engine| pair.shuts_out(engine)).collect();
+    let mut found = Vec::new();
+    if new.groups().len() == 0 && old.groups().len() > 0 {
+        found.push(Upheaval::GroupsLost { of: old.groups().len() });
+    }
+    if is == Extent::Shut && is_everyone_shut(&pair, registry) && (was > Extent::Shut || !engines.is_empty()) {
+        found.push(Upheaval::EveryoneShutOut);
+    } else {
+        if pair.shuts_out(&Subject::unnamed()) {
+            found.push(Upheaval::UnnamedShutOut);
+        }
+        if !engines.is_empty() {
+            found.push(Upheaval::SearchEnginesShutOut { engines: sorted(engines) });
+        }
+    }
+    if was < Extent::Open && is == Extent::Open {
+        found.push(Upheaval::SiteOpened);
+    }
+    found.extend(rules_lost(&pair, old, new, registry));
+    found.extend(crawlers_let_in(&pair, old, registry));
+    found
+}
+
+fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
+    // An engine that ignores `*` and is not named is not spoken to.
+    let is_shut = |subject: &Subject| {
+        let [_, after] = pair.select(subject);
+        !after.applies() || Extent::of(after) == Extent::Shut
+    };
+    Extent::of(pair.select(&Subject::unnamed())[1]) == Extent::Shut && engines(registry).all(|engine| is_shut(&engine))
+}
+
+/// The search engines that obey a robots.txt.
+fn engines(registry: &Registry) -> impl Iterator<Item = Subject> {
+    let crawlers = registry.crawlers();
+    let engines = crawlers.filter(|crawler| crawler.category() == Category::Search && !crawler.is_control());
+    engines.filter(|crawler| crawler.obeys_robots() != Obeys::No).map(|crawler| Subject::of(crawler, false))
+}
+
+fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
+    crawlers.sort_by_cached_key(Subject::rank);
+    crawlers
+}
+
+/// Each rule is judged once for each pair of groups that hold for the same crawlers.
+fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
+    let mut classes: HashMap<[Vec<usize>; 2], Subject> = HashMap::new();
+    for subject in subject::all(old, new, registry) {
+        let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();
+        classes.entry(pair.select(&subject).map(groups)).or_insert(subject);
+    }
+    let (mut lost, mut of) = (0, 0);
+    let (mut gained, mut tried) = (0, 0);
+    for subject in classes.values() {
+        let [before, after] = pair.select(subject);
+        let (here, all) = opened(before, after, MOST.saturating_sub(of));
+        (lost, of) = (lost + here, of + all);
+        let (here, all) = opened(after, before, MOST.saturating_sub(tried));
+        (gained, tried) = (gained + here, tried + all);
+    }
+    (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(Upheaval::RulesLost { lost, of })
+}
+
+/// How many of the rules of one selection that disallow something are open in the other, and how many there are.
+fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
+    let (mut opened, mut of) = (0, 0);
+    for path in witness::disallowed(shut).take(most) {
+        let request = RequestPath::new(&path);
+        if shut.verdict(&request).access() == Access::Disallow {
+            of += 1;
+            opened += usize::from(open.verdict(&request).access() == Access::Allow);
+        }
+    }
+    (opened, of)
+}
+
+fn crawlers_let_in(pair: &Pair, old: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
+    let named = subject::all(old, old, registry).into_iter().filter(Subject::is_named);
+    let shut: Vec<Subject> = named.filter(|subject| pair.extents(subject)[0] == Extent::Shut).collect();
+    let of = shut.len();
+    let crawlers: Vec<Subject> = shut.into_iter().filter(|subject| pair.extents(subject)[1] > Extent::Shut).collect();
+    let is_mass = crawlers.len() >= FEW_CRAWLERS && crawlers.len() * 2 > of;
+    is_mass.then(|| Upheaval::CrawlersLetIn { crawlers: sorted(crawlers), of })
+}
+
+impl Pair {
+    fn extents(&self, subject: &Subject) -> [Extent; 2] {
+        self.select(subject).map(Extent::of)
+    }
+
+    /// From the site at large to parts of it, or from parts to nothing.
+    fn shuts_out(&self, subject: &Subject) -> bool {
+        let [was, is] = self.extents(subject);
+        is < was
+    }
+}
+
+impl Extent {
+    fn of(selection: Selection<'_>) -> Self {
+        let is_open = |path: &[u8]| selection.verdict(&RequestPath::new(path)).access() == Access::Allow;
+        if UNNAMED.into_iter().any(is_open) {
+            Self::Open
+        } else if is_open(b"/") || witness::allowed(selection).take(MOST).any(|path| is_open(&path)) {
+            Self::Partly
+        } else {
+            Self::Shut
+        }
+    }
+}
+
+impl Upheaval {
+    /// The crawlers it is about, where it is about some in particular.
+    pub fn crawlers(&self) -> &[Subject] {
+        match self {
+            Self::SearchEnginesShutOut { engines: crawlers } | Self::CrawlersLetIn { crawlers, .. } => crawlers,
+            _ => &[],
+        }
+    }
+}
+
+/// What would happen, in one clause.
+impl fmt::Display for Upheaval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EveryoneShutOut => f.write_str("everyone is shut out: no crawler may fetch anything"),
+            Self::UnnamedShutOut => f.write_str("every crawler that the file does not name is shut out"),
+            Self::SearchEnginesShutOut { engines } => {
+                write!(f, "search engines that were let in are shut out: {}", FirstCrawlers(engines))
+            }
+            Self::SiteOpened => f.write_str("the site was closed and is opened to every crawler"),
+            Self::GroupsLost { of } => {
+                write!(f, "no group is left of {of}, so nothing is restricted any more; {NO_RESTRICTIONS}")
+            }
+            Self::RulesLost { lost, of } => write!(f, "{lost} of {of} disallow rules no longer disallow anything"),
+            Self::CrawlersLetIn { crawlers, of } => {
+                write!(
+                    f,
+                    "{} of {of} crawlers that were shut out are let in: {}",
+                    crawlers.len(),
+                    FirstCrawlers(crawlers)
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn say(old: &str, new: &str) -> Vec<String> {
+        let [old, new] = [old, new].map(|text| RobotsTxt::parse(text.as_bytes()));
+        upheavals(Some(&old), &new, Registry::builtin()).iter().map(ToString::to_string).collect()
+    }
+
+    fn first(new: &str) -> Vec<Upheaval> {
+        upheavals(None, &RobotsTxt::parse(new.as_bytes()), Registry::builtin())
+    }
+
+    const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
+
+    #[test]
+    fn without_a_version_before_only_a_total_shut_out_counts() {
+        for shut in [
+            "User-agent: *\nDisallow: /\n",
+            "User-agent: *\nDisallow: *\nUser-agent: bingbot\nDisallow: /\n",
+            "User-agent: *\nAllow: /x\nDisallow: /x\nDisallow: /\nAllow:\n",
+        ] {
+            let want: &[Upheaval] = if shut.contains("Allow: /x") { &[] } else { &[Upheaval::EveryoneShutOut] };
+            assert_eq!(first(shut), want, "{shut}");
+        }
+        for open in [
+            OPEN,
+            "# nothing\n",
+            "User-agent: *\nDisallow: /\nAllow: /public/\n",
+            "User-agent: *\nDisallow: /\nUser-agent: Googlebot\nDisallow:\n",
+            "User-agent: GPTBot\nDisallow: /\n",
+        ] {
+            assert_eq!(first(open), [], "{open}");
+        }
+    }
+
+    #[test]
+    fn whoever_was_in_is_missed() {
+        assert_eq!(say(OPEN, "User-agent: *\nDisallow: /\n"), ["everyone is shut out: no crawler may fetch anything"]);
+        let bing = say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: bingbot\nDisallow: /\n");
+        assert!(bing[0].starts_with("search engines that were let in are shut out: \"bingbot\""), "{bing:?}");
+        let parts = say(OPEN, "User-agent: *\nDisallow: /\nAllow: /public/\n");
+        assert_eq!(parts[0], "every crawler that the file does not name is shut out");
+        assert!(parts[1].starts_with("search engines that were let in are shut out: \"Googlebot\", \"bingbot\" and "));
+        assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nDisallow: /w\nDisallow: /checkout\n"), [""; 0]);
+        assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: GPTBot\nDisallow: /\n"), [""; 0]);
+        let shut = "User-agent: *\nDisallow: /\n";
+        assert_eq!(say(shut, "User-agent: *\nDisallow: /\nDisallow: /x\n"), [""; 0], "no crawler was allowed");
+    }
+
+    #[test]
+    fn a_file_without_any_group_is_missed_its_groups() {
+        let lost = "no group is left of 1, so nothing is restricted any more; to restrict nothing, write \"User-agent: *\" \
+                    with an empty \"Disallow:\"";
+        for empty in ["# nothing\n", "Sitemap: https://example.com/s.xml\n", "Host: example.com\n", "Disallow: /x\n"] {
+            assert_eq!(say(OPEN, empty), [lost], "{empty}");
+            assert_eq!(first(empty), [], "{empty}");
+            assert_eq!(say("Sitemap: https://example.com/s.xml\n", empty), [""; 0], "there was none: {empty}");
+        }
+        assert_eq!(say(OPEN, "User-agent: *\nDisallow:\n"), [""; 0]);
+        assert_eq!(say("User-agent: *\nDisallow: /\n", "# nothing\n")[0], lost);
+    }
+
+    #[test]
+    fn much_that_opens_at_once_is_noticed() {
+        let rules = |from: usize, to: usize| -> String {
+            let rules: String = (from..to).map(|number| format!("Disallow: /part{number}/\n")).collect();
+            format!("User-agent: *\n{rules}")
+        };
+        assert_eq!(say(&rules(0, 19), &rules(9, 19)), [""; 0]);
+        assert_eq!(say(&rules(0, 19), &rules(10, 19)), ["10 of 19 disallow rules no longer disallow anything"]);
+        assert_eq!(say(&rules(0, 9), &rules(0, 0)), [""; 0], "few rules");
+        assert_eq!(say(&rules(0, 2000), &rules(2000, 4000)), [""; 0], "written anew");
+        assert_eq!(
+            say(&rules(0, 2000), &rules(1500, 2200)),
+            ["1500 of 2000 disallow rules no longer disallow anything"]
+        );
+        let names: String = (0..9).map(|number| format!("User-agent: Bot{number}\n")).collect();
+        let shut = format!("{OPEN}\n{names}Disallow: /\n");
+        let said = say(&shut, OPEN);
+        assert_eq!(said, ["9 of 9 crawlers that were shut out are let in: \"Bot0\", \"Bot1\" and 7 more"]);
+        assert_eq!(say("User-agent: *\nDisallow: /\n", OPEN), ["the site was closed and is opened to every crawler"]);
+    }
+}

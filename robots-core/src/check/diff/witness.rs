@@ -1,0 +1,323 @@
+//! Witnesses: paths that show a difference between two sets of rules.
+//!
+//! A verdict can only change where a rule matches that one side lacks. So each such rule's pattern is made into paths,
+//! once with nothing and once with something for its `*`, and joined with the patterns of the other rules, because an
+//! exception only shows where what it is excepted from matches too: each pair of patterns of which one has a `*` is made into
+//! the shortest path that both match.
+
+use std::borrow::Cow;
+use std::collections::{HashSet, VecDeque};
+
+use crate::rules::{Access, Group, Reading, Rule, Selection};
+
+/// Paths that are tried for one pair of groups: a bound on the cost.
+const MOST: usize = 50_000;
+
+/// Stands for any run of octets.
+const FILLER: &[u8] = b"x";
+
+/// Pairs of patterns that are looked at, and states of all of them: bounds on the cost, as [`MOST`] is.
+const MOST_PAIRS: usize = 1_000_000;
+const MOST_STATES: usize = 10_000_000;
+
+/// Paths that may have another verdict under the one than under the other.
+pub(super) fn paths(before: Selection<'_>, after: Selection<'_>, goes_on: &dyn Fn() -> bool) -> Vec<Vec<u8>> {
+    witnesses(before, after, &[], goes_on)
+}
+
+/// As [`paths`], with a pattern of one's own to look under.
+pub(super) fn paths_within(
+    before: Selection<'_>,
+    after: Selection<'_>,
+    pattern: &[u8],
+    goes_on: &dyn Fn() -> bool,
+) -> Vec<Vec<u8>> {
+    witnesses(before, after, &[pattern], goes_on)
+}
+
+/// A path as a crawler that follows the reference parser compares it: patterns have their octets from 0x80 escaped there and
+/// the digits of escapes upper-cased, and the path of a URL is taken as it stands.
+pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
+    let mut url = b"http://x".to_vec();
+    // Octets of an escape whose digits are still to come.
+    let mut digits = 0;
+    for (at, octet) in path.iter().enumerate() {
+        match octet {
+            0x80.. => url.extend_from_slice(format!("%{octet:02X}").as_bytes()),
+            b'%' if path[at + 1..].iter().take(2).filter(|digit| digit.is_ascii_hexdigit()).count() == 2 => {
+                url.push(b'%');
+                digits = 2;
+                continue;
+            }
+            _ if digits > 0 => url.push(octet.to_ascii_uppercase()),
+            _ => url.push(*octet),
+        }
+        digits = usize::saturating_sub(digits, 1);
+    }
+    url
+}
+
+/// The shortest path that each disallow rule matches.
+pub(super) fn disallowed(selection: Selection<'_>) -> impl Iterator<Item = Vec<u8>> {
+    of_rules(selection, Access::Disallow)
+}
+
+/// The shortest path that each allow rule matches.
+pub(super) fn allowed(selection: Selection<'_>) -> impl Iterator<Item = Vec<u8>> {
+    of_rules(selection, Access::Allow)
+}
+
+fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
+    let counts = move |rule: &Rule<'_>| rule.access() == access && matches!(rule.pattern(), [b'/' | b'*', ..]);
+    selection.groups().flat_map(Group::rules).filter(counts).map(|rule| {
+        let path = fill(body(rule.pattern()).0, b"");
+        if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
+    })
+}
+
+fn witnesses(before: Selection<'_>, after: Selection<'_>, own: &[&[u8]], goes_on: &dyn Fn() -> bool) -> Vec<Vec<u8>> {
+    let (old, new) = (rules(before), rules(after));
+    let changed: Vec<&[u8]> =
+        old.symmetric_difference(&new).map(|(_, pattern)| &**pattern).chain(own.iter().copied()).collect();
+    if changed.len() == own.len() {
+        return Vec::new();
+    }
+    let mut every: Vec<&[u8]> = old.union(&new).map(|(_, pattern)| &**pattern).chain(own.iter().copied()).collect();
+    every.sort_unstable();
+    every.dedup();
+    let mut paths = Paths { other_filler: unused_text(&every), ..Paths::default() };
+    paths.add(b"/".to_vec());
+    for pattern in changed.iter().take_while(|_| goes_on()) {
+        paths.add_all(pattern);
+        if paths.is_full() {
+            break;
+        }
+    }
+    // Joined: the literal beginning of one with what another wants behind a `*`.
+    let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
+    for pattern in &changed {
+        let others = loose.iter().map(|other| (*pattern, *other));
+        let is_start = |_: &&&[u8]| is_loose(pattern);
+        for (start, end) in others.chain(every.iter().filter(is_start).map(|other| (*other, *pattern))) {
+            if paths.is_full() || !goes_on() {
+                break;
+            }
+            paths.join(start, end);
+        }
+        if paths.is_full() || !goes_on() {
+            break;
+        }
+    }
+    let with_wildcards: Vec<&[u8]> = every.iter().copied().filter(|pattern| pattern.contains(&b'*')).collect();
+    let pairs = changed.iter().flat_map(|pattern| {
+        let others = if pattern.contains(&b'*') { &every } else { &with_wildcards };
+        others.iter().map(move |other| (*pattern, *other))
+    });
+    let mut states = MOST_STATES;
+    for (pattern, other) in pairs.take(MOST_PAIRS) {
+        if paths.is_full() || !goes_on() {
+            break;
+        }
+        paths.meet(pattern, other, &mut states);
+    }
+    paths.list
+}
+
+/// A text that no pattern has, so that no rule is about a path because of it.
+fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
+    let is_unused = |octet: &u8| !patterns.iter().any(|pattern| pattern.contains(octet));
+    let octet = (b'a'..=b'z').rev().chain(b'0'..=b'9').chain(b'A'..=b'Z').find(is_unused);
+    octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
+}
+
+/// What the selected rules say, without where they stand.
+fn rules(selection: Selection<'_>) -> HashSet<(bool, Cow<'_, [u8]>)> {
+    let is_legacy = selection.rule_set().reading() == Reading::Legacy;
+    let says = |rule: Rule<'_>| rule.access() == Access::Allow;
+    let rules = selection.groups().flat_map(Group::rules);
+    let counted = rules.filter_map(|rule| match rule.pattern() {
+        pattern @ [b'/' | b'*', ..] => Some((says(rule), Cow::Borrowed(pattern))),
+        pattern @ [_, ..] if is_legacy => Some((says(rule), Cow::Owned([b"/", pattern].concat()))),
+        _ => None,
+    });
+    counted.collect()
+}
+
+/// Whether a pattern can begin to match anywhere in a path: `*.pdf`, `/*?sort=`.
+fn is_loose(pattern: &[u8]) -> bool {
+    matches!(pattern, [b'*', ..] | [b'/', b'*', ..])
+}
+
+#[derive(Default)]
+struct Paths {
+    /// A second text for any run of octets, where the first is a part of patterns.
+    other_filler: Vec<u8>,
+    list: Vec<Vec<u8>>,
+    known: HashSet<Vec<u8>>,
+}
+
+impl Paths {
+    fn is_full(&self) -> bool {
+        self.list.len() >= MOST
+    }
+
+    fn add(&mut self, path: Vec<u8>) {
+        let path = if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() };
+        if !self.is_full() && self.known.insert(path.clone()) {
+            self.list.push(path);
+        }
+    }
+
+    /// Paths that a pattern matches: the shortest, ones with something for each `*`, and one that goes on.
+    fn add_all(&mut self, pattern: &[u8]) {
+        let (body, anchored) = body(pattern);
+        // An allow rule for an index page is one for its folder too.
+        if let Some(index) = memchr::memmem::rfind(body, b"/index.htm") {
+            self.add(fill(&body[..=index], FILLER));
+            self.add(fill(&body[..=index], b""));
+        }
+        for filler in [&b""[..], FILLER] {
+            let path = fill(body, filler);
+            if !anchored {
+                self.add([&path, FILLER].concat());
+            }
+            self.add(path);
+        }
+        let path = fill(body, &self.other_filler);
+        if !anchored {
+            self.add([&path, &*self.other_filler].concat());
+        }
+        self.add(path);
+    }
+
+    /// The shortest path that both patterns match, and one that goes on where both allow it.
+    fn meet(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
+        let Some(path) = shortest_of_both(pattern, other, budget) else { return };
+        if !body(pattern).1 && !body(other).1 {
+            self.add([&path, &*self.other_filler].concat());
+        }
+        self.add(path);
+    }
+
+    /// A path that begins as the one pattern wants and ends as the other, which is loose, wants.
+    fn join(&mut self, start: &[u8], loose: &[u8]) {
+        let (start, anchored) = body(start);
+        if anchored {
+            return;
+        }
+        let (end, _) = body(loose);
+        let end = end.strip_prefix(b"/").unwrap_or(end);
+        let end = fill(end.strip_prefix(b"*").unwrap_or(end), FILLER);
+        let start = fill(start, FILLER);
+        self.add([start.as_slice(), &end].concat());
+        self.add([start.as_slice(), FILLER, &end].concat());
+    }
+}
+
+/// The shortest text that both patterns match, while the budget of states lasts.
+fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<u8>> {
+    let literal = |pattern: &[u8]| pattern.iter().take_while(|octet| !matches!(octet, b'*' | b'$')).count();
+    let common = literal(one).min(literal(other));
+    if one[..common] != other[..common] {
+        return None;
+    }
+    let prefix = &one[..common];
+    let (one, other) = (whole(&one[common..]), whole(&other[common..]));
+    let width = other.len() + 1;
+    let states = (one.len() + 1) * width;
+    *budget = budget.checked_sub(states)?;
+    let (start, end) = (0, states - 1);
+    // Where each state was come to from, and whether an octet was added on the way; states without an octet first.
+    let mut from: Vec<Option<(usize, Option<u8>)>> = vec![None; states];
+    let mut open = VecDeque::from([(start, None)]);
+    while let Some((state, came)) = open.pop_front() {
+        if from[state].is_some() {
+            continue;
+        }
+        from[state] = Some(came.unwrap_or((start, None)));
+        if state == end {
+            break;
+        }
+        let (at, other_at) = (one.get(state / width), other.get(state % width));
+        if at == Some(&b'*') {
+            open.push_front((state + width, Some((state, None))));
+        }
+        if other_at == Some(&b'*') {
+            open.push_front((state + 1, Some((state, None))));
+        }
+        match (at, other_at) {
+            (Some(b'*'), Some(b'*')) => {}
+            (Some(b'*'), Some(octet)) => open.push_back((state + 1, Some((state, Some(*octet))))),
+            (Some(octet), Some(b'*')) => open.push_back((state + width, Some((state, Some(*octet))))),
+            (Some(octet), Some(same)) if octet == same => {
+                open.push_back((state + width + 1, Some((state, Some(*octet)))));
+            }
+            _ => {}
+        }
+    }
+    let mut rest = Vec::new();
+    let mut state = end;
+    while state != start {
+        let (before, octet) = from[state]?;
+        rest.extend(octet);
+        state = before;
+    }
+    Some(prefix.iter().copied().chain(rest.into_iter().rev()).collect())
+}
+
+/// A pattern as one for a whole text: what follows is any text, unless it ends with `$`.
+fn whole(pattern: &[u8]) -> Vec<u8> {
+    match pattern {
+        [body @ .., b'$'] => body.to_vec(),
+        _ => [pattern, b"*"].concat(),
+    }
+}
+
+/// A pattern without its last `$`, and whether it had one.
+fn body(pattern: &[u8]) -> (&[u8], bool) {
+    match pattern {
+        [body @ .., b'$'] => (body, true),
+        _ => (pattern, false),
+    }
+}
+
+fn fill(body: &[u8], filler: &[u8]) -> Vec<u8> {
+    body.split(|octet| *octet == b'*').collect::<Vec<_>>().join(filler)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_parser_compares_escapes() {
+        for (path, url) in [
+            ("/a", "http://x/a"),
+            ("/%c3%a9/%zz%", "http://x/%C3%A9/%zz%"),
+            ("/\u{e9}", "http://x/%C3%A9"),
+            ("//a", "http://x//a"),
+        ] {
+            assert_eq!(as_url(path.as_bytes()), url.as_bytes(), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_shortest_text_of_two_patterns() {
+        for (one, other, shortest) in [
+            ("/shop*sort=", "/shop*color=red", Some("/shopcolor=redsort=".len())),
+            ("/shop/", "/s*checkout", Some("/shop/checkout".len())),
+            ("/blog*page=", "/blog/category/", Some("/blog/category/page=".len())),
+            ("/a*b", "/a*c", Some(4)),
+            ("/*.pdf$", "/drafts/", Some("/drafts/.pdf".len())),
+            ("/*.pdf$", "/*.pdfs", Some("/.pdfs.pdf".len())),
+            ("/*.pdf$", "/a.pdfs$", None),
+            ("/a", "/b*", None),
+            ("/a$", "/a*", Some(2)),
+            ("/a*", "/a*", Some(2)),
+            ("*", "/", Some(1)),
+        ] {
+            let found = shortest_of_both(one.as_bytes(), other.as_bytes(), &mut 10_000);
+            assert_eq!(found.as_ref().map(Vec::len), shortest, "{one} {other}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The directives that crawlers know, and the nearest one to an unknown name.
+
+use crate::rules::{Directive, Field, LineKind, RobotsTxt};
+
+/// Every directive some crawler reads or a draft defines, in its usual spelling.
+///
+/// The first four are RFC 9309's and the sitemap protocol's. The rest are extensions: Yandex (`Host`, `Clean-param`),
+/// Bing and others (`Crawl-delay`), the robots exclusion draft of 1996 and its relatives (`Request-rate`,
+/// `Visit-time`), `Noindex` (read by Google until 2019), the IETF's AI preferences (`Content-Usage`), Cloudflare's
+/// content signals, and RSL (`License`).
+const KNOWN: [&str; 13] = [
+    "User-agent",
+    "Allow",
+    "Disallow",
+    "Sitemap",
+    "Host",
+    "Crawl-delay",
+    "Clean-param",
+    "Request-rate",
+    "Visit-time",
+    "Noindex",
+    "Content-Usage",
+    "Content-Signal",
+    "License",
+];
+
+/// Names longer than this are text, not misspellings.
+const LONGEST_GUESS: usize = 24;
+
+/// Whether some crawler knows a field by this name, perhaps under a misspelling.
+pub(super) fn is_known(field: &Field<'_>) -> bool {
+    field.directive() != Directive::Other || is_spelled(field.name())
+}
+
+/// Whether a name is a directive in its right spelling.
+pub(super) fn is_spelled(name: &[u8]) -> bool {
+    // The Automated Content Access Protocol has a whole family of them.
+    let acap = name.get(..5).is_some_and(|head| head.eq_ignore_ascii_case(b"acap-"));
+    acap || KNOWN.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// The directive at the start of a name that has swallowed part of the value, because the colon after it is missing
+/// and the value holds one: `Disallow /wiki/Special:Search`.
+pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
+    let word = first_word(field.name());
+    (field.has_colon() && word.len() < field.name().len() && is_spelled(word)).then_some(word)
+}
+
+/// Whether a field is a rule whose value is the path it shows.
+pub(super) fn is_rule(field: &Field<'_>) -> bool {
+    matches!(field.directive(), Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
+}
+
+/// Whether a field bears this name, in its right spelling.
+pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
+    field.has_colon() && field.name().eq_ignore_ascii_case(name.as_bytes())
+}
+
+/// What stands before the first blank.
+pub(super) fn first_word(text: &[u8]) -> &[u8] {
+    &text[..memchr::memchr2(b' ', b'\t', text).unwrap_or(text.len())]
+}
+
+/// The known directive that a name was most likely meant to be.
+pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
+    let name: String = String::from_utf8_lossy(name).chars().filter(|char| char.is_ascii_graphic()).collect();
+    if name.is_empty() || name.len() > LONGEST_GUESS {
+        return None;
+    }
+    let name = name.to_ascii_lowercase();
+    KNOWN
+        .iter()
+        .map(|known| (distance(name.as_bytes(), known.to_ascii_lowercase().as_bytes()), *known))
+        .filter(|(distance, known)| *distance <= (known.len().min(name.len()) / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// Edit distance where two neighbours that changed places count once. By hand: a crate for twenty lines is one more to
+/// review, and the inputs are short names.
+pub fn distance(a: &[u8], b: &[u8]) -> usize {
+    distance_within(a, b, usize::MAX).unwrap_or(usize::MAX)
+}
+
+/// As [`distance`], or `None` where it is more than so much, which is found out sooner.
+pub(super) fn distance_within(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
+    let mut before: Vec<usize> = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    let mut row: Vec<usize> = vec![0; b.len() + 1];
+    for (i, x) in a.iter().enumerate() {
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let mut best = (last[j] + usize::from(x != y)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                best = best.min(before[j - 1] + 1);
+            }
+            row[j + 1] = best;
+        }
+        // Two neighbours that changed places count once for two rows, so the one before may lead on.
+        if row.iter().chain(&last).all(|distance| *distance > most) {
+            return None;
+        }
+        std::mem::swap(&mut before, &mut last);
+        std::mem::swap(&mut last, &mut row);
+    }
+    Some(last[b.len()]).filter(|distance| *distance <= most)
+}
+
+/// What a file without a known field is.
+pub const NO_ROBOTS_TXT: &str =
+    "the file is no robots.txt: not one line is a field that crawlers know, such as \"User-agent: *\"";
+
+/// How to write what an empty file or an error text in place of a robots.txt would amount to.
+pub const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" with an empty \"Disallow:\"";
+
+/// Whether a file is a robots.txt: one of its lines is a field that crawlers know, or it holds nothing but comments and
+/// blank lines. An error text, JSON, YAML or the pointer of a version control system has lines with a colon too, and in
+/// place of a robots.txt each would open the site.
+pub fn is_robots_txt(robots: &RobotsTxt) -> bool {
+    let mut is_text = false;
+    for line in robots.lines() {
+        match line.kind() {
+            LineKind::Field(field) if is_meant(&field) => return true,
+            LineKind::Field(_) | LineKind::Malformed => is_text = true,
+            LineKind::Blank | LineKind::Comment => {}
+        }
+    }
+    !is_text
+}
+
+/// Whether this is a field that the author of a robots.txt would write. Crawlers compare names as prefixes and accept white
+/// space in place of a colon, which also makes fields of `DisallowedHost: …`, `User agent not allowed: …` and `Host
+/// unreachable`: such a line is read like theirs, but makes no robots.txt of a file.
+fn is_meant(field: &Field<'_>) -> bool {
+    if !is_known(field) {
+        return false;
+    }
+    let is_path = |text: &[u8]| matches!(text.first(), Some(b'/' | b'*'));
+    if !field.has_colon() {
+        return is_path(field.value()) || field.value().starts_with(b"http");
+    }
+    let name = field.name();
+    if is_spelled(name) {
+        return true;
+    }
+    let (word, rest) = match name.get(..10) {
+        Some(head) if head.eq_ignore_ascii_case(b"user agent") => (head, &name[10..]),
+        _ => {
+            let word = first_word(name);
+            (word, &name[word.len()..])
+        }
+    };
+    // Up to "Disallowed", with one letter too many.
+    let is_short = !matches!(field.directive(), Directive::Allow | Directive::Disallow) || word.len() <= 11;
+    let rest = rest.trim_ascii();
+    is_short && (rest.is_empty() || is_path(rest) || rest.starts_with(b"http"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelling_finds_its_directive() {
+        for (name, want) in [
+            ("alow", Some("Allow")),
+            ("Disalllow", Some("Disallow")),
+            ("Dis allow", Some("Disallow")),
+            ("user_agent", Some("User-agent")),
+            ("User-agnet", Some("User-agent")),
+            ("Agent", None),
+            ("siteamp", Some("Sitemap")),
+            ("Crawl delay", Some("Crawl-delay")),
+            ("crawldelay", Some("Crawl-delay")),
+            ("\u{feff}user-agent", Some("User-agent")),
+            ("content-signals", Some("Content-Signal")),
+            ("foo", None),
+            ("http", None),
+            ("", None),
+            ("a very long line of text with disallow in it", None),
+        ] {
+            assert_eq!(nearest(name.as_bytes()), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn neighbours_that_changed_places_count_once() {
+        for (a, b, want) in [("", "", 0), ("", "ab", 2), ("ab", "ba", 1), ("abc", "abc", 0), ("kitten", "sitting", 3)] {
+            let (a, b) = (a.as_bytes(), b.as_bytes());
+            assert_eq!(distance(a, b), want, "{a:?} {b:?}");
+            for most in 0..4 {
+                assert_eq!(distance_within(a, b, most), (want <= most).then_some(want), "{a:?} {b:?} {most}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_known_field_or_nothing_but_comments_makes_a_robots_txt() {
+        for file in [
+            "User-agent: *\nDisallow:\n",
+            "Sitemap: https://example.com/sitemap.xml\n",
+            "\u{feff}Sitemap: https://example.com/sitemap.xml\n",
+            "\u{feff}User-agent: *",
+            "foo: bar\nX-Robots: yes\nUser-agent: *\n",
+            "User-agent: *\rDisallow: /x\r",
+            "disalow: /x\n",
+            "dissallow : /x",
+            "useragent: a",
+            "user agent: a",
+            "USER-AGENTS: a",
+            "Allowed: /",
+            "disallow /x",
+            "Sitemap https://example.com/sitemap.xml",
+            "Disallow /wiki/Special:Search\n",
+            "Crawl-delay: 10",
+            "Host: example.com",
+            "Clean-param: sid /shop/",
+            "Request-rate: 1/5",
+            "Content-Signal: ai-train=no",
+            "Error: not found\nUser-agent: *\nDisallow: /x\n",
+            "# nothing is restricted\n",
+            "# a\n\n# b",
+            "",
+        ] {
+            assert!(is_robots_txt(&RobotsTxt::parse(file.as_bytes())), "{file:?}");
+        }
+        for file in [
+            "Error: cannot connect to database",
+            "404: Not Found",
+            "{\"error\": \"not found\"}",
+            "{\n  \"user-agent\": \"*\",\n  \"disallow\": \"/\"\n}\n",
+            "<br />\n<b>Warning</b>:  include(): Failed opening 'x.php' in <b>/srv/x.php</b> on line <b>3</b><br />\n",
+            "PHP Warning:  include(): Failed opening 'x.php' in /srv/x.php on line 3\n",
+            "PHP Fatal error:  Allowed memory size of 134217728 bytes exhausted in /srv/x.php on line 3\n",
+            "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935\nsize 1\n",
+            "upstream connect error or disconnect/reset before headers. reset reason: connection failure",
+            "error code: 1020",
+            "nginx: 502 Bad Gateway\nRequest ID: 8f2a",
+            "services:\n  web:\n    image: nginx\n    ports:\n      - \"80:80\"\n",
+            "# compose file\nservices:\n  web:\n    image: nginx\n",
+            "#!/bin/sh\necho hello\n",
+            "Host unreachable",
+            "Host not found: example.com",
+            "User agent not allowed: curl",
+            "DisallowedHost: Invalid HTTP_HOST header: 'example.com'",
+            "Allow denied",
+            "Not Found",
+            "\0",
+        ] {
+            assert!(!is_robots_txt(&RobotsTxt::parse(file.as_bytes())), "{file:?}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a file is expected to say: which agents may fetch which paths.
+
+use std::sync::Arc;
+
+use super::diff::{Decider, Subject};
+use crate::agent::{Recognizer, Registry};
+use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
+
+/// Agents, paths, and what the file is to say of each pair.
+///
+/// An agent is a name as for [`Recognizer::resolve`]: registered, a product token, `*` for a crawler that no group names, or a
+/// whole `User-Agent` header.
+///
+/// ```
+/// use robots_core::agent::Registry;
+/// use robots_core::check::Expectations;
+/// use robots_core::rules::{Access, RobotsTxt};
+///
+/// let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /drafts/\n"[..]);
+/// let outcome = Expectations::new(Registry::builtin().clone())
+///     .expect(Access::Allow, ["Googlebot"], ["/", "/drafts/novel"])
+///     .evaluate(&robots);
+/// assert_eq!(outcome.evaluated(), 2);
+/// assert_eq!(outcome.unmet()[0].path, "/drafts/novel");
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Expectations {
+    registry: Arc<Registry>,
+    list: Vec<Expectation>,
+}
+
+#[derive(Clone, Debug)]
+struct Expectation {
+    access: Access,
+    agents: Vec<String>,
+    paths: Vec<String>,
+}
+
+/// What a file says of the pairs, beside what it is expected to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[must_use]
+pub struct ExpectationOutcome {
+    evaluated: usize,
+    unmet: Vec<Unmet>,
+}
+
+/// A pair of agent and path of which the file says something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Unmet {
+    /// Which expectation it belongs to, counted from 0 in the order they were added.
+    pub expectation: usize,
+    /// The agent, as given.
+    pub agent: String,
+    /// The path, as given.
+    pub path: String,
+    /// What the file says.
+    pub access: Access,
+    /// Whether a group of the file is for the agent: one that names it, or that for `*` where the agent obeys it.
+    pub has_group: bool,
+    /// The rule that decides, or `None` where none matches.
+    pub rule: Option<Decider>,
+}
+
+impl Expectations {
+    /// None yet; the registry says who the agents are.
+    pub const fn new(registry: Arc<Registry>) -> Self {
+        Self { registry, list: Vec::new() }
+    }
+
+    /// The agents of which something is expected, as they were written.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().flat_map(|expectation| &expectation.agents).map(String::as_str)
+    }
+
+    /// Expects this of every one of the agents, for every one of the paths.
+    pub fn expect<A: Into<String>, P: Into<String>>(
+        mut self,
+        access: Access,
+        agents: impl IntoIterator<Item = A>,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let agents = agents.into_iter().map(Into::into).collect();
+        let paths = paths.into_iter().map(Into::into).collect();
+        self.list.push(Expectation { access, agents, paths });
+        self
+    }
+
+    /// Judges every pair under the file.
+    pub fn evaluate(&self, robots: &RobotsTxt) -> ExpectationOutcome {
+        let rules = robots.compile_with(Reading::Standard, |name| self.registry.stands_for(name.value()));
+        let recognizer = Recognizer::new(self.registry.clone(), robots);
+        let mut outcome = ExpectationOutcome::default();
+        for (at, expectation) in self.list.iter().enumerate() {
+            for agent in &expectation.agents {
+                let subject = Subject::named(agent, &recognizer.resolve(agent));
+                for path in &expectation.paths {
+                    outcome.evaluated += 1;
+                    let request = RequestPath::new(path.as_bytes());
+                    // RFC 9309, section 2.2.2: always allowed.
+                    let verdict = subject.select(&rules).verdict(&request);
+                    let access = if request.is_robots_txt() { Access::Allow } else { verdict.access() };
+                    if access != expectation.access {
+                        outcome.unmet.push(Unmet {
+                            expectation: at,
+                            agent: agent.clone(),
+                            path: path.clone(),
+                            access,
+                            has_group: verdict.group().is_some(),
+                            rule: Decider::of(verdict),
+                        });
+                    }
+                }
+            }
+        }
+        outcome
+    }
+}
+
+impl ExpectationOutcome {
+    /// How many pairs were judged.
+    pub const fn evaluated(&self) -> usize {
+        self.evaluated
+    }
+
+    /// The pairs that are not as expected, in the order of the expectations.
+    pub fn unmet(&self) -> &[Unmet] {
+        &self.unmet
+    }
+
+    /// Whether everything is as expected.
+    pub fn is_met(&self) -> bool {
+        self.unmet.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unmet(file: &str, access: Access, agents: &[&str], paths: &[&str]) -> Vec<String> {
+        let expectations = Expectations::new(Registry::builtin().clone());
+        let outcome = expectations
+            .expect(access, agents.iter().copied(), paths.iter().copied())
+            .evaluate(&RobotsTxt::parse(file.as_bytes()));
+        assert_eq!(outcome.evaluated(), agents.len() * paths.len());
+        assert_eq!(outcome.is_met(), outcome.unmet().is_empty());
+        outcome.unmet().iter().map(|unmet| format!("{} {}", unmet.agent, unmet.path)).collect()
+    }
+
+    #[test]
+    fn agents_are_names_tokens_star_or_headers() {
+        let file = "User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /y\n";
+        let all = ["Googlebot", "nobody", "*", "GPTBot", "AdsBot-Google", "Mozilla/5.0 (X11) Firefox/1", "GPTBot/1.2"];
+        assert_eq!(unmet(file, Access::Allow, &all, &["/x"]), ["Googlebot /x", "nobody /x", "* /x"]);
+        assert_eq!(unmet(file, Access::Allow, &all, &["/y"]), ["GPTBot /y", "GPTBot/1.2 /y"]);
+        assert_eq!(unmet(file, Access::Disallow, &["*"], &["/x", "/z", "/a/../x"]), ["* /z"]);
+    }
+
+    #[test]
+    fn robots_txt_may_always_be_fetched() {
+        assert_eq!(unmet("User-agent: *\nDisallow: /\n", Access::Allow, &["*"], &["/robots.txt", "/"]), ["* /"]);
+    }
+
+    #[test]
+    fn what_is_unmet_says_why() {
+        let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /x\n"[..]);
+        let outcome = Expectations::new(Registry::builtin().clone())
+            .expect(Access::Disallow, ["*"], ["/x"])
+            .expect(Access::Allow, ["*"], ["/x/1"])
+            .evaluate(&robots);
+        let unmet = &outcome.unmet()[0];
+        assert_eq!(
+            (unmet.expectation, unmet.access, unmet.rule.as_ref().map(|decider| decider.line), unmet.has_group),
+            (1, Access::Disallow, Some(2), true)
+        );
+        // It does not obey the group for `*`.
+        let outcome = Expectations::new(Registry::builtin().clone())
+            .expect(Access::Disallow, ["AdsBot-Google"], ["/x"])
+            .evaluate(&robots);
+        assert_eq!((outcome.unmet()[0].rule.as_ref(), outcome.unmet()[0].has_group), (None, false));
+    }
+}

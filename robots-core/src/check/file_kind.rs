@@ -1,0 +1,175 @@
+//! What a file is: rules, or something that only bears the name robots.txt.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::directives::is_robots_txt;
+use crate::rules::RobotsTxt;
+
+/// Octets that are looked at where no mark says it.
+const SAMPLE: usize = 64;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// Text in which rules may stand.
+    Rules,
+    /// A web page.
+    Html,
+    /// Text of two octets a character.
+    Utf16,
+    /// No text.
+    Binary,
+}
+
+impl FileKind {
+    /// What the text of a file is.
+    pub fn of(robots: &RobotsTxt) -> Self {
+        if utf_16_form(robots.bytes()).is_some() {
+            Self::Utf16
+        } else if first_tag(robots).is_some() {
+            Self::Html
+        } else if is_binary(robots.bytes()) {
+            Self::Binary
+        } else {
+            Self::Rules
+        }
+    }
+}
+
+/// Whether a file was never text. Text in an old encoding has octets that are not UTF-8, and damaged text may hold a
+/// control character or two, but only an image or an archive is made of both.
+pub(super) fn is_binary(file: &[u8]) -> bool {
+    let is_control = |byte: &u8| matches!(byte, 0..=8 | 0x0E..=0x1F | 0x7F);
+    let controls = file.iter().filter(|byte| is_control(byte)).count();
+    if controls * 32 <= file.len() {
+        return false;
+    }
+    let invalid: usize = file.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+    (controls + invalid) * 5 > file.len()
+}
+
+/// The order of the two octets of a character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Utf16Form {
+    LittleEndian,
+    BigEndian,
+}
+
+impl fmt::Display for Utf16Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LittleEndian => "UTF-16 (little endian)",
+            Self::BigEndian => "UTF-16 (big endian)",
+        })
+    }
+}
+
+/// Which UTF-16 a file is.
+pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
+    match file {
+        [0xFF, 0xFE, ..] => return Some(Utf16Form::LittleEndian),
+        [0xFE, 0xFF, ..] => return Some(Utf16Form::BigEndian),
+        _ => {}
+    }
+    let sample = &file[..file.len().min(SAMPLE)];
+    if sample.len() < 16 {
+        return None;
+    }
+    let every = |first: usize, zero: bool| sample.iter().skip(first).step_by(2).all(|octet| (*octet == 0) == zero);
+    if every(0, false) && every(1, true) {
+        Some(Utf16Form::LittleEndian)
+    } else if every(0, true) && every(1, false) {
+        Some(Utf16Form::BigEndian)
+    } else {
+        None
+    }
+}
+
+/// Why crawlers can read no rule of a file, whatever a person sees in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unreadable {
+    /// Text of two octets a character, with or without a byte order mark.
+    Utf16,
+    /// An image, an archive, or another file that was never text.
+    Binary,
+}
+
+impl Unreadable {
+    /// Examines a file; `None` where it is text.
+    ///
+    /// ```
+    /// use robots_core::check::Unreadable;
+    /// use robots_core::rules::RobotsTxt;
+    ///
+    /// let robots = RobotsTxt::parse(&b"\xFF\xFEU\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0 \0*\0"[..]);
+    /// assert_eq!(Unreadable::of(&robots), Some(Unreadable::Utf16));
+    /// ```
+    pub fn of(robots: &RobotsTxt) -> Option<Self> {
+        let bytes = robots.bytes();
+        if utf_16_form(bytes).is_some() { Some(Self::Utf16) } else { is_binary(bytes).then_some(Self::Binary) }
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Utf16 => "the file is UTF-16, in which crawlers find no rule: save it as UTF-8",
+            Self::Binary => "the file is not text, so crawlers find no rule in it: write it as UTF-8",
+        })
+    }
+}
+
+/// How web pages begin. Not every tag: rules wrapped in `<pre>` are still rules to a crawler.
+const BEGINNINGS: [&[u8]; 9] =
+    [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
+
+/// Where the first tag of a web page stands. A file is one if it begins as pages do, or with any tag while no line of it
+/// is a field that crawlers know, as an error message in HTML does.
+pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
+    let file = robots.bytes();
+    let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file).trim_ascii_start();
+    let start = file.len() - text.len();
+    let begins =
+        |beginning: &&[u8]| text.get(..beginning.len()).is_some_and(|head| head.eq_ignore_ascii_case(beginning));
+    let length = match BEGINNINGS.iter().find(|beginning| begins(beginning)) {
+        Some(beginning) => beginning.len(),
+        None if is_tag(text) && !is_robots_txt(robots) => {
+            2 + text[2..].iter().take_while(|octet| octet.is_ascii_alphanumeric()).count()
+        }
+        None => return None,
+    };
+    Some(start..start + length)
+}
+
+/// Whether a text begins with a tag of any kind.
+const fn is_tag(text: &[u8]) -> bool {
+    matches!(text, [b'<', b'!' | b'?' | b'/' | b'a'..=b'z' | b'A'..=b'Z', ..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_begins_as_pages_do_or_with_any_tag_where_no_field_is_known() {
+        for (file, want) in [
+            ("<!DocType html>", Some("<!DocType")),
+            ("\u{feff}\n <HTML lang=en>\nUser-agent: *", Some("<HTML")),
+            ("<?xml version='1.0'?>", Some("<?xml")),
+            ("<?php echo 1;", Some("<?php")),
+            ("<br />\n<b>Warning</b>: include(): failed", Some("<br")),
+            ("</div>", Some("</div")),
+            ("<pre>User-agent: *", Some("<pre")),
+            ("<pre>\nUser-agent: *\nDisallow: /x\n", None),
+            ("# <html>\n", None),
+            ("<3\n", None),
+            ("<", None),
+            ("", None),
+        ] {
+            let robots = RobotsTxt::parse(file.as_bytes());
+            assert_eq!(first_tag(&robots).map(|at| &file[at]), want, "{file:?}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Edits that may correct findings, before they are judged.
+
+use std::collections::HashMap;
+
+use crate::check::directives::is_robots_txt;
+use crate::check::file_kind::FileKind;
+use crate::check::finding::Finding;
+use crate::check::fixable_file::FixableFile;
+use crate::check::fixes::{Edit, Safety};
+use crate::check::lint::LintFix;
+use crate::check::lints::{lint, lints};
+use crate::check::options::Options;
+use crate::rules::{Line, RobotsTxt};
+
+/// Lines of a file that is corrected: more have four octets each in the largest, and take a hundred each in memory.
+const MOST_LINES: usize = 1 << 21;
+
+/// Edits for one finding, or for several that the same edits correct.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    /// Their places in the report; never empty.
+    pub(super) findings: Vec<usize>,
+    pub(super) code: &'static str,
+    /// In the order of the file.
+    pub(super) edits: Vec<Edit>,
+    pub(super) is_choice: bool,
+    pub(super) safety: Safety,
+}
+
+impl Candidate {
+    /// Those of these findings of a file that have edits, in their order.
+    pub(super) fn all(robots: &RobotsTxt, findings: &[Finding], options: &Options) -> Vec<Self> {
+        if robots.lines().nth(MOST_LINES).is_some() {
+            return Vec::new();
+        }
+        let codes: Vec<&str> = lints().iter().map(|lint| lint.code).collect();
+        let file = FixableFile::new(robots, options.site(), &codes);
+        let mut candidates: Vec<Self> = Vec::new();
+        // Some other text, such as a list of dependencies, would be commented out line by line.
+        if FileKind::of(robots) == FileKind::Rules && !is_robots_txt(robots) && !robots.lines().any(is_exported) {
+            return candidates;
+        }
+        // The candidate of findings that share their correction, and of edits that were found already.
+        let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
+        let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
+        for (place, finding) in findings.iter().enumerate() {
+            let code = finding.code;
+            let Some(fix) = lint(code).and_then(|lint| lint.fix.as_ref()) else { continue };
+            let key = fix.shared.and_then(|shared| shared(&file, finding)).map(|key| (code, key));
+            let at = match key.and_then(|key| shared.get(&key)) {
+                Some(at) => *at,
+                None => {
+                    let edits = edits(&file, fix, finding);
+                    let at = edits.as_ref().map(|edits| match key {
+                        Some(_) => candidates.len(),
+                        None => *known.entry((code, edits.clone())).or_insert(candidates.len()),
+                    });
+                    if let Some((at, edits)) = at.zip(edits)
+                        && at == candidates.len()
+                    {
+                        candidates.push(Self {
+                            findings: Vec::new(),
+                            code,
+                            edits,
+                            is_choice: fix.is_choice,
+                            safety: Safety::Unsafe,
+                        });
+                    }
+                    shared.extend(key.map(|key| (key, at)));
+                    at
+                }
+            };
+            if let Some(at) = at {
+                candidates[at].findings.push(place);
+            }
+        }
+        candidates
+    }
+}
+
+/// The edits of a finding in the order of the file; none where they cannot be made together.
+fn edits(file: &FixableFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec<Edit>> {
+    let mut edits = (fix.edits)(file, finding).filter(|edits| !edits.is_empty())?;
+    edits.sort_unstable();
+    edits.dedup();
+    let is_conflict = |pair: &[Edit]| pair[0].conflicts(&pair[1]);
+    (!edits.windows(2).any(is_conflict)).then_some(edits)
+}
+
+/// Whether a line is a field between quotes, or in columns, as a spreadsheet exports it.
+fn is_exported(line: Line<'_>) -> bool {
+    let text = line.bytes().trim_ascii_start();
+    let text = text.strip_prefix(b"\"").or_else(|| text.strip_prefix(b"'")).unwrap_or(text);
+    ["user-agent", "disallow"].iter().any(|name| {
+        text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()))
+            && matches!(text[name.len()..].trim_ascii_start(), [b':' | b';' | b',' | b'|' | b'=', ..])
+    })
+}

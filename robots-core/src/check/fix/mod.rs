@@ -1,0 +1,64 @@
+//! Findings corrected: the edits of each, whether they are safe, and a file with them.
+//!
+//! A fix is [`Safe`](super::Safety::Safe) if the file with it has the same effect under every [`Reading`](crate::rules::Reading) and
+//! the finding is gone. That is proved for the file at hand, whatever the lint usually does: a `*` at the end of a pattern that
+//! changes nothing in one file decides between two rules in another. A proof is one of two:
+//!
+//! - Both files say the same in other words (`effective_content`): for every name that the readings tell apart the same set of
+//!   rules, and the same other lines. Then no reading can tell them apart, and neither can any path.
+//! - All other lines are the same, and the effect [`diff`](super::diff()) finds no path and no delay that changes.
+//!
+//! Where the file does not say which of two corrections is meant, such as of an allow and a disallow rule for one path, a
+//! fix is [`Unsafe`](super::Safety::Unsafe) although no reading can tell: which line goes is a choice. A lint whose finding only a
+//! person can correct has no fix.
+
+mod candidate;
+mod effective_content;
+mod passes;
+
+use self::candidate::Candidate;
+use self::passes::Prover;
+use super::fixes::{Fix, Fixes};
+use super::options::Options;
+use super::report::Report;
+use crate::rules::RobotsTxt;
+
+pub use self::passes::{AppliedFix, FixedFile, MAX_FIX_PASSES, fix, fix_while};
+
+impl Fixes {
+    /// Finds the fix of every finding in a report about a file, with the options of that report.
+    ///
+    /// ```
+    /// use robots_core::check::{Fixes, Options, Safety, check};
+    /// use robots_core::rules::RobotsTxt;
+    ///
+    /// let robots = RobotsTxt::parse(&b"User-agent: *\nDissallow: /private/\nDisallow: b\n"[..]);
+    /// let report = check(&robots, &Options::new());
+    /// let fixes = Fixes::of(&robots, &report, &Options::new());
+    /// let safeties: Vec<_> = (0..2).map(|at| fixes.get(at).unwrap().safety).collect();
+    /// assert_eq!(safeties, [Safety::Safe, Safety::Unsafe]);
+    /// ```
+    pub fn of(robots: &RobotsTxt, report: &Report, options: &Options) -> Self {
+        Self::judged(Prover::new(robots, report, options).judge(Candidate::all(robots, report.findings(), options)))
+    }
+
+    fn judged(candidates: Vec<Candidate>) -> Self {
+        let mut all = Self::default();
+        for Candidate { findings, safety, edits, .. } in candidates {
+            all.by_finding.extend(findings.into_iter().map(|finding| (finding, all.fixes.len())));
+            all.fixes.push(Fix { safety, edits });
+        }
+        all
+    }
+}
+
+impl Report {
+    /// The report with the fix of each finding ([`Report::fixes`]); `options` are those it was made with.
+    pub fn with_fixes(self, robots: &RobotsTxt, options: &Options) -> Self {
+        let fixes = Fixes::of(robots, &self, options);
+        self.fixed_by(fixes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

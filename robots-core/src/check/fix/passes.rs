@@ -1,0 +1,314 @@
+//! A file with its fixes made: as many as do not touch each other at a time, until there are no more.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::candidate::Candidate;
+use super::effective_content::{EffectiveContent, NameKeys};
+use crate::check::diff::{DiffOptions, diff};
+use crate::check::finding::Finding;
+use crate::check::fixes::{Edit, Fixes, Safety};
+use crate::check::options::Options;
+use crate::check::report::{Report, check, check_lints};
+use crate::rules::{Reading, RobotsTxt};
+
+/// How often a file is looked at again for fixes that the ones before left or made possible.
+pub const MAX_FIX_PASSES: usize = 10;
+
+/// Findings of one lint that are corrected.
+const MOST_FINDINGS: usize = 100_000;
+
+/// Octets that a file may become longer by, in which a new line for each of many findings has room.
+const MOST_GROWTH: usize = 1 << 20;
+
+/// A file with its fixes made, and what is left of its findings.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FixedFile {
+    /// The file as it is now.
+    pub robots: RobotsTxt,
+    /// The findings that were corrected, in passes, each in the order of the file that it looked at.
+    pub applied: Vec<AppliedFix>,
+    /// What is left, with its fixes; without them where the work was cut short.
+    pub report: Report,
+    /// Whether it ended before all was corrected that can be ([`fix_while`]).
+    pub is_cut: bool,
+}
+
+/// A finding that was corrected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppliedFix {
+    finding: Finding,
+    safety: Safety,
+}
+
+/// Corrects the findings of a file: those with a safe fix, and with [`Safety::Unsafe`] then those with any.
+///
+/// What is left are findings without a fix, those whose fix is unsafe, and those past [`MAX_FIX_PASSES`].
+///
+/// ```
+/// use robots_core::check::{Options, Safety, fix};
+/// use robots_core::rules::RobotsTxt;
+///
+/// let robots = RobotsTxt::parse(&b"User-agent: *\r\nDissallow: /p\r\nDisallow: b # all\r\n"[..]);
+/// let fixed = fix(&robots, &Options::new(), Safety::Safe);
+/// assert_eq!(&**fixed.robots.bytes(), b"User-agent: *\r\nDisallow: /p\r\nDisallow: b # all\r\n");
+/// assert_eq!((fixed.applied.len(), fixed.report.findings().len()), (1, 1));
+/// let fixed = fix(&robots, &Options::new(), Safety::Unsafe);
+/// assert_eq!(&**fixed.robots.bytes(), b"User-agent: *\r\nDisallow: /p\r\nDisallow: /b # all\r\n");
+/// ```
+pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
+    fix_while(robots, options, most, &|| true)
+}
+
+/// As [`fix`], for files that others wrote: once `goes_on` is false no more is corrected, and the result says so
+/// ([`FixedFile::is_cut`]). It may look at a clock, which this room does not have.
+pub fn fix_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> FixedFile {
+    let every = options.clone().findings_per_lint(MOST_FINDINGS);
+    let longest = robots.bytes().len() + MOST_GROWTH;
+    let mut file = robots.clone();
+    let mut applied = Vec::new();
+    let mut left = None;
+    let mut is_cut = false;
+    for _ in 0..MAX_FIX_PASSES {
+        is_cut = !goes_on();
+        if is_cut {
+            break;
+        }
+        let report = check(&file, &every);
+        let prover = Prover::new(&file, &report, &every);
+        let candidates = prover.judge(Candidate::all(&file, report.findings(), &every));
+        let of = |safety: Safety| -> Vec<usize> {
+            (0..candidates.len()).filter(|at| candidates[*at].safety == safety).collect()
+        };
+        let mut chosen = prover.apply_together(&candidates, &of(Safety::Safe));
+        if chosen.is_empty() && most == Safety::Unsafe {
+            chosen = apart(&candidates, &of(Safety::Unsafe));
+        }
+        let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
+        let after = Edit::apply(file.bytes(), edits);
+        if chosen.is_empty() || after.len() > longest {
+            left = Some((report, candidates));
+            break;
+        }
+        let corrected = chosen.iter().flat_map(|at| {
+            let Candidate { findings, safety, .. } = &candidates[*at];
+            findings.iter().map(|place| AppliedFix { finding: report.findings()[*place].clone(), safety: *safety })
+        });
+        applied.extend(corrected);
+        file = RobotsTxt::parse(after);
+    }
+    let report = check(&file, options);
+    let fixes = match left {
+        Some((every, candidates)) if every.findings() == report.findings() => Fixes::judged(candidates),
+        _ if is_cut => Fixes::default(),
+        _ => Fixes::of(&file, &report, options),
+    };
+    FixedFile { robots: file, applied, report: report.fixed_by(fixes), is_cut }
+}
+
+impl AppliedFix {
+    /// The finding, with its place in the file that its pass looked at.
+    pub const fn finding(&self) -> &Finding {
+        &self.finding
+    }
+
+    /// Whether the fix was safe.
+    pub const fn safety(&self) -> Safety {
+        self.safety
+    }
+}
+
+/// Octets of all files that are looked at to judge the fixes of one, and again to make them together; those of files whose effect
+/// is compared path by path, once for each reading; fixes of one lint that are looked at alone; comparisons that find a change, for
+/// one lint and for all that are made together. Bounds on the cost: a fix beyond them counts as unsafe.
+const MOST_OCTETS: usize = 8 << 20;
+const MOST_COMPARED: usize = 4 << 20;
+const MOST_OF_LINT: usize = 256;
+const MOST_CHANGES: usize = 12;
+const MOST_CHANGES_TOGETHER: usize = 24;
+
+/// Octets of a file whose effect is compared at all; some crawlers read no further than half of it.
+const MOST_PROVED: usize = 1 << 20;
+
+/// Judges edits of one file.
+pub(super) struct Prover<'a> {
+    before: &'a RobotsTxt,
+    /// Those of the report, but for findings: they are only counted.
+    options: Options,
+    found: BTreeMap<&'static str, usize>,
+    content: OnceCell<Option<EffectiveContent>>,
+    octets: Cell<usize>,
+    compared: Cell<usize>,
+    /// How many more diffs may find a change.
+    changes: Cell<usize>,
+    names: RefCell<NameKeys>,
+}
+
+/// What edits do to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The findings are gone, and no reading can tell the files apart.
+    SameContent,
+    /// The findings are gone, and no path or delay was found to change.
+    SameEffect,
+    /// The findings are gone.
+    OtherEffect,
+    /// They are not, or that would cost too much to find out.
+    NotCorrected,
+}
+
+impl<'a> Prover<'a> {
+    /// For a file with its report, which these options made.
+    pub(super) fn new(before: &'a RobotsTxt, report: &Report, options: &Options) -> Self {
+        Self {
+            before,
+            found: counts(report),
+            options: options.clone().findings_per_lint(0),
+            content: OnceCell::new(),
+            octets: Cell::new(MOST_OCTETS.max(before.bytes().len() + 1)),
+            compared: Cell::new(MOST_COMPARED),
+            changes: Cell::new(0),
+            names: RefCell::default(),
+        }
+    }
+
+    /// The candidates that correct what they are for, each with its safety.
+    pub(super) fn judge(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let mut by_code: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, candidate) in candidates.iter().enumerate() {
+            by_code.entry(candidate.code).or_default().push(at);
+        }
+        let mut corrected = vec![false; candidates.len()];
+        for of_code in by_code.into_values() {
+            self.changes.set(MOST_CHANGES);
+            // Most files repeat one slip in every line, and one look at all of its edits is enough.
+            let apart: BTreeSet<usize> = apart(&candidates, &of_code).into_iter().collect();
+            let of_all = match apart.len() {
+                0 | 1 => Outcome::NotCorrected,
+                _ => self.outcome(apart.iter().map(|at| &candidates[*at]), false),
+            };
+            for (number, at) in of_code.into_iter().enumerate() {
+                let outcome = match of_all {
+                    Outcome::SameContent if apart.contains(&at) => of_all,
+                    _ if number < MOST_OF_LINT => self.outcome([&candidates[at]], true),
+                    _ if apart.contains(&at) => of_all,
+                    _ => Outcome::NotCorrected,
+                };
+                corrected[at] = outcome != Outcome::NotCorrected;
+                let is_safe = matches!(outcome, Outcome::SameContent | Outcome::SameEffect);
+                if is_safe && !candidates[at].is_choice {
+                    candidates[at].safety = Safety::Safe;
+                }
+            }
+        }
+        let mut corrected = corrected.into_iter();
+        candidates.retain(|_| corrected.next().unwrap_or(false));
+        candidates
+    }
+
+    /// The file with the edits of as many of these candidates as are safe together, and their places.
+    pub(super) fn apply_together(&self, candidates: &[Candidate], safe: &[usize]) -> Vec<usize> {
+        self.octets.set(MOST_OCTETS.max(self.before.bytes().len() + 1));
+        self.compared.set(MOST_COMPARED);
+        self.changes.set(MOST_CHANGES_TOGETHER);
+        let mut accepted = Vec::new();
+        // Halves that are still to be tried, the first on top.
+        let mut open = vec![apart(candidates, safe)];
+        while let Some(part) = open.pop() {
+            if part.is_empty() {
+                continue;
+            }
+            let all: Vec<usize> = accepted.iter().chain(&part).copied().collect();
+            let outcome = self.outcome(all.iter().map(|at| &candidates[*at]), true);
+            if matches!(outcome, Outcome::SameContent | Outcome::SameEffect) {
+                accepted = all;
+            } else if part.len() > 1 {
+                let (first, second) = part.split_at(part.len() / 2);
+                open.extend([second.to_vec(), first.to_vec()]);
+            }
+        }
+        accepted
+    }
+
+    fn outcome<'c>(&self, candidates: impl IntoIterator<Item = &'c Candidate>, may_diff: bool) -> Outcome {
+        let candidates: Vec<&Candidate> = candidates.into_iter().collect();
+        let length = self.before.bytes().len() + 1;
+        let Some(left) = self.octets.get().checked_sub(length) else { return Outcome::NotCorrected };
+        self.octets.set(left);
+        let edits = candidates.iter().flat_map(|candidate| &candidate.edits);
+        let after = RobotsTxt::parse(Edit::apply(self.before.bytes(), edits));
+        let mut corrected: BTreeMap<&'static str, usize> = BTreeMap::new();
+        for candidate in &candidates {
+            *corrected.entry(candidate.code).or_default() += candidate.findings.len();
+        }
+        if !self.are_gone(&after, &corrected) {
+            return Outcome::NotCorrected;
+        }
+        if length > MOST_PROVED {
+            return Outcome::OtherEffect;
+        }
+        let registry = &self.options.site().registry;
+        let content = |robots: &RobotsTxt| EffectiveContent::of(robots, registry, &mut self.names.borrow_mut());
+        let (Some(before), Some(content)) = (self.content.get_or_init(|| content(self.before)), &content(&after))
+        else {
+            return Outcome::OtherEffect;
+        };
+        if before.is_same(content) {
+            return Outcome::SameContent;
+        }
+        if !may_diff || !before.is_same_besides_rules(content) {
+            return Outcome::OtherEffect;
+        }
+        let Some(left) = self.changes.get().checked_sub(1) else { return Outcome::OtherEffect };
+        let is_same = |reading: &Reading| {
+            let Some(left) = self.compared.get().checked_sub(length) else { return false };
+            self.compared.set(left);
+            let options = DiffOptions::new().with_registry(registry.clone()).with_reading(*reading);
+            diff(self.before, &after, &options).is_empty()
+        };
+        if Reading::ALL.iter().all(is_same) {
+            return Outcome::SameEffect;
+        }
+        self.changes.set(left);
+        Outcome::OtherEffect
+    }
+
+    /// Whether there are so many findings less of each lint.
+    fn are_gone(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
+        let left = counts(&check_lints(after, &self.options, |code| corrected.contains_key(code)));
+        let count = |counts: &BTreeMap<&str, usize>, code: &str| counts.get(code).copied().unwrap_or(0);
+        corrected.iter().all(|(code, gone)| count(&left, code) + gone <= count(&self.found, code))
+    }
+}
+
+/// How many findings there are of each lint that has any.
+fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
+    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for finding in report {
+        *counts.entry(finding.code).or_default() += 1;
+    }
+    for (code, omitted) in report.omitted_of() {
+        *counts.entry(code).or_default() += omitted;
+    }
+    counts
+}
+
+/// The first of these candidates that are apart from one another.
+pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
+    let mut taken: BTreeMap<usize, &Edit> = BTreeMap::new();
+    let mut chosen = Vec::new();
+    for at in of {
+        let edits = &candidates[*at].edits;
+        let is_free = |edit: &Edit| {
+            let range = edit.range();
+            let mut near = taken.range(..=range.end).rev().take_while(|(_, other)| other.range().end >= range.start);
+            !near.any(|(_, other)| other.conflicts(edit))
+        };
+        if edits.iter().all(is_free) {
+            taken.extend(edits.iter().map(|edit| (edit.range().start, edit)));
+            chosen.push(*at);
+        }
+    }
+    chosen
+}

@@ -1,0 +1,200 @@
+//! Findings and what becomes of them.
+
+use super::*;
+use crate::check::lints::{lint, lints};
+use crate::check::{Finding, Lint, Safety, check};
+
+fn fixed(file: &str, most: Safety) -> String {
+    let robots = RobotsTxt::parse(file.as_bytes());
+    let fixed = fix(&robots, &Options::new(), most);
+    String::from_utf8(fixed.robots.bytes().to_vec()).expect("text")
+}
+
+/// Which lints find something in a file, and the safety of each fix.
+fn safeties(file: &[u8], options: &Options) -> Vec<(&'static str, Option<Safety>)> {
+    let robots = RobotsTxt::parse(file);
+    let report = check(&robots, options);
+    let fixes = Fixes::of(&robots, &report, options);
+    let safety = |(at, finding): (usize, &Finding)| (finding.code, fixes.get(at).map(|fix| fix.safety));
+    report.findings().iter().enumerate().map(safety).collect()
+}
+
+#[test]
+fn every_lint_with_edits_corrects_its_own_example() {
+    for lint in lints().iter().filter(|lint| lint.fix.is_some()) {
+        let (options, file) = (lint.example_options(), lint.bad_example().bytes().into_owned());
+        let fixed = fix(&RobotsTxt::parse(file), &options, Safety::Unsafe);
+        let left = fixed.report.findings().iter().filter(|finding| finding.code == lint.code).count();
+        // What is meant is not in these examples: the name of the site, and that of the crawler.
+        if ["sitemap-not-absolute", "license-value", "cut-product-token"].contains(&lint.code) {
+            assert_eq!((left, fixed.applied.len()), (1, 0), "{}", lint.code);
+            continue;
+        }
+        let text = String::from_utf8_lossy(fixed.robots.bytes()).into_owned();
+        assert_eq!(left, 0, "{}: {text}", lint.code);
+        assert!(fixed.applied.iter().any(|applied| applied.finding().code == lint.code), "{}", lint.code);
+    }
+}
+
+#[test]
+fn the_usual_safety_of_each_lint() {
+    let usual = |lint: &Lint| {
+        let found = safeties(&lint.bad_example().bytes(), &lint.example_options());
+        found.into_iter().find(|(code, _)| *code == lint.code).and_then(|(_, safety)| safety)
+    };
+    let of = |wanted: Safety| -> Vec<&str> {
+        lints().iter().filter(|lint| usual(lint) == Some(wanted)).map(|lint| lint.code).collect()
+    };
+    assert_eq!(
+        of(Safety::Safe),
+        [
+            "byte-order-mark",
+            // It has no rule yet.
+            "utf-16",
+            "cr-line-end",
+            "not-a-field",
+            "missing-colon",
+            "misspelled-directive",
+            "unknown-lint",
+            "duplicate-group",
+            "blank-line-in-group",
+            "group-without-rules",
+            "hash-in-path",
+            "redundant-star",
+            "unescaped-non-ascii",
+            "duplicate-rule",
+            "shadowed-rule",
+            "host-repeated",
+            "crawl-delay-zero",
+        ]
+    );
+    for never in ["secret-path", "whole-site-disallowed", "search-engine-refused"] {
+        assert!(lint(never).is_some_and(|lint| lint.fix.is_none()), "{never}");
+    }
+}
+
+#[test]
+fn what_is_usually_safe_is_not_where_it_decides() {
+    // The `*` makes the one pattern as long as the other.
+    let file = "User-agent: *\nDisallow: /private/*\nAllow: /*/opened\n";
+    assert_eq!(safeties(file.as_bytes(), &Options::new()), [("redundant-star", Some(Safety::Unsafe))]);
+    assert_eq!(fixed(file, Safety::Safe), file);
+    // The second of two groups has a delay, and is for one crawler more.
+    let file = "User-agent: a\nDisallow: /x\n\nUser-agent: a\nUser-agent: b\nCrawl-delay: 5\nDisallow: /y\n";
+    assert!(safeties(file.as_bytes(), &Options::new()).iter().all(|(_, safety)| *safety != Some(Safety::Safe)));
+    // The reference parser does not decode.
+    let file = "User-agent: *\nDisallow: /%7Euser/\n";
+    assert_eq!(safeties(file.as_bytes(), &Options::new()), [("needless-escape", Some(Safety::Unsafe))]);
+    let file = "User-agent: *\nDisallow: /%7Euser/\nDisallow: /~user/\n";
+    assert_eq!(fixed(file, Safety::Safe), file);
+}
+
+#[test]
+fn files_are_corrected_line_by_line() {
+    for (file, want) in [
+        (
+            "\u{feff}User-agent: *\r\n\r\nDissallow: /a # why\r\nDisallow /b\r\nDisallow: /a\r\n",
+            "User-agent: *\r\nDisallow: /a # why\r\nDisallow: /b\r\n",
+        ),
+        ("User-agent: *\rDisallow: /a\r", "User-agent: *\nDisallow: /a\n"),
+        (
+            "User-agent: *\nDisallow: /a\n\nDisallow: /b\n# all\n\nDisallow: /c\n",
+            "User-agent: *\nDisallow: /a\n#\nDisallow: /b\n# all\nDisallow: /c\n",
+        ),
+        (
+            "User-agent: a\nDisallow: /a\n\n# more\nUser-agent: a # too\nDisallow: /b\n",
+            "User-agent: a\nDisallow: /a\n# more\n# too\nDisallow: /b\n",
+        ),
+        (
+            "User-agent: a\nDisallow: /a\n\nUser-agent: b\nDisallow: /b\n\n# more\nUser-agent: a\nCrawl-delay: 5\nDisallow: /c",
+            "User-agent: a\nDisallow: /a\n# more\nCrawl-delay: 5\nDisallow: /c\n\nUser-agent: b\nDisallow: /b\n\n",
+        ),
+        ("User-agent: a\nUser-agent: A\nDisallow: /a\n", "User-agent: a\nDisallow: /a\n"),
+        ("User-agent: *\nKeep out\nDisallow: /a\n", "User-agent: *\n# Keep out\nDisallow: /a\n"),
+        ("User-agent: *\nDisallow: /a\nUser-agent: b", "User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow:"),
+        ("User-agent: *\nDisallow: /a#b\n", "User-agent: *\nDisallow: /a #b\n"),
+        ("User-agent: Googlebot/2.1\nDisallow: /a\n", "User-agent: Googlebot\nDisallow: /a\n"),
+        ("User-agent: a\nUser-agent:\nDisallow: /a\n", "User-agent: a\nDisallow: /a\n"),
+    ] {
+        assert_eq!(fixed(file, Safety::Safe), want, "{file:?}");
+        assert_eq!(fixed(want, Safety::Safe), want, "{file:?}");
+    }
+}
+
+#[test]
+fn unsafe_fixes_are_made_where_they_are_wanted() {
+    for (file, want) in [
+        ("User-agent: *\nDisallow: p\n", "User-agent: *\nDisallow: /p\n"),
+        ("Disallow: /p\nDisallow: /b\n", "User-agent: *\nDisallow: /p\nDisallow: /b\n"),
+        ("User-agent: *\r\nDisallow: /p /b c\r\n", "User-agent: *\r\nDisallow: /p\r\nDisallow: /b%20c\r\n"),
+        ("User-agent: *\nAllow: /p\nDisallow: /p\n", "User-agent: *\nAllow: /p\n"),
+        ("User-agent:\nDisallow: /p\n", "User-agent: *\nDisallow: /p\n"),
+        ("User-agent: *\nDisallow /p:b\n", "User-agent: *\nDisallow: /p:b\n"),
+        ("User-agent: *\nDisallow: /*.pdf$*\n", "User-agent: *\nDisallow: /*.pdf$\n"),
+        ("User-agent: *\nDisallow: /p$b$\n", "User-agent: *\nDisallow: /p%24b$\n"),
+        (
+            "User-agent: bingbot\nCrawl-delay: 5\nUser-agent: b\nDisallow: /p\n",
+            "User-agent: bingbot\nUser-agent: b\nCrawl-delay: 5\nDisallow: /p\n",
+        ),
+        (
+            "User-agent: *\nDisallow: /p/\nSitemap: https://a.test/p/s.xml\nSitemap: /t.xml\n",
+            "User-agent: *\nDisallow: /p/\nAllow: /p/s.xml\nSitemap: https://a.test/p/s.xml\nSitemap: https://a.test/t.xml\n",
+        ),
+        (
+            "User-agent: *\nContent-Usage: /a/ train-ai: no, search=YES\nContent-Signal: ai-train=n\nDisallow: /p\n",
+            "User-agent: *\nContent-Usage: /a/ train-ai=n, search=y\nContent-Signal: ai-train=no\nDisallow: /p\n",
+        ),
+        ("User-agent: b\nCrawl-delay: 10 sec\nAllow: /\n", "User-agent: b\nCrawl-delay: 10\nAllow: /\n"),
+        ("User-agent: b\nRequest-rate: 2/1m\nAllow: /\n", "User-agent: b\nCrawl-delay: 30\nAllow: /\n"),
+        ("", "User-agent: *\nDisallow:\n"),
+    ] {
+        assert_eq!(fixed(file, Safety::Unsafe), want, "{file:?}");
+    }
+    let wide: Vec<u8> =
+        "\u{feff}User-agent: *\r\nDisallow: /\u{e9}\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let fixed = fix(&RobotsTxt::parse(wide), &Options::new(), Safety::Unsafe);
+    assert_eq!(&**fixed.robots.bytes(), b"User-agent: *\r\nDisallow: /%C3%A9\r\n");
+}
+
+#[test]
+fn a_comment_goes_on_allowing_the_same_line() {
+    let file = "User-agent: *\nDisallow: /p\n# robots-check: allow(secret-path)\nDisallow: /p\nDisallow: /backup/\n";
+    assert_eq!(fixed(file, Safety::Unsafe), file);
+}
+
+#[test]
+fn a_file_of_rubbish_costs_no_more_than_a_bound() {
+    let file =
+        ["User-agent: *\n", &"rubbish line here\nDisallow: /p\nDisallow: b\nDisallow: /c*\n".repeat(300)].concat();
+    let robots = RobotsTxt::parse(file.as_bytes());
+    let fixed = fix(&robots, &Options::new(), Safety::Safe);
+    assert!(fixed.applied.len() > 500, "{}", fixed.applied.len());
+    assert_eq!(fix(&fixed.robots, &Options::new(), Safety::Safe).applied, []);
+}
+
+#[test]
+fn quotes_that_a_spreadsheet_leaves_are_taken_off() {
+    for (before, after) in [
+        ("User-agent: *\nDisallow: \"/cart\"\n", "User-agent: *\nDisallow: /cart\n"),
+        ("User-agent: *\nDisallow: 'cart' # c\n", "User-agent: *\nDisallow: /cart # c\n"),
+        ("\"User-agent: *\"\n\"Disallow: /cart\"\n", "User-agent: *\nDisallow: /cart\n"),
+        ("\"User-agent: *\",\n\"Disallow: /cart\";;\n", "User-agent: *\nDisallow: /cart\n"),
+        (
+            "User-agent;*\nDisallow;/cart\nSitemap: https://a.example/s.xml\n",
+            "User-agent: *\nDisallow: /cart\nSitemap: https://a.example/s.xml\n",
+        ),
+        ("User-agent: \u{201c}Googlebot\u{201d}\nDisallow: /cart\n", "User-agent: Googlebot\nDisallow: /cart\n"),
+        ("User-agent: \"*\"\nDisallow: /cart\n", "User-agent: *\nDisallow: /cart\n"),
+    ] {
+        assert_eq!(fixed(before, Safety::Safe), before, "it changes what the file does");
+        assert_eq!(fixed(before, Safety::Unsafe), after);
+    }
+}
+
+#[test]
+fn a_text_that_is_no_robots_txt_is_left_alone() {
+    for file in ["django==4.2\nrequests>=2.31\n# pinned\nflask\n", "name = shop\nurl: x\n", "{\n  \"a\": 1\n}\n"] {
+        assert_eq!(fixed(file, Safety::Unsafe), file);
+        assert!(safeties(file.as_bytes(), &Options::new()).iter().all(|(_, safety)| safety.is_none()), "{file}");
+    }
+}

@@ -1,0 +1,161 @@
+//! A lint: a code, its reason, examples, a function and its fix.
+//!
+//! **Lints do not know their table.** A lint is its code, its examples, a pass over a `CheckedFile` and perhaps a fix;
+//! the table lists the lints, and the check walks the file once for all of them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::file_kind::FileKind;
+use super::quote::{write_char, write_octet};
+use crate::rules::{Field, Line, LineKind};
+
+// What a lint is written with.
+pub(super) use super::checked_file::CheckedFile;
+pub(super) use super::finding::{Finding, Severity, Sink};
+pub(super) use super::fixable_file::FixableFile;
+pub(super) use super::fixes::Edit;
+pub(super) use super::quote::{Quoted, QuotedList};
+
+/// One check, as data: what `--explain` shows, and what runs.
+#[non_exhaustive]
+pub struct Lint {
+    /// The permanent kebab-case code.
+    pub code: &'static str,
+    /// The severity of most of its findings.
+    pub severity: Severity,
+    /// Its finding, in a few words.
+    pub summary: &'static str,
+    /// Why that matters, in one paragraph.
+    pub why: &'static str,
+    pub(super) bad: Example,
+    pub(super) good: Example,
+    pub(super) pass: Pass,
+    /// How its findings are corrected; `None` where the file does not say what is meant.
+    pub(super) fix: Option<LintFix>,
+}
+
+/// A small file that shows a lint.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    pub(super) head: &'static [u8],
+    pub(super) unit: &'static [u8],
+    pub(super) times: usize,
+    /// Names of crawlers that the configuration refuses: a few lints speak of the configuration only.
+    pub(super) refused: &'static [&'static str],
+}
+
+/// How a lint walks the file. All lints share one walk over the lines.
+#[derive(Clone, Copy)]
+pub(super) enum Pass {
+    /// Once.
+    File(fn(&CheckedFile<'_>, &mut Sink)),
+    /// Once, where the file is this in place of rules. No other lint runs then: to most of them every line of a web
+    /// page is wrong.
+    InsteadOfRules(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
+    /// At every line.
+    Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
+    /// At every line that is a field.
+    Field(fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
+}
+
+/// How the findings of a lint are corrected.
+#[derive(Clone, Copy)]
+pub(super) struct LintFix {
+    pub(super) edits: EditFinding,
+    /// Whether the file does not say which of two corrections is meant. Such a fix is never safe, whatever it changes.
+    pub(super) is_choice: bool,
+    pub(super) shared: Option<SharedCorrection>,
+}
+
+/// What the findings of a lint have in common that the same edits correct: they are made once, however many findings there
+/// are. `None` for a finding that has edits of its own.
+pub(super) type SharedCorrection = fn(&FixableFile<'_>, &Finding) -> Option<usize>;
+
+/// The edits that correct a finding, or `None` where what is meant is not known.
+pub(super) type EditFinding = fn(&FixableFile<'_>, &Finding) -> Option<Vec<Edit>>;
+
+impl LintFix {
+    pub(super) const fn new(edits: EditFinding) -> Self {
+        Self { edits, is_choice: false, shared: None }
+    }
+
+    /// A fix of something that can be meant in another way too.
+    pub(super) const fn choice(edits: EditFinding) -> Self {
+        Self { edits, is_choice: true, shared: None }
+    }
+
+    /// Has several findings corrected by the same edits.
+    pub(super) const fn shared_by(self, shared: SharedCorrection) -> Self {
+        Self { shared: Some(shared), ..self }
+    }
+}
+
+impl Lint {
+    /// Its row of the table of all lints, in the documentation of the newest version.
+    pub fn url(&self) -> String {
+        format!("https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#{}", self.code)
+    }
+
+    /// A file that has a finding of this lint.
+    pub const fn bad_example(&self) -> &Example {
+        &self.bad
+    }
+
+    /// The same file without the finding.
+    pub const fn good_example(&self) -> &Example {
+        &self.good
+    }
+}
+
+impl fmt::Debug for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lint").field("code", &self.code).field("severity", &self.severity).finish_non_exhaustive()
+    }
+}
+
+impl Example {
+    pub(super) const fn new(head: &'static [u8]) -> Self {
+        Self { head, unit: b"", times: 0, refused: &[] }
+    }
+
+    /// A head followed by something many times over, for lints about size.
+    pub(super) const fn repeated(head: &'static [u8], unit: &'static [u8], times: usize) -> Self {
+        Self { head, unit, times, refused: &[] }
+    }
+
+    pub(super) const fn where_refused(self, refused: &'static [&'static str]) -> Self {
+        Self { refused, ..self }
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> Cow<'static, [u8]> {
+        match self.times {
+            0 => Cow::Borrowed(self.head),
+            times => Cow::Owned([self.head, &self.unit.repeat(times)].concat()),
+        }
+    }
+}
+
+/// The example as a person can read it: what is repeated is shown once, what does not print is escaped.
+impl fmt::Display for Example {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (octets, times) in [(self.head, 1), (self.unit, self.times)] {
+            for chunk in octets.utf8_chunks() {
+                for char in chunk.valid().chars() {
+                    match char {
+                        '\n' => f.write_str("\n")?,
+                        _ => write_char(f, char)?,
+                    }
+                }
+                for octet in chunk.invalid() {
+                    write_octet(f, *octet)?;
+                }
+            }
+            if times > 1 {
+                write!(f, "… ({times} times)")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! `crawl-delay-ignored`: a delay for crawlers that do not read it.
+
+use crate::agent::Obeys;
+use crate::check::directives::is_named;
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Severity, Sink};
+use crate::rules::{Directive, LineKind, ProductToken};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "crawl-delay-ignored",
+    severity: Severity::Note,
+    summary: "a Crawl-delay that none of the named crawlers reads",
+    why: "Crawl-delay is an extension. Google's crawlers never read it, and Yandex's have not since 2018; both document \
+          other ways to slow them down. The registry knows which crawlers do not. It is found only where a group names no other crawler.",
+    bad: Example::new(b"User-agent: Googlebot\nCrawl-delay: 10\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+    fix: None,
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    // Whether every name of the group so far belongs to a crawler that ignores it; `None` before any name.
+    let mut ignored: Option<bool> = None;
+    let mut in_names = false;
+    for line in file.robots.lines() {
+        let LineKind::Field(field) = line.kind() else { continue };
+        match field.directive() {
+            Directive::UserAgent => {
+                let ignores = ignores(file, field.value());
+                ignored = Some(ignores && (!in_names || ignored.unwrap_or(true)));
+                in_names = true;
+            }
+            Directive::Allow | Directive::Disallow => in_names = false,
+            _ if is_named(&field, "crawl-delay") && ignored == Some(true) => {
+                sink.report(
+                    field.name_range().start..field.value_range().end,
+                    format_args!("no crawler this group names reads Crawl-delay"),
+                )
+                .help(format_args!("slow it down in the search engine's own console, or answer 429"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A crawler whose operator says that it does not read the line.
+fn ignores(file: &CheckedFile<'_>, name: &[u8]) -> bool {
+    let Some(token) = ProductToken::from_name(name) else { return false };
+    file.crawlers.of_token(&token).is_some_and(|crawler| crawler.obeys_crawl_delay() == Obeys::No)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn one_other_crawler_is_enough() {
+        for (file, want) in [
+            ("User-agent: Googlebot\nUser-agent: YandexBot\nAllow: /\nCrawl-delay: 1\n", vec!["4:1"]),
+            ("User-agent: Googlebot\nUser-agent: bingbot\nCrawl-delay: 1\n", vec![]),
+            ("User-agent: bingbot\nAllow: /\nUser-agent: Googlebot\nCrawl-delay: 1\n", vec!["4:1"]),
+            ("User-agent: *\nCrawl-delay: 1\n", vec![]),
+            ("Crawl-delay: 1\n", vec![]),
+        ] {
+            assert_eq!(found("crawl-delay-ignored", file.as_bytes()), want, "{file}");
+        }
+    }
+}

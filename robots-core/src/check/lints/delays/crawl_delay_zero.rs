@@ -1,0 +1,45 @@
+//! `crawl-delay-zero`: a delay that says nothing.
+
+use crate::check::directives::is_named;
+use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::rules::{Field, crawl_delay};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "crawl-delay-zero",
+    severity: Severity::Note,
+    summary: "a Crawl-delay of 0, which says nothing",
+    why: "A delay of 0 seconds is no delay: every crawler behaves as without the line. It does not lift a delay that \
+          another line of the group asks for.",
+    bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 0\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: bingbot\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if is_named(field, "crawl-delay") && crawl_delay(field.value()).is_some_and(|delay| delay.is_zero()) {
+        sink.report(
+            field.name_range().start..field.value_range().end,
+            format_args!("a delay of 0 seconds is no delay"),
+        )
+        .help(format_args!("drop the line"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![file.without_field(file.line_of(finding))?])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn every_spelling_of_zero_is_found() {
+        for (value, want) in
+            [("0", vec!["1:1"]), ("0.0", vec!["1:1"]), ("00", vec!["1:1"]), ("0.1", vec![]), ("", vec![])]
+        {
+            assert_eq!(found("crawl-delay-zero", format!("Crawl-delay: {value}").as_bytes()), want, "{value}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `request-rate`: a line of a known name that few crawlers read.
+
+use crate::check::directives::is_named;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::{Field, RequestRate};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "request-rate",
+    severity: Severity::Note,
+    summary: "a Request-rate line, which few crawlers read",
+    why: "Request-rate, from a draft of 1996, says how many pages a crawler may fetch in how long, and perhaps at what \
+          time of the day: \"1/10m 1300-1659\". No large search engine reads it, and it is not enforced. Crawl-delay \
+          is read by more.",
+    bad: Example::new(b"User-agent: bingbot\nRequest-rate: 1/10\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !is_named(field, "request-rate") {
+        return;
+    }
+    let value = field.value();
+    let span = field.name_range().start..field.value_range().end.max(field.name_range().end);
+    let finding = if RequestRate::parse(value).is_none() {
+        sink.report_at(
+            Severity::Warning,
+            span,
+            format_args!("{} is not a number of pages, a slash and a time", Quoted(value)),
+        )
+    } else {
+        sink.report(span, format_args!("few crawlers read Request-rate, and no large search engine"))
+    };
+    finding.help(format_args!("write \"Crawl-delay\" with a number of seconds"));
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let rate = RequestRate::parse(field.value()).filter(|rate| rate.window().is_none())?;
+    let seconds = rate.period().as_secs().div_ceil(u64::from(rate.pages()));
+    Some(vec![Edit::new(field.name_range().start..field.value_range().end, format!("Crawl-delay: {seconds}"))])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::Severity;
+    use crate::check::{Options, check};
+    use crate::rules::RobotsTxt;
+
+    #[test]
+    fn a_value_that_no_crawler_reads_is_worse_than_a_name_that_few_do() {
+        let severity = |value: &str| {
+            let robots = RobotsTxt::parse(format!("User-agent: a\nrequest-rate: {value}\nDisallow: /x\n").as_bytes());
+            let report = check(&robots, &Options::new());
+            report.findings().iter().find(|finding| finding.code == "request-rate").map(|finding| finding.severity)
+        };
+        assert_eq!(severity("1/10m [1300-1659]"), Some(Severity::Note));
+        assert_eq!(severity("1 page"), Some(Severity::Warning));
+        assert_eq!(severity(""), Some(Severity::Warning));
+    }
+}

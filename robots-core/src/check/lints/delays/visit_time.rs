@@ -1,0 +1,54 @@
+//! `visit-time`: a line of a known name that few crawlers read.
+
+use crate::check::directives::is_named;
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::rules::{Field, TimeWindow};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "visit-time",
+    severity: Severity::Note,
+    summary: "a Visit-time line, which few crawlers read",
+    why: "Visit-time, from a draft of 1996, says at what time of the day, GMT, a crawler shall come: \"0600-0845\". No \
+          large search engine reads it, and it is not enforced.",
+    bad: Example::new(b"User-agent: bingbot\nVisit-time: 0600-0845\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: bingbot\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: None,
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !is_named(field, "visit-time") {
+        return;
+    }
+    let value = field.value();
+    let span = field.name_range().start..field.value_range().end.max(field.name_range().end);
+    let finding = if TimeWindow::parse(value).is_none() {
+        sink.report_at(
+            Severity::Warning,
+            span,
+            format_args!("{} is not two times of the day such as \"0600-0845\"", Quoted(value)),
+        )
+    } else {
+        sink.report(span, format_args!("few crawlers read Visit-time, and no large search engine"))
+    };
+    finding.help(format_args!("to spread a crawler's requests over the day, give its group a Crawl-delay"));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::Severity;
+    use crate::check::{Options, check};
+    use crate::rules::RobotsTxt;
+
+    #[test]
+    fn a_value_that_no_crawler_reads_is_worse_than_a_name_that_few_do() {
+        let severity = |value: &str| {
+            let robots = RobotsTxt::parse(format!("User-agent: a\nvisit-time: {value}\nDisallow: /x\n").as_bytes());
+            let report = check(&robots, &Options::new());
+            report.findings().iter().find(|finding| finding.code == "visit-time").map(|finding| finding.severity)
+        };
+        assert_eq!(severity("0600-0845"), Some(Severity::Note));
+        assert_eq!(severity("noon"), Some(Severity::Warning));
+        assert_eq!(severity(""), Some(Severity::Warning));
+    }
+}

@@ -1,0 +1,134 @@
+//! `ad-file-disallowed`: buyers of ad space cannot read who may sell it.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::agent::{Category, Crawler};
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, QuotedList, Severity, Sink,
+};
+use crate::rules::{Access, Fallback, Name, PathPattern, Reading, RequestPath, Rule};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "ad-file-disallowed",
+    severity: Severity::Warning,
+    summary: "a rule that closes /ads.txt, /app-ads.txt or /sellers.json",
+    why: "Buyers of ad space read /ads.txt and /app-ads.txt of a site to learn who may sell it, and /sellers.json of those \
+          who sell it for others. Their crawlers obey robots.txt, and a file that they may not read counts as missing, so \
+          the space sells for less or not at all. A rule such as \"Disallow: /ads\" closes the file by accident. Where \
+          only /app-ads.txt or /sellers.json is closed, it is noted: few sites have them.",
+    bad: Example::new(b"User-agent: *\nDisallow: /ads\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /ads/\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::choice(fix)),
+};
+
+const FILES: [&str; 3] = ["/ads.txt", "/app-ads.txt", "/sellers.json"];
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    // Each rule has one finding, whomever it is for.
+    let mut closing: BTreeMap<usize, (Rule<'_>, Vec<&str>)> = BTreeMap::new();
+    // Each crawler once, however often the file names it.
+    let mut seen = HashSet::new();
+    let names = file.robots.groups().flat_map(|group| group.names());
+    let readers = names.filter_map(|name| reader(file, name)).filter(|reader| seen.insert(reader.map(Crawler::name)));
+    for reader in readers {
+        let (tokens, fallback) =
+            reader.map_or((&[][..], Fallback::Star), |crawler| (crawler.tokens(), Fallback::Nothing));
+        let selection = file.rules().select(tokens, fallback);
+        for path in FILES {
+            let verdict = selection.verdict(&RequestPath::new(path.as_bytes()));
+            let Some(rule) = verdict.rule().filter(|_| verdict.access() == Access::Disallow) else { continue };
+            // A site that is closed altogether has no ad space for this crawler.
+            if matches!(rule.pattern(), b"/" | b"*" | b"/*") {
+                continue;
+            }
+            let (_, paths) = closing.entry(rule.range().start).or_insert_with(|| (rule, Vec::new()));
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    for (rule, paths) in closing.into_values() {
+        let severity = if paths.contains(&FILES[0]) { Severity::Warning } else { Severity::Note };
+        let list = QuotedList(paths.iter().map(|path| path.as_bytes()));
+        sink.report_at(
+            severity,
+            rule.range(),
+            format_args!("{} closes {list}: buyers of ad space take it for missing", Quoted(rule.pattern())),
+        )
+        .help_with(|| {
+            let lines: Vec<_> = paths.iter().map(|path| format!("\"Allow: {path}\"")).collect();
+            Some(format!("if the site has it, add {}", lines.join(" and ")))
+        });
+    }
+}
+
+/// The crawler that a name is for, if it reads these files: any of `*` (`None` in it), those for ads, and those of search
+/// engines, which sell ads.
+fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawler>> {
+    if name.is_star() {
+        return Some(None);
+    }
+    let crawler = file.crawlers.named(name)?;
+    (crawler.category() == Category::Ads || crawler.is_index_engine()).then_some(Some(crawler))
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let pattern = PathPattern::new(file.text_of(finding), Reading::Standard);
+    let closed: Vec<String> =
+        FILES.iter().filter(|path| pattern.matches(path.as_bytes())).map(|path| format!("Allow: {path}")).collect();
+    Some(vec![file.lines_after(file.line_of(finding), closed.iter().map(String::as_bytes))])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps, messages};
+    use crate::check::{Options, Severity, check};
+    use crate::rules::RobotsTxt;
+
+    const CODE: &str = "ad-file-disallowed";
+
+    #[test]
+    fn a_rule_that_closes_such_a_file_is_found_once() {
+        for (rules, want) in [
+            ("Disallow: /ads", vec!["2:11"]),
+            ("Disallow: /*.txt$", vec!["2:11"]),
+            ("Disallow: /app-ads.txt", vec!["2:11"]),
+            ("Disallow: /*.json", vec!["2:11"]),
+            ("Disallow: /ads/\nDisallow: /ads.html", vec![]),
+            ("Disallow: /ads\nAllow: /ads.txt", vec![]),
+            // The whole site is another lint's matter.
+            ("Disallow: /", vec![]),
+            ("Disallow: /*", vec![]),
+        ] {
+            assert_eq!(found(CODE, format!("User-agent: *\n{rules}\n").as_bytes()), want, "{rules}");
+        }
+        let file = b"User-agent: Mediapartners-Google\nUser-agent: Googlebot\nUser-agent: *\nDisallow: /*ads.txt\n";
+        assert_eq!(
+            messages(CODE, file),
+            ["\"/*ads.txt\" closes \"/ads.txt\", \"/app-ads.txt\": buyers of ad space take it for missing"]
+        );
+        assert_eq!(helps(CODE, file), ["if the site has it, add \"Allow: /ads.txt\" and \"Allow: /app-ads.txt\""]);
+    }
+
+    #[test]
+    fn groups_of_other_crawlers_do_not_count() {
+        for (name, count) in
+            [("GPTBot", 0), ("AhrefsBot", 0), ("Googlebot", 1), ("AdsBot-Google", 1), ("AmazonAdBot", 1)]
+        {
+            let file = format!("User-agent: {name}\nDisallow: /ads\n");
+            assert_eq!(found(CODE, file.as_bytes()).len(), count, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_few_sites_have_is_only_noted() {
+        for (rule, severity) in
+            [("/ads", Severity::Warning), ("/app-ads", Severity::Note), ("/sellers", Severity::Note)]
+        {
+            let report =
+                check(&RobotsTxt::parse(format!("User-agent: *\nDisallow: {rule}\n").as_bytes()), &Options::new());
+            assert_eq!(report.worst(), Some(severity), "{rule}");
+        }
+    }
+}

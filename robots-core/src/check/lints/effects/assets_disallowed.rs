@@ -1,0 +1,82 @@
+//! `assets-disallowed`: search engines cannot see the page as people do.
+
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::rules::Access;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "assets-disallowed",
+    severity: Severity::Warning,
+    summary: "scripts or styles are disallowed to search engines",
+    why: "Search engines render pages and need their scripts and style sheets for that. A page whose assets are \
+          disallowed looks broken or empty to them, and is ranked as it looks. Folders that often hold assets, such \
+          as /assets/ and /static/, are only noted.",
+    bad: Example::new(b"User-agent: *\nDisallow: /*.css$\n"),
+    good: Example::new(b"User-agent: ExampleBot\nDisallow: /*.css$\n\nUser-agent: *\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+    fix: None,
+};
+
+const CERTAIN: [&str; 8] =
+    ["/js/", "/css/", "/javascript/", "/javascripts/", "/scripts/", "/styles/", "/stylesheets/", "/wp-includes/"];
+const LIKELY: [&str; 3] = ["/assets/", "/static/", "/dist/"];
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for group in file.robots.groups() {
+        if !group.names().any(|name| file.crawlers.is_read_by_search(name)) {
+            continue;
+        }
+        for rule in group.rules().filter(|rule| rule.access() == Access::Disallow) {
+            let Some(severity) = severity(rule.pattern()) else { continue };
+            sink.report_at(
+                severity,
+                rule.range(),
+                format_args!("{} keeps search engines from scripts or styles", Quoted(rule.pattern())),
+            )
+            .help(format_args!("allow what pages are rendered with"));
+        }
+    }
+}
+
+fn severity(pattern: &[u8]) -> Option<Severity> {
+    let open = pattern.strip_suffix(b"$").unwrap_or(pattern);
+    let open = open.strip_suffix(b"*").unwrap_or(open);
+    let ends = |extension: &str| {
+        open.strip_suffix(extension.as_bytes()).is_some_and(|rest| rest.ends_with(b"*") || rest.ends_with(b"/"))
+    };
+    let is = |folder: &&str| {
+        let name = folder.trim_end_matches('/').as_bytes();
+        open == folder.as_bytes() || open == name
+    };
+    if ends(".js") || ends(".css") || CERTAIN.iter().any(is) {
+        Some(Severity::Warning)
+    } else if LIKELY.iter().any(is) {
+        Some(Severity::Note)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn patterns_are_distinguished() {
+        for pattern in ["/*.js", "/*.js$", "/*.css*", "/js/", "/wp-includes/", "/css", "*.css$"] {
+            assert_eq!(severity(pattern.as_bytes()), Some(Severity::Warning), "{pattern}");
+        }
+        for pattern in ["/assets/", "/static"] {
+            assert_eq!(severity(pattern.as_bytes()), Some(Severity::Note), "{pattern}");
+        }
+        for pattern in ["/", "", "/*.json$", "/main.js", "/x/js/", "/node.js", "/*.jsp"] {
+            assert_eq!(severity(pattern.as_bytes()), None, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn groups_that_search_engines_read_count() {
+        let file = b"User-agent: Googlebot\nDisallow: /js/\n\nUser-agent: GPTBot\nDisallow: /js/\n";
+        assert_eq!(found("assets-disallowed", file), ["2:11"]);
+    }
+}

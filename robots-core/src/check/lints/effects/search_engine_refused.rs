@@ -1,0 +1,149 @@
+//! `search-engine-refused`: the policy refuses a search engine what the file disallows.
+
+use std::collections::BTreeMap;
+
+use crate::agent::Obeys;
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::rules::{Access, Fallback, Group, Rule};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "search-engine-refused",
+    severity: Severity::Warning,
+    summary: "search engines are refused what the file disallows to them",
+    why: "A search engine that obeys robots.txt meets a refusal only where its copy of the file is old or where \
+          enforcing is mistaken, and a page that answers 403 leaves the index. So the mode \"refuse\" tags the crawlers of \
+          search engines that people use, and only an override refuses them. Only a configuration can say so: \
+          without one this lint is silent.",
+    bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
+    good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
+    pass: Pass::File(run),
+    fix: None,
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let registry = file.crawlers.registry();
+    // Every engine counts where the file first disallows it something: a group is for many of them.
+    let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
+    for refused in &file.site.refused {
+        let Some(crawler) = registry.crawler(refused.name()) else { continue };
+        if !crawler.is_index_engine() || crawler.obeys_robots() == Obeys::No {
+            continue;
+        }
+        let fallback = if crawler.obeys_star() == Obeys::No { Fallback::Nothing } else { refused.fallback() };
+        let selection = file.rules().select(crawler.tokens(), fallback);
+        if !selection.applies() {
+            continue;
+        }
+        let is_for = |group: &Group<'_>| {
+            let named = group.names().any(|name| {
+                !name.is_star() && file.crawlers.named(name).is_some_and(|other| shares_token(other, crawler))
+            });
+            named || (selection.is_star() && group.is_global())
+        };
+        let refusing = |rule: &Rule<'_>| {
+            rule.access() == Access::Disallow
+                && matches!(rule.pattern(), [b'/' | b'*', ..])
+                && refused.is_refused_by(*rule)
+        };
+        let mut rules = file.robots.groups().filter(is_for).flat_map(Group::rules).filter(refusing);
+        let Some(rule) = rules.next() else { continue };
+        let refusals =
+            found.entry(rule.range().start).or_insert_with(|| Refusals { rule, others: 0, engines: Vec::new() });
+        refusals.others = refusals.others.max(rules.count());
+        refusals.engines.push(crawler.name());
+    }
+    for Refusals { rule, others, engines } in found.into_values() {
+        let Some(name) = engines.first().map(|name| name.as_bytes()) else { continue };
+        let first = Quoted(name);
+        let refused = match engines.len() {
+            1 => format!("{first} is refused"),
+            count => format!("{count} crawlers of search engines, {first} first, are refused"),
+        };
+        let rules = match others {
+            0 => "this rule disallows".to_owned(),
+            1 => "this rule and one more disallow".to_owned(),
+            others => format!("this rule and {others} more disallow"),
+        };
+        sink.report(rule.range(), format_args!("{refused} what {rules}: refused pages leave the index"))
+            .of_agent(name)
+            .help(format_args!(
+                "below the override that refuses them, add one for them: [[site.override]] with index = true, mode = \"tag\""
+            ));
+    }
+}
+
+/// Engines that are refused what a rule disallows.
+struct Refusals<'a> {
+    rule: Rule<'a>,
+    /// How many more rules there are by which one of them is refused.
+    others: usize,
+    engines: Vec<&'a str>,
+}
+
+fn shares_token(named: &crate::agent::Crawler, crawler: &crate::agent::Crawler) -> bool {
+    named.tokens().first().is_some_and(|own| crawler.tokens().contains(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::agent::Registry;
+    use crate::check::{Finding, Options, RefusedCrawler, check};
+    use crate::rules::RobotsTxt;
+
+    fn findings(file: &str, refused: impl IntoIterator<Item = RefusedCrawler>) -> Vec<Finding> {
+        let report = check(&RobotsTxt::parse(file.as_bytes()), &Options::new().refused_crawlers(refused));
+        report.findings().iter().filter(|finding| finding.code == "search-engine-refused").cloned().collect()
+    }
+
+    fn lines(file: &str, refused: &[&str]) -> Vec<usize> {
+        findings(file, refused.iter().map(|name| RefusedCrawler::new(*name)))
+            .iter()
+            .map(|finding| finding.line)
+            .collect()
+    }
+
+    fn every_crawler() -> impl Iterator<Item = RefusedCrawler> {
+        Registry::builtin().crawlers().map(|crawler| crawler.name().into())
+    }
+
+    #[test]
+    fn only_search_engines_that_something_is_disallowed_to_are_found() {
+        let file = "User-agent: Googlebot\nAllow: /\nDisallow: /x\n\nUser-agent: *\nDisallow: /y\n";
+        assert_eq!(lines(file, &["Googlebot"]), [3]);
+        assert_eq!(lines(file, &["bingbot", "GPTBot", "Wotbox", "nobody"]), [6]);
+        assert_eq!(lines("User-agent: bingbot\nDisallow:\n\nUser-agent: *\nDisallow: /\n", &["bingbot"]), [0; 0]);
+        assert_eq!(lines(file, &[]), [0; 0]);
+        assert_eq!(lines(file, &["Wotbox", "Nutch"]), [0; 0], "no index that people use is behind these");
+    }
+
+    #[test]
+    fn a_rule_has_one_finding_for_all_engines() {
+        let file =
+            "User-agent: *\nDisallow: /search\nDisallow: /cart\nDisallow: /tmp\n\nUser-agent: bingbot\nDisallow: /b\n";
+        let found = findings(file, every_crawler());
+        let [star, bing] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((star.line, star.agent.as_deref()), (2, Some("Googlebot")));
+        let (count, rest) = star.message.split_once(' ').expect("a count");
+        assert!(count.parse::<usize>().is_ok_and(|count| count > 20), "{}", star.message);
+        let want = "crawlers of search engines, \"Googlebot\" first, are refused what this rule and 2 more disallow: \
+                    refused pages leave the index";
+        assert_eq!(rest, want);
+        let want = "below the override that refuses them, add one for them: [[site.override]] with index = true, mode = \"tag\"";
+        assert_eq!(star.help.as_deref(), Some(want));
+        assert_eq!(bing.line, 7);
+    }
+
+    #[test]
+    fn only_the_rules_that_refuse_an_engine_and_hold_for_it_count() {
+        let file = "User-agent: *\nDisallow: /old\nDisallow: /%40x\n";
+        let bing = || RefusedCrawler::new("bingbot");
+        let line = |crawler: RefusedCrawler| findings(file, [crawler]).first().map(|finding| finding.line);
+        assert_eq!(line(bing()), Some(2));
+        assert_eq!(line(bing().where_named()), None);
+        assert_eq!(line(bing().only_rules(["/@x"]).expect("a pattern")), Some(3));
+        assert_eq!(line(bing().only_rules(["/else"]).expect("a pattern")), None);
+        assert_eq!(line(bing().except_rules(["/old"]).expect("a pattern")), Some(3));
+        assert_eq!(line(bing().except_rules(["/old", "/@x"]).expect("patterns")), None);
+        assert!(bing().except_rules(["old"]).is_err() && bing().only_rules(["old"]).is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! `secret-path`: the file points at what it wants to hide.
+
+use crate::check::directives::is_rule;
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::rules::{Directive, Field};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "secret-path",
+    severity: Severity::Warning,
+    summary: "a rule that points at something secret",
+    why: "A robots.txt is public, and people who look for weak spots read it first. A rule about a backup, a database \
+          dump, a configuration or a password file shows them where it is, and robots.txt keeps no client from fetching \
+          it.",
+    bad: Example::new(b"User-agent: *\nDisallow: /backup/db.sql\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: None,
+};
+
+/// Whole words of a path, between anything that is neither letter nor digit.
+const WORDS: [&str; 15] = [
+    "passwords",
+    "passwd",
+    "htpasswd",
+    "secret",
+    "secrets",
+    "credential",
+    "credentials",
+    "backup",
+    "backups",
+    "dump",
+    "dumps",
+    "confidential",
+    "phpmyadmin",
+    "phpinfo",
+    "cpanel",
+];
+
+/// Names of files and folders, anywhere in a path.
+const NAMES: [&str; 9] = [".env", ".git/", ".svn/", ".sql", ".bak", ".htaccess", "id_rsa", ".pem", "wp-config"];
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !is_rule(field) || field.directive() != Directive::Disallow {
+        return;
+    }
+    let pattern = field.value().to_ascii_lowercase();
+    let word = |word: &[u8]| WORDS.iter().any(|known| known.as_bytes() == word);
+    let points = pattern.split(|octet| !octet.is_ascii_alphanumeric()).any(word)
+        || NAMES.iter().any(|name| holds(&pattern, name.as_bytes()));
+    if points {
+        sink.report(
+            field.value_range(),
+            format_args!("{} points everyone who reads the file at something secret", Quoted(field.value())),
+        )
+        .help(format_args!("protect it with a login, or take it off the server; robots.txt is public"));
+    }
+}
+
+/// Whether the name stands in the pattern and no letter goes on with it: `.sql` is not in `INSTALL.sqlite.txt`.
+fn holds(pattern: &[u8], name: &[u8]) -> bool {
+    let ends = |at: usize| name.ends_with(b"/") || !pattern.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric);
+    memchr::memmem::find_iter(pattern, name).any(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn words_are_whole() {
+        for path in ["/Backup/", "/db-dump.tgz", "/.git/", "/.env", "/wp-config.php", "/my_secrets"] {
+            assert_eq!(found("secret-path", format!("Disallow: {path}").as_bytes()), ["1:11"], "{path}");
+        }
+        for path in
+            ["/secretary/", "/dumplings", "/admin/", "/private/", "/.github", "/user/password/", "/INSTALL.sqlite.txt"]
+        {
+            assert_eq!(found("secret-path", format!("Disallow: {path}").as_bytes()), [""; 0], "{path}");
+        }
+        assert_eq!(found("secret-path", b"Allow: /backup/\n"), [""; 0]);
+    }
+}

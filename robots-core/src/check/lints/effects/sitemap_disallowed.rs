@@ -1,0 +1,71 @@
+//! `sitemap-disallowed`: a sitemap that its own file keeps crawlers from.
+
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::check::lints::paths::url_as_path::is_url;
+use crate::rules::{Access, Fallback, RequestPath};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "sitemap-disallowed",
+    severity: Severity::Warning,
+    summary: "a sitemap that the file itself disallows",
+    why: "A sitemap lists what crawlers may fetch, and they fetch the sitemap under the same rules as any other page. \
+          Where \"*\" may not, only crawlers with a group of their own can read it. A sitemap on another host is under \
+          that host's rules, which are not known here.",
+    bad: Example::new(b"User-agent: *\nDisallow: /feeds/\nSitemap: https://example.com/feeds/sitemap.xml\n"),
+    good: Example::new(
+        b"User-agent: *\nDisallow: /feeds/\nAllow: /feeds/sitemap.xml\nSitemap: https://example.com/feeds/sitemap.xml\n",
+    ),
+    pass: Pass::File(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for sitemap in file.robots.sitemaps().filter(|sitemap| is_url(sitemap.value())) {
+        let selection = file.rules().select(&[], Fallback::Star);
+        let verdict = selection.verdict(&RequestPath::new(sitemap.value()));
+        if let (Access::Disallow, Some(rule)) = (verdict.access(), verdict.rule()) {
+            sink.report(
+                sitemap.range(),
+                format_args!(
+                    "line {} disallows {}: crawlers without a group of their own may not read the sitemap",
+                    rule.line(),
+                    Quoted(rule.pattern())
+                ),
+            )
+            .help_with(|| {
+                let path = RequestPath::new(sitemap.value());
+                Some(format!("add {}", Quoted(&[b"Allow: ", path.as_bytes()].concat())))
+            });
+        }
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let path = RequestPath::new(file.text_of(finding));
+    let line = file.rules().select(&[], Fallback::Star).verdict(&path).line()?;
+    let allow = [b"Allow: ", path.as_bytes()].concat();
+    Some(vec![file.lines_after(line - 1, [allow.as_slice()])])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn the_longest_rule_for_star_decides() {
+        for (rules, want) in [
+            ("Disallow: /*.xml$", vec!["3:10"]),
+            ("Disallow: /", vec!["3:10"]),
+            ("Disallow: /b", vec![]),
+            ("Disallow:", vec![]),
+            ("Allow: /s.xml", vec![]),
+        ] {
+            let file = format!("User-agent: *\n{rules}\nSitemap: https://example.com/s.xml\nSitemap: /s.xml\n");
+            assert_eq!(found("sitemap-disallowed", file.as_bytes()), want, "{rules}");
+        }
+        let file = b"User-agent: *\nDisallow: /\nSitemap: https://example.com/s.xml\n";
+        assert_eq!(helps("sitemap-disallowed", file), ["add \"Allow: /s.xml\""]);
+    }
+}

@@ -1,0 +1,86 @@
+//! `missing-colon`: a directive and its value with nothing but white space between them.
+
+use crate::check::directives::{is_known, lost_colon};
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "missing-colon",
+    severity: Severity::Warning,
+    summary: "a directive without a colon after it",
+    why: "The standard wants a colon between name and value. The reference parser makes do with white space where the \
+          line has exactly two words; other crawlers ignore the line. Where the value itself holds a colon, the line \
+          is split there, and what is left of the value means something else: that is an error.",
+    bad: Example::new(b"User-agent: *\nDisallow /private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !field.has_colon() {
+        if is_known(field) {
+            let written = [without_punctuation(field.name()), b": ", field.value()].concat();
+            sink.report(
+                field.name_range(),
+                format_args!("no colon after {}: not every crawler reads the line", Quoted(field.name())),
+            )
+            .help(format_args!("write {}", Quoted(&written)));
+        }
+        return;
+    }
+    if let Some(word) = lost_colon(field) {
+        let rest = field.name()[word.len()..].trim_ascii_start();
+        let written = [word, b": ", rest, b":", field.value()].concat();
+        sink.report_at(
+            Severity::Error,
+            field.name_range(),
+            format_args!(
+                "no colon after {}: crawlers split the line at its first colon and read the value {}",
+                Quoted(word),
+                Quoted(field.value())
+            ),
+        )
+        .help(format_args!("write {}", Quoted(&written)));
+    }
+}
+
+/// A name without what stands for its colon: `Disallow;`.
+fn without_punctuation(name: &[u8]) -> &[u8] {
+    let is_letter = |octet: &u8| octet.is_ascii_alphanumeric();
+    &name[..name.iter().rposition(is_letter).map_or(name.len(), |last| last + 1)]
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let name = field.name_range();
+    let (end, rest) = match lost_colon(&field) {
+        Some(word) => {
+            let rest = field.name()[word.len()..].trim_ascii_start();
+            (name.start + word.len(), name.end - rest.len())
+        }
+        None => (name.start + without_punctuation(field.name()).len(), field.value_range().start),
+    };
+    Some(vec![Edit::new(end..rest, ": ")])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn only_known_directives_are_found() {
+        let file = b"User-agent *\nDisallow\t/x\nCrawl-delay 10\nhello world\nUser agent: x\nfoo bar: x\n";
+        assert_eq!(found("missing-colon", file), ["1:1", "2:1", "3:1"]);
+        assert_eq!(helps("missing-colon", b"Disallow; /b"), ["write \"Disallow: /b\""]);
+    }
+
+    #[test]
+    fn a_colon_in_the_value_is_worse() {
+        let file = b"Disallow /wiki/Special:Search\nSitemap https://example.com/\nHost example.com:8080\n";
+        assert_eq!(found("missing-colon", file), ["1:1", "2:1", "3:1"]);
+        assert_eq!(helps("missing-colon", b"Disallow /a:b"), ["write \"Disallow: /a:b\""]);
+    }
+}

@@ -1,0 +1,113 @@
+//! `not-a-field`: a line that is neither a field nor a comment.
+
+use crate::check::directives::{first_word, is_known, is_spelled, nearest};
+use crate::check::lint::{Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink};
+use crate::check::quote::unquoted;
+use crate::rules::{Line, LineKind};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "not-a-field",
+    severity: Severity::Error,
+    summary: "a line that is neither a field nor a comment",
+    why: "A line is a name, a colon and a value, or a comment that begins with \"#\" (RFC 9309, section 2.2). Crawlers \
+          ignore any other line without a word, and a rule on such a line is not in force.",
+    bad: Example::new(b"User-agent: *\nKeep out of the drafts\nDisallow: /drafts/\n"),
+    good: Example::new(b"User-agent: *\n# Keep out of the drafts\nDisallow: /drafts/\n"),
+    pass: Pass::Line(run),
+    fix: Some(LintFix::new(fix).shared_by(columns)),
+};
+
+/// Lines of a file whose columns are made fields: each of them is an edit of every finding.
+const MOST_EXPORTED: usize = 512;
+
+fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
+    let ignored = match kind {
+        LineKind::Malformed => true,
+        // Two words without a colon pass for a field only where the first is a directive.
+        LineKind::Field(field) => !field.has_colon() && !is_known(field),
+        LineKind::Blank | LineKind::Comment => false,
+    };
+    if !ignored {
+        return;
+    }
+    let text = content(line);
+    if let [b':', value @ ..] = text {
+        sink.report(
+            line.content(),
+            format_args!("nothing stands before the colon of {}: crawlers ignore the line", Quoted(text)),
+        )
+        .help(format_args!("name the directive, for example {}", Quoted(&[b"Disallow:", value].concat())));
+        return;
+    }
+    let draft = sink.report(
+        line.content(),
+        format_args!("{} is neither a field nor a comment: crawlers ignore the line", Quoted(text)),
+    );
+    let word = first_word(text);
+    if let Some(field) = of_columns(text) {
+        draft.help(format_args!("write {}", Quoted(&field)));
+    } else if is_spelled(word) {
+        draft.help(format_args!("write {}", Quoted(&[word, b":", &text[word.len()..]].concat())));
+    } else {
+        draft.help(format_args!("begin a comment with \"#\""));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let text = file.text_of(finding);
+    let start = finding.span.start;
+    let word = first_word(text);
+    if of_columns(text).is_some() {
+        // A file is exported as a whole: a group whose rules are still in columns would be one without rules.
+        if file.lines().len() > MOST_EXPORTED {
+            return None;
+        }
+        let edit = |line: &Line<'_>| Some(Edit::new(line.content(), of_columns(content(line))?));
+        return Some(file.lines().iter().filter_map(edit).collect());
+    }
+    if is_spelled(word) {
+        return Some(vec![Edit::insert(start + word.len(), ":")]);
+    }
+    // What may be meant as a rule is not made a comment.
+    let is_rule = matches!(text, [] | [b':' | b'/' | b'*', ..]) || nearest(word).is_some();
+    (!is_rule).then(|| vec![Edit::insert(start, "# ")])
+}
+
+/// The lines in columns are made fields together.
+fn columns(file: &FixableFile<'_>, finding: &Finding) -> Option<usize> {
+    of_columns(file.text_of(finding)).map(|_| 0)
+}
+
+/// The field of a line that a spreadsheet exported in columns: `Disallow;/x/`.
+fn of_columns(text: &[u8]) -> Option<Vec<u8>> {
+    let at = text.iter().position(|octet| matches!(octet, b':' | b';' | b',' | b'|' | b'='))?;
+    let (name, value) = (text[..at].trim_ascii_end(), text[at + 1..].trim_ascii());
+    let is_column = text[at] != b':' && is_spelled(name);
+    is_column.then(|| [name, b": ", unquoted(value).unwrap_or(value)].concat())
+}
+
+fn content<'a>(line: &Line<'a>) -> &'a [u8] {
+    let (start, content) = (line.range().start, line.content());
+    &line.bytes()[content.start - start..content.end - start]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn text_and_nameless_values_are_found() {
+        let file = b"junk\nhello world\n  three words here # x\n: /x\nDisallow /x\nfoo: x\n# x\n\n";
+        assert_eq!(found("not-a-field", file), ["1:1", "2:1", "3:3", "4:1"]);
+    }
+
+    #[test]
+    fn the_help_knows_what_was_meant() {
+        assert_eq!(helps("not-a-field", b"Disallow /a b"), ["write \"Disallow: /a b\""]);
+        assert_eq!(helps("not-a-field", b"Disallow"), ["write \"Disallow:\""]);
+        assert_eq!(helps("not-a-field", b"Disallow;/a/"), ["write \"Disallow: /a/\""]);
+        assert_eq!(helps("not-a-field", b"User-agent , 'GPTBot'"), ["write \"User-agent: GPTBot\""]);
+        assert_eq!(helps("not-a-field", b"go away"), ["begin a comment with \"#\""]);
+        assert_eq!(helps("not-a-field", b": /x"), ["name the directive, for example \"Disallow: /x\""]);
+    }
+}

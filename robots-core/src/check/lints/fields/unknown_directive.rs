@@ -1,0 +1,95 @@
+//! `unknown-directive`: a field no crawler knows.
+
+use crate::check::directives::{is_known, lost_colon, nearest};
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "unknown-directive",
+    severity: Severity::Warning,
+    summary: "a directive that no crawler knows",
+    why: "Crawlers ignore a directive they do not know without a word, so a misspelled rule is no rule. The common \
+          extensions are known here even where few crawlers read them: Crawl-delay, Clean-param, Request-rate, \
+          Visit-time, Noindex, Host, Content-Usage, Content-Signal, License.",
+    bad: Example::new(b"User-agent: *\nDisalllow: /private/\nDisallow: /drafts/\n"),
+    good: Example::new(b"User-agent: *\nCrawl-delay: 10\nDisallow: /private/\nDisallow: /drafts/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !field.has_colon() || is_known(field) || lost_colon(field).is_some() {
+        return;
+    }
+    let name = field.name();
+    let draft =
+        sink.report(field.name_range(), format_args!("unknown directive {}: crawlers ignore the line", Quoted(name)));
+    draft.help_with(|| guess(field));
+}
+
+fn guess(field: &Field<'_>) -> Option<String> {
+    let name = field.name();
+    if name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https") {
+        let address = [b"Sitemap: ", name, b":", field.value()].concat();
+        return Some(format!("for a sitemap write {}", Quoted(&address)));
+    }
+    nearest(name).map(|nearest| format!("did you mean \"{nearest}\"?"))
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let (name, range) = (field.name(), field.name_range());
+    if name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https") {
+        return Some(vec![Edit::insert(range.start, "Sitemap: ")]);
+    }
+    let mut edits = vec![Edit::new(range, nearest(name)?)];
+    // A spreadsheet quotes the whole line, and separates it from the next column.
+    if let [quote @ (b'"' | b'\''), ..] = name {
+        let value = field.value();
+        let quoted = value.trim_ascii_end().iter().rposition(|octet| !matches!(octet, b',' | b';'))?;
+        if value[quoted] != *quote {
+            return None;
+        }
+        edits.push(Edit::remove(field.value_range().start + quoted..field.value_range().end));
+    }
+    Some(edits)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn known_ones_are_not_found() {
+        for name in [
+            "user-agent",
+            "ALLOW",
+            "Disallow",
+            "sitemap",
+            "host",
+            "Crawl-delay",
+            "clean-param",
+            "request-rate",
+            "visit-time",
+            "noindex",
+            "content-usage",
+            "content-signal",
+            "license",
+            "acap-crawler",
+            "dissallow",
+        ] {
+            assert_eq!(found("unknown-directive", format!("{name}: x").as_bytes()), [""; 0], "{name}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_known_one_is_named() {
+        assert_eq!(helps("unknown-directive", b"alow: /"), ["did you mean \"Allow\"?"]);
+        assert_eq!(helps("unknown-directive", b"crawl_delay: 1"), ["did you mean \"Crawl-delay\"?"]);
+        assert_eq!(helps("unknown-directive", b"Foo: 1"), [""; 0]);
+        let address = b"https://example.com/s.xml";
+        assert_eq!(helps("unknown-directive", address), ["for a sitemap write \"Sitemap: https://example.com/s.xml\""]);
+    }
+}

@@ -1,0 +1,62 @@
+//! `unknown-lint`: a comment that turns off what does not exist.
+
+use crate::check::checked_file::codes;
+use crate::check::directives::distance_within;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "unknown-lint",
+    severity: Severity::Warning,
+    summary: "a comment that turns off a lint of no known code",
+    why: "A comment such as \"# robots-check: allow(secret-path)\" turns a lint off for a line. One with a code that no \
+          lint has turns nothing off, and what it was to hide goes on being found.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private/ # robots-check: allow(secret-paths)\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /backup/ # robots-check: allow(secret-path)\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+/// Letters of a code that may be wrong.
+const MOST_SLIPS: usize = 3;
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    if memchr::memmem::find(file.bytes(), b"robots-check:").is_none() {
+        return;
+    }
+    for line in file.robots.lines() {
+        for span in codes(&line) {
+            let code = &file.bytes()[span.clone()];
+            if file.codes.iter().any(|known| known.as_bytes() == code) {
+                continue;
+            }
+            sink.report(span, format_args!("no lint has the code {}", Quoted(code)))
+                .help_with(|| nearest(file.codes, code).map(|known| format!("did you mean \"{known}\"?")));
+        }
+    }
+}
+
+/// The code that is probably meant.
+fn nearest(codes: &[&'static str], code: &[u8]) -> Option<&'static str> {
+    let near = codes.iter().filter(|known| known.len().abs_diff(code.len()) <= MOST_SLIPS);
+    let near = near.filter_map(|known| Some((distance_within(code, known.as_bytes(), MOST_SLIPS)?, *known)));
+    near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![Edit::new(finding.span.clone(), nearest(file.codes, file.text_of(finding))?)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn each_code_is_looked_up() {
+        let file =
+            b"# robots-check: allow(secret-path, nonsense-of-mine)\nAllow: / # robots-check: allow(secrets-path)\n";
+        assert_eq!(found("unknown-lint", file), ["1:36", "2:32"]);
+        assert_eq!(helps("unknown-lint", file), ["did you mean \"secret-path\"?"]);
+    }
+}

@@ -1,0 +1,56 @@
+//! `cr-line-end`: lines that end with a lone CR.
+
+use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "cr-line-end",
+    severity: Severity::Warning,
+    summary: "a line that ends with CR alone",
+    why: "RFC 9309 lets a line end with LF, CR or CRLF, and the reference parser reads all three. Many other parsers \
+          know only LF and take a file with lone CRs for one long line, in which nothing after the first comment or \
+          field counts.",
+    bad: Example::new(b"User-agent: *\rDisallow: /private/\r"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let file = file.bytes();
+    // One finding: where one line ends so, most do.
+    let lone = memchr::memchr_iter(b'\r', file).find(|at| file.get(at + 1) != Some(&b'\n'));
+    if let Some(at) = lone {
+        let ends_file = file[at + 1..].iter().all(|octet| *octet == b'\r');
+        if ends_file && memchr::memchr(b'\n', file).is_some() {
+            return;
+        }
+        sink.report(at..at + 1, format_args!("the line ends with CR alone: many parsers do not see that it ends"))
+            .help(format_args!("end lines with LF or CRLF"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let bytes = file.bytes();
+    let is_lone = |at: &usize| bytes.get(at + 1) != Some(&b'\n');
+    let has_lone_lf = memchr::memchr_iter(b'\n', bytes).any(|at| at == 0 || bytes[at - 1] != b'\r');
+    let has_crlf = memchr::memmem::find(bytes, b"\r\n").is_some();
+    let end = if has_crlf && !has_lone_lf { "\r\n" } else { "\n" };
+    Some(Edit::each(bytes, memchr::memchr_iter(b'\r', bytes).filter(is_lone), end))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn the_first_is_found() {
+        for (file, want) in [
+            (&b"Allow: /\rAllow: /\r"[..], vec!["1:9"]),
+            (b"# x\r\nAllow: /\rAllow: /\n", vec!["2:9"]),
+            (b"Allow: /\r\n\r\n", vec![]),
+            (b"Allow: /\r", vec!["1:9"]),
+        ] {
+            assert_eq!(found("cr-line-end", file), want, "{file:?}");
+        }
+    }
+}

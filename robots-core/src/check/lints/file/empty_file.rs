@@ -1,0 +1,47 @@
+//! `empty-file`: nothing at all, not even a comment.
+
+use crate::check::directives::NO_RESTRICTIONS;
+use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::rules::LineKind;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "empty-file",
+    severity: Severity::Warning,
+    summary: "a file without a single line of text",
+    why: "An empty robots.txt is legal and restricts nothing. It is also what a full disk or a deployment that broke off \
+          leaves behind, and nothing distinguishes the two. A group with an empty Disallow does.",
+    bad: Example::new(b"\n"),
+    good: Example::new(b"User-agent: *\nDisallow:\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::choice(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    if file.robots.lines().all(|line| line.kind() == LineKind::Blank) {
+        sink.report(
+            0..0,
+            format_args!("the file is empty: it allows everything, and looks like one that was cut off while written"),
+        )
+        .help(format_args!("{NO_RESTRICTIONS}"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let end = file.line_end();
+    Some(vec![Edit::new(0..file.bytes().len(), [b"User-agent: *", end, b"Disallow:", end].concat())])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn white_space_is_empty_and_a_comment_is_not() {
+        for file in [&b""[..], b" ", b"\r\n\t\n\x0b", b"\xEF\xBB\xBF"] {
+            assert_eq!(found("empty-file", file), ["1:1"], "{file:?}");
+        }
+        for file in [&b"#"[..], b"\n\nx", b"\0"] {
+            assert_eq!(found("empty-file", file), [""; 0], "{file:?}");
+        }
+    }
+}

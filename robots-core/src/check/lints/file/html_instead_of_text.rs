@@ -1,0 +1,45 @@
+//! `html-instead-of-text`: a web page under the name of robots.txt.
+
+use crate::check::file_kind::{FileKind, first_tag};
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "html-instead-of-text",
+    severity: Severity::Error,
+    summary: "a web page instead of rules",
+    why: "A server that answers every unknown path with its start page or an error page answers /robots.txt with it \
+          too. Crawlers look for rules in it and, finding none, fetch everything. No other lint looks at such a file.",
+    bad: Example::new(b"<!DOCTYPE html>\n<html><body>Not found</body></html>\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::InsteadOfRules(FileKind::Html, run),
+    fix: None,
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    if let Some(beginning) = first_tag(file.robots) {
+        let text = Quoted(&file.bytes()[beginning.clone()]);
+        sink.report(beginning, format_args!("the file begins with {text}: it is a web page, not a robots.txt"))
+            .help(format_args!("put rules or a comment here, or have the server answer 404"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn pages_are_found_by_how_they_begin() {
+        for (file, want) in [
+            (&b"<!DocType html><html>"[..], vec!["1:1"]),
+            (b"\xEF\xBB\xBF\n  <HTML lang=en>\nfoo\n", vec!["2:3"]),
+            (b"<?xml version='1.0'?>", vec!["1:1"]),
+            (b"# <html>\n", vec![]),
+            (b"<pre>User-agent: *", vec!["1:1"]),
+            (b"<pre>\nUser-agent: *\n", vec![]),
+            (b"User-agent: *\nDisallow: /\n<html>", vec![]),
+            (b"<", vec![]),
+        ] {
+            assert_eq!(found("html-instead-of-text", file), want, "{file:?}");
+        }
+    }
+}

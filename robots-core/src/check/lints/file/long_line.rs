@@ -1,0 +1,42 @@
+//! `long-line`: a line of which crawlers read only the beginning.
+
+use crate::check::lint::{Example, Lint, Pass, Severity, Sink};
+use crate::rules::{Line, LineKind, MAX_LINE};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "long-line",
+    severity: Severity::Error,
+    summary: "a line longer than 16,663 octets",
+    why: "Crawlers that follow the reference parser keep the first 16,663 octets of a line and ignore the rest of it. \
+          A path pattern cut in this way is a shorter one, which matches more than was meant. Comments may be as long \
+          as they like.",
+    bad: Example::repeated(b"User-agent: *\nDisallow: /", b"a", MAX_LINE),
+    good: Example::repeated(b"User-agent: *\nDisallow: /private/ # ", b"a", MAX_LINE),
+    pass: Pass::Line(run),
+    fix: None,
+};
+
+fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
+    let length = line.bytes().len();
+    // A line that a comment or a NUL ends before the limit loses nothing by it.
+    if length > MAX_LINE && memchr::memchr2(0, b'#', &line.bytes()[..MAX_LINE]).is_none() {
+        sink.report(
+            line.range().start + MAX_LINE..line.range().end,
+            format_args!("the line is {length} octets long: crawlers ignore it from octet {} on", MAX_LINE + 1),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MAX_LINE;
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn only_what_counts_must_fit() {
+        let line = |head: &[u8], length: usize| [head, &vec![b'a'; length - head.len()]].concat();
+        assert_eq!(found("long-line", &line(b"Allow: /", MAX_LINE)), [""; 0]);
+        assert_eq!(found("long-line", &line(b"Allow: /", MAX_LINE + 1)), [format!("1:{}", MAX_LINE + 1)]);
+        assert_eq!(found("long-line", &line(b"Allow: / #", MAX_LINE + 1)), [""; 0]);
+    }
+}

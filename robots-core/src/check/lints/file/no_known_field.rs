@@ -1,0 +1,40 @@
+//! `no-known-field`: some other text under the name of robots.txt.
+
+use crate::check::directives::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Severity, Sink};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "no-known-field",
+    severity: Severity::Error,
+    summary: "some other text instead of rules",
+    why: "An application that fails, or a deployment that copies the wrong file, leaves an error text, JSON or the pointer \
+          of a version control system in place of the robots.txt. Crawlers find no rule in it and fetch everything. \
+          tower-robots does not let such a file go live: one line at least must be a field that crawlers know, or every \
+          line a comment.",
+    bad: Example::new(b"Error: cannot connect to database   # robots-check: allow(unknown-directive)\n"),
+    good: Example::new(b"User-agent: *\nDisallow:\n"),
+    pass: Pass::File(run),
+    fix: None,
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    if !is_robots_txt(file.robots) {
+        let line = file.robots.lines().next().map_or(0..0, |line| line.content());
+        sink.report(line, format_args!("{NO_ROBOTS_TXT}")).help(format_args!("{NO_RESTRICTIONS}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn other_texts_are_found_and_comments_are_not() {
+        for file in [&b"404: Not Found"[..], b"{\"error\": \"not found\"}\n", b"Not Found\n", b"# x\nError: y\n"] {
+            assert_eq!(found("no-known-field", file), ["1:1"], "{file:?}");
+        }
+        for file in [&b""[..], b"# x\n", b"Sitemap: https://example.com/s.xml\n", b"x: y\nDisalow: /\n", b"<html>x"] {
+            assert_eq!(found("no-known-field", file), [""; 0], "{file:?}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! `nul-octet`: a NUL ends what counts of a line.
+
+use crate::check::lint::{Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::rules::{Line, LineKind};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "nul-octet",
+    severity: Severity::Error,
+    summary: "a NUL octet inside a line",
+    why: "Crawlers that follow the reference parser read a line up to its first NUL octet and ignore the rest, so a \
+          rule may mean less or more than it shows. Such octets come from files saved as UTF-16, from damaged disks \
+          and from programs that write fixed-size buffers.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private\0/drafts/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/drafts/\n"),
+    pass: Pass::Line(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
+    if let Some(at) = memchr::memchr(0, line.bytes()) {
+        let start = line.range().start + at;
+        sink.report(start..start + 1, format_args!("the line holds a NUL octet: crawlers ignore it from there on"))
+            .help(format_args!("save the file as plain UTF-8 text"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let line = file.lines().get(file.line_of(finding))?;
+    let start = line.range().start;
+    Some(Edit::each(file.bytes(), memchr::memchr_iter(0, line.bytes()).map(|at| start + at), ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn the_first_of_each_line_is_found() {
+        assert_eq!(found("nul-octet", b"# a\0\0b\nAllow: /\n\0"), ["1:4", "3:1"]);
+    }
+}

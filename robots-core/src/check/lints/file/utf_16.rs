@@ -1,0 +1,58 @@
+//! `utf-16`: text of two octets a character.
+
+use crate::check::file_kind::{FileKind, Utf16Form, utf_16_form};
+use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "utf-16",
+    severity: Severity::Error,
+    summary: "text saved as UTF-16",
+    why: "A robots.txt is UTF-8 (RFC 9309, section 2.2). In UTF-16 every second octet of ordinary text is NUL, and \
+          crawlers read lines only up to the first NUL, so no rule of such a file is in force. No other lint looks at \
+          it.",
+    bad: Example::new(b"\xFF\xFEU\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0 \0*\0\n\0"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::InsteadOfRules(FileKind::Utf16, run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    if let Some(form) = utf_16_form(file.bytes()) {
+        sink.report(0..2, format_args!("the file is {form}: crawlers find no rule in it"))
+            .help(format_args!("save it as UTF-8 without a byte order mark"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let bytes = file.bytes();
+    let unit = match utf_16_form(bytes)? {
+        Utf16Form::LittleEndian => u16::from_le_bytes,
+        Utf16Form::BigEndian => u16::from_be_bytes,
+    };
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let text: String = char::decode_utf16(pairs.iter().map(|pair| unit(*pair))).collect::<Result<_, _>>().ok()?;
+    let text = text.trim_start_matches('\u{feff}');
+    rest.is_empty().then(|| vec![Edit::new(0..bytes.len(), text)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::file_kind::{Utf16Form, utf_16_form as form};
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn it_is_known_by_its_mark_or_by_its_noughts() {
+        let wide = |text: &str, big: bool| -> Vec<u8> {
+            text.bytes().flat_map(|octet| if big { [0, octet] } else { [octet, 0] }).collect()
+        };
+        let text = "User-agent: *\nDisallow: /\n";
+        assert_eq!(form(&wide(text, false)), Some(Utf16Form::LittleEndian));
+        assert_eq!(form(&wide(text, true)), Some(Utf16Form::BigEndian));
+        assert_eq!(form(b"\xFE\xFF"), Some(Utf16Form::BigEndian));
+        assert_eq!(form(text.as_bytes()), None);
+        assert_eq!(form(b"a\0b\0"), None);
+        assert_eq!(form(&[0; 64]), None);
+        assert_eq!(found("utf-16", b"\xFF\xFE"), ["1:1"]);
+        assert_eq!(found("nul-octet", &wide(text, false)), [""; 0]);
+    }
+}

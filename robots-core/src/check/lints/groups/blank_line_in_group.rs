@@ -1,0 +1,91 @@
+//! `blank-line-in-group`: a blank line between a name and a rule for it.
+
+use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::rules::{Directive, LineKind};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "blank-line-in-group",
+    severity: Severity::Note,
+    summary: "a blank line inside a group",
+    why: "RFC 9309 gives blank lines no meaning. In the draft of 1996 they end a group, and parsers written after it \
+          read rules below a blank line as rules for no crawler.",
+    bad: Example::new(b"User-agent: *\n\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let (mut in_group, mut blank) = (false, false);
+    for line in file.robots.lines() {
+        match line.kind() {
+            LineKind::Blank => blank = true,
+            LineKind::Field(field) => match field.directive() {
+                Directive::UserAgent => (in_group, blank) = (true, false),
+                Directive::Allow | Directive::Disallow if in_group && blank => {
+                    sink.report(
+                        field.name_range(),
+                        format_args!("a blank line parts this rule from its group: old parsers end the group there"),
+                    )
+                    .help(format_args!("remove the blank line above it"));
+                    // What follows is cut off with it.
+                    in_group = false;
+                }
+                _ => {}
+            },
+            LineKind::Comment | LineKind::Malformed => {}
+        }
+    }
+}
+
+/// Removes blank lines from the names to the last rule of the group. One between rules that no comment stands beside becomes an
+/// empty comment, which parts them for people and for no parser.
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
+    let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
+    let rule = file.line_of(finding);
+    let name = (0..rule).rev().find(is_name)?;
+    let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
+    let mut edits = Vec::new();
+    // The last line that is not blank, and whether a rule stood above.
+    let (mut before, mut is_parted) = (name, false);
+    let mut line = name;
+    while line <= last {
+        if !file.is_blank(line) {
+            (before, is_parted) = (line, is_parted || is_rule(&line));
+            line += 1;
+            continue;
+        }
+        if file.has_allowance_above(line) {
+            return None;
+        }
+        let next = (line..=last).find(|line| !file.is_blank(*line))?;
+        let has_comment = file.is_comment(before) || file.is_comment(next);
+        edits.push(match is_parted && !has_comment {
+            true => Edit::new(file.lines()[line].range(), "#"),
+            false => Edit::remove(file.whole_line(line)),
+        });
+        if line + 1 < next {
+            edits.push(Edit::remove(file.whole_line(line + 1).start..file.whole_line(next).start));
+        }
+        line = next;
+    }
+    Some(edits)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn the_first_rule_that_is_cut_off_is_found() {
+        for (file, want) in [
+            ("User-agent: a\nAllow: /\n\n# x\nAllow: /y\n\nAllow: /z\n", vec!["5:1"]),
+            ("User-agent: a\n\nUser-agent: b\nAllow: /\n\nUser-agent: c\nAllow: /\n", vec![]),
+            ("User-agent: a\nAllow: /\n\nSitemap: https://example.com/\n", vec![]),
+            ("User-agent: a\n \t\n Allow: /\nUser-agent: b\r\n\r\nAllow: /\n", vec!["3:2", "6:1"]),
+        ] {
+            assert_eq!(found("blank-line-in-group", file.as_bytes()), want, "{file}");
+        }
+    }
+}

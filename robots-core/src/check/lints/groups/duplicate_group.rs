@@ -1,0 +1,115 @@
+//! `duplicate-group`: a name in more than one group.
+
+use std::collections::HashMap;
+
+use crate::check::fixable_file::compared;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::{Directive, Name, ProductToken};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "duplicate-group",
+    severity: Severity::Note,
+    summary: "a crawler that is named more than once",
+    why: "Groups for the same crawler are read as one (RFC 9309, section 2.2.1), wherever they stand. Older parsers \
+          take the first or the last of them only, and people overlook the other one.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: *\nDisallow: /drafts/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::new(fix).shared_by(shared)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let mut seen: HashMap<Option<ProductToken>, (Name<'_>, usize)> = HashMap::new();
+    for (group, name) in
+        file.robots.groups().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name)))
+    {
+        let token = compared(name);
+        if token.is_none() && !name.is_star() {
+            continue;
+        }
+        let Some((first, known)) = seen.get(&token).copied() else {
+            seen.insert(token, (name, group));
+            continue;
+        };
+        let (value, line) = (Quoted(name.value()), first.line());
+        if known == group {
+            sink.report(name.range(), format_args!("{value} stands in line {line} of the same group already"))
+                .help(format_args!("remove one of the lines"));
+        } else {
+            sink.report(
+                name.range(),
+                format_args!("{value} has a group in line {line} already: crawlers read the two as one"),
+            )
+            .help(format_args!("move the rules to the group in line {line}"));
+        }
+    }
+}
+
+/// Makes one group of all that are for the same crawlers; removes a second line with the same name.
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let groups = file.groups();
+    if groups.is_repeated(finding.line) {
+        return Some(vec![file.without_field(file.line_of(finding))?]);
+    }
+    let first = shared(file, finding)?;
+    let members = groups.alike(first);
+    let lines_of = |at: usize| {
+        let next = groups.get(at + 1).map_or(file.lines().len(), |next| next.line() - 1);
+        let start = groups.get(at).map_or(next, |group| group.line() - 1);
+        let last = (start..next).rev().find(|line| file.field(*line).is_some()).unwrap_or(start);
+        start..last + 1
+    };
+    let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
+    // Groups that follow one another lose the names between them; a comment behind a name stays.
+    let is_next = |(number, at): &(usize, &usize)| first + number == **at;
+    let joined = members.iter().enumerate().take_while(is_next).count();
+    let end = lines_of(members[joined - 1]).end - 1;
+    let between = (lines_of(first).end..=end).filter(|line| is_name(line) || file.is_blank(*line));
+    let mut edits: Vec<Edit> = between.map(|line| file.without_field(line)).collect::<Option<_>>()?;
+    // Others are moved behind them, with the comment right above each.
+    let mut moved = Vec::new();
+    for at in &members[joined..] {
+        let lines = lines_of(*at);
+        let start = (0..lines.start).rev().take_while(|line| file.is_comment(*line)).last().unwrap_or(lines.start);
+        for line in start..lines.end {
+            if is_name(&line) && file.lines()[line].bytes().contains(&b'#') {
+                return None;
+            }
+            if !is_name(&line) && !file.is_blank(line) {
+                moved.push(file.lines()[line].bytes());
+            }
+        }
+        if file.has_allowance_above(start) {
+            return None;
+        }
+        edits.push(Edit::remove(file.whole_line(start).start..file.whole_line(lines.end - 1).end));
+    }
+    if !moved.is_empty() {
+        edits.push(file.lines_after(end, moved));
+    }
+    Some(edits)
+}
+
+/// The first of the groups that become one; none for a finding about that one, and for a second line with the same name.
+fn shared(file: &FixableFile<'_>, finding: &Finding) -> Option<usize> {
+    let groups = file.groups();
+    let own = groups.at(finding.line)?;
+    let first = groups.first_alike(own);
+    (first < own && !groups.is_repeated(finding.line)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, messages};
+
+    #[test]
+    fn names_are_compared_as_tokens() {
+        let file =
+            b"User-agent: A\nUser-agent: *\nAllow: /\nUser-agent: a/2\nUser-agent: * all\nUser-agent: b\nAllow: /";
+        assert_eq!(found("duplicate-group", file), ["4:13", "5:13"]);
+        let file = b"User-agent: a\nUser-agent: a\nAllow: /\nUser-agent:\nUser-agent:\nAllow: /\n";
+        assert_eq!(messages("duplicate-group", file), ["\"a\" stands in line 1 of the same group already"]);
+    }
+}

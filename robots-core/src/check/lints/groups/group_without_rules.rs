@@ -1,0 +1,67 @@
+//! `group-without-rules`: names at the end of the file that nothing follows.
+
+use crate::check::directives::is_known;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::{Directive, LineKind};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "group-without-rules",
+    severity: Severity::Warning,
+    summary: "user-agent lines that nothing follows",
+    why: "A group without rules restricts nothing, and a crawler it names no longer obeys the group for \"*\". Only the \
+          last group of a file can be so: user-agent lines that other user-agent lines follow share the rules after \
+          them. A group that sets a Crawl-delay or another extension is left alone.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let Some(group) = file.robots.groups().last().filter(|group| group.rules().len() == 0) else { return };
+    // A line without a name is another lint's.
+    let Some(name) = group.names().find(|name| !name.value().is_empty()) else { return };
+    let extended = file.robots.lines().skip(name.line()).any(|line| match line.kind() {
+        LineKind::Field(field) => {
+            is_known(&field) && !matches!(field.directive(), Directive::UserAgent | Directive::Sitemap)
+        }
+        _ => false,
+    });
+    if !extended {
+        sink.report(
+            name.range(),
+            format_args!(
+                "no rule follows the user-agent line of {}: everything is allowed to it",
+                Quoted(name.value())
+            ),
+        )
+        .help(format_args!("add a rule, or \"Disallow:\" to show that everything is allowed"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
+    let last = (0..file.lines().len()).rev().find(is_name)?;
+    Some(vec![file.lines_after(last, [&b"Disallow:"[..]])])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn only_the_last_group_can_lack_rules() {
+        for (file, want) in [
+            (&b"User-agent: a\nUser-agent: b\n"[..], vec!["1:13"]),
+            (b"User-agent: a\n\nUser-agent: b\nDisallow:\n", vec![]),
+            (b"User-agent: a\nDisallow:\nUser-agent: b\nSitemap: https://example.com/\n", vec!["3:13"]),
+            (b"User-agent: a\nCrawl-delay: 5\n", vec![]),
+            (b"User-agent:\n", vec![]),
+            (b"Sitemap: https://example.com/\n", vec![]),
+        ] {
+            assert_eq!(found("group-without-rules", file), want);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `line-between-names`: something else between the user-agent lines of one group.
+
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::{Directive, Field, LineKind};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "line-between-names",
+    severity: Severity::Warning,
+    summary: "another directive between the user-agent lines of a group",
+    why: "Only an allow or disallow line ends the list of names a group is for (RFC 9309, section 2.2.1), so crawlers \
+          that follow the standard read a Crawl-delay between two user-agent lines as nothing and join the two. Other \
+          parsers take it for the first rule, and the names above it lose the rules below.",
+    bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 5\nUser-agent: *\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: bingbot\nUser-agent: *\nCrawl-delay: 5\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::choice(fix).shared_by(group_of)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let mut named = false;
+    let mut between: Option<Field<'_>> = None;
+    for line in file.robots.lines() {
+        let LineKind::Field(field) = line.kind() else { continue };
+        match field.directive() {
+            Directive::UserAgent => {
+                if let Some(between) = between.take() {
+                    sink.report(
+                        between.name_range(),
+                        format_args!(
+                            "{} stands between user-agent lines: some parsers end the group there, others do not",
+                            Quoted(between.name())
+                        ),
+                    )
+                    .help(format_args!(
+                        "put it below all user-agent lines of the group, or give each group a rule of its own"
+                    ));
+                }
+                named = true;
+            }
+            Directive::Allow | Directive::Disallow => (named, between) = (false, None),
+            // A sitemap belongs to no group, and everybody knows it.
+            Directive::Sitemap => {}
+            _ if named && between.is_none() && field.has_colon() => between = Some(field),
+            _ => {}
+        }
+    }
+}
+
+/// Moves all such lines of the group below its names.
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let group = file.groups().get(group_of(file, finding)?)?;
+    let (first, last) = (group.line() - 1, group.names().last()?.line() - 1);
+    let is_moved = |line: &usize| {
+        file.field(*line).is_some_and(|field| {
+            field.has_colon() && !matches!(field.directive(), Directive::UserAgent | Directive::Sitemap)
+        })
+    };
+    let moved: Vec<usize> = (first..last).filter(is_moved).collect();
+    let mut edits: Vec<Edit> = moved.iter().map(|line| file.without_line(*line)).collect::<Option<_>>()?;
+    edits.push(file.lines_after(last, moved.iter().map(|line| file.lines()[*line].bytes())));
+    Some(edits)
+}
+
+fn group_of(file: &FixableFile<'_>, finding: &Finding) -> Option<usize> {
+    file.groups().at(finding.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn only_lines_with_names_on_both_sides_are_found() {
+        for (file, want) in [
+            ("User-agent: a\nCrawl-delay: 1\nfoo: x\nUser-agent: b\nAllow: /\n", vec!["2:1"]),
+            ("User-agent: a\nSitemap: https://example.com/\nUser-agent: b\nAllow: /\n", vec![]),
+            ("User-agent: a\nCrawl-delay: 1\nAllow: /\nUser-agent: b\nAllow: /\n", vec![]),
+            ("Crawl-delay: 1\nUser-agent: b\nAllow: /\n", vec![]),
+            ("User-agent: a\nCrawl-delay: 1\n", vec![]),
+        ] {
+            assert_eq!(found("line-between-names", file.as_bytes()), want, "{file}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `rule-before-group`: a rule that belongs to no group.
+
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::{Directive, Field};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "rule-before-group",
+    severity: Severity::Error,
+    summary: "a rule before the first user-agent line",
+    why: "A group begins with a user-agent line (RFC 9309, section 2.2.1), and a rule before the first one belongs to \
+          no group. Crawlers ignore it.",
+    bad: Example::new(b"Disallow: /private/\nUser-agent: *\nDisallow: /drafts/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix).shared_by(|_, _| Some(0))),
+};
+
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !matches!(field.directive(), Directive::Allow | Directive::Disallow) {
+        return;
+    }
+    let grouped = file.first_name.is_some_and(|name| name.range().start < field.name_range().start);
+    if !grouped {
+        sink.report(
+            field.name_range().start..field.value_range().end,
+            format_args!("{} stands before any user-agent line: crawlers ignore it", Quoted(field.name())),
+        )
+        .help(format_args!("put \"User-agent: *\" above it if it is for every crawler"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+    let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
+    // One line for all findings.
+    let first = (0..file.lines().len()).find(is_rule)?;
+    Some(vec![file.line_before(first, b"User-agent: *")?])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn only_rules_need_a_group() {
+        let file = b"Sitemap: https://example.com/\nAllow: /a\n Disallow:\nuseragent: *\nAllow: /a\n";
+        assert_eq!(found("rule-before-group", file), ["2:1", "3:2"]);
+        assert_eq!(found("rule-before-group", b"Disallow: /"), ["1:1"]);
+        assert_eq!(found("rule-before-group", b"User-agent:\nDisallow: /"), [""; 0]);
+    }
+}

@@ -1,0 +1,50 @@
+//! `control-token`: a name that no request ever bears.
+
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "control-token",
+    severity: Severity::Note,
+    summary: "a token that cannot be enforced",
+    why: "Some product tokens appear in robots.txt only: their operator fetches pages under another name and looks up \
+          the token to learn what it may do with them. Rules for them are read by their operator, but no request \
+          bears the name, so a server cannot enforce them.",
+    bad: Example::new(b"User-agent: Google-Extended\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+    fix: None,
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for name in file.robots.groups().flat_map(|group| group.names()) {
+        let Some(crawler) = file.crawlers.named(name).filter(|crawler| crawler.is_control()) else { continue };
+        sink.report(
+            name.range(),
+            format_args!(
+                "no request bears the name {}: {} reads the rules, but they cannot be enforced",
+                Quoted(name.value()),
+                Operator(crawler.operator())
+            ),
+        )
+        .of_agent(name.value());
+    }
+}
+
+struct Operator<'a>(&'a str);
+
+impl std::fmt::Display for Operator<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_empty() { "its operator" } else { self.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::messages;
+
+    #[test]
+    fn the_operator_is_named() {
+        let want = "no request bears the name \"google-extended\": Google reads the rules, but they cannot be enforced";
+        assert_eq!(messages("control-token", b"User-agent: google-extended\nUser-agent: Googlebot\n"), [want]);
+    }
+}

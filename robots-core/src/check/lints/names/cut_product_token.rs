@@ -1,0 +1,176 @@
+//! `cut-product-token`: a name of which crawlers compare only the beginning.
+
+use crate::check::crawlers::CrawlersByToken;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::check::lints::names::browser_header_as_name::is_header;
+use crate::check::quote::unquoted;
+use crate::rules::ProductToken;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "cut-product-token",
+    severity: Severity::Warning,
+    summary: "a name that crawlers cut",
+    why: "A product token is letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers that follow the reference \
+          parser cut any other name at the first octet that is none of these and compare what is left, so the group \
+          may be for another crawler or for none. Names of known crawlers, such as MJ12bot, are read whole by those \
+          and left alone; others with digits or dots are noted only, and so are names with a version or a last \"*\", \
+          which are cut as they were meant.",
+    bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+/// Names of one line that are told apart.
+const MOST_NAMES: usize = 16;
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for name in file.robots.groups().flat_map(|group| group.names()) {
+        let value = name.value();
+        let kept = &value[..ProductToken::cut(value).as_bytes().len()];
+        if name.is_star() || kept.len() == value.len() || is_header(value) || is_registered(file, value) {
+            continue;
+        }
+        let as_meant = is_cut_as_meant(value, kept);
+        let severity = if as_meant || is_one_word(value) { Severity::Note } else { Severity::Warning };
+        let read = Reads(kept);
+        let draft = sink.report_at(
+            severity,
+            name.range(),
+            format_args!("{} is not a product token: crawlers that cut it read {read}", Quoted(value)),
+        );
+        let draft = draft.of_agent(value);
+        if as_meant {
+            draft.help(format_args!("write {}", Quoted(kept)));
+        } else if let Some(names) = several(value, &file.crawlers) {
+            let lines: Vec<_> = names.iter().map(|name| Quoted(&line_of(name)).to_string()).collect();
+            draft.help(format_args!("a line holds one name: write {}", lines.join(" and ")));
+        } else if let Some(name) = unquoted(value) {
+            draft.help(format_args!("write {}", Quoted(name)));
+        } else if value.starts_with(b"*") {
+            draft.help(format_args!("write \"*\" for every crawler, or the name of one"));
+        } else {
+            draft.help(format_args!("use the name the crawler documents; standard ones are letters, \"_\" and \"-\""));
+        }
+    }
+}
+
+/// The names that a line holds which was meant for several crawlers: with a comma between them, or all of them known.
+fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
+    let is_separator = |octet: &u8| matches!(octet, b',' | b';') || octet.is_ascii_whitespace();
+    let names: Vec<&[u8]> = value.split(is_separator).filter(|name| !name.is_empty()).collect();
+    let has_comma = value.iter().any(|octet| matches!(octet, b',' | b';'));
+    let is_known = |name: &&[u8]| crawlers.of_token(&ProductToken::new(name)).is_some();
+    let is_name = |name: &&[u8]| is_one_word(name) && (has_comma || is_known(name));
+    ((2..=MOST_NAMES).contains(&names.len()) && names.iter().all(is_name)).then_some(names)
+}
+
+fn line_of(name: &[u8]) -> Vec<u8> {
+    [b"User-agent: ", name].concat()
+}
+
+/// Whether a crawler is known by exactly this name, which it then reads whole.
+fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
+    let token = ProductToken::new(value);
+    ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry().knows(&token)
+}
+
+/// What is left of a cut name.
+struct Reads<'a>(&'a [u8]);
+
+impl std::fmt::Display for Reads<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_empty() { f.write_str("nothing") } else { Quoted(self.0).fmt(f) }
+    }
+}
+
+/// `Googlebot/2.1`, `Googlebot*`: the cut takes off what was never meant to be compared.
+fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
+    let rest = &value[kept.len()..];
+    let meant = match rest {
+        [b'/', version @ ..] => version.iter().all(|byte| is_word(*byte)),
+        _ => rest.iter().all(|byte| *byte == b'*'),
+    };
+    meant && !kept.is_empty()
+}
+
+/// `MJ12bot`, `archive.org_bot`, `008`.
+fn is_one_word(value: &[u8]) -> bool {
+    value.iter().all(|byte| is_word(*byte))
+}
+
+const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let value = file.text_of(finding);
+    let kept = &value[..ProductToken::cut(value).as_bytes().len()];
+    if is_cut_as_meant(value, kept) {
+        return Some(vec![Edit::new(finding.span.clone(), kept)]);
+    }
+    if let Some(name) = unquoted(value) {
+        return Some(vec![Edit::new(finding.span.clone(), name)]);
+    }
+    if let Some(names) = several(value, &file.crawlers) {
+        let (first, others) = names.split_first()?;
+        let others: Vec<_> = others.iter().map(|name| line_of(name)).collect();
+        let lines = file.lines_after(file.line_of(finding), others.iter().map(Vec::as_slice));
+        return Some(vec![Edit::new(finding.span.clone(), *first), lines]);
+    }
+    let meant = file.crawlers.declared_by(value)?;
+    (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span.clone(), meant)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::lints::tests::{found, helps, messages};
+
+    #[test]
+    fn the_message_says_what_is_left() {
+        let want = "\"GPT Bot\" is not a product token: crawlers that cut it read \"GPT\"";
+        assert_eq!(messages("cut-product-token", b"User-agent: GPT Bot"), [want]);
+        let want = "\"008\" is not a product token: crawlers that cut it read nothing";
+        assert_eq!(messages("cut-product-token", b"User-agent: 008"), [want]);
+    }
+
+    #[test]
+    fn a_line_for_several_crawlers_is_told_apart() {
+        let several = "a line holds one name: write \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
+        for (value, is_several) in [
+            ("GPTBot, ccbot", true),
+            ("GPTBot;ccbot", true),
+            ("GPTBot ccbot", true),
+            ("GPTBot,ccbot,", true),
+            ("GPTBot or-so", false),
+            ("Yahoo! Slurp", false),
+        ] {
+            let helps = helps("cut-product-token", format!("User-agent: {value}\nDisallow: /\n").as_bytes());
+            assert_eq!(helps == [several], is_several, "{value}: {helps:?}");
+        }
+    }
+
+    #[test]
+    fn plain_tokens_and_star_are_not_found() {
+        let file = b"User-agent: *\nUser-agent: * all\nUser-agent: a_B-c\nUser-agent:\nUser-agent: a # b\n";
+        assert_eq!(found("cut-product-token", file), [""; 0]);
+        assert_eq!(found("cut-product-token", b"User-agent:  Googlebot*\nUser-agent: *bot"), ["1:14", "2:13"]);
+    }
+
+    #[test]
+    fn names_that_work_are_noted_only() {
+        let noted = |value: &[u8]| {
+            let kept = ProductToken::cut(value);
+            is_one_word(value) || is_cut_as_meant(value, &value[..kept.as_bytes().len()])
+        };
+        for value in ["MJ12bot", "archive.org_bot", "008", "Googlebot/2.1", "Googlebot*"] {
+            assert!(noted(value.as_bytes()), "{value}");
+        }
+        for value in ["GPT Bot", "/2.1", "Mozilla/5.0 (x)", "*bot", "Yahoo! Slurp", "b\u{f6}t"] {
+            assert!(!noted(value.as_bytes()), "{value}");
+        }
+    }
+}

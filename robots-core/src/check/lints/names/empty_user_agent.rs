@@ -1,0 +1,46 @@
+//! `empty-user-agent`: a user-agent line that names no crawler.
+
+use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::rules::{Directive, Field};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "empty-user-agent",
+    severity: Severity::Error,
+    summary: "a user-agent line without a name",
+    why: "A user-agent line without a value names no crawler, not every crawler. Where it is the only one of its \
+          group, the rules of the group bind no crawler.",
+    bad: Example::new(b"User-agent:\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if field.directive() == Directive::UserAgent && field.value().is_empty() {
+        sink.report(
+            field.name_range().start..field.value_range().end,
+            format_args!("the user-agent line names no crawler"),
+        )
+        .help(format_args!("write \"User-agent: *\" if the group is for every crawler"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let groups = file.groups();
+    if groups.is_named(groups.at(finding.line)?) {
+        return Some(vec![file.without_field(file.line_of(finding))?]);
+    }
+    Some(vec![Edit::insert(field.value_range().start, " *")])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn a_comment_is_no_name() {
+        let file = b"User-agent: # Googlebot\nUser-agent: *\n user-agent : \n";
+        assert_eq!(found("empty-user-agent", file), ["1:1", "3:2"]);
+    }
+}

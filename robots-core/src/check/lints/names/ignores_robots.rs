@@ -1,0 +1,45 @@
+//! `ignores-robots`: a crawler that does not read the file.
+
+use crate::agent::Obeys;
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::rules::Access;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "ignores-robots",
+    severity: Severity::Note,
+    summary: "rules for a crawler that does not obey robots.txt",
+    why: "Some fetchers do not obey robots.txt, most of them because a person set them off. Rules for them request in \
+          vain; only a server that enforces the file holds them to it.",
+    bad: Example::new(b"User-agent: Pingdom\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+    fix: None,
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for group in file.robots.groups() {
+        let restricts = group.rules().any(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty());
+        for name in group.names().filter(|_| restricts) {
+            let crawler = file.crawlers.named(name);
+            if crawler.is_some_and(|crawler| crawler.obeys_robots() == Obeys::No && !crawler.is_control()) {
+                sink.report(
+                    name.range(),
+                    format_args!("{} does not obey robots.txt: only enforcing keeps it out", Quoted(name.value())),
+                )
+                .of_agent(name.value());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn only_rules_that_restrict_ask_in_vain() {
+        let file = b"User-agent: Pingdom\nUser-agent: Googlebot\nDisallow: /x\n";
+        assert_eq!(found("ignores-robots", file), ["1:13"]);
+        assert_eq!(found("ignores-robots", b"User-agent: Pingdom\nDisallow:\nAllow: /\n"), [""; 0]);
+    }
+}

@@ -1,0 +1,42 @@
+//! `star-with-text`: `*` and more.
+
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "star-with-text",
+    severity: Severity::Warning,
+    summary: "a name that begins with \"* \"",
+    why: "Crawlers that follow the reference parser take \"*\" followed by a blank and anything for \"*\" itself, that \
+          is for every crawler. Others compare the whole value and find that it names no crawler.",
+    bad: Example::new(b"User-agent: * bots\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::choice(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let names = file.robots.groups().flat_map(|group| group.names());
+    for name in names.filter(|name| name.is_star() && name.value() != b"*") {
+        sink.report(
+            name.range(),
+            format_args!("{} names every crawler to some crawlers and none to others", Quoted(name.value())),
+        )
+        .help(format_args!("write \"*\" for every crawler, or the name of one"));
+    }
+}
+
+fn fix(_: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![Edit::new(finding.span.clone(), "*")])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn only_a_blank_makes_it_a_star() {
+        assert_eq!(found("star-with-text", b"User-agent: *\nUser-agent: *\t x\nUser-agent: *bot\n"), ["2:13"]);
+    }
+}

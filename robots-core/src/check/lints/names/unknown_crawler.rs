@@ -1,0 +1,54 @@
+//! `unknown-crawler`: a name that is nearly a known one.
+
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::ProductToken;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "unknown-crawler",
+    severity: Severity::Warning,
+    summary: "an unknown name that is nearly a known one",
+    why: "A crawler looks for its own name, letter by letter, so a misspelled name is a group for no crawler, and the \
+          crawler that was meant follows \"*\" instead; so is the name of a search engine or an assistant (Bing for bingbot). Names that are far from all known ones are left alone: not \
+          every crawler is known here.",
+    bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let names = file.robots.groups().flat_map(|group| group.names());
+    for (name, likely) in file.crawlers.misspelled(names) {
+        let likely = likely.iter().map(|name| Quoted(name.as_bytes()).to_string()).collect::<Vec<_>>().join(" or ");
+        sink.report(name.range(), format_args!("no known crawler is called {}", Quoted(name.value())))
+            .of_agent(name.value())
+            .help(format_args!("did you mean {likely}?"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let token = ProductToken::from_name(file.text_of(finding))?;
+    Some(vec![Edit::new(finding.span.clone(), file.crawlers.nearest(&token)?)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn only_near_names_are_found() {
+        assert_eq!(helps("unknown-crawler", b"User-agent: Googlbot\n"), ["did you mean \"Googlebot\"?"]);
+        assert_eq!(helps("unknown-crawler", b"User-agent: Blingbot\n"), ["did you mean \"bingbot\"?"]);
+        assert_eq!(helps("unknown-crawler", b"User-agent: Bing\n"), ["did you mean \"bingbot\"?"]);
+        assert_eq!(
+            helps("unknown-crawler", b"User-agent: perplexity\n"),
+            ["did you mean \"PerplexityBot\" or \"Perplexity-User\"?"]
+        );
+        assert_eq!(helps("unknown-crawler", b"User-agent: Bing, ChatGPT\n"), [""; 0]);
+        let file = b"User-agent: *\nUser-agent: Googlebot\nUser-agent: ExampleBot\nUser-agent: xbot\nUser-agent:\n";
+        assert_eq!(found("unknown-crawler", file), [""; 0]);
+        assert_eq!(found("unknown-crawler", b"User-agent: Googelbot\nUser-agent: googelbot\n"), ["1:13"]);
+    }
+}

@@ -1,0 +1,68 @@
+//! `dollar-inside`: a `$` that is not the end.
+
+use crate::check::directives::is_rule;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "dollar-inside",
+    severity: Severity::Warning,
+    summary: "a \"$\" that is not the last octet of a pattern",
+    why: "\"$\" stands for the end of the path only as the last octet of a pattern (RFC 9309, section 2.2.3). Anywhere \
+          else it is a dollar sign, which few paths hold, so the rule matches next to nothing.",
+    bad: Example::new(b"User-agent: *\nDisallow: /*.pdf$?page\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /*.pdf$\nDisallow: /price%24list\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let pattern = field.value();
+    if !is_rule(field) || pattern.is_empty() {
+        return;
+    }
+    let Some(at) = memchr::memchr(b'$', &pattern[..pattern.len() - 1]) else { return };
+    let start = field.value_range().start + at;
+    let draft = sink.report(
+        start..start + 1,
+        format_args!("the \"$\" inside {} is a dollar sign, not the end of the path", Quoted(pattern)),
+    );
+    if is_end(&pattern[at + 1..]) {
+        draft.help(format_args!("write {}", Quoted(&pattern[..=at])));
+    } else {
+        draft.help(format_args!("write \"%24\" for a dollar sign, and \"$\" only at the end"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let pattern = field.value();
+    let at = finding.span.start - field.value_range().start;
+    if is_end(&pattern[at + 1..]) {
+        return Some(vec![Edit::remove(finding.span.end..field.value_range().end)]);
+    }
+    let start = field.value_range().start;
+    let inside = memchr::memchr_iter(b'$', &pattern[..pattern.len() - 1]);
+    Some(Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
+}
+
+/// Whether nothing but more signs for "any" and "end" stands behind a `$`.
+fn is_end(rest: &[u8]) -> bool {
+    rest.iter().all(|octet| matches!(octet, b'*' | b'$'))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn the_last_octet_is_the_end() {
+        assert_eq!(
+            found("dollar-inside", b"Allow: /a$\nAllow: /a$b$\nAllow: $\nAllow: /a$$\nAllow:\n"),
+            ["2:10", "4:10"]
+        );
+        assert_eq!(helps("dollar-inside", b"Allow: /*.php$*"), ["write \"/*.php$\""]);
+    }
+}

@@ -1,0 +1,42 @@
+//! `hash-in-path`: a `#` that was meant as part of a path.
+
+use crate::check::directives::is_rule;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "hash-in-path",
+    severity: Severity::Warning,
+    summary: "a \"#\" right behind a path",
+    why: "\"#\" begins a comment wherever it stands (RFC 9309, section 2.2), so a rule for \"/page#part\" is one for \
+          \"/page\". A fragment is never sent with a request anyway, so no rule can speak of it.",
+    bad: Example::new(b"User-agent: *\nDisallow: /page#part\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /page # and its parts\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let end = field.value_range().end;
+    if !is_rule(field) || field.value().is_empty() || file.bytes().get(end) != Some(&b'#') {
+        return;
+    }
+    sink.report(end..end + 1, format_args!("the \"#\" begins a comment: the pattern is {}", Quoted(field.value())))
+        .help(format_args!("put a blank before a comment, and write \"%23\" for a \"#\" in a path"));
+}
+
+fn fix(_: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![Edit::insert(finding.span.start, " ")])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn a_blank_makes_it_a_comment() {
+        assert_eq!(found("hash-in-path", b"Allow: /a#b\nAllow: /a #b\nAllow:#b\nSitemap: https://a/#b\n"), ["1:10"]);
+    }
+}

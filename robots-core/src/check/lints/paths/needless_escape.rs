@@ -1,0 +1,75 @@
+//! `needless-escape`: `%61` for `a`.
+
+use crate::check::directives::is_rule;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "needless-escape",
+    severity: Severity::Warning,
+    summary: "a letter, digit or mark that needs no escape",
+    why: "RFC 9309, section 2.2.2, has crawlers decode escapes of letters, digits, \"-\", \".\", \"_\" and \"~\" before \
+          they compare, but the reference parser does not, so \"/%61bout\" matches \"/about\" for some crawlers and \
+          not for others.",
+    bad: Example::new(b"User-agent: *\nDisallow: /%7Euser/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /~user/\nDisallow: /a%2Fb\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let pattern = field.value();
+    if !is_rule(field) || memchr::memchr(b'%', pattern).is_none() {
+        return;
+    }
+    let Some(at) = memchr::memchr_iter(b'%', pattern).find(|at| needless(&pattern[*at..]).is_some()) else { return };
+    let start = field.value_range().start + at;
+    sink.report(
+        start..start + 3,
+        format_args!("{} needs no escape: not every crawler decodes it", Quoted(&pattern[at..at + 3])),
+    )
+    .help_with(|| Some(format!("write {}", Quoted(&decode(pattern)))));
+}
+
+fn decode(mut pattern: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(pattern.len());
+    while let [first, rest @ ..] = pattern {
+        match needless(pattern) {
+            Some(octet) => {
+                out.push(octet);
+                pattern = &pattern[3..];
+            }
+            None => {
+                out.push(*first);
+                pattern = rest;
+            }
+        }
+    }
+    out
+}
+
+/// The unreserved octet that an escape at the start stands for.
+fn needless(text: &[u8]) -> Option<u8> {
+    let [b'%', high, low, ..] = text else { return None };
+    let digit = |octet: &u8| char::from(*octet).to_digit(16);
+    let octet = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
+    (octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')).then_some(octet)
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    Some(vec![Edit::new(field.value_range(), decode(field.value()))])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn only_unreserved_octets_are_found() {
+        assert_eq!(found("needless-escape", b"Allow: /%2f%zz%\nAllow: /%2F%61\nAllow: /%c3%a9%24%2A\n"), ["2:12"]);
+        assert_eq!(helps("needless-escape", b"Allow: /%61%62%2F%7e"), ["write \"/ab%2F~\""]);
+    }
+}

@@ -1,0 +1,74 @@
+//! `path-without-slash`: a pattern that no path can match.
+
+use crate::check::directives::is_rule;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::check::lints::paths::url_as_path::is_url;
+use crate::check::quote::unquoted;
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "path-without-slash",
+    severity: Severity::Error,
+    summary: "a path pattern that begins with neither \"/\" nor \"*\"",
+    why: "Every path begins with \"/\" and patterns are compared from the first octet on (RFC 9309, section 2.2.2), so \
+          a pattern that begins with anything but \"/\" or \"*\" matches no path. A few old crawlers add the slash; \
+          the others ignore the rule.",
+    bad: Example::new(b"User-agent: *\nDisallow: private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: *.pdf$\nDisallow:\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let path = field.value();
+    if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
+        return;
+    }
+    let draft = sink.report(
+        field.value_range(),
+        format_args!("{} begins with neither \"/\" nor \"*\": it matches no path", Quoted(path)),
+    );
+    draft.help(format_args!("write {}", Quoted(&with_slash(path))));
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let path = file.text_of(finding);
+    Some(vec![match unquoted(path) {
+        Some(_) => Edit::new(finding.span.clone(), with_slash(path)),
+        None => Edit::insert(finding.span.start, "/"),
+    }])
+}
+
+/// The path that is meant: quotes around it are none of it.
+fn with_slash(path: &[u8]) -> Vec<u8> {
+    let path = unquoted(path).unwrap_or(path);
+    let is_whole = matches!(path, [b'/' | b'*', ..]) || is_url(path);
+    if is_whole { path.to_vec() } else { [b"/", path].concat() }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn allow_and_disallow_are_held_to_it() {
+        let file =
+            b"User-agent: *\nAllow: a\nDisallow: /a\nDisallow: *a\nDisallow:\nDisallow: $\nSitemap: x\nAllow /a:b\n";
+        assert_eq!(found("path-without-slash", file), ["2:8", "6:11"]);
+    }
+
+    #[test]
+    fn the_help_has_the_slash() {
+        assert_eq!(helps("path-without-slash", b"Allow: a/b"), ["write \"/a/b\""]);
+        for quoted in ["\"/a/b\"", "'a/b'", "\u{201c}/a/b\u{201d}"] {
+            assert_eq!(
+                helps("path-without-slash", format!("Allow: {quoted}").as_bytes()),
+                ["write \"/a/b\""],
+                "{quoted}"
+            );
+        }
+        assert_eq!(helps("path-without-slash", b"Allow: \"\""), ["write \"/\\\"\\\"\""]);
+    }
+}

@@ -1,0 +1,69 @@
+//! `redundant-star`: a `*` that changes nothing.
+
+use crate::check::directives::is_rule;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "redundant-star",
+    severity: Severity::Note,
+    summary: "a \"*\" that changes nothing",
+    why: "A pattern matches every path that begins with it (RFC 9309, section 2.2.2), so a \"*\" at its end stands for \
+          what is matched anyway, and so does a second one in a row. It does make the pattern longer, and a longer \
+          pattern wins over a shorter one, which is seldom what was meant.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private/*\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let pattern = field.value();
+    if !is_rule(field) || memchr::memchr(b'*', pattern).is_none() {
+        return;
+    }
+    let without = without(pattern);
+    // `*` and `/*` are how many write "every path".
+    if without.is_empty() || matches!(pattern, b"/*" | b"*") || without == pattern {
+        return;
+    }
+    let range = field.value_range();
+    let start = pattern.iter().zip(&without).take_while(|(a, b)| a == b).count();
+    sink.report(
+        range.start + start..range.end,
+        format_args!("{} matches what {} matches", Quoted(pattern), Quoted(&without)),
+    )
+    .help(format_args!("write {}", Quoted(&without)));
+}
+
+/// The pattern with runs of `*` made one, and without those at the end.
+fn without(pattern: &[u8]) -> Vec<u8> {
+    let mut shorter = pattern.to_vec();
+    shorter.dedup_by(|next, last| *next == b'*' && *last == b'*');
+    let kept = shorter.strip_suffix(b"*$").or_else(|| shorter.strip_suffix(b"*")).map_or(shorter.len(), <[u8]>::len);
+    // As the last octet a `$` would mean the end of the path.
+    if !shorter[..kept].ends_with(b"$") {
+        shorter.truncate(kept);
+    }
+    shorter
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    Some(vec![Edit::new(field.value_range(), without(field.value()))])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn stars_at_the_end_and_in_a_row_are_found() {
+        let file =
+            b"Allow: /a*\nAllow: /*\nAllow: *\nAllow: /*.pdf$\nAllow: /a**b\nAllow: /a*$\nAllow: **\nAllow: /a%2A\n";
+        assert_eq!(found("redundant-star", file), ["1:10", "5:11", "6:10"]);
+        assert_eq!(helps("redundant-star", b"Allow: /a***b**$"), ["write \"/a*b\""]);
+    }
+}

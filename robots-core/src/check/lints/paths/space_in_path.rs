@@ -1,0 +1,97 @@
+//! `space-in-path`: a blank inside a pattern.
+
+use crate::check::directives::is_rule;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "space-in-path",
+    severity: Severity::Warning,
+    summary: "a blank inside a path pattern",
+    why: "A path pattern holds no blank (RFC 9309, section 2.2), and a request sends one as \"%20\". Crawlers that escape \
+          pattern and path alike before they compare them (section 2.2.2), as this matcher does, read \"/a b\" as \
+          \"/a%20b\"; the reference parser compares octets as they stand, so that the pattern matches nothing. Two paths \
+          on one line are one pattern with a blank in it.",
+    bad: Example::new(b"User-agent: *\nDisallow: /old /new\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /old\nDisallow: /new\nDisallow: /my%20files/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let pattern = field.value();
+    if !is_rule(field) || !matches!(pattern, [b'/' | b'*', ..]) {
+        return;
+    }
+    let Some(at) = pattern.iter().position(is_blank) else { return };
+    let start = field.value_range().start + at;
+    let draft = sink.report(
+        start..start + 1,
+        format_args!(
+            "{} holds a blank, which a request has as \"%20\": not every crawler reads the pattern so",
+            Quoted(pattern)
+        ),
+    );
+    if pattern[at..].trim_ascii_start().starts_with(b"/") {
+        draft.help(format_args!("give each path a line of its own"));
+    } else {
+        let words: Vec<&[u8]> = pattern.split(is_blank).filter(|word| !word.is_empty()).collect();
+        draft.help(format_args!("write {}", Quoted(&words.join(&b"%20"[..]))));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let mut text: Vec<u8> = Vec::new();
+    for word in field.value().split(is_blank).filter(|word| !word.is_empty()) {
+        if word.starts_with(b"/") && !text.is_empty() {
+            text.extend_from_slice(file.line_end());
+            text.extend_from_slice(field.name());
+            text.extend_from_slice(b": ");
+        } else if !text.is_empty() {
+            text.extend_from_slice(b"%20");
+        }
+        text.extend_from_slice(word);
+    }
+    Some(vec![Edit::new(field.value_range(), text)])
+}
+
+const fn is_blank(octet: &u8) -> bool {
+    matches!(octet, b' ' | b'\t' | 0x0B | 0x0C)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps, messages};
+
+    /// What is said of a pattern is what the matcher does.
+    #[test]
+    fn the_message_says_what_the_matcher_does() {
+        use crate::rules::{Access, Fallback, Reading, RequestPath, RobotsTxt};
+        for (pattern, path) in
+            [("/a b", "/a%20b"), ("/*/a b$", "/x/a%20b"), ("*a b", "/a%20b"), ("/a?q=b c", "/a?q=b%20c")]
+        {
+            let file = format!("User-agent: *\nDisallow: {pattern}\n");
+            let robots = RobotsTxt::parse(file.as_bytes());
+            let access = |reading, path: &RequestPath<'_>| {
+                robots.compile(reading).select(&[], Fallback::Star).verdict(path).access()
+            };
+            assert_eq!(access(Reading::Standard, &RequestPath::new(path.as_bytes())), Access::Disallow, "{pattern}");
+            assert_eq!(access(Reading::Reference, &RequestPath::verbatim(path.as_bytes())), Access::Allow, "{pattern}");
+            let said = messages("space-in-path", file.as_bytes());
+            assert!(
+                said.len() == 1 && said[0].ends_with("not every crawler reads the pattern so"),
+                "{pattern}: {said:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_help_tells_one_path_from_two() {
+        assert_eq!(found("space-in-path", b"Allow: /a b\nAllow: /a # b\nAllow: a b\nSitemap: a b\n"), ["1:10"]);
+        assert_eq!(helps("space-in-path", b"Allow: /a  b"), ["write \"/a%20b\""]);
+        assert_eq!(helps("space-in-path", b"Allow: /a\t/b"), ["give each path a line of its own"]);
+    }
+}

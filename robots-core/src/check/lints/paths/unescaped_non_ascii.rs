@@ -1,0 +1,68 @@
+//! `unescaped-non-ascii`: letters outside ASCII as they are.
+
+use std::fmt::Write;
+
+use crate::check::directives::is_rule;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "unescaped-non-ascii",
+    severity: Severity::Note,
+    summary: "letters outside ASCII that are not escaped in a path",
+    why: "Requests hold such letters as the \"%\" escapes of their UTF-8 octets. Crawlers that follow RFC 9309, section \
+          2.2.2, escape the pattern the same way before comparing; others compare the octets as they stand and find \
+          no match.",
+    bad: Example::new("User-agent: *\nDisallow: /caf\u{e9}/\n".as_bytes()),
+    good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !is_rule(field) || field.value().is_ascii() {
+        return;
+    }
+    // What is no UTF-8 is another lint's.
+    let Ok(pattern) = std::str::from_utf8(field.value()) else { return };
+    let first = pattern.char_indices().find(|(_, char)| !char.is_ascii());
+    let Some((at, char)) = first else { return };
+    let start = field.value_range().start + at;
+    sink.report(
+        start..start + char.len_utf8(),
+        format_args!("{} is not escaped: not every crawler does that itself", Quoted(char.to_string().as_bytes())),
+    )
+    .help_with(|| Some(format!("write {}", Quoted(escape(pattern).as_bytes()))));
+}
+
+fn escape(pattern: &str) -> String {
+    pattern.bytes().fold(String::with_capacity(pattern.len()), |mut out, octet| {
+        if octet.is_ascii() {
+            out.push(char::from(octet));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(out, "%{octet:02X}");
+        }
+        out
+    })
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let pattern = std::str::from_utf8(field.value()).ok()?;
+    Some(vec![Edit::new(field.value_range(), escape(pattern))])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn the_first_letter_of_a_rule_is_found() {
+        assert_eq!(found("unescaped-non-ascii", "Allow: /a\u{f6}\u{e4}\n# \u{e9}\nAllow: /b".as_bytes()), ["1:10"]);
+        assert_eq!(found("unescaped-non-ascii", b"Allow: /a\xe9\n"), [""; 0]);
+        assert_eq!(helps("unescaped-non-ascii", "Allow: /\u{f6}*".as_bytes()), ["write \"/%C3%B6*\""]);
+    }
+}

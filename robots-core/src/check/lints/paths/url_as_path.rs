@@ -1,0 +1,50 @@
+//! `url-as-path`: a whole URL where a path belongs.
+
+use crate::check::directives::is_rule;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::{Field, RequestPath};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "url-as-path",
+    severity: Severity::Error,
+    summary: "a whole URL as a path pattern",
+    why: "A rule holds a path, because a robots.txt speaks of its own host only (RFC 9309, sections 2.2.2 and 2.3). A \
+          pattern that begins with \"https://\" matches no path.",
+    bad: Example::new(b"User-agent: *\nDisallow: https://example.com/private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if is_rule(field) && is_url(field.value()) {
+        let url = field.value();
+        sink.report(field.value_range(), format_args!("{} is a URL, not a path: it matches nothing", Quoted(url)))
+            .help(format_args!("write the path alone: {}", Quoted(RequestPath::verbatim(url).as_bytes())));
+    }
+}
+
+pub(crate) fn is_url(value: &[u8]) -> bool {
+    [&b"http://"[..], b"https://"]
+        .iter()
+        .any(|scheme| value.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)))
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let path = RequestPath::verbatim(file.text_of(finding)).as_bytes().to_vec();
+    Some(vec![Edit::new(finding.span.clone(), path)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn the_help_has_the_path() {
+        assert_eq!(helps("url-as-path", b"Allow: HTTPS://example.com/a?b"), ["write the path alone: \"/a?b\""]);
+        assert_eq!(found("url-as-path", b"Allow: /http://x\nSitemap: https://example.com/\n"), [""; 0]);
+        assert_eq!(found("path-without-slash", b"Allow: http://example.com/"), [""; 0]);
+    }
+}

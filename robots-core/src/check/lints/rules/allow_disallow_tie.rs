@@ -1,0 +1,144 @@
+//! `allow-disallow-tie`: the same path allowed and disallowed.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::check::pattern::{Canonical, priority};
+use crate::rules::{Access, Group, Name, ProductToken, Rule};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "allow-disallow-tie",
+    severity: Severity::Warning,
+    summary: "one pattern that is allowed and disallowed",
+    why: "Where an allow and a disallow rule are equally long and match the same path, the allow rule decides (RFC \
+          9309, section 2.2.2), whatever their order. Parsers of the older draft take the first of the two. Either \
+          way one of them is never in force.",
+    bad: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/today/\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::choice(fix)),
+};
+
+/// Rules that are compared over groups for the same crawler: a bound on the cost.
+const MOST_COMPARED: usize = 1 << 18;
+
+/// The allow rules of groups, by what they match and by their length.
+type Allowed<'a> = HashMap<(usize, Canonical), Rule<'a>>;
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let groups: Vec<Group<'_>> = file.robots.groups().collect();
+    let mut found = HashSet::new();
+    for group in &groups {
+        let allowed = allowed_by([*group]);
+        for (rule, allow) in ties(*group, &allowed) {
+            found.insert(rule.line());
+            report(sink, rule, allow, "");
+        }
+    }
+    // Crawlers read the groups that name them as one.
+    let mut compared = 0;
+    for (of_name, name) in shared(&groups) {
+        compared += of_name.iter().map(|at| groups[*at].rules().len()).sum::<usize>();
+        if compared > MOST_COMPARED {
+            return;
+        }
+        let allowed = allowed_by(of_name.iter().map(|at| groups[*at]));
+        for (rule, allow) in of_name.iter().flat_map(|at| ties(groups[*at], &allowed)) {
+            if found.insert(rule.line()) {
+                report(sink, rule, allow, &format!(", in another group for {},", Quoted(name.value())));
+            }
+        }
+    }
+}
+
+fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
+    sink.report(
+        rule.range(),
+        format_args!(
+            "line {}{place} allows {}: of equally long patterns the one that allows decides",
+            allow.line(),
+            Quoted(allow.pattern())
+        ),
+    )
+    .help(format_args!("remove the one that is not meant"));
+}
+
+/// The places of groups that a crawler reads as one, and the name that they share. Names with the same groups come once.
+fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
+    let mut by_name: HashMap<Option<ProductToken>, (Vec<usize>, Name<'a>)> = HashMap::new();
+    for (at, name) in groups.iter().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name))) {
+        let token = ProductToken::from_name(name.value()).filter(|_| !name.is_star());
+        if token.is_none() && !name.is_star() {
+            continue;
+        }
+        let (of_name, _) = by_name.entry(token).or_insert_with(|| (Vec::new(), name));
+        if of_name.last() != Some(&at) {
+            of_name.push(at);
+        }
+    }
+    let mut shared: Vec<_> = by_name.into_values().filter(|(of_name, _)| of_name.len() > 1).collect();
+    // In the order of the file, whatever the order of the map.
+    shared.sort_by_key(|(_, name)| name.range().start);
+    let mut seen = HashSet::new();
+    shared.retain(|(of_name, _)| seen.insert(of_name.clone()));
+    shared
+}
+
+fn allowed_by<'a>(groups: impl IntoIterator<Item = Group<'a>>) -> Allowed<'a> {
+    let mut allowed = Allowed::new();
+    for rule in groups.into_iter().flat_map(Group::rules).filter(|rule| rule.access() == Access::Allow) {
+        if let Some(pattern) = Canonical::of(rule.pattern()) {
+            allowed.entry((priority(rule.pattern()), pattern)).or_insert(rule);
+        }
+    }
+    allowed
+}
+
+/// The disallow rules of a group that one of these allow rules undoes, each with that one.
+fn ties<'a>(group: Group<'a>, allowed: &Allowed<'a>) -> Vec<(Rule<'a>, Rule<'a>)> {
+    if allowed.is_empty() {
+        return Vec::new();
+    }
+    let disallowed = group.rules().filter(|rule| rule.access() == Access::Disallow);
+    let tie = |rule: Rule<'a>| Some((rule, *allowed.get(&(priority(rule.pattern()), Canonical::of(rule.pattern())?))?));
+    disallowed.filter_map(tie).collect()
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![file.without_field(file.line_of(finding))?])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, messages};
+
+    #[test]
+    fn ties_are_found_at_the_rule_that_loses() {
+        for (rules, want) in [
+            ("Disallow: /\nAllow: /", vec!["2:11"]),
+            ("Allow: /a\nDisallow: /a", vec!["3:11"]),
+            ("Allow: /a\nDisallow: /b", vec![]),
+            ("Allow: /a*\nDisallow: /a", vec![]),
+            ("Allow:\nDisallow:", vec![]),
+            ("Allow: /a\nUser-agent: a\nDisallow: /a", vec![]),
+        ] {
+            let file = format!("User-agent: *\n{rules}\n");
+            assert_eq!(found("allow-disallow-tie", file.as_bytes()), want, "{rules}");
+        }
+    }
+
+    #[test]
+    fn groups_for_one_crawler_are_read_as_one() {
+        let file = b"User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nAllow: /\n\nUser-agent: CCBot\nUser-agent: gptbot\nAllow: /\n";
+        assert_eq!(
+            messages("allow-disallow-tie", file),
+            [
+                "line 9, in another group for \"GPTBot\", allows \"/\": of equally long patterns the one that allows decides"
+            ]
+        );
+        let file = b"User-agent: *\nDisallow: /\nAllow: /\nUser-agent: *\nAllow: /\nDisallow: /a\n";
+        assert_eq!(found("allow-disallow-tie", file), ["2:11"]);
+    }
+}

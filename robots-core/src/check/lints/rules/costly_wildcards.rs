@@ -1,0 +1,67 @@
+//! `costly-wildcards`: rules that take long to compare.
+
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Severity, Sink};
+use crate::rules::{CostlyKind, MANY_TOGETHER, MANY_WILDCARDS, Reading};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "costly-wildcards",
+    severity: Severity::Warning,
+    summary: "so many wildcards that comparing a path takes long",
+    why: "Each \"*\" of a pattern can be looked for anywhere in what is left of a path. Some crawlers try every \
+          combination, give up or leave out such a rule, and a server that enforces it spends its time on it, most of \
+          all on paths made for that purpose. One \"*\" between two literal parts says nearly always what many were \
+          meant to say.",
+    bad: Example::new(b"User-agent: *\nDisallow: /*a*b*c*d*e*f*g*h*i*j*k*l*m*n*o*p*q\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /*a*q\n"),
+    pass: Pass::File(run),
+    fix: None,
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let rules = file.robots.compile(Reading::Standard);
+    let mut costly = rules.costly().iter().peekable();
+    for line in file.robots.lines() {
+        while let Some(found) = costly.next_if(|costly| costly.line == line.number()) {
+            let draft = match found.kind {
+                CostlyKind::Pattern(wildcards) => sink.report(
+                    line.content(),
+                    format_args!(
+                        "a pattern with {wildcards} wildcards: more than {MANY_WILDCARDS} take long to compare"
+                    ),
+                ),
+                CostlyKind::Groups(wildcards) => sink.report(
+                    line.content(),
+                    format_args!(
+                        "the rules for this crawler have {wildcards} wildcards: more than {MANY_TOGETHER} take long to \
+                         compare"
+                    ),
+                ),
+            };
+            draft.help(format_args!("shorten the pattern to its longest literal parts, or name directories instead"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, messages};
+
+    #[test]
+    fn many_wildcards_in_one_pattern_are_found() {
+        let file = |stars: usize| format!("user-agent: a\n\nallow: /{}b", "*a".repeat(stars));
+        assert_eq!(found("costly-wildcards", file(16).as_bytes()), [""; 0]);
+        assert_eq!(found("costly-wildcards", file(17).as_bytes()), ["3:1"]);
+        assert_eq!(found("costly-wildcards", b"user-agent: a\nallow: /*******************************"), [""; 0]);
+    }
+
+    #[test]
+    fn many_wildcards_for_one_crawler_are_found_at_its_first_group() {
+        let rules = |count: usize| "disallow: /*a*b*c*d\n".repeat(count);
+        let file =
+            |count| format!("sitemap: /\nuser-agent: a\n{}user-agent: b\nuser-agent: a\n{}", rules(count), rules(1250));
+        assert_eq!(messages("costly-wildcards", file(1250).as_bytes()), [""; 0]);
+        let want = "the rules for this crawler have 10004 wildcards: more than 10000 take long to compare";
+        assert_eq!(messages("costly-wildcards", file(1251).as_bytes()), [want]);
+        assert_eq!(found("costly-wildcards", file(1251).as_bytes()), ["2:1"]);
+    }
+}

@@ -1,0 +1,52 @@
+//! `rule-on-exempt-path`: a rule about paths that are never judged.
+
+use crate::check::directives::is_rule;
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::check::pattern::covered;
+use crate::rules::{Directive, Field, PathPattern, Reading};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "rule-on-exempt-path",
+    severity: Severity::Note,
+    summary: "a rule about paths that are never enforced",
+    why: "Some paths are exempt from enforcement: /robots.txt itself, which every crawler may always read (RFC 9309, \
+          section 2.2.2), /.well-known/, on which certificates depend, and what the configuration adds. Crawlers that \
+          obey the file still read the rule; it is only never enforced.",
+    bad: Example::new(b"User-agent: *\nDisallow: /.well-known/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: None,
+};
+
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let pattern = field.value();
+    if !is_rule(field) || field.directive() != Directive::Disallow || pattern.is_empty() {
+        return;
+    }
+    let is_robots_txt = pattern.starts_with(b"/robots.txt")
+        && covered(pattern, [&PathPattern::new(b"/robots.txt$", Reading::Standard)])
+        || pattern == b"/robots.txt";
+    if is_robots_txt || covered(pattern, &file.site.exempt) {
+        sink.report(
+            field.value_range(),
+            format_args!("{} is about paths that are exempt: the rule is not enforced", Quoted(pattern)),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+    use crate::check::{Options, check};
+    use crate::rules::RobotsTxt;
+
+    #[test]
+    fn rules_wholly_inside_are_found() {
+        let file = b"Disallow: /\nDisallow: /.well-known/x\nDisallow: /robots.txt\nDisallow: /*.well-known/\nAllow: /.well-known/\nDisallow: /robots.txt.bak\n";
+        assert_eq!(found("rule-on-exempt-path", file), ["2:11", "3:11"]);
+        let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /health/x\nDisallow: /.well-known/\n"[..]);
+        let report = check(&robots, &Options::new().exempt_paths(["/health"]).expect("a pattern"));
+        let lines: Vec<_> = report.findings().iter().map(|finding| (finding.line, finding.code)).collect();
+        assert_eq!(lines, [(2, "rule-on-exempt-path")]);
+    }
+}

@@ -1,0 +1,139 @@
+//! `shadowed-rule`: a rule that never decides, because a stronger one matches wherever it does.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::check::pattern::{Canonical, priority};
+use crate::rules::{Group, PathPattern, Reading, Rule};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "shadowed-rule",
+    severity: Severity::Warning,
+    summary: "a rule that can never decide",
+    why: "Of all patterns that match a path the longest one decides (RFC 9309, section 2.2.2). Where a longer pattern \
+          of the other kind matches everything that a shorter one does, because of a \"*\" that changes nothing or \
+          takes it all in, the shorter rule never decides. Only rules of one group are compared, and of patterns \
+          with a \"*\" inside only so many.",
+    bad: Example::new(b"User-agent: *\nAllow: /fish\nDisallow: /*fish\n"),
+    good: Example::new(b"User-agent: *\nAllow: /fish/bowl\nDisallow: /*fish\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+/// Pairs of patterns that are compared in one file: a bound on the cost.
+const PAIRS: usize = 50_000;
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let mut pairs = PAIRS;
+    for group in file.robots.groups() {
+        // One rule has nothing to be shadowed by.
+        if group.rules().len() > 1 {
+            group_rules(group, &mut pairs, sink);
+        }
+    }
+}
+
+fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
+    let patterns: Vec<ComparedRule<'_>> = group.rules().filter_map(ComparedRule::of).collect();
+    let mut strongest: HashMap<&Canonical, &ComparedRule<'_>> = HashMap::new();
+    let mut wide: Wide<'_, '_> = Wide::default();
+    for pattern in &patterns {
+        if pattern.canonical.has_runs_inside() {
+            wide.insert(pattern);
+        }
+        let known = strongest.entry(&pattern.canonical).or_insert(pattern);
+        if known.priority < pattern.priority {
+            *known = pattern;
+        }
+    }
+    for pattern in &patterns {
+        let same =
+            strongest.get(&pattern.canonical).filter(|other| other.priority > pattern.priority).map(|other| other.rule);
+        let by = same.or_else(|| wide.covering(pattern, pairs));
+        let Some(by) = by.filter(|by| by.access() != pattern.rule.access()) else { continue };
+        sink.report(
+            pattern.rule.range(),
+            format_args!(
+                "{} never decides: line {} says {} {} and is longer",
+                Quoted(pattern.rule.pattern()),
+                by.line(),
+                by.access(),
+                Quoted(by.pattern())
+            ),
+        )
+        .help(format_args!("remove it, or make it longer than the other by what it is about"));
+    }
+}
+
+/// A rule's pattern as it is compared with others.
+struct ComparedRule<'r> {
+    rule: Rule<'r>,
+    priority: usize,
+    canonical: Canonical,
+}
+
+impl<'r> ComparedRule<'r> {
+    fn of(rule: Rule<'r>) -> Option<Self> {
+        Some(Self { rule, priority: priority(rule.pattern()), canonical: Canonical::of(rule.pattern())? })
+    }
+}
+
+/// Patterns with a run inside, by the literal in front of it: one takes in only what begins with the same octets.
+#[derive(Default)]
+struct Wide<'p, 'r> {
+    by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,
+    lengths: BTreeSet<usize>,
+}
+
+impl<'p, 'r> Wide<'p, 'r> {
+    fn insert(&mut self, pattern: &'p ComparedRule<'r>) {
+        let prefix = pattern.canonical.prefix();
+        let compiled = PathPattern::new(pattern.rule.pattern(), Reading::Standard);
+        self.lengths.insert(prefix.len());
+        self.by_prefix.entry(prefix).or_default().push((pattern, compiled));
+    }
+
+    /// A stronger rule that matches whatever this one matches.
+    fn covering(&self, pattern: &ComparedRule<'_>, pairs: &mut usize) -> Option<Rule<'r>> {
+        let own = pattern.canonical.prefix();
+        for length in self.lengths.range(..=own.len()) {
+            for (other, compiled) in self.by_prefix.get(&own[..*length]).into_iter().flatten() {
+                *pairs = pairs.checked_sub(1)?;
+                if other.priority > pattern.priority && pattern.canonical.is_within(compiled) {
+                    return Some(other.rule);
+                }
+            }
+        }
+        None
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![file.without_field(file.line_of(finding))?])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn only_longer_rules_of_the_other_kind_shadow() {
+        for (rules, want) in [
+            ("Allow: /fish\nDisallow: /fish*", vec!["2:8"]),
+            ("Allow: /fish*\nDisallow: /fish", vec!["3:11"]),
+            ("Disallow: /fish\nDisallow: /fish*", vec![]),
+            ("Allow: /fish\nDisallow: /fish", vec![]),
+            ("Allow: /%61\nDisallow: /a", vec!["3:11"]),
+            ("Allow: /ab\nDisallow: /*a*b", vec!["2:8"]),
+            ("Allow: /ab\nDisallow: /*a*c", vec![]),
+            ("Allow: /abcdefgh\nDisallow: /*a*b", vec![]),
+            ("Allow: /x/a.pdf\nDisallow: /*.pdf$", vec![]),
+            ("Allow: x\nDisallow:\nAllow:", vec![]),
+        ] {
+            let file = format!("User-agent: *\n{rules}\n");
+            assert_eq!(found("shadowed-rule", file.as_bytes()), want, "{rules}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `host-repeated`: more than one main mirror.
+
+use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::rules::{Directive, LineKind};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "host-repeated",
+    severity: Severity::Warning,
+    summary: "more than one Host line",
+    why: "A site has one main mirror, so a file has one Host line. Of several only the first counts.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com\nHost: www.example.com\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com\n"),
+    pass: Pass::File(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let mut first = None;
+    for line in file.robots.lines() {
+        let LineKind::Field(field) = line.kind() else { continue };
+        if field.directive() != Directive::Host {
+            continue;
+        }
+        match first {
+            None => first = Some(line.number()),
+            Some(first) => {
+                sink.report(
+                    field.name_range().start..field.value_range().end,
+                    format_args!("line {first} names the host already: only that one counts"),
+                )
+                .help(format_args!("keep one of them"));
+            }
+        }
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    Some(vec![file.without_field(file.line_of(finding))?])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn every_further_one_is_found() {
+        assert_eq!(found("host-repeated", b"Host: a\nAllow: /\nhost: b\nHOST: a\nHosts: c\n"), ["3:1", "4:1"]);
+    }
+}

@@ -1,0 +1,87 @@
+//! `host-value`: the main mirror, written wrongly.
+
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::check::lints::paths::url_as_path::is_url;
+use crate::rules::{Authority, Directive, Field, Port};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "host-value",
+    severity: Severity::Warning,
+    summary: "a Host line whose value is no host",
+    why: "Host named the main mirror of a site for Yandex, which stopped reading it in 2018; a few others still do. \
+          Its value is a host name, perhaps with a port, and with \"https://\" in front where the mirror is served so. \
+          Anything else is ignored.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com/home\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\nHost: https://example.com\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let value = field.value();
+    if field.directive() != Directive::Host || !field.has_colon() {
+        return;
+    }
+    if !is_host(value) {
+        let span = if value.is_empty() { field.name_range() } else { field.value_range() };
+        sink.report(span, format_args!("{} is not a host", Quoted(value)))
+            .help(format_args!("write the name alone, such as \"example.com\" or \"https://example.com\""));
+        return;
+    }
+    if !is_url(value) && file.hosts_with_tls().contains(&value.to_ascii_lowercase()) {
+        sink.report_at(
+            Severity::Note,
+            field.value_range(),
+            format_args!("{} without a scheme means http, but a sitemap there is https", Quoted(value)),
+        )
+        .help(format_args!("write {}", Quoted(&[b"https://", value].concat())));
+    }
+}
+
+fn is_host(value: &[u8]) -> bool {
+    let name = if is_url(value) { &value[memchr::memmem::find(value, b"//").map_or(0, |at| at + 2)..] } else { value };
+    let name = name.strip_suffix(b"/").unwrap_or(name);
+    let authority = Authority::of_host_field(name);
+    let label = |label: &[u8]| {
+        !label.is_empty() && label.iter().all(|octet| octet.is_ascii_alphanumeric() || *octet == b'-' || *octet >= 0x80)
+    };
+    authority.host().split(|octet| *octet == b'.').all(label)
+        && matches!(authority.port(), Port::Absent | Port::Number(_))
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let value = field.value();
+    if is_host(value) {
+        return Some(vec![Edit::insert(field.value_range().start, "https://")]);
+    }
+    let name = if is_url(value) { memchr::memmem::find(value, b"//")? + 2 } else { 0 };
+    let end = name + memchr::memchr3(b'/', b'?', b' ', &value[name..])?;
+    is_host(&value[..end]).then(|| vec![Edit::remove(field.value_range().start + end..field.value_range().end)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_host;
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn hosts_are_distinguished_from_other_values() {
+        for host in ["example.com", "https://example.com", "http://example.com:8080/", "b\u{fc}cher.example", "a"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for host in ["", "example.com/x", "exa mple", "https://", "a:b", "a:", "a:99999", "u@a", "a..b", "ftp://x"] {
+            assert!(!is_host(host.as_bytes()), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_sitemap_shows_that_the_scheme_is_missing() {
+        let file = b"Host: example.com\nSitemap: https://example.com/s.xml\n";
+        assert_eq!(helps("host-value", file), ["write \"https://example.com\""]);
+        assert_eq!(found("host-value", b"Host: example.com\nSitemap: https://example.org/s.xml\n"), [""; 0]);
+        assert_eq!(found("host-value", b"Host:\n"), ["1:1"]);
+    }
+}

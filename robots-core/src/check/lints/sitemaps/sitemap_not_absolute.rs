@@ -1,0 +1,76 @@
+//! `sitemap-not-absolute`: the address of a sitemap that is no whole URL.
+
+use crate::check::directives::lost_colon;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::{Directive, Field, is_absolute_url};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "sitemap-not-absolute",
+    severity: Severity::Warning,
+    summary: "a sitemap that is not an absolute http or https URL",
+    why: "The sitemap protocol wants the whole URL of a sitemap, scheme and host included, because a sitemap may stand \
+          on another host. Search engines document that they ignore anything else.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private/\nSitemap: /sitemap.xml\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\nSitemap: https://example.com/sitemap.xml\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let address = field.value();
+    if field.directive() != Directive::Sitemap || is_absolute_url(address) || lost_colon(field).is_some() {
+        return;
+    }
+    if address.is_empty() {
+        sink.report(field.name_range().start..field.value_range().end, format_args!("the sitemap line has no address"))
+            .help(format_args!("write \"Sitemap: https://example.com/sitemap.xml\", with the name of the site"));
+        return;
+    }
+    let draft =
+        sink.report(field.value_range(), format_args!("{} is not an absolute http or https URL", Quoted(address)));
+    if let [b'/', first, ..] = address
+        && *first != b'/'
+    {
+        let address = [b"https://example.com", address].concat();
+        draft.help(format_args!("write {}, with the name of the site", Quoted(&address)));
+    } else {
+        draft.help(format_args!("write the whole address, beginning with \"https://\""));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    let address = field.value();
+    let start = field.value_range().start;
+    let host = &address[..memchr::memchr(b'/', address)?];
+    match address {
+        [b'/', b'/', _, ..] => Some(vec![Edit::insert(start, "https:")]),
+        [b'/', ..] => Some(vec![Edit::insert(start, file.own_origin()?)]),
+        // As in `www.example.com/sitemap.xml`.
+        _ => (memchr::memchr(b'.', host).is_some() && memchr::memchr(b':', host).is_none())
+            .then(|| vec![Edit::insert(start, "https://")]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn only_http_and_https_with_a_host_are_absolute() {
+        for address in ["https://example.com/s.xml", "HTTP://example.com", "https://b\u{fc}cher.example/"] {
+            assert_eq!(found("sitemap-not-absolute", format!("Sitemap: {address}").as_bytes()), [""; 0], "{address}");
+        }
+        for address in
+            ["/s.xml", "s.xml", "//example.com/", "ftp://example.com/", "https:///s.xml", "https:/x", "http:"]
+        {
+            assert_eq!(found("sitemap-not-absolute", format!("Sitemap: {address}").as_bytes()), ["1:10"], "{address}");
+        }
+        assert_eq!(found("sitemap-not-absolute", b"Sitemap:"), ["1:1"]);
+        assert_eq!(found("sitemap-not-absolute", b"Sitemap https://example.com/"), [""; 0]);
+        let want = "write \"https://example.com/s.xml\", with the name of the site";
+        assert_eq!(helps("sitemap-not-absolute", b"Sitemap: /s.xml"), [want]);
+    }
+}

@@ -1,0 +1,111 @@
+//! What holds for every lint.
+
+use std::collections::HashSet;
+
+use super::{lint, lints};
+use crate::check::{Example, Finding, Lint, Options, check};
+use crate::rules::RobotsTxt;
+
+/// Where one lint finds something in a file, as `line:column`.
+pub(super) fn found(code: &str, file: &[u8]) -> Vec<String> {
+    of(code, file).iter().map(|finding| format!("{}:{}", finding.line, finding.column)).collect()
+}
+
+/// What one lint says about a file.
+pub(super) fn messages(code: &str, file: &[u8]) -> Vec<String> {
+    of(code, file).iter().map(|finding| finding.message.to_owned()).collect()
+}
+
+/// What one lint advises about a file.
+pub(super) fn helps(code: &str, file: &[u8]) -> Vec<String> {
+    of(code, file).iter().filter_map(|finding| finding.help.as_deref().map(str::to_owned)).collect()
+}
+
+fn of(code: &str, file: &[u8]) -> Vec<Finding> {
+    let report = check(&RobotsTxt::parse(file), &Options::new());
+    report.findings().iter().filter(|finding| finding.code == code).cloned().collect()
+}
+
+fn findings(lint: &Lint, example: &Example) -> Vec<Finding> {
+    let file = example.bytes().into_owned();
+    check(&RobotsTxt::parse(file), &lint.example_options()).findings().to_vec()
+}
+
+#[test]
+fn codes_are_kebab_case_and_unique() {
+    let mut seen = HashSet::new();
+    for lint in lints() {
+        let code = lint.code;
+        assert!(seen.insert(code), "{code} twice");
+        assert!(code.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-')), "{code}");
+        assert!(super::lint(code).is_some(), "{code}");
+    }
+    assert!(lint("no-such-lint").is_none());
+}
+
+#[test]
+fn every_lint_says_why_in_one_paragraph() {
+    for lint in lints() {
+        assert!(lint.why.len() > 60 && !lint.why.contains('\n') && lint.why.ends_with('.'), "{}", lint.code);
+        assert!(lint.summary.len() > 10 && !lint.summary.ends_with('.'), "{}", lint.code);
+    }
+}
+
+#[test]
+fn every_bad_example_triggers_its_lint() {
+    for lint in lints() {
+        let found = findings(lint, lint.bad_example());
+        assert!(found.iter().any(|finding| finding.code == lint.code), "{}: {found:?}", lint.code);
+        assert!(found.iter().all(|finding| finding.code == lint.code), "{}: others too: {found:?}", lint.code);
+        assert!(found.iter().any(|finding| finding.severity == lint.severity), "{}: {found:?}", lint.code);
+    }
+}
+
+#[test]
+fn every_good_example_is_clean() {
+    for lint in lints() {
+        assert_eq!(findings(lint, lint.good_example()), [], "{}", lint.code);
+    }
+}
+
+#[test]
+fn a_finding_about_a_crawler_names_it_safely() {
+    let agents = |code: &str, file: &[u8]| -> Vec<Option<String>> {
+        of(code, file).iter().map(|finding| finding.agent.as_deref().map(str::to_owned)).collect()
+    };
+    let named = |name: &str| vec![Some(name.to_owned())];
+    assert_eq!(agents("ignores-robots", b"User-agent: Pingdom\nDisallow: /x\n"), named("Pingdom"));
+    assert_eq!(
+        agents("whole-site-disallowed", b"User-agent: Googlebot\nUser-agent: bingbot\nDisallow: /\n"),
+        named("Googlebot")
+    );
+    assert_eq!(agents("whole-site-disallowed", b"User-agent: *\nDisallow: /\n"), [None]);
+    assert_eq!(agents("cut-product-token", b"User-agent: a\x1b[31m\nDisallow: /x\n"), named("a\\u{1b}[31m"));
+    let long = [b"User-agent: a b", &*b"x".repeat(5000), b"\nDisallow: /x\n"].concat();
+    assert!(agents("cut-product-token", &long)[0].as_ref().is_some_and(|agent| agent.chars().count() < 100));
+}
+
+#[test]
+fn every_message_keeps_the_house_style() {
+    for finding in lints().iter().flat_map(|lint| findings(lint, lint.bad_example())) {
+        for text in [Some(finding.message), finding.help].into_iter().flatten() {
+            assert!(!text.starts_with(|char: char| char.is_uppercase()), "{text}");
+            assert!(!text.ends_with('.') && !text.chars().any(char::is_control), "{text}");
+            assert!(text.len() < 300, "{text}");
+        }
+    }
+}
+
+#[test]
+fn every_span_is_inside_the_file_and_agrees_with_line_and_column() {
+    for lint in lints() {
+        let file = lint.bad_example().bytes().into_owned();
+        let robots = RobotsTxt::parse(file.clone());
+        for finding in &check(&robots, &lint.example_options()) {
+            assert!(finding.span.start <= finding.span.end && finding.span.end <= file.len(), "{finding:?}");
+            let line = robots.lines().nth(finding.line - 1).expect("the line exists");
+            let start = line.range().start + finding.column - 1;
+            assert!(start == finding.span.start || finding.code == "byte-order-mark", "{finding:?}");
+        }
+    }
+}

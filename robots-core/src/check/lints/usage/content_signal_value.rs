@@ -1,0 +1,71 @@
+//! `content-signal-value`: a content signal that does not parse.
+
+use crate::check::directives::is_named;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::check::lints::usage::content_usage_value::{corrected, first_wrong};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "content-signal-value",
+    severity: Severity::Warning,
+    summary: "a Content-Signal line that is no list of signals",
+    why: "Content signals are \"search\", \"ai-input\" and \"ai-train\", each with \"=yes\" or \"=no\" and parted by \
+          commas. A signal that is left out is neither given nor withheld; one that does not parse or is not known \
+          counts as left out.",
+    bad: Example::new(b"User-agent: *\nContent-Signal: search=y, ai-train=n\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+const SIGNALS: [&str; 3] = ["search", "ai-input", "ai-train"];
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !is_named(field, "content-signal") {
+        return;
+    }
+    let span = if field.value().is_empty() { field.name_range() } else { field.value_range() };
+    let help = "write signals such as \"search=yes, ai-input=yes, ai-train=no\"";
+    if let Some(item) = first_wrong(field.value(), &["yes", "no"]) {
+        sink.report(span, format_args!("{} is not a content signal", Quoted(item))).help(format_args!("{help}"));
+        return;
+    }
+    let keys = field.value().split(|octet| matches!(octet, b',' | b' ' | b'\t')).filter_map(|item| {
+        let at = memchr::memchr(b'=', item)?;
+        Some(&item[..at])
+    });
+    let known = |key: &[u8]| SIGNALS.iter().any(|signal| signal.as_bytes() == key);
+    if let Some(key) = keys.into_iter().find(|key| !known(key)) {
+        sink.report(span, format_args!("{} is not a known content signal", Quoted(key))).help(format_args!("{help}"));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    Some(vec![Edit::new(field.value_range(), corrected(field.value(), ["yes", "no"])?)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn signals_are_known_and_yes_or_no() {
+        for value in ["search=yes", "search=yes, ai-train=no,ai-input=no", "/x/ ai-train=no"] {
+            assert_eq!(
+                found("content-signal-value", format!("Content-Signal: {value}").as_bytes()),
+                [""; 0],
+                "{value}"
+            );
+        }
+        for value in ["search", "search=y", "train=no", "search: yes"] {
+            assert_eq!(
+                found("content-signal-value", format!("Content-Signal: {value}").as_bytes()),
+                ["1:17"],
+                "{value}"
+            );
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `content-usage-value`: a usage preference that does not parse.
+
+use crate::check::directives::is_named;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "content-usage-value",
+    severity: Severity::Warning,
+    summary: "a Content-Usage line that is no list of preferences",
+    why: "Content-Usage comes from the IETF's work on preferences for automated use: an optional path, then a list such \
+          as \"train-ai=n, search=y\", each item a lower-case key and \"y\" or \"n\". A line that does not parse states \
+          no preference. Which keys mean anything is not settled yet, so any key will do here.",
+    bad: Example::new(b"User-agent: *\nContent-Usage: train-ai: no\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: *\nContent-Usage: /art/ train-ai=n, search=y\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !is_named(field, "content-usage") {
+        return;
+    }
+    let span = if field.value().is_empty() { field.name_range() } else { field.value_range() };
+    if let Some(item) = first_wrong(field.value(), &["y", "n"]) {
+        sink.report(span, format_args!("{} is not a preference", Quoted(item)))
+            .help(format_args!("write keys with \"y\" or \"n\", such as \"train-ai=n, search=y\""));
+    }
+}
+
+/// The first item of `[/path] key=value, …` that is no such thing.
+pub(super) fn first_wrong<'v>(value: &'v [u8], words: &[&str]) -> Option<&'v [u8]> {
+    let list = match value {
+        [b'/', ..] => value[memchr::memchr2(b' ', b'\t', value).unwrap_or(value.len())..].trim_ascii(),
+        _ => value,
+    };
+    let is_key = |key: &[u8]| {
+        matches!(key, [b'a'..=b'z' | b'*', rest @ ..]
+            if rest.iter().all(|octet| matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'*')))
+    };
+    list.split(|octet| *octet == b',').map(<[u8]>::trim_ascii).find(|item| {
+        let Some(at) = memchr::memchr(b'=', item) else { return true };
+        !is_key(&item[..at]) || !words.iter().any(|word| word.as_bytes() == &item[at + 1..])
+    })
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let field = file.field_of(finding)?;
+    Some(vec![Edit::new(field.value_range(), corrected(field.value(), ["y", "n"])?)])
+}
+
+/// A list whose items say yes or no in other words, or with a colon: `train-ai: no`.
+pub(super) fn corrected(value: &[u8], [yes, no]: [&str; 2]) -> Option<Vec<u8>> {
+    let path = match value {
+        [b'/', ..] => &value[..=memchr::memchr2(b' ', b'\t', value)?],
+        _ => &value[..0],
+    };
+    let mut text = path.to_vec();
+    for (at, item) in value[path.len()..].split(|octet| *octet == b',').enumerate() {
+        let part = memchr::memchr2(b'=', b':', item)?;
+        let key = item[..part].trim_ascii().to_ascii_lowercase();
+        let word = match item[part + 1..].trim_ascii().to_ascii_lowercase().as_slice() {
+            b"y" | b"yes" | b"true" | b"1" => yes,
+            b"n" | b"no" | b"false" | b"0" => no,
+            _ => return None,
+        };
+        text.extend_from_slice(if at == 0 { b"" } else { b", " });
+        text.extend_from_slice(&[&key, b"=".as_slice(), word.as_bytes()].concat());
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, messages};
+
+    #[test]
+    fn items_are_keys_with_y_or_n() {
+        for value in ["ai=n", "train-ai=n, search=y", "/x/ ai=n", "bots=y,train-ai=n"] {
+            assert_eq!(found("content-usage-value", format!("Content-Usage: {value}").as_bytes()), [""; 0], "{value}");
+        }
+        for value in ["ai=no", "ai", "AI=n", "/x/", "ai=n,", "ai = n"] {
+            assert_eq!(found("content-usage-value", format!("content-usage: {value}").as_bytes()), ["1:16"], "{value}");
+        }
+        assert_eq!(messages("content-usage-value", b"Content-Usage: ai=n, b"), ["\"b\" is not a preference"]);
+        assert_eq!(found("content-usage-value", b"Content-Usage:"), ["1:1"]);
+    }
+}

@@ -1,0 +1,45 @@
+//! `license-value`: a licence that cannot be found.
+
+use crate::check::directives::is_named;
+use crate::check::lint::{
+    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
+};
+use crate::check::lints::paths::url_as_path::is_url;
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "license-value",
+    severity: Severity::Warning,
+    summary: "a License line that is no absolute URL",
+    why: "License, from Really Simple Licensing, names the document with the terms of use by its absolute URL. It \
+          belongs to the whole file, like a sitemap, and readers ignore anything but a URL.",
+    bad: Example::new(b"License: /license.xml\nUser-agent: *\nDisallow: /private/\n"),
+    good: Example::new(b"License: https://example.com/license.xml\nUser-agent: *\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if is_named(field, "license") && !is_url(field.value()) {
+        let span = if field.value().is_empty() { field.name_range() } else { field.value_range() };
+        sink.report(span, format_args!("{} is not an absolute http or https URL", Quoted(field.value())))
+            .help(format_args!("write the whole address, beginning with \"https://\""));
+    }
+}
+
+fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let address = file.text_of(finding);
+    let origin = if matches!(address, [b'/', b'/', ..]) { b"https:".to_vec() } else { file.own_origin()?.to_vec() };
+    address.starts_with(b"/").then(|| vec![Edit::insert(finding.span.start, origin)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn only_urls_pass() {
+        let file = b"License: https://example.com/l.xml\nLICENSE: MIT\nLicense:\n";
+        assert_eq!(found("license-value", file), ["2:10", "3:1"]);
+    }
+}

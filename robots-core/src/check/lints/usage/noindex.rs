@@ -1,0 +1,35 @@
+//! `noindex`: a directive that was never documented.
+
+use crate::check::directives::is_named;
+use crate::check::lint::{CheckedFile, Example, Lint, Pass, Severity, Sink};
+use crate::rules::Field;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "noindex",
+    severity: Severity::Warning,
+    summary: "a Noindex line, which no crawler reads",
+    why: "Noindex in robots.txt was never documented; Google read it until September 2019 and no other large crawler \
+          ever did. To keep a page out of an index, let crawlers fetch it and answer with an X-Robots-Tag header or a \
+          robots meta element: a page that is disallowed can still be listed by its address.",
+    bad: Example::new(b"User-agent: *\nNoindex: /private/\nDisallow: /drafts/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /drafts/\n"),
+    pass: Pass::Field(run),
+    fix: None,
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if is_named(field, "noindex") {
+        sink.report(field.name_range(), format_args!("no crawler reads Noindex in a robots.txt"))
+            .help(format_args!("answer with \"X-Robots-Tag: noindex\", and let crawlers fetch the page"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn every_line_is_found() {
+        assert_eq!(found("noindex", b"Noindex: /\nNOINDEX: /\nNoindexed: /\nAllow: /noindex\n"), ["1:1", "2:1"]);
+    }
+}

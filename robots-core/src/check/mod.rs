@@ -1,0 +1,57 @@
+//! A robots.txt to the findings about it, before crawlers read it.
+//!
+//! [`check`] runs every [`Lint`] over a document and gathers their [`Finding`]s in a [`Report`]. A finding has a
+//! permanent code, a severity, a place in the file, a message and often a help line. A lint says what crawlers make of
+//! a line, not which style is better: a clean ordinary file has no findings.
+//!
+//! [`fix()`] corrects what can be corrected: a safe [`Fix`] is proved to change no verdict for any crawler.
+//!
+//! [`diff()`] says what a change of the file changes for whom, [`upheavals`] whether it closes or opens the site at large;
+//! [`Expectations`] say what must stay.
+//!
+//! A comment `# robots-check: allow(code)` turns a lint off for its line, or for the next where it has a line to itself;
+//! [`Options`] turn it off for the file or give it another severity.
+//!
+//! This room is pure: it reads no files and prints nothing.
+//!
+//! ```
+//! use robots_core::check::{Options, Severity, check};
+//! use robots_core::rules::RobotsTxt;
+//!
+//! let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: private/\n"[..]);
+//! let report = check(&robots, &Options::new());
+//! let finding = &report.findings()[0];
+//! assert_eq!((finding.code, finding.line, finding.column), ("path-without-slash", 2, 11));
+//! assert_eq!(report.worst(), Some(Severity::Error));
+//! ```
+
+mod checked_file;
+pub(crate) mod crawlers;
+mod diff;
+pub(crate) mod directives;
+mod expectations;
+pub(crate) mod file_kind;
+mod finding;
+mod fix;
+mod fixable_file;
+mod fixes;
+mod lint;
+mod lints;
+mod options;
+mod pattern;
+mod quote;
+mod report;
+
+pub use self::diff::{
+    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, Effect, Guard, LostPage,
+    MAX_CHANGES_PER_EFFECT, Page, PageLoss, Subject, Upheaval, diff, diff_while, page_losses, upheavals,
+};
+pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
+pub use self::file_kind::Unreadable;
+pub use self::finding::{Finding, MAX_FINDINGS_PER_LINT, Severity};
+pub use self::fix::{AppliedFix, FixedFile, MAX_FIX_PASSES, fix, fix_while};
+pub use self::fixes::{Edit, Fix, Fixes, Safety};
+pub use self::lint::{Example, Lint};
+pub use self::lints::{lint, lints};
+pub use self::options::{Options, RefusedCrawler};
+pub use self::report::{Report, check};

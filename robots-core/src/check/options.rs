@@ -1,0 +1,220 @@
+//! Which lints run, how bad their findings are, and what lints take from outside the file.
+
+use std::sync::Arc;
+
+use super::finding::{MAX_FINDINGS_PER_LINT, Severity};
+use super::lint::Lint;
+use crate::agent::Registry;
+use crate::rules::{Fallback, PathPattern, PathPatternError, Reading, Rule};
+
+/// How to check. The default runs every lint with its own severity, knows the built-in crawlers, takes `/.well-known/`
+/// for exempt and no crawler for refused.
+///
+/// Equal options find the same in the same file. Registries are equal only if they are one.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[must_use]
+pub struct Options {
+    levels: Vec<(&'static str, Level)>,
+    most: Option<usize>,
+    site: SiteContext,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Off,
+    At(Severity),
+}
+
+impl Options {
+    /// Every lint on, each with its own severity.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Turns a lint off.
+    pub fn allow(self, lint: &'static Lint) -> Self {
+        self.level(lint, Level::Off)
+    }
+
+    /// Gives every finding of a lint this severity.
+    pub fn report_as(self, lint: &'static Lint, severity: Severity) -> Self {
+        self.level(lint, Level::At(severity))
+    }
+
+    /// The crawlers that exist. Default: [`Registry::builtin`].
+    pub fn with_registry(mut self, registry: Arc<Registry>) -> Self {
+        self.site.registry = registry;
+        self
+    }
+
+    /// The path patterns (as in robots.txt) whose requests are never judged, in place of the default, `/.well-known/`.
+    ///
+    /// # Errors
+    ///
+    /// If one of them begins with neither `/` nor `*`: it would match no path.
+    pub fn exempt_paths<P: AsRef<[u8]>>(
+        mut self,
+        patterns: impl IntoIterator<Item = P>,
+    ) -> Result<Self, PathPatternError> {
+        self.site.exempt = patterns.into_iter().map(PathPattern::parse).collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// The crawlers that are refused what the file disallows to them, by their registered names. Default: none. Only those of
+    /// search engines that people use ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) are worth a
+    /// finding; a [`Policy`](crate::policy::Policy) refuses these where an override says so.
+    pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
+        self.site.refused = crawlers.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// How many findings of each lint the report holds; the rest are only counted. Default: [`MAX_FINDINGS_PER_LINT`].
+    pub const fn findings_per_lint(mut self, most: usize) -> Self {
+        self.most = Some(most);
+        self
+    }
+
+    pub(super) fn most_findings(&self) -> usize {
+        self.most.unwrap_or(MAX_FINDINGS_PER_LINT)
+    }
+
+    pub(super) const fn site(&self) -> &SiteContext {
+        &self.site
+    }
+
+    fn level(mut self, lint: &'static Lint, level: Level) -> Self {
+        self.levels.retain(|(code, _)| *code != lint.code);
+        self.levels.push((lint.code, level));
+        self
+    }
+
+    pub(super) fn is_off(&self, lint: &Lint) -> bool {
+        self.find(lint) == Some(Level::Off)
+    }
+
+    /// The configured severity, which then holds for every finding of the lint.
+    pub(super) fn severity(&self, lint: &Lint) -> Option<Severity> {
+        match self.find(lint) {
+            Some(Level::At(severity)) => Some(severity),
+            Some(Level::Off) | None => None,
+        }
+    }
+
+    fn find(&self, lint: &Lint) -> Option<Level> {
+        self.levels.iter().find(|(code, _)| *code == lint.code).map(|(_, level)| *level)
+    }
+}
+
+impl Lint {
+    /// The options under which its examples show it: a few lints speak only of what the configuration says.
+    pub fn example_options(&self) -> Options {
+        Options::new().refused_crawlers(self.bad.refused.iter().copied())
+    }
+}
+
+/// What the options say of the site.
+#[derive(Clone, Debug)]
+pub(super) struct SiteContext {
+    pub(super) registry: Arc<Registry>,
+    /// Patterns of paths whose requests are never judged.
+    pub(super) exempt: Vec<PathPattern>,
+    /// Crawlers that are refused what the file disallows.
+    pub(super) refused: Vec<RefusedCrawler>,
+}
+
+impl Default for SiteContext {
+    fn default() -> Self {
+        let exempt = vec![PathPattern::new(PathPattern::WELL_KNOWN.as_bytes(), Reading::Standard)];
+        Self { registry: Registry::builtin().clone(), exempt, refused: Vec::new() }
+    }
+}
+
+/// Registries are equal only if they are one.
+impl PartialEq for SiteContext {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { registry, exempt, refused } = self;
+        Arc::ptr_eq(registry, &other.registry) && *exempt == other.exempt && *refused == other.refused
+    }
+}
+
+/// A registered crawler that the site refuses what the file disallows to it, for
+/// [`Options::refused_crawlers`](super::Options::refused_crawlers).
+///
+/// Default: it is refused whatever the rule, and held to the groups of `*` if its row says that it obeys them. A name alone
+/// becomes one of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct RefusedCrawler {
+    name: Box<str>,
+    fallback: Fallback,
+    rules: RefusedRules,
+}
+
+/// The rules that it is refused by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum RefusedRules {
+    AllBut(Vec<PathPattern>),
+    Only(Vec<PathPattern>),
+}
+
+impl RefusedCrawler {
+    /// The crawler with this name in the registry.
+    pub fn new(name: impl Into<Box<str>>) -> Self {
+        Self { name: name.into(), fallback: Fallback::Star, rules: RefusedRules::AllBut(Vec::new()) }
+    }
+
+    /// The site does not hold it to the groups of `*`.
+    pub fn where_named(self) -> Self {
+        Self { fallback: Fallback::Nothing, ..self }
+    }
+
+    /// It is refused by every rule but those with these patterns, in any of their spellings.
+    ///
+    /// # Errors
+    ///
+    /// If one of them begins with neither `/` nor `*`: no rule with such a pattern disallows a path.
+    pub fn except_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, PathPatternError> {
+        Ok(Self { rules: RefusedRules::AllBut(parsed(patterns)?), ..self })
+    }
+
+    /// It is refused only by rules with these patterns, in any of their spellings.
+    ///
+    /// # Errors
+    ///
+    /// If one of them begins with neither `/` nor `*`: no rule with such a pattern disallows a path.
+    pub fn only_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, PathPatternError> {
+        Ok(Self { rules: RefusedRules::Only(parsed(patterns)?), ..self })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) const fn fallback(&self) -> Fallback {
+        self.fallback
+    }
+
+    pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {
+        let names = |patterns: &[PathPattern]| {
+            // Most sites have no override for a pattern, and then nothing is parsed.
+            !patterns.is_empty() && {
+                let rule = PathPattern::new(rule.pattern(), Reading::Standard);
+                patterns.iter().any(|pattern| pattern.is_spelling_of(&rule))
+            }
+        };
+        match &self.rules {
+            RefusedRules::AllBut(patterns) => !names(patterns),
+            RefusedRules::Only(patterns) => names(patterns),
+        }
+    }
+}
+
+impl<N: Into<Box<str>>> From<N> for RefusedCrawler {
+    fn from(name: N) -> Self {
+        Self::new(name)
+    }
+}
+
+fn parsed<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<PathPattern>, PathPatternError> {
+    patterns.into_iter().map(PathPattern::parse).collect()
+}

@@ -1,0 +1,106 @@
+//! Values of the file in messages: quoted, on one line, safe for a terminal, of bounded length.
+
+use std::fmt;
+
+/// Characters of a value that a message shows.
+const SHOWN: usize = 60;
+
+/// A value of the file in double quotes. What does not print is escaped, a long value is cut with `…`.
+pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A character has at most four octets; a longer value is cut anyway.
+        let head = &self.0[..self.0.len().min(4 * (SHOWN + 1))];
+        f.write_str("\"")?;
+        let mut left = SHOWN;
+        for chunk in head.utf8_chunks() {
+            for char in chunk.valid().chars() {
+                if left == 0 {
+                    return f.write_str("…\"");
+                }
+                left -= 1;
+                match char {
+                    '"' | '\\' => write!(f, "\\{char}")?,
+                    _ => write_char(f, char)?,
+                }
+            }
+            for octet in chunk.invalid() {
+                if left == 0 {
+                    return f.write_str("…\"");
+                }
+                left -= 1;
+                write_octet(f, *octet)?;
+            }
+        }
+        f.write_str("\"")
+    }
+}
+
+/// What stands between quotes, as a spreadsheet or a word processor leaves them around a value; none where nothing does.
+pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
+    const QUOTES: [(&str, &str); 4] = [("\"", "\""), ("'", "'"), ("\u{201c}", "\u{201d}"), ("\u{2018}", "\u{2019}")];
+    let inner = |(open, close): &(&str, &str)| value.strip_prefix(open.as_bytes())?.strip_suffix(close.as_bytes());
+    QUOTES.iter().find_map(inner).filter(|inner| !inner.is_empty())
+}
+
+/// The first few of several values, and how many more there are.
+pub(super) struct QuotedList<I>(pub(super) I);
+
+impl<'a, I: ExactSizeIterator<Item = &'a [u8]> + Clone> fmt::Display for QuotedList<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 3;
+        for (at, value) in self.0.clone().take(SHOWN).enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            write!(f, "{separator}{}", Quoted(value))?;
+        }
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// Writes a character, escaped unless it prints.
+pub(super) fn write_char(f: &mut fmt::Formatter<'_>, char: char) -> fmt::Result {
+    match char {
+        '"' | '\'' | '\\' => write!(f, "{char}"),
+        // Unicode says that these print, and nothing is seen of them.
+        '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => write!(f, "{}", char.escape_unicode()),
+        _ => write!(f, "{}", char.escape_debug()),
+    }
+}
+
+/// Writes an octet that is no part of a character.
+pub(super) fn write_octet(f: &mut fmt::Formatter<'_>, octet: u8) -> fmt::Result {
+    write!(f, "\\x{octet:02x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_print_is_escaped() {
+        for (value, want) in [
+            (&b"GPT Bot"[..], "\"GPT Bot\""),
+            (b"", "\"\""),
+            (b"a\"b\\", "\"a\\\"b\\\\\""),
+            (b"it's", "\"it's\""),
+            (b"\x1b[31m\0", "\"\\u{1b}[31m\\0\""),
+            (b"\xff/\xc3", "\"\\xff/\\xc3\""),
+            ("caf\u{e9}\u{202e}\u{3164}".as_bytes(), "\"caf\u{e9}\\u{202e}\\u{3164}\""),
+        ] {
+            assert_eq!(Quoted(value).to_string(), want);
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        assert_eq!(Quoted(&[b'a'; 60]).to_string(), format!("\"{}\"", "a".repeat(60)));
+        assert_eq!(Quoted(&[b'a'; 61]).to_string(), format!("\"{}…\"", "a".repeat(60)));
+        assert_eq!(Quoted(&[0xff; 16_000]).to_string(), format!("\"{}…\"", "\\xff".repeat(60)));
+        let wide = "\u{1f916}".repeat(70);
+        assert_eq!(Quoted(wide.as_bytes()).to_string(), format!("\"{}…\"", "\u{1f916}".repeat(60)));
+    }
+}

@@ -1,0 +1,204 @@
+//! Every finding about a file, in the order of the file.
+
+use super::checked_file::{Allowed, CheckedFile};
+use super::file_kind::FileKind;
+use super::finding::{Finding, Severity, Sink};
+use super::fixes::Fixes;
+use super::lint::Pass;
+use super::lints::lints;
+use super::options::Options;
+use crate::rules::{LineKind, RobotsTxt};
+
+/// Findings in [`Report::summary`].
+const SUMMARISED: usize = 3;
+
+/// The findings of [`check`](super::check()).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Report {
+    findings: Vec<Finding>,
+    omitted: [usize; 3],
+    /// The same, by the code of the lint.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    omitted_of: Vec<(&'static str, [usize; 3])>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    fixes: Fixes,
+}
+
+impl Report {
+    pub(super) fn new(robots: &RobotsTxt, sinks: Vec<Sink>) -> Self {
+        let mut report = Self::default();
+        for sink in sinks {
+            let (code, findings, omitted) = sink.into_parts();
+            if omitted != [0; 3] {
+                report.omitted_of.push((code, omitted));
+            }
+            report.findings.extend(findings);
+            for (total, more) in report.omitted.iter_mut().zip(omitted) {
+                *total += more;
+            }
+        }
+        // Stable: findings of one place stay in the order of the table of lints.
+        report.findings.sort_by_key(|finding| finding.span.start);
+        locate(robots, &mut report.findings);
+        report
+    }
+
+    /// The findings, sorted by where they begin; at most as many of each lint as
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) says.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// How the findings can be corrected; nothing unless [`Report::with_fixes`] looked for it.
+    pub const fn fixes(&self) -> &Fixes {
+        &self.fixes
+    }
+
+    pub(super) fn fixed_by(self, fixes: Fixes) -> Self {
+        Self { fixes, ..self }
+    }
+
+    /// The severity of the worst finding, or `None` where there is none.
+    pub fn worst(&self) -> Option<Severity> {
+        Severity::ALL.into_iter().find(|severity| self.count(*severity) > 0)
+    }
+
+    /// How many findings of this severity there are, those of [`Report::omitted`] included.
+    pub fn count(&self, severity: Severity) -> usize {
+        let held = self.findings.iter().filter(|finding| finding.severity == severity).count();
+        held + self.omitted[severity as usize]
+    }
+
+    /// How many findings of one lint and severity there are, those of [`Report::omitted`] included.
+    pub fn count_of(&self, code: &str, severity: Severity) -> usize {
+        let is_one = |finding: &&Finding| finding.code == code && finding.severity == severity;
+        let omitted =
+            self.omitted_of.iter().filter(|(of, _)| *of == code).map(|(_, omitted)| omitted[severity as usize]);
+        self.findings.iter().filter(is_one).count() + omitted.sum::<usize>()
+    }
+
+    /// The errors and the warnings, the errors first, each in the order of the file: what has to reach the person who
+    /// publishes the file.
+    pub fn faults(&self) -> impl Iterator<Item = &Finding> {
+        let of = |severity| self.findings.iter().filter(move |finding| finding.severity == severity);
+        of(Severity::Error).chain(of(Severity::Warning))
+    }
+
+    /// How many errors and warnings there are, and the first three of [`Report::faults`], in one line:
+    /// `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`. `None` where there are neither.
+    pub fn summary(&self) -> Option<String> {
+        let counted = |severity: Severity| match self.count(severity) {
+            0 => None,
+            1 => Some(format!("1 {severity}")),
+            count => Some(format!("{count} {severity}s")),
+        };
+        let counts: Vec<_> = [Severity::Error, Severity::Warning].into_iter().filter_map(counted).collect();
+        if counts.is_empty() {
+            return None;
+        }
+        let total = self.count(Severity::Error) + self.count(Severity::Warning);
+        let shown: Vec<_> = self.faults().take(SUMMARISED).map(Finding::to_string).collect();
+        let more = match total - shown.len() {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        Some(format!("{}: {}{more}", counts.join(" and "), shown.join("; ")))
+    }
+
+    /// How many findings of each lint were counted and not kept.
+    pub(super) fn omitted_of(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        self.omitted_of.iter().map(|(code, omitted)| (*code, omitted.iter().sum()))
+    }
+
+    /// How many findings were counted and not kept.
+    pub fn omitted(&self) -> usize {
+        self.omitted.iter().sum()
+    }
+
+    /// Whether nothing was found.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for &'a Report {
+    type Item = &'a Finding;
+    type IntoIter = std::slice::Iter<'a, Finding>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.findings.iter()
+    }
+}
+
+/// Gives sorted findings their line and column in one walk over the lines.
+fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
+    let mut findings = findings.iter_mut().peekable();
+    let mut lines = robots.lines().peekable();
+    while let Some(line) = lines.next() {
+        // What stands in a line end belongs to the line it ends.
+        let next = lines.peek().map_or(usize::MAX, |next| next.range().start);
+        while let Some(finding) = findings.next_if(|finding| finding.span.start < next) {
+            finding.line = line.number();
+            // The octets of a byte order mark stand before the first line.
+            finding.column = finding.span.start.saturating_sub(line.range().start) + 1;
+        }
+    }
+}
+
+/// Runs every lint that `options` leave on.
+///
+/// The cost grows with the size of the file, whatever its content.
+pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
+    check_lints(robots, options, |_| true)
+}
+
+/// Runs the lints of these codes alone.
+pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn(&str) -> bool) -> Report {
+    let codes: Vec<&str> = lints().iter().map(|lint| lint.code).collect();
+    let file = CheckedFile::new(robots, options.site(), &codes);
+    let kind = FileKind::of(robots);
+    let allowed = Allowed::of(robots);
+    let (mut sinks, mut at_lines, mut at_fields) = (Vec::new(), Vec::new(), Vec::new());
+    for lint in lints().iter().filter(|lint| is_run(lint.code) && !options.is_off(lint)) {
+        let severity = options.severity(lint);
+        let (length, most) = (robots.bytes().len(), options.most_findings());
+        let mut sink = Sink::new(lint.code, lint.severity, severity, length, most, allowed.ranges(lint.code));
+        match lint.pass {
+            Pass::File(run) if kind == FileKind::Rules => run(&file, &mut sink),
+            Pass::InsteadOfRules(of, run) if kind == of => run(&file, &mut sink),
+            Pass::Line(run) if kind == FileKind::Rules => at_lines.push((run, sinks.len())),
+            Pass::Field(run) if kind == FileKind::Rules => at_fields.push((run, sinks.len())),
+            _ => continue,
+        }
+        sinks.push(sink);
+    }
+    for line in robots.lines() {
+        let kind = line.kind();
+        for (run, at) in &at_lines {
+            run(&line, &kind, &mut sinks[*at]);
+        }
+        if let LineKind::Field(field) = &kind {
+            for (run, at) in &at_fields {
+                run(&file, field, &mut sinks[*at]);
+            }
+        }
+    }
+    Report::new(robots, sinks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Options, check};
+
+    #[test]
+    fn a_summary_has_the_counts_and_the_worst_three_with_their_lines() {
+        let summary = |file: &[u8]| check(&RobotsTxt::parse(file), &Options::new()).summary();
+        assert_eq!(summary(b"User-agent: *\nDisallow: /b\n"), None);
+        let file = b"User-agent: *\nDisallow: /b\nSitemap: /x\nDisalow: /b\nDisallow: c\nDisallow: d\nDisallow: e\n";
+        let found = summary(file).expect("faults");
+        assert!(found.starts_with("3 errors and 2 warnings: 5:11: error: "), "{found}");
+        assert!(found.contains("; 6:11: error: ") && found.ends_with("; and 2 more"), "{found}");
+    }
+}

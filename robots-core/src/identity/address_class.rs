@@ -1,0 +1,272 @@
+//! What kind of network an address belongs to: whether a client can be identified by it, and where a redirect from it may
+//! lead.
+//!
+//! A fetch is sent from inside the operator's network. A server that redirects it chooses an address, and must not be able
+//! to choose one that only this machine or its network can reach: an admin interface on the loopback, or the metadata
+//! service of a cloud on a link-local address. What counts is the address that is connected to, after the name has been
+//! resolved, because a name says nothing and may be resolved differently each time (DNS rebinding).
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::agent::UndecidedReason;
+
+/// The kind of network that an address belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressClass {
+    /// Reachable from everywhere.
+    Public,
+    /// Of an organisation's own network: RFC 1918, shared address space (RFC 6598), unique local (RFC 4193) and the
+    /// site-local addresses before those.
+    Private,
+    /// This machine. The unspecified address belongs here: connecting to it reaches this machine.
+    Loopback,
+    /// Of the attached network only: RFC 3927, RFC 4291.
+    LinkLocal,
+    /// Multicast, reserved or for benchmarks.
+    Special,
+    /// Of examples: never routed.
+    Documentation,
+}
+
+impl AddressClass {
+    /// Addresses that embed an IPv4 address are classified by that.
+    pub fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self::of_v4(address),
+            IpAddr::V6(address) => embedded(address).map_or_else(|| Self::of_v6(address), Self::of_v4),
+        }
+    }
+
+    /// Whether a server of this class may redirect to one of the other: within a class, and from a less public one to a
+    /// more public one.
+    pub const fn may_redirect_to(self, to: Self) -> bool {
+        match to {
+            Self::Public => true,
+            Self::Private => matches!(self, Self::Private | Self::Loopback | Self::LinkLocal),
+            Self::Loopback => matches!(self, Self::Loopback),
+            Self::LinkLocal => matches!(self, Self::LinkLocal),
+            Self::Special | Self::Documentation => matches!(self, Self::Special | Self::Documentation),
+        }
+    }
+
+    fn of_v4(address: Ipv4Addr) -> Self {
+        match address.octets() {
+            [0, 0, 0, 0] | [127, ..] => Self::Loopback,
+            [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Self::Private,
+            [169, 254, ..] => Self::LinkLocal,
+            [0 | 224.., ..] => Self::Special,
+            [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => Self::Documentation,
+            // IETF protocol assignments, the former anycast address of 6to4 relays, benchmarks.
+            [192, 0, 0, _] | [192, 88, 99, _] | [198, 18 | 19, ..] => Self::Special,
+            _ => Self::Public,
+        }
+    }
+
+    fn of_v6(address: Ipv6Addr) -> Self {
+        match address.segments() {
+            [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Self::Loopback,
+            [0xFE80..=0xFEBF, ..] => Self::LinkLocal,
+            [0xFC00..=0xFDFF | 0xFEC0..=0xFEFF, ..] => Self::Private,
+            [0x2001, 0xDB8, ..] | [0x3FFF, 0..=0xFFF, ..] => Self::Documentation,
+            // IETF protocol assignments (Teredo among them).
+            [0x2001, 0..=0x1FF, ..] => Self::Special,
+            // RFC 4291, section 2.4: global unicast; of the rest nothing is assigned for it.
+            [0x2000..=0x3FFF, ..] => Self::Public,
+            _ => Self::Special,
+        }
+    }
+}
+
+/// The IPv4 address that an IPv6 address leads to: mapped, compatible, translated (SIIT), NAT64 or 6to4.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let from = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
+        [0, 0, 0, 0, 0, 0 | 0xFFFF, high, low]
+        | [0, 0, 0, 0, 0xFFFF, 0, high, low]
+        | [0x64, 0xFF9B, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => from(high, low),
+        _ => None,
+    }
+}
+
+impl fmt::Display for AddressClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Public => "public",
+            Self::Private => "private",
+            Self::Loopback => "loopback",
+            Self::LinkLocal => "link-local",
+            Self::Special | Self::Documentation => "special-purpose",
+        })
+    }
+}
+
+/// An address that a claim can be judged by: the client's own, and reachable from everywhere.
+///
+/// An IPv4 address mapped into IPv6 is the IPv4 address. Addresses of documentation (RFC 5737, RFC 3849) count as public:
+/// no client has one, and examples and tests do.
+///
+/// ```
+/// use robots_core::agent::UndecidedReason;
+/// use robots_core::identity::PublicAddress;
+///
+/// let proxies = ["198.51.100.1".parse()?];
+/// let judged = |address| PublicAddress::of(address, |address| proxies.contains(&address));
+/// assert!(judged(Some("66.249.66.1".parse()?)).is_ok());
+/// assert_eq!(judged(Some("192.168.0.7".parse()?)), Err(UndecidedReason::Address));
+/// assert_eq!(judged(Some("198.51.100.1".parse()?)), Err(UndecidedReason::Address));
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PublicAddress(IpAddr);
+
+impl PublicAddress {
+    /// The client's address, unless it says nothing about the client.
+    ///
+    /// # Errors
+    ///
+    /// [`UndecidedReason::Address`] where it is missing, private (RFC 1918, RFC 4193), shared (RFC 6598), reserved, of this
+    /// machine or link, or that of a trusted proxy: what came through one is no evidence about the client.
+    pub fn of(address: Option<IpAddr>, is_trusted_proxy: impl FnOnce(IpAddr) -> bool) -> Result<Self, UndecidedReason> {
+        let address = address.ok_or(UndecidedReason::Address)?.to_canonical();
+        let is_public = matches!(AddressClass::of(address), AddressClass::Public | AddressClass::Documentation);
+        if is_public && !is_trusted_proxy(address) { Ok(Self(address)) } else { Err(UndecidedReason::Address) }
+    }
+
+    /// The address.
+    pub const fn get(self) -> IpAddr {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AddressClass::{Documentation, LinkLocal, Loopback, Private, Public, Special};
+    use super::*;
+
+    #[test]
+    fn addresses_are_classified_by_their_network() {
+        for (class, addresses) in [
+            (Loopback, "127.0.0.1 127.255.255.255 127.0.0.53 0.0.0.0 ::1 ::"),
+            (LinkLocal, "169.254.0.0 169.254.169.254 169.254.255.255 fe80:: fe80::1 febf:ffff::1"),
+            (
+                Private,
+                "10.0.0.0 10.255.255.255 172.16.0.0 172.31.255.255 192.168.0.0 192.168.255.255 100.64.0.0 \
+                 100.127.255.255 fc00:: fd00::1 fdff:ffff::1 fec0::1 feff::1",
+            ),
+            (
+                Special,
+                "0.0.0.1 0.255.255.255 192.0.0.1 192.88.99.1 198.18.0.1 198.19.255.255 224.0.0.1 239.255.255.255 \
+                 240.0.0.1 255.255.255.255 ff02::1 ff0e::1 2001:: 2001:0:7f00:1::1 2001:1ff:ffff::1 100::1 \
+                 64:ff9b:1::1 5f00::1 4000::1 fe00::1 fbff::1",
+            ),
+            (Documentation, "192.0.2.1 198.51.100.1 203.0.113.255 2001:db8::1 3fff::1 3fff:fff::1"),
+            (
+                Public,
+                "1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 \
+                 169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 192.0.1.1 192.0.3.1 192.167.255.255 192.169.0.0 \
+                 198.17.255.255 198.20.0.0 203.0.112.255 203.0.114.0 223.255.255.255 2000::1 2001:200::1 \
+                 2001:4860:4860::8888 2606:4700:4700::1111 2a00::1 3ffe::1",
+            ),
+        ] {
+            for address in addresses.split_whitespace() {
+                assert_eq!(AddressClass::of(address.parse().expect(address)), class, "{address}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_embedded_address_decides() {
+        for (address, class) in [
+            ("127.0.0.1", Loopback),
+            ("0.0.0.0", Loopback),
+            ("10.1.2.3", Private),
+            ("192.168.0.1", Private),
+            ("100.64.0.1", Private),
+            ("169.254.169.254", LinkLocal),
+            ("224.0.0.1", Special),
+            ("203.0.113.1", Documentation),
+            ("8.8.8.8", Public),
+        ] {
+            let v4: Ipv4Addr = address.parse().expect(address);
+            let [high, low] = [(v4.to_bits() >> 16) as u16, v4.to_bits() as u16];
+            for v6 in [
+                v4.to_ipv6_mapped(),
+                Ipv6Addr::new(0, 0, 0, 0, 0xFFFF, 0, high, low),
+                Ipv6Addr::new(0x64, 0xFF9B, 0, 0, 0, 0, high, low),
+                Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1),
+            ] {
+                assert_eq!(AddressClass::of(v6.into()), class, "{v6} holds {address}");
+            }
+            // `::` itself is the unspecified address.
+            assert_eq!(AddressClass::of(v4.to_ipv6_compatible().into()), class, "::{address}");
+        }
+    }
+
+    #[test]
+    fn redirects_stay_in_a_class_or_lead_to_a_more_public_one() {
+        let classes = [Public, Private, Loopback, LinkLocal, Special, Documentation];
+        let allowed = |from: AddressClass| classes.into_iter().filter(move |to| from.may_redirect_to(*to));
+        for (from, to) in [
+            (Public, vec![Public]),
+            (Private, vec![Public, Private]),
+            (Loopback, vec![Public, Private, Loopback]),
+            (LinkLocal, vec![Public, Private, LinkLocal]),
+            (Special, vec![Public, Special, Documentation]),
+            (Documentation, vec![Public, Special, Documentation]),
+        ] {
+            assert_eq!(allowed(from).collect::<Vec<_>>(), to, "from {from}");
+        }
+        // No chain of redirects leads where a single one may not.
+        for from in classes {
+            for (by, to) in allowed(from).flat_map(|by| allowed(by).map(move |to| (by, to))) {
+                assert!(from.may_redirect_to(to), "{from} to {to} by {by}");
+            }
+        }
+    }
+
+    fn of(text: &str) -> Result<PublicAddress, UndecidedReason> {
+        PublicAddress::of(Some(text.parse().expect(text)), |_| false)
+    }
+
+    #[test]
+    fn an_address_that_says_nothing_about_the_client_is_not_judged() {
+        for text in [
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.1.1",
+            "100.64.0.1",
+            "100.127.255.254",
+            "127.0.0.1",
+            "0.0.0.0",
+            "169.254.1.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "fc00::1",
+            "ff02::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::c0a8:1",
+        ] {
+            assert_eq!(of(text), Err(UndecidedReason::Address), "{text}");
+        }
+        assert_eq!(PublicAddress::of(None, |_| false), Err(UndecidedReason::Address));
+        let proxy =
+            PublicAddress::of(Some(IpAddr::from([8, 8, 8, 8])), |address| address == IpAddr::from([8, 8, 8, 8]));
+        assert_eq!(proxy, Err(UndecidedReason::Address));
+    }
+
+    #[test]
+    fn a_mapped_address_is_judged_as_what_it_maps() {
+        for text in ["66.249.66.1", "203.0.113.7", "2001:4860:4801:10::1", "2001:db8::1"] {
+            assert_eq!(of(text).map(PublicAddress::get), Ok(text.parse().expect(text)));
+        }
+        assert_eq!(of("::ffff:66.249.66.1"), of("66.249.66.1"));
+    }
+}

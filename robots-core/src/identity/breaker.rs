@@ -1,0 +1,544 @@
+//! When so many claims fail that the path of the requests is in doubt, not the crawlers.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, SystemTime};
+
+use super::address_class::PublicAddress;
+use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
+
+const SLOT: Duration = Duration::from_secs(10 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// So few refuted requests in an hour say nothing about the path.
+const FEW: u32 = 10;
+
+/// Counts what became of the claims of one crawler at one listener of one site, and says when their path is suspect.
+///
+/// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler has the CDN's address and fails; behind a
+/// proxy that changes `Host`, or with a clock that is wrong, every signature fails. So nothing is refuted
+///
+/// - while nothing was verified within 24 hours: then nothing shows that this path brings the crawler's own address, or its
+///   signature as it was made;
+/// - from when, within an hour, more clients are refuted than verified, and were not so in the day before, until that is
+///   over, or until after a day the crawler still verifies: then the site simply has many impostors.
+///
+/// Clients are counted, not requests, and each once in a window; the refuted by their networks (`/24`, `/48`). So beside the
+/// genuine crawler, one impostor with a thousand requests or a network of addresses cannot open the breaker, and so make
+/// itself undecided.
+///
+/// A signature says nothing about the address that a request arrives from, nor the address about the signature: each is
+/// counted by itself.
+#[derive(Clone, Debug, Default)]
+pub struct Breaker {
+    addresses: MethodBreaker,
+    signatures: MethodBreaker,
+    /// The number of the slot that is counted into, since the epoch.
+    current: u64,
+}
+
+/// What is counted of addresses, or of signatures.
+#[derive(Clone, Debug, Default)]
+struct MethodBreaker {
+    verified: RecentAddresses,
+    refuted: RecentAddresses,
+    /// Refuted requests in each slot of the hour, the current one first.
+    refuted_requests: [u32; SLOTS_OF_AN_HOUR as usize],
+    last_verified: Option<SystemTime>,
+    open_since: Option<SystemTime>,
+}
+
+impl Breaker {
+    /// A breaker that has counted nothing. `last_verified` is when the crawler was last verified by its address on this path,
+    /// where that is known from an earlier process.
+    pub fn new(last_verified: Option<SystemTime>) -> Self {
+        Self { addresses: MethodBreaker { last_verified, ..MethodBreaker::default() }, ..Self::default() }
+    }
+
+    /// The same, with when a signature of the crawler was last verified on this path.
+    pub fn with_last_signed(mut self, last_signed: Option<SystemTime>) -> Self {
+        self.signatures.last_verified = last_signed;
+        self
+    }
+
+    /// Counts what the methods say about a request from this address, before [`applied_to`](Self::applied_to).
+    pub fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
+        let Some(method) = identity.method() else { return };
+        self.turn_to(now);
+        // Only signatures are judged without an address: all such requests count as one client.
+        let client = |v4, v6| {
+            address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), v4, v6).first())
+        };
+        let counts = self.of_method_mut(method);
+        match identity {
+            Identity::Verified(_) => counts.verified(client(32, 64), now),
+            _ => counts.refuted(client(24, 48), now),
+        }
+    }
+
+    /// Whether nothing is to be refuted now by this method.
+    pub fn is_suspect(&self, method: IdentityMethod, now: SystemTime) -> bool {
+        let counts = self.of_method(method);
+        let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
+            Ok(age) => age < DAY,
+            // A clock that is set back a little; further ahead, one of the two times is wrong.
+            Err(ahead) => ahead.duration() <= SLOT,
+        });
+        !is_verified || counts.open_since.is_some()
+    }
+
+    /// The identity that counts: a refuted one is undecided while the path is suspect.
+    pub fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
+        match identity {
+            Identity::Refuted(refutation) if self.is_suspect(refutation.method(), now) => {
+                Identity::Undecided(UndecidedReason::SuspectPath)
+            }
+            identity => identity,
+        }
+    }
+
+    /// When the crawler was last verified by its address on this path.
+    pub const fn last_verified(&self) -> Option<SystemTime> {
+        self.addresses.last_verified
+    }
+
+    /// When a signature of the crawler was last verified on this path.
+    pub const fn last_signed(&self) -> Option<SystemTime> {
+        self.signatures.last_verified
+    }
+
+    /// The networks that the clients of the last day are in whose claims this method refuted, at most three: where addresses
+    /// fail on a suspect path, one of them is probably a proxy that `trusted_proxies` lacks.
+    pub fn refuted_networks(&self, method: IdentityMethod) -> Vec<Network> {
+        let mut networks: Vec<Network> =
+            self.of_method(method).refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
+        networks.sort_unstable_by_key(Network::first);
+        networks.truncate(3);
+        networks
+    }
+
+    const fn of_method(&self, method: IdentityMethod) -> &MethodBreaker {
+        match method {
+            IdentityMethod::Signature => &self.signatures,
+            _ => &self.addresses,
+        }
+    }
+
+    const fn of_method_mut(&mut self, method: IdentityMethod) -> &mut MethodBreaker {
+        match method {
+            IdentityMethod::Signature => &mut self.signatures,
+            _ => &mut self.addresses,
+        }
+    }
+
+    /// Makes the slot of this time the current one.
+    fn turn_to(&mut self, now: SystemTime) {
+        let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT.as_secs());
+        // A clock that is set back a little: the current slot goes on.
+        if slot == self.current || slot + 1 == self.current {
+            return;
+        }
+        if slot < self.current {
+            // The clock was wrong: none of the times counted by it is known.
+            *self = Self::default();
+        }
+        let steps = slot - self.current;
+        self.addresses.advance(steps);
+        self.signatures.advance(steps);
+        self.current = slot;
+    }
+}
+
+impl MethodBreaker {
+    fn verified(&mut self, client: IpAddr, now: SystemTime) {
+        self.last_verified = Some(now);
+        self.verified.see(client);
+        if self.open_since.is_some_and(|since| self.is_over(since, now)) {
+            self.open_since = None;
+        }
+    }
+
+    fn refuted(&mut self, client: IpAddr, now: SystemTime) {
+        self.refuted_requests[0] = self.refuted_requests[0].saturating_add(1);
+        self.refuted.see(client);
+        match self.open_since {
+            None if self.has_jumped() => self.open_since = Some(now),
+            Some(since) if self.is_over(since, now) => self.open_since = None,
+            _ => {}
+        }
+    }
+
+    /// Whether more clients are refuted than verified in this hour, and were not in the day before.
+    fn has_jumped(&self) -> bool {
+        let requests = self.refuted_requests.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
+        let was_so = || self.refuted.in_the_day_before() > self.verified.in_the_day_before();
+        self.is_above_half() && requests >= FEW && !was_so()
+    }
+
+    fn is_above_half(&self) -> bool {
+        self.refuted.in_the_hour() > self.verified.in_the_hour()
+    }
+
+    /// Whether a breaker that opened at `since` closes.
+    fn is_over(&self, since: SystemTime, now: SystemTime) -> bool {
+        let is_calm = !self.is_above_half() && self.verified.in_the_hour() > 0;
+        let is_old = now.duration_since(since).is_ok_and(|open| open >= DAY);
+        is_calm || (is_old && self.last_verified.is_some_and(|at| at > since))
+    }
+
+    fn advance(&mut self, slots: u64) {
+        self.verified.advance(slots);
+        self.refuted.advance(slots);
+        let kept = SLOTS_OF_AN_HOUR.saturating_sub(slots) as usize;
+        self.refuted_requests.copy_within(..kept, SLOTS_OF_AN_HOUR as usize - kept);
+        let cleared = self.refuted_requests.len() - kept;
+        self.refuted_requests[..cleared].fill(0);
+    }
+}
+
+const SLOTS_OF_A_DAY: u64 = 144;
+const SLOTS_OF_AN_HOUR: u64 = 6;
+
+/// How many addresses are distinguished in the last hour, and how many in the day before it.
+pub(super) const MOST_ADDRESSES: usize = 64;
+
+/// Addresses, each with the slots of the last day that it was seen in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RecentAddresses {
+    seen: HashMap<IpAddr, SeenSlots>,
+    /// How many of them were seen within the last hour.
+    in_hour: usize,
+}
+
+/// A bit for each slot; bit 0 is the current slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct SeenSlots {
+    /// The 72 newer and the 72 older slots.
+    halves: [u128; 2],
+}
+
+const HALF: u64 = SLOTS_OF_A_DAY / 2;
+const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
+
+impl RecentAddresses {
+    /// Notes an address in the current slot. Beyond the bound, addresses of an hour are not distinguished.
+    pub(super) fn see(&mut self, address: IpAddr) {
+        if let Some(slots) = self.seen.get_mut(&address) {
+            self.in_hour += usize::from(!slots.is_in_hour());
+            slots.halves[0] |= 1;
+            return;
+        }
+        if self.in_hour >= MOST_ADDRESSES {
+            return;
+        }
+        if self.seen.len() >= 2 * MOST_ADDRESSES {
+            let oldest = self.seen.iter().max_by_key(|(_, slots)| slots.age()).map(|(address, _)| *address);
+            if let Some(oldest) = oldest {
+                self.seen.remove(&oldest);
+            }
+        }
+        self.seen.insert(address, SeenSlots { halves: [1, 0] });
+        self.in_hour += 1;
+    }
+
+    /// Makes a later slot the current one.
+    pub(super) fn advance(&mut self, slots: u64) {
+        self.seen.retain(|_, seen| seen.advance(slots));
+        self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
+    }
+
+    /// How many addresses were seen in the last hour, at most [`MOST_ADDRESSES`].
+    pub(super) fn in_the_hour(&self) -> usize {
+        self.in_hour.min(MOST_ADDRESSES)
+    }
+
+    /// How many were seen in the day before that hour, each once, at most [`MOST_ADDRESSES`].
+    pub(super) fn in_the_day_before(&self) -> usize {
+        self.seen.values().filter(|seen| seen.is_before_hour()).count().min(MOST_ADDRESSES)
+    }
+
+    /// The addresses of the day.
+    pub(super) fn iter(&self) -> impl Iterator<Item = IpAddr> {
+        self.seen.keys().copied()
+    }
+}
+
+impl SeenSlots {
+    const fn is_in_hour(self) -> bool {
+        self.halves[0] & HOUR != 0
+    }
+
+    const fn is_before_hour(self) -> bool {
+        self.halves[0] & !HOUR != 0 || self.halves[1] != 0
+    }
+
+    /// How many slots ago the address was last seen.
+    const fn age(self) -> u32 {
+        if self.halves[0] != 0 { self.halves[0].trailing_zeros() } else { 128 + self.halves[1].trailing_zeros() }
+    }
+
+    /// Whether it was seen within the day that ends now.
+    fn advance(&mut self, slots: u64) -> bool {
+        const MASK: u128 = (1 << HALF) - 1;
+        for _ in 0..slots.min(SLOTS_OF_A_DAY) {
+            self.halves[1] = (self.halves[1] << 1 | self.halves[0] >> (HALF - 1)) & MASK;
+            self.halves[0] = (self.halves[0] << 1) & MASK;
+        }
+        self.halves != [0, 0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Refutation;
+
+    const VERIFIED: Identity = Identity::Verified(IdentityMethod::Range);
+    const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
+    const SUSPECT: Identity = Identity::Undecided(UndecidedReason::SuspectPath);
+
+    fn at(minutes: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / SLOT.as_secs() * SLOT.as_secs() + minutes * 60)
+    }
+
+    /// Each in a network of its own.
+    fn address(number: u32) -> Option<PublicAddress> {
+        let address = IpAddr::from((0x0808_0000 + (number << 8)).to_be_bytes());
+        Some(PublicAddress::of(Some(address), |_| false).expect("public"))
+    }
+
+    struct Path(Breaker);
+
+    impl Path {
+        fn new() -> Self {
+            Self(Breaker::default())
+        }
+
+        /// Requests from `count` addresses in one minute; the identity that counts for the last one.
+        fn requests(&mut self, identity: Identity, count: u32, minute: u64) -> Identity {
+            for number in 0..count {
+                self.0.record(identity, address(number), at(minute));
+            }
+            self.0.applied_to(identity, at(minute))
+        }
+    }
+
+    #[test]
+    fn nothing_is_refuted_before_something_verified_or_a_day_after_it() {
+        let mut path = Path::new();
+        assert_eq!(path.requests(REFUTED, 3, 0), SUSPECT);
+        assert_eq!(path.requests(VERIFIED, 1, 1), VERIFIED);
+        assert_eq!(path.0.applied_to(REFUTED, at(1)), REFUTED);
+        assert_eq!(path.0.applied_to(REFUTED, at(24 * 60)), REFUTED);
+        assert_eq!(path.0.applied_to(REFUTED, at(24 * 60 + 1)), SUSPECT);
+        let earlier = Breaker::new(Some(at(0)));
+        assert_eq!(earlier.applied_to(REFUTED, at(60)), REFUTED);
+        assert_eq!(earlier.applied_to(REFUTED, at(24 * 60)), SUSPECT);
+    }
+
+    #[test]
+    fn what_is_not_refuted_stays_what_it_is() {
+        let breaker = Breaker::default();
+        let stale = Identity::Undecided(UndecidedReason::Stale);
+        for identity in [VERIFIED, stale, Identity::Unverifiable, Identity::Unclaimed] {
+            assert_eq!(breaker.applied_to(identity, at(0)), identity);
+        }
+    }
+
+    #[test]
+    fn a_share_that_jumps_above_one_half_opens_it() {
+        let mut path = Path::new();
+        path.requests(VERIFIED, 20, 0);
+        // 20 of 40 addresses, and then one more.
+        assert_eq!(path.requests(REFUTED, 20, 1), REFUTED);
+        assert_eq!(path.requests(REFUTED, 21, 1), SUSPECT);
+        // It stays open while the share is above one half, and closes when the crawler is back.
+        assert_eq!(path.requests(REFUTED, 5, 90), SUSPECT);
+        assert_eq!(path.requests(VERIFIED, 4, 91), VERIFIED);
+        assert_eq!(path.0.applied_to(REFUTED, at(91)), SUSPECT);
+        path.requests(VERIFIED, 5, 91);
+        assert_eq!(path.0.applied_to(REFUTED, at(91)), REFUTED);
+    }
+
+    #[test]
+    fn an_unlisted_proxy_that_takes_all_requests_over_is_noticed_within_the_hour() {
+        let mut path = Path::new();
+        for hour in 0..24 {
+            path.requests(VERIFIED, 30, hour * 60);
+        }
+        // From now on all come from two addresses of a proxy.
+        for minute in (24 * 60..25 * 60).step_by(2) {
+            path.requests(REFUTED, 2, minute);
+        }
+        for minute in (25 * 60..72 * 60).step_by(5) {
+            assert_eq!(path.requests(REFUTED, 2, minute), SUSPECT, "{minute}");
+        }
+        assert_eq!(
+            path.0.refuted_networks(IdentityMethod::Range),
+            ["8.8.0.0/24", "8.8.1.0/24"].map(|text| text.parse().expect("a network"))
+        );
+    }
+
+    #[test]
+    fn one_impostor_cannot_open_it() {
+        let mut path = Path::new();
+        path.requests(VERIFIED, 1, 0);
+        for minute in 0..59 {
+            for _ in 0..100 {
+                assert_eq!(path.requests(REFUTED, 1, minute), REFUTED);
+            }
+            path.requests(VERIFIED, 1, minute);
+        }
+        // Nor can one with a network of addresses.
+        for (first, step) in [(0x2001_4860_u128 << 96, 1_u128 << 64), (0xFFFF_0808_0800_u128, 1)] {
+            let mut path = Path::new();
+            path.requests(VERIFIED, 1, 0);
+            for number in 0..200_u128 {
+                let client = IpAddr::from((first + number * step).to_be_bytes());
+                let client = PublicAddress::of(Some(client), |_| false).expect("public");
+                path.0.record(REFUTED, Some(client), at(1));
+            }
+            assert_eq!(path.0.applied_to(REFUTED, at(1)), REFUTED);
+        }
+    }
+
+    #[test]
+    fn few_requests_do_not_open_it() {
+        let mut path = Path::new();
+        path.requests(VERIFIED, 1, 0);
+        assert_eq!(path.requests(REFUTED, 9, 5), REFUTED);
+        assert_eq!(path.requests(REFUTED, 1, 5), SUSPECT);
+    }
+
+    #[test]
+    fn a_site_with_many_impostors_refutes_them_after_a_day() {
+        let mut path = Path::new();
+        path.requests(VERIFIED, 2, 0);
+        path.requests(REFUTED, 60, 0);
+        let mut last = SUSPECT;
+        for minute in (10..26 * 60).step_by(10) {
+            path.requests(VERIFIED, 2, minute);
+            last = path.requests(REFUTED, 60, minute);
+            assert_eq!(last, if minute < 24 * 60 { SUSPECT } else { REFUTED }, "{minute}");
+        }
+        assert_eq!(last, REFUTED);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_forgets_what_was_counted_by_it() {
+        let mut path = Path::new();
+        path.requests(VERIFIED, 20, 48 * 60);
+        assert_eq!(path.requests(REFUTED, 1, 48 * 60 - 1), REFUTED);
+        assert_eq!(path.requests(REFUTED, 1, 24 * 60), SUSPECT);
+        assert_eq!(path.requests(VERIFIED, 1, 24 * 60 + 1), VERIFIED);
+        assert_eq!(path.requests(REFUTED, 1, 24 * 60 + 2), REFUTED);
+    }
+
+    #[test]
+    fn an_address_that_comes_all_day_counts_once() {
+        let mut path = Path::new();
+        path.requests(REFUTED, 5, 0);
+        for minute in (0..=23 * 60).step_by(10) {
+            path.requests(VERIFIED, 2, minute);
+        }
+        assert_eq!(path.0.addresses.verified.in_the_day_before(), 2);
+        // There were more impostors than crawlers before, so as many later are no jump.
+        for _ in 0..10 {
+            assert_eq!(path.requests(REFUTED, 5, 23 * 60), REFUTED);
+        }
+    }
+
+    #[test]
+    fn addresses_and_signatures_say_nothing_about_each_other() {
+        let signed = Identity::Verified(IdentityMethod::Signature);
+        let forged = Identity::Refuted(Refutation::BadSignature);
+        let mut path = Path::new();
+        path.requests(signed, 5, 0);
+        assert_eq!(path.0.last_verified(), None);
+        assert_eq!((path.requests(REFUTED, 1, 1), path.requests(forged, 1, 1)), (SUSPECT, forged));
+        let mut path = Path::new();
+        path.requests(VERIFIED, 5, 0);
+        assert_eq!((path.requests(REFUTED, 1, 1), path.requests(forged, 1, 1)), (REFUTED, SUSPECT));
+        path.0.record(Identity::Verified(IdentityMethod::Rdns), address(1), at(2));
+        assert_eq!(path.0.last_verified(), Some(at(2)));
+    }
+
+    #[test]
+    fn a_time_ahead_of_the_clock_proves_nothing() {
+        let refuted = |last: u64, now| Breaker::new(Some(at(last))).applied_to(REFUTED, at(now));
+        assert_eq!(refuted(10, 0), REFUTED);
+        assert_eq!(refuted(11, 0), SUSPECT);
+        assert_eq!(refuted(24 * 60, 0), SUSPECT);
+    }
+
+    /// Both ways, at once and later.
+    #[test]
+    fn a_clock_that_is_off_by_a_day_refutes_nothing_until_the_crawler_verifies() {
+        for (before, after) in [(48 * 60, 72 * 60), (48 * 60, 24 * 60)] {
+            for identity in
+                [REFUTED, Identity::Refuted(Refutation::Expired), Identity::Refuted(Refutation::CreatedInFuture)]
+            {
+                let mut path = Path::new();
+                path.requests(VERIFIED, 5, before);
+                path.requests(Identity::Verified(IdentityMethod::Signature), 5, before);
+                for minute in (after..after + 300).step_by(7) {
+                    assert_eq!(path.requests(identity, 3, minute), SUSPECT, "{before} {after} {minute}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut path = Path::new();
+        path.requests(REFUTED, 1_000, 0);
+        path.requests(VERIFIED, 1_000, 0);
+        assert_eq!(path.0.addresses.refuted.iter().count(), MOST_ADDRESSES);
+        assert_eq!(path.0.addresses.verified.iter().count(), MOST_ADDRESSES);
+        assert!(path.0.refuted_networks(IdentityMethod::Range).len() <= 3);
+    }
+
+    fn ip(number: u32) -> IpAddr {
+        IpAddr::from(number.to_be_bytes())
+    }
+
+    #[test]
+    fn an_address_counts_once_in_each_window() {
+        let mut recent = RecentAddresses::default();
+        for _ in 0..SLOTS_OF_A_DAY {
+            recent.see(ip(1));
+            recent.see(ip(1));
+            recent.advance(1);
+        }
+        recent.see(ip(2));
+        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (2, 1));
+        recent.advance(SLOTS_OF_AN_HOUR - 1);
+        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (1, 1));
+        recent.advance(1);
+        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (0, 2));
+        recent.advance(SLOTS_OF_A_DAY - SLOTS_OF_AN_HOUR - 1);
+        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (0, 1));
+        recent.advance(1);
+        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (0, 0));
+        assert_eq!(recent.iter().count(), 0);
+    }
+
+    #[test]
+    fn an_hour_with_many_addresses_leaves_the_day_before_as_it_was() {
+        let mut recent = RecentAddresses::default();
+        for number in 0..60 {
+            recent.see(ip(number));
+        }
+        recent.advance(SLOTS_OF_AN_HOUR);
+        for number in 100..1_000 {
+            recent.see(ip(number));
+        }
+        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (MOST_ADDRESSES, 60));
+        recent.advance(SLOTS_OF_AN_HOUR);
+        for number in 2_000..3_000 {
+            recent.see(ip(number));
+        }
+        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (MOST_ADDRESSES, MOST_ADDRESSES));
+        assert!(recent.seen.len() <= 2 * MOST_ADDRESSES);
+    }
+}

@@ -1,0 +1,502 @@
+//! From what each method says, with the evidence at hand, to one identity.
+
+use std::time::{Duration, SystemTime};
+
+use super::address_class::PublicAddress;
+use super::method_outcome::MethodOutcome;
+use super::range_set::RangeSet;
+use crate::agent::{Crawler, Identity, IdentityMethod, Refutation, UndecidedReason};
+
+#[cfg(feature = "signatures")]
+use super::signature::{
+    ClaimedDirectories, DirectoryKeys, DirectoryUrl, MessageHead, SignatureCheck, SignatureChecks, TestKeys,
+    check_signatures,
+};
+
+/// Who a request claims to come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClaimKind {
+    /// No crawler.
+    Unclaimed,
+    /// No crawler by its `User-Agent`, but its `Signature-Agent` says who signed it.
+    Signer,
+    /// A crawler.
+    Crawler,
+    /// A fetcher that acts for a person, from the operator's addresses or from the person's own device.
+    UserTriggered,
+}
+
+/// A claim, and what the methods that were tried say about it.
+///
+/// ```
+/// use robots_core::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
+/// use robots_core::identity::{ClaimKind, Examination, MethodOutcome};
+///
+/// let failed = Examination::of(ClaimKind::Crawler).range(MethodOutcome::Failed(Refutation::NotListed));
+/// assert_eq!(failed.conclude(), Identity::Refuted(Refutation::NotListed));
+///
+/// let doubtful = failed.rdns(MethodOutcome::Undecided(UndecidedReason::Pending));
+/// assert_eq!(doubtful.conclude(), Identity::Undecided(UndecidedReason::Pending));
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Examination {
+    claim: ClaimKind,
+    signature: Option<MethodOutcome>,
+    range: Option<MethodOutcome>,
+    rdns: Option<MethodOutcome>,
+    is_rdns_weak: bool,
+    is_signing: bool,
+}
+
+impl Examination {
+    /// The examination of a claim that no method has been tried for.
+    pub const fn of(claim: ClaimKind) -> Self {
+        Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
+    }
+
+    /// The claimed crawler's operator publishes keys, which a request without a signature is not tried with.
+    pub const fn signing(self) -> Self {
+        Self { is_signing: true, ..self }
+    }
+
+    /// What the signatures of the request say about this claim; without one the method is not tried.
+    ///
+    /// A valid signature verifies the claim of its own operator only: by another one it is no evidence about this claim.
+    #[cfg(feature = "signatures")]
+    pub fn signatures(self, checks: &[SignatureCheck], directories: ClaimedDirectories<'_>) -> Self {
+        let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
+        let strength = |outcome: &MethodOutcome| match outcome {
+            MethodOutcome::Verified => 0,
+            MethodOutcome::Undecided(_) => 1,
+            MethodOutcome::Failed(_) => 2,
+        };
+        Self { signature: outcomes.min_by_key(strength), ..self }
+    }
+
+    /// What the operator's lists say. Without lists the method is not tried.
+    pub const fn range(self, outcome: MethodOutcome) -> Self {
+        Self { range: Some(outcome), ..self }
+    }
+
+    /// What the names of the address say. Without host patterns the method is not tried.
+    pub const fn rdns(self, outcome: MethodOutcome) -> Self {
+        Self { rdns: Some(outcome), ..self }
+    }
+
+    /// The names of the operator's addresses are not dependable: they verify, and a failure says nothing.
+    pub const fn weak_rdns(self, outcome: MethodOutcome) -> Self {
+        Self { rdns: Some(outcome), is_rdns_weak: true, ..self }
+    }
+
+    /// Whether a name look-up could still change the identity: a crawler is claimed, and nothing verified it.
+    pub fn wants_rdns(&self) -> bool {
+        let is_verified = [self.signature, self.range].contains(&Some(MethodOutcome::Verified));
+        self.is_of_crawler() && !is_verified && self.rdns.is_none()
+    }
+
+    /// The identity: the first method that verified; else the first that is undecided; else, if one failed, refuted.
+    ///
+    /// A doubt that the sender can bring about at will does not outweigh an address that failed: a signature with an unknown
+    /// key costs nothing, and the holder of an address decides what its reverse zone answers, if it does. The lists of an
+    /// operator are complete by themselves; names are a second chance, which such an answer ends. Without proof that the
+    /// resolver answers for the operator, names could not be tried at all.
+    ///
+    /// A user-triggered fetcher that fails by its address is unverifiable, because it may run on a person's device. A
+    /// signature that does not hold refutes it all the same: the request itself carries the false evidence. Where nothing is
+    /// claimed, there is nothing to refute.
+    pub fn conclude(&self) -> Identity {
+        // Addresses verify and refute crawlers; a request that claims none is judged by its signature only.
+        let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
+        let tried = [
+            (IdentityMethod::Signature, self.signature),
+            (IdentityMethod::Range, of_address(self.range)),
+            (IdentityMethod::Rdns, of_address(self.rdns)),
+        ];
+        let tried = || tried.into_iter().filter_map(|(method, outcome)| Some((method, outcome?)));
+        if let Some((method, _)) = tried().find(|(_, outcome)| *outcome == MethodOutcome::Verified) {
+            return Identity::Verified(method);
+        }
+        let has_failed = |method, outcome| match outcome {
+            MethodOutcome::Failed(_) => {
+                method == IdentityMethod::Range || (method == IdentityMethod::Rdns && !self.is_rdns_weak)
+            }
+            _ => false,
+        };
+        let is_address_failed = tried().any(|(method, outcome)| has_failed(method, outcome));
+        if let Some(reason) = tried().find_map(|(method, outcome)| match outcome {
+            MethodOutcome::Undecided(reason) if !(is_address_failed && is_of_sender(method, reason)) => Some(reason),
+            _ => None,
+        }) {
+            return Identity::Undecided(reason);
+        }
+        let refutation = tried().find_map(|(method, outcome)| match outcome {
+            MethodOutcome::Failed(refutation) if self.counts(method) => Some(refutation),
+            _ => None,
+        });
+        match (refutation, self.claim) {
+            (_, ClaimKind::Unclaimed) | (None, ClaimKind::Signer) => Identity::Unclaimed,
+            (Some(refutation), _) => Identity::Refuted(refutation),
+            (None, _) if self.is_signing && tried().next().is_none() => Identity::Undecided(UndecidedReason::Unsigned),
+            (None, _) => Identity::Unverifiable,
+        }
+    }
+
+    const fn is_of_crawler(&self) -> bool {
+        matches!(self.claim, ClaimKind::Crawler | ClaimKind::UserTriggered)
+    }
+
+    /// Whether a failure of the method refutes this claim.
+    fn counts(&self, method: IdentityMethod) -> bool {
+        match method {
+            IdentityMethod::Signature => true,
+            IdentityMethod::Rdns if self.is_rdns_weak => false,
+            _ => self.claim == ClaimKind::Crawler,
+        }
+    }
+}
+
+/// Whether the sender of a request can bring this doubt about, by its request or by the reverse zone of its address.
+const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
+    use UndecidedReason::{
+        AgentAbsent, Busy, DirectoryNotConfigured, KeyUnknownThere, ResolverFailure, TestKey, Timeout, Truncated,
+        UnprovenResolver,
+    };
+    match method {
+        // Checks are bounded by the address that fails many.
+        IdentityMethod::Signature => {
+            matches!(reason, AgentAbsent | DirectoryNotConfigured | KeyUnknownThere | TestKey | Busy)
+        }
+        // `Busy` and `Pending` are ours: the look-up is still to come.
+        IdentityMethod::Rdns => matches!(reason, Timeout | ResolverFailure | Truncated | UnprovenResolver),
+        IdentityMethod::Range => false,
+    }
+}
+
+/// The evidence that is at hand. No method waits, and what is missing is said to be undecided.
+pub trait ClaimEvidence {
+    /// What the operator's lists say about an address; `None` where it publishes none.
+    fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
+
+    /// What the names of an address say; `None` where the operator's addresses have no names that are known.
+    fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
+
+    /// The keys of a directory, for a signature by the key with this thumbprint.
+    #[cfg(feature = "signatures")]
+    fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> DirectoryKeys;
+
+    /// Whether the keys that RFC 9421 publishes for tests verify. They do not, except in tests.
+    #[cfg(feature = "signatures")]
+    fn test_keys(&self) -> TestKeys {
+        TestKeys::Refuse
+    }
+
+    /// What the signatures of a request say, which came from this address. By default all of them are checked, with
+    /// [`keys`](Self::keys); results may be kept, and a sender whose signatures fail may be made to wait.
+    #[cfg(feature = "signatures")]
+    fn signatures(
+        &self,
+        message: &MessageHead<'_>,
+        address: Option<PublicAddress>,
+        now: SystemTime,
+    ) -> SignatureChecks {
+        let _ = address;
+        check_signatures(message, now, self.test_keys(), |directory, keyid| self.keys(directory, keyid, now))
+    }
+}
+
+/// A list this old still refutes.
+const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long before a confirmation an address has to be seen first for the confirmation to be about it. A clock that was off
+/// by a day puts either time a day too early.
+const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How far a confirmation may lie ahead of now; further ahead, the clock was wrong then or is wrong now.
+const CLOCK_STEP: Duration = Duration::from_secs(60);
+
+/// A list of an operator, as it is at hand.
+///
+/// A list verifies at any age, and refutes only while it is fresh: over four months one list lost 119 of its 240 prefixes
+/// and gained 83, so an address that an old copy lacks may be the crawler's by now.
+#[derive(Clone, Copy, Debug)]
+pub struct ListEvidence<'a> {
+    set: &'a RangeSet,
+    confirmed: Option<SystemTime>,
+}
+
+impl<'a> ListEvidence<'a> {
+    /// A list that its operator confirmed at this time: it was fetched, or its server answered that it is unchanged.
+    pub const fn confirmed(set: &'a RangeSet, at: SystemTime) -> Self {
+        Self { set, confirmed: Some(at) }
+    }
+
+    /// A list of which nothing says that it is still right, such as an embedded one: it verifies and never refutes.
+    pub const fn unconfirmed(set: &'a RangeSet) -> Self {
+        Self { set, confirmed: None }
+    }
+
+    /// What the lists of a crawler say about an address; `None` stands for a list that is not loaded.
+    ///
+    /// The address is in one of them, or fails them all if each can refute: it was confirmed at most 24 hours ago, or more than
+    /// 24 hours after the address was first seen with this claim.
+    pub fn examine(
+        lists: impl IntoIterator<Item = Option<Self>>,
+        address: PublicAddress,
+        first_seen: Option<SystemTime>,
+        now: SystemTime,
+    ) -> MethodOutcome {
+        let outcomes = lists.into_iter().map(|list| match list {
+            Some(list) => list.outcome(address, first_seen, now),
+            None => MethodOutcome::Undecided(UndecidedReason::NotLoaded),
+        });
+        Self::combine(outcomes)
+    }
+
+    /// What this list alone says about an address.
+    #[doc(hidden)]
+    pub fn outcome(&self, address: PublicAddress, first_seen: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
+        if self.set.contains(address.get()) {
+            MethodOutcome::Verified
+        } else if self.can_refute(first_seen, now) {
+            MethodOutcome::Failed(Refutation::NotListed)
+        } else {
+            MethodOutcome::Undecided(UndecidedReason::Stale)
+        }
+    }
+
+    /// What several lists say together: one verifies, and all refute.
+    #[doc(hidden)]
+    pub fn combine(outcomes: impl IntoIterator<Item = MethodOutcome>) -> MethodOutcome {
+        const NOT_LOADED: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::NotLoaded);
+        let mut missed = None;
+        for outcome in outcomes {
+            match (outcome, missed) {
+                (MethodOutcome::Verified, _) => return outcome,
+                // That a list is missing says more than that another is old.
+                (_, Some(NOT_LOADED)) | (MethodOutcome::Failed(_), Some(_)) => {}
+                (outcome, _) => missed = Some(outcome),
+            }
+        }
+        missed.unwrap_or(NOT_LOADED)
+    }
+
+    fn can_refute(&self, first_seen: Option<SystemTime>, now: SystemTime) -> bool {
+        let Some(confirmed) = self.confirmed else { return false };
+        match now.duration_since(confirmed) {
+            Ok(age) => {
+                age <= FRESH
+                    || first_seen
+                        .and_then(|first_seen| confirmed.duration_since(first_seen).ok())
+                        .is_some_and(|known| known > CLOCK_ERROR)
+            }
+            Err(ahead) => ahead.duration() <= CLOCK_STEP,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::agent::Refutation;
+
+    impl Examination {
+        /// What the signature says, whatever key made it.
+        const fn signature(self, outcome: MethodOutcome) -> Self {
+            Self { signature: Some(outcome), ..self }
+        }
+    }
+
+    const VERIFIED: MethodOutcome = MethodOutcome::Verified;
+    const UNLISTED: MethodOutcome = MethodOutcome::Failed(Refutation::NotListed);
+    const NO_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::NoName);
+    const EXPIRED: MethodOutcome = MethodOutcome::Failed(Refutation::Expired);
+    const STALE: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Stale);
+    const TIMEOUT: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Timeout);
+    const PENDING: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Pending);
+    const DOWN: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);
+
+    fn crawler() -> Examination {
+        Examination::of(ClaimKind::Crawler)
+    }
+
+    #[test]
+    fn the_first_method_that_verifies_is_named() {
+        let all = crawler().rdns(VERIFIED).range(VERIFIED).signature(VERIFIED);
+        assert_eq!(all.conclude(), Identity::Verified(IdentityMethod::Signature));
+        assert_eq!(crawler().rdns(VERIFIED).range(VERIFIED).conclude(), Identity::Verified(IdentityMethod::Range));
+        assert_eq!(
+            crawler().signature(EXPIRED).range(STALE).rdns(VERIFIED).conclude(),
+            Identity::Verified(IdentityMethod::Rdns)
+        );
+        assert_eq!(
+            crawler().signature(DOWN).range(VERIFIED).rdns(NO_NAME).conclude(),
+            Identity::Verified(IdentityMethod::Range)
+        );
+    }
+
+    #[test]
+    fn a_claim_is_refuted_only_if_every_method_that_was_tried_failed() {
+        assert_eq!(crawler().range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
+        assert_eq!(crawler().range(UNLISTED).rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NotListed));
+        assert_eq!(crawler().signature(EXPIRED).range(UNLISTED).conclude(), Identity::Refuted(Refutation::Expired));
+        for (examination, reason) in [
+            (crawler().range(UNLISTED).rdns(PENDING), UndecidedReason::Pending),
+            (crawler().rdns(TIMEOUT), UndecidedReason::Timeout),
+            (crawler().range(STALE).rdns(NO_NAME), UndecidedReason::Stale),
+            (crawler().signature(DOWN).range(UNLISTED).rdns(NO_NAME), UndecidedReason::DirectoryUnavailable),
+            (crawler().signature(EXPIRED).range(STALE), UndecidedReason::Stale),
+            (crawler().range(STALE).rdns(TIMEOUT), UndecidedReason::Stale),
+            (crawler().weak_rdns(TIMEOUT), UndecidedReason::Timeout),
+        ] {
+            assert_eq!(examination.conclude(), Identity::Undecided(reason), "{examination:?}");
+        }
+    }
+
+    #[test]
+    fn a_doubt_of_the_senders_own_does_not_outweigh_an_address_that_failed() {
+        let undecided = MethodOutcome::Undecided;
+        for reason in [
+            UndecidedReason::AgentAbsent,
+            UndecidedReason::DirectoryNotConfigured,
+            UndecidedReason::KeyUnknownThere,
+            UndecidedReason::TestKey,
+            UndecidedReason::Busy,
+        ] {
+            let signed = crawler().signature(undecided(reason));
+            assert_eq!(signed.conclude(), Identity::Undecided(reason));
+            assert_eq!(signed.range(STALE).conclude(), Identity::Undecided(reason));
+            assert_eq!(signed.weak_rdns(NO_NAME).conclude(), Identity::Undecided(reason));
+            assert_eq!(signed.range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
+            assert_eq!(signed.rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NoName));
+            // What is not known of the address still counts.
+            assert_eq!(signed.range(STALE).rdns(NO_NAME).conclude(), Identity::Undecided(UndecidedReason::Stale));
+        }
+        for reason in [
+            UndecidedReason::Timeout,
+            UndecidedReason::ResolverFailure,
+            UndecidedReason::Truncated,
+            UndecidedReason::UnprovenResolver,
+        ] {
+            let named = crawler().rdns(undecided(reason));
+            assert_eq!(named.conclude(), Identity::Undecided(reason));
+            assert_eq!(named.range(STALE).conclude(), Identity::Undecided(UndecidedReason::Stale));
+            assert_eq!(named.range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
+        }
+        for reason in [UndecidedReason::Pending, UndecidedReason::Busy] {
+            let behind = crawler().range(UNLISTED).rdns(undecided(reason));
+            assert_eq!(behind.conclude(), Identity::Undecided(reason));
+        }
+    }
+
+    #[test]
+    fn a_fetcher_of_a_person_is_not_refuted_by_its_address() {
+        let fetcher = Examination::of(ClaimKind::UserTriggered);
+        assert_eq!(fetcher.range(UNLISTED).rdns(NO_NAME).conclude(), Identity::Unverifiable);
+        assert_eq!(fetcher.range(VERIFIED).conclude(), Identity::Verified(IdentityMethod::Range));
+        assert_eq!(fetcher.range(STALE).conclude(), Identity::Undecided(UndecidedReason::Stale));
+        assert_eq!(fetcher.range(UNLISTED).signature(EXPIRED).conclude(), Identity::Refuted(Refutation::Expired));
+    }
+
+    #[test]
+    fn weak_evidence_verifies_and_does_not_refute() {
+        assert_eq!(crawler().weak_rdns(NO_NAME).conclude(), Identity::Unverifiable);
+        assert_eq!(crawler().weak_rdns(VERIFIED).conclude(), Identity::Verified(IdentityMethod::Rdns));
+        assert_eq!(crawler().range(UNLISTED).weak_rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NotListed));
+    }
+
+    #[test]
+    fn without_a_method_nothing_is_said() {
+        assert_eq!(crawler().conclude(), Identity::Unverifiable);
+        assert_eq!(crawler().signing().conclude(), Identity::Undecided(UndecidedReason::Unsigned));
+        assert_eq!(crawler().signing().range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
+        assert_eq!(crawler().signing().signature(EXPIRED).conclude(), Identity::Refuted(Refutation::Expired));
+    }
+
+    #[test]
+    fn who_claims_nothing_is_judged_by_a_signature_only() {
+        let unclaimed = Examination::of(ClaimKind::Unclaimed);
+        assert_eq!(unclaimed.conclude(), Identity::Unclaimed);
+        assert_eq!(unclaimed.range(UNLISTED).rdns(NO_NAME).signing().conclude(), Identity::Unclaimed);
+        assert_eq!(unclaimed.range(VERIFIED).conclude(), Identity::Unclaimed);
+        assert_eq!(unclaimed.signature(VERIFIED).conclude(), Identity::Verified(IdentityMethod::Signature));
+        assert_eq!(unclaimed.signature(EXPIRED).conclude(), Identity::Unclaimed);
+        let signer = Examination::of(ClaimKind::Signer);
+        assert_eq!(signer.signature(EXPIRED).conclude(), Identity::Refuted(Refutation::Expired));
+        assert_eq!(signer.range(UNLISTED).conclude(), Identity::Unclaimed);
+        assert!(!signer.wants_rdns());
+        assert_eq!(unclaimed.signature(DOWN).conclude(), Identity::Undecided(UndecidedReason::DirectoryUnavailable));
+        assert!(!unclaimed.wants_rdns());
+    }
+
+    #[test]
+    fn names_are_looked_up_only_where_they_can_matter() {
+        assert!(crawler().wants_rdns());
+        assert!(crawler().range(UNLISTED).wants_rdns());
+        assert!(crawler().range(STALE).signature(EXPIRED).wants_rdns());
+        assert!(!crawler().range(VERIFIED).wants_rdns());
+        assert!(!crawler().signature(VERIFIED).wants_rdns());
+        assert!(!crawler().range(UNLISTED).rdns(TIMEOUT).wants_rdns());
+    }
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn address(octets: [u8; 4]) -> PublicAddress {
+        PublicAddress::of(Some(IpAddr::from(octets)), |_| false).expect("public")
+    }
+
+    fn at(hours: u32) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000) + hours * HOUR
+    }
+
+    const FAILED: MethodOutcome = MethodOutcome::Failed(Refutation::NotListed);
+    const NOT_LOADED: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::NotLoaded);
+
+    #[test]
+    fn a_miss_refutes_only_by_fresh_evidence() {
+        let set: RangeSet = ["8.8.8.0/24".parse().expect("a prefix")].into_iter().collect();
+        for (confirmed, first_seen, now, outcome) in [
+            (Some(0), None, 0, FAILED),
+            (Some(0), None, 24, FAILED),
+            (Some(0), None, 25, STALE),
+            (Some(0), Some(10), 24, FAILED),
+            (Some(0), Some(10), 25, STALE),
+            // The address was known before the list was confirmed without it.
+            (Some(35), Some(10), 400, FAILED),
+            (Some(34), Some(10), 400, STALE),
+            (Some(20), Some(20), 400, STALE),
+            // The clock was a day behind when the address was first seen: that was after the confirmation.
+            (Some(30), Some(31 - 24), 400, STALE),
+            // The clock was set back: the time of the confirmation says nothing.
+            (Some(30), None, 6, STALE),
+            (Some(30), Some(5), 6, STALE),
+            (None, None, 0, STALE),
+            (None, Some(0), 400, STALE),
+        ] {
+            let list = confirmed
+                .map_or_else(|| ListEvidence::unconfirmed(&set), |hours| ListEvidence::confirmed(&set, at(hours)));
+            let first_seen = first_seen.map(at);
+            let examine = |octets| ListEvidence::examine([Some(list)], address(octets), first_seen, at(now));
+            assert_eq!(examine([9, 9, 9, 9]), outcome, "{confirmed:?} {first_seen:?} {now}");
+            assert_eq!(examine([8, 8, 8, 8]), MethodOutcome::Verified);
+        }
+    }
+
+    #[test]
+    fn of_several_lists_one_verifies_and_all_refute() {
+        let (one, other): (RangeSet, RangeSet) =
+            (["8.8.8.0/24".parse().expect("a prefix")].into_iter().collect(), RangeSet::default());
+        let (fresh, old) = (ListEvidence::confirmed(&other, at(0)), ListEvidence::unconfirmed(&other));
+        let listed = ListEvidence::unconfirmed(&one);
+        let examine = |lists: &[Option<ListEvidence<'_>>], octets| {
+            ListEvidence::examine(lists.iter().copied(), address(octets), None, at(0))
+        };
+        assert_eq!(examine(&[None, Some(old), Some(listed)], [8, 8, 8, 8]), MethodOutcome::Verified);
+        assert_eq!(examine(&[Some(fresh), Some(fresh)], [8, 8, 8, 8]), FAILED);
+        assert_eq!(examine(&[Some(old), Some(fresh)], [8, 8, 8, 8]), STALE);
+        assert_eq!(examine(&[Some(fresh), None, Some(old)], [8, 8, 8, 8]), NOT_LOADED);
+        assert_eq!(examine(&[], [8, 8, 8, 8]), NOT_LOADED);
+    }
+}

@@ -1,0 +1,39 @@
+//! What the fuzz targets call: the readers of octets that others choose, each with the properties it holds.
+
+use super::published_list::{RangeList, check_media_type};
+
+pub use super::signature::fuzzing::{signature_base, structured_field};
+
+/// A list is whole or an error, and never loses addresses to itself.
+pub fn range_list(octets: &[u8]) {
+    let _ = check_media_type(&String::from_utf8_lossy(octets));
+    let Ok(list) = RangeList::parse(octets) else { return };
+    assert!(!list.set().is_empty() && list.set().ranges() <= list.prefixes());
+    assert!(list.prefixes() <= 50_000);
+    assert_eq!(list.check_after(list.set()), Ok(()));
+    assert_eq!(list.check_after(&list.set().clone()), Ok(()));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The corpus of a fuzz target, so that an input which failed once is tried in every build.
+    fn corpus(target: &str, entry: fn(&[u8])) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+        // The package does not hold the corpus.
+        let Ok(inputs) = fs::read_dir(&folder) else { return };
+        let tried = inputs.map(|input| entry(&fs::read(input.expect("an entry").path()).expect("an input"))).count();
+        assert!(tried >= 10, "{target}: {tried} inputs");
+    }
+
+    #[test]
+    fn the_stored_corpus_holds_every_property() {
+        corpus("range_list", range_list);
+        corpus("structured_field", structured_field);
+        corpus("signature_base", signature_base);
+    }
+}

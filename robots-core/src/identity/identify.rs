@@ -1,0 +1,349 @@
+//! Claim, registry and evidence put together: the one way from a request to its identity.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use super::address_class::PublicAddress;
+use super::examination::{ClaimEvidence, ClaimKind, Examination};
+use super::method_outcome::MethodOutcome;
+#[cfg(feature = "signatures")]
+use super::signature::{ClaimedDirectories, MessageHead, SignatureCheck, SignatureChecks};
+#[cfg(feature = "signatures")]
+use super::signers::Signers;
+use crate::agent::{Agent, Category, Class, Crawler, Identity, UndecidedReason};
+
+/// A request whose sender is to be identified.
+#[must_use]
+pub struct IdentityRequest<'a> {
+    agents: &'a [Agent],
+    address: Option<PublicAddress>,
+    #[cfg(feature = "signatures")]
+    signed: Option<(&'a MessageHead<'a>, &'a Signers)>,
+}
+
+/// Who sent a request, as far as the evidence shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Identified<'a> {
+    identity: Identity,
+    crawler: Option<&'a str>,
+    signer: Option<&'a Agent>,
+    /// The crawler of the registry that the `User-Agent` names.
+    registered: Option<&'a str>,
+}
+
+impl<'a> IdentityRequest<'a> {
+    /// A request of these agents, as its `User-Agent` lines name them, from this address; `None` stands for an address that
+    /// says nothing about the client ([`PublicAddress::of`]).
+    pub const fn new(agents: &'a [Agent], address: Option<PublicAddress>) -> Self {
+        Self {
+            agents,
+            address,
+            #[cfg(feature = "signatures")]
+            signed: None,
+        }
+    }
+
+    /// Adds the request itself, whose signatures are looked at, and whose keys are where.
+    #[cfg(feature = "signatures")]
+    pub const fn signed(self, message: &'a MessageHead<'a>, signers: &'a Signers) -> Self {
+        Self { signed: Some((message, signers)), ..self }
+    }
+
+    /// The identity of the sender.
+    ///
+    /// 1. A crawler that the `User-Agent` names is judged by the methods of its row, and by signatures of its operator. One
+    ///    that no row describes has no operator that is known; the signature of any that is configured says who it is.
+    /// 2. A request that names no crawler, and has a `Signature-Agent`, claims by that: a valid signature says which crawler
+    ///    it is, and one that does not hold is an impostor's.
+    /// 3. Of several agents an impostor counts first, and a verified one last. Where one verifies, the other crawlers of its
+    ///    operator do not count: AdsBot's addresses are not in Googlebot's list, and its header may name both.
+    pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
+        #[cfg(feature = "signatures")]
+        let checks = match self.signed {
+            Some((message, _)) => evidence.signatures(message, self.address, now),
+            None => SignatureChecks::default(),
+        };
+        let identify = |agent: Option<&'a Agent>| {
+            #[cfg(feature = "signatures")]
+            return self.identify_one(agent, evidence, &checks, now);
+            #[cfg(not(feature = "signatures"))]
+            return self.identify_one(agent, evidence, now);
+        };
+        match self.agents {
+            [] => identify(None),
+            [agent] => identify(Some(agent)),
+            agents => strictest(agents.iter().map(|agent| (operator(agent), identify(Some(agent)))).collect()),
+        }
+    }
+
+    fn identify_one(
+        &self,
+        agent: Option<&'a Agent>,
+        evidence: &impl ClaimEvidence,
+        #[cfg(feature = "signatures")] checks: &[SignatureCheck],
+        now: SystemTime,
+    ) -> Identified<'a> {
+        let claim = Claim::of(agent);
+        let kind = match claim {
+            Claim::Registered(crawler) if crawler.category() == Category::UserFetch => ClaimKind::UserTriggered,
+            Claim::Registered(_) | Claim::Unregistered(_) => ClaimKind::Crawler,
+            #[cfg(feature = "signatures")]
+            // Without a signature there is nothing to look at.
+            Claim::None if !checks.is_empty() && self.signed.is_some_and(|(message, _)| message.names_signer()) => {
+                ClaimKind::Signer
+            }
+            Claim::None => ClaimKind::Unclaimed,
+        };
+        let mut examination = Examination::of(kind);
+        #[cfg(feature = "signatures")]
+        let signed_by = self.signed.and_then(|(_, signers)| {
+            let directories = match claim {
+                Claim::Registered(crawler) => signers.of_claim(crawler),
+                Claim::Unregistered(_) | Claim::None => ClaimedDirectories::Any,
+            };
+            examination = examination.signatures(checks, directories);
+            let valid = checks.iter().find(|check| check.outcome() == MethodOutcome::Verified)?;
+            signers.agent(valid.directory()?)
+        });
+        #[cfg(not(feature = "signatures"))]
+        let signed_by: Option<&'a Agent> = None;
+        if let Claim::Registered(crawler) = claim {
+            examination = self.by_address(examination, crawler, evidence, now);
+        }
+        let identity = examination.conclude();
+        let signed_by = signed_by.filter(|_| matches!(identity, Identity::Verified(_)));
+        let (claimed, signer) = match claim {
+            Claim::Registered(crawler) => (Some(crawler.name()), None),
+            Claim::Unregistered(name) => (name, signed_by),
+            Claim::None => (None, signed_by),
+        };
+        Identified {
+            identity,
+            crawler: signer.and_then(Agent::crawler).or(claimed),
+            signer,
+            registered: match claim {
+                Claim::Registered(crawler) => Some(crawler.name()),
+                Claim::Unregistered(_) | Claim::None => None,
+            },
+        }
+    }
+
+    fn by_address(
+        &self,
+        examination: Examination,
+        crawler: &Crawler,
+        evidence: &impl ClaimEvidence,
+        now: SystemTime,
+    ) -> Examination {
+        const NO_ADDRESS: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Address);
+        let mut examination = if crawler.signature().is_some() { examination.signing() } else { examination };
+        let range = match self.address {
+            Some(address) => evidence.range(crawler, address, now),
+            None => (crawler.ranges().len() > 0).then_some(NO_ADDRESS),
+        };
+        if let Some(outcome) = range {
+            examination = examination.range(outcome);
+        }
+        if !examination.wants_rdns() {
+            return examination;
+        }
+        let rdns = match self.address {
+            Some(address) => evidence.rdns(crawler, address, now),
+            None => (crawler.reverse_dns().len() > 0).then_some(NO_ADDRESS),
+        };
+        match rdns {
+            None => examination,
+            Some(outcome) if crawler.is_reverse_dns_weak() => examination.weak_rdns(outcome),
+            Some(outcome) => examination.rdns(outcome),
+        }
+    }
+}
+
+impl IdentityRequest<'_> {
+    /// The client's address, where it says something about the client.
+    #[doc(hidden)]
+    pub const fn address(&self) -> Option<PublicAddress> {
+        self.address
+    }
+}
+
+impl<'a> Identified<'a> {
+    /// What became of the claim.
+    pub const fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The same request with another outcome, of one who counts claims.
+    #[doc(hidden)]
+    pub const fn with_identity(self, identity: Identity) -> Self {
+        Self { identity, ..self }
+    }
+
+    /// The crawler of the registry that is claimed: a client cannot make such names up.
+    #[doc(hidden)]
+    pub const fn registered(&self) -> Option<&'a str> {
+        self.registered
+    }
+
+    /// The crawler that is claimed, or that a valid signature is from.
+    pub const fn crawler(&self) -> Option<&'a str> {
+        self.crawler
+    }
+
+    /// The crawler that a signature names, where the `User-Agent` names none of the registry: then the request is that
+    /// crawler's, for groups, policy and log.
+    pub const fn signer(&self) -> Option<&'a Agent> {
+        self.signer
+    }
+}
+
+/// Who a `User-Agent` line says it is.
+#[derive(Clone, Copy)]
+enum Claim<'a> {
+    Registered(&'a Crawler),
+    /// A crawler by its own words.
+    Unregistered(Option<&'a str>),
+    None,
+}
+
+impl<'a> Claim<'a> {
+    fn of(agent: Option<&'a Agent>) -> Self {
+        match agent {
+            None => Self::None,
+            Some(agent) => match (agent.registered(), agent.class()) {
+                (Some(crawler), _) => Self::Registered(crawler),
+                (None, Class::Declared) => Self::Unregistered(agent.crawler()),
+                (None, _) => Self::None,
+            },
+        }
+    }
+}
+
+/// The operator of a registered crawler.
+fn operator(agent: &Agent) -> Option<&str> {
+    agent.registered().map(Crawler::operator).filter(|operator| !operator.is_empty())
+}
+
+fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'a> {
+    let is_verified = |found: &Identified<'_>| matches!(found.identity, Identity::Verified(_));
+    if let Some(operator) = found.iter().find_map(|(operator, found)| operator.filter(|_| is_verified(found))) {
+        found.retain(|(other, found)| *other != Some(operator) || is_verified(found));
+    }
+    let unclaimed = Identified { identity: Identity::Unclaimed, crawler: None, signer: None, registered: None };
+    found.into_iter().map(|(_, found)| found).min_by_key(|found| rank(found.identity)).unwrap_or(unclaimed)
+}
+
+/// The less an identity shows, the earlier; one that was refuted shows an impostor, whatever else the request says.
+const fn rank(identity: Identity) -> u8 {
+    match identity {
+        Identity::Refuted(_) => 0,
+        Identity::Undecided(_) => 1,
+        Identity::Unverifiable => 2,
+        Identity::Verified(_) => 3,
+        Identity::Unclaimed => 4,
+    }
+}
+
+impl fmt::Debug for IdentityRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdentityRequest")
+            .field("agents", &self.agents)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::agent::{IdentityMethod, Recognizer, Refutation, Registry};
+    use crate::rules::RobotsTxt;
+
+    /// Googlebot's lists and names: one address verifies by range, one by name, one fails.
+    struct Played;
+
+    impl ClaimEvidence for Played {
+        fn range(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
+            (crawler.ranges().len() > 0).then(|| match address.get() {
+                address if address == IpAddr::from([8, 8, 8, 1]) => MethodOutcome::Verified,
+                address if address == IpAddr::from([8, 8, 8, 4]) && crawler.name() == "AdsBot-Google" => {
+                    MethodOutcome::Verified
+                }
+                _ => MethodOutcome::Failed(Refutation::NotListed),
+            })
+        }
+
+        fn rdns(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
+            assert_ne!(address.get(), IpAddr::from([8, 8, 8, 1]), "names are not asked for where the list decides");
+            (crawler.reverse_dns().len() > 0).then(|| match address.get() {
+                address if address == IpAddr::from([8, 8, 8, 2]) => MethodOutcome::Verified,
+                _ => MethodOutcome::Failed(Refutation::OtherName),
+            })
+        }
+
+        #[cfg(feature = "signatures")]
+        fn keys(&self, _: &crate::identity::DirectoryUrl, _: &str, _: SystemTime) -> crate::identity::DirectoryKeys {
+            crate::identity::DirectoryKeys::NotConfigured
+        }
+    }
+
+    fn identify(headers: &[&str], last: Option<u8>) -> (Identity, Option<String>) {
+        let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
+        let agents: Vec<Agent> = headers.iter().map(|header| recognizer.identify(header.as_bytes())).collect();
+        let address = last
+            .map(|last| PublicAddress::of(Some(IpAddr::from([8, 8, 8, last])), |_| false).expect("a public address"));
+        let request = IdentityRequest::new(&agents, address);
+        let found = request.identify(&Played, SystemTime::UNIX_EPOCH);
+        (found.identity(), found.crawler().map(str::to_owned))
+    }
+
+    const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+    const BROWSER: &str =
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0 Safari/537.36";
+
+    #[test]
+    fn a_claim_is_judged_by_the_methods_of_its_row() {
+        let google = || Some("Googlebot".to_owned());
+        assert_eq!(identify(&[GOOGLEBOT], Some(1)), (Identity::Verified(IdentityMethod::Range), google()));
+        assert_eq!(identify(&[GOOGLEBOT], Some(2)), (Identity::Verified(IdentityMethod::Rdns), google()));
+        assert_eq!(identify(&[GOOGLEBOT], Some(3)), (Identity::Refuted(Refutation::NotListed), google()));
+        assert_eq!(identify(&[GOOGLEBOT], None), (Identity::Undecided(UndecidedReason::Address), google()));
+        let (identity, crawler) = identify(&["ChatGPT-User/1.0"], Some(3));
+        assert_eq!((identity, crawler.as_deref()), (Identity::Unverifiable, Some("ChatGPT-User")));
+        // The names of Baidu's addresses are weak evidence.
+        let (identity, crawler) =
+            identify(&["Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)"], Some(3));
+        assert_eq!((identity, crawler.as_deref()), (Identity::Unverifiable, Some("Baiduspider")));
+    }
+
+    #[test]
+    fn who_claims_no_registered_crawler_is_not_judged_by_an_address() {
+        assert_eq!(identify(&[BROWSER], Some(3)), (Identity::Unclaimed, None));
+        assert_eq!(identify(&[], Some(3)), (Identity::Unclaimed, None));
+        assert_eq!(identify(&["curl/8.0"], None), (Identity::Unclaimed, None));
+        let declared = identify(&["ExampleBot/1.0 (+https://example.com/bot)"], Some(3));
+        assert_eq!(declared, (Identity::Unverifiable, Some("ExampleBot".to_owned())));
+    }
+
+    #[test]
+    fn of_several_agents_the_impostor_counts() {
+        for headers in [[GOOGLEBOT, BROWSER], [BROWSER, GOOGLEBOT], ["ExampleBot/1.0 (+https://a.example)", GOOGLEBOT]]
+        {
+            assert_eq!(identify(&headers, Some(3)).0, Identity::Refuted(Refutation::NotListed), "{headers:?}");
+        }
+        assert_eq!(identify(&[BROWSER, GOOGLEBOT], Some(1)).0, Identity::Verified(IdentityMethod::Range));
+    }
+
+    /// At address 4 the list of AdsBot verifies, and Googlebot's does not.
+    #[test]
+    fn another_crawler_of_the_same_operator_is_no_impostor() {
+        const ADSBOT: &str = "AdsBot-Google (+http://www.google.com/adsbot.html)";
+        let verified = (Identity::Verified(IdentityMethod::Range), Some("AdsBot-Google".to_owned()));
+        assert_eq!(identify(&[GOOGLEBOT, ADSBOT], Some(4)), verified);
+        assert_eq!(identify(&[GOOGLEBOT], Some(4)).0, Identity::Refuted(Refutation::NotListed));
+        let bing = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+        assert_eq!(identify(&[bing, ADSBOT], Some(4)).0, Identity::Refuted(Refutation::NotListed));
+    }
+}

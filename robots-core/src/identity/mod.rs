@@ -1,0 +1,59 @@
+//! A claim and its evidence to an [`Identity`](crate::agent::Identity): is the crawler who it says it is?
+//!
+//! Three methods check a claim: address ranges that the operator publishes, the names of an address, and a signature on the
+//! request. Nothing here is fetched, looked up or timed: lists, answers of a resolver, keys and the time are arguments.
+//!
+//! 1. A claim is judged by the client's own address. One that is missing, private, reserved or a trusted proxy's decides
+//!    nothing ([`PublicAddress`]).
+//! 2. Methods are tried in the order signature, range, reverse DNS; the first that confirms the claim ends it
+//!    ([`Examination`]).
+//! 3. A claim is refuted only where every complete method that could be tried failed. What is missing, too old or doubtful
+//!    makes it undecided.
+//! 4. A list verifies at any age. It refutes only if it was confirmed after the address was first seen, or at most a day
+//!    ago ([`ListEvidence`]).
+//! 5. A name of an address counts only if it is the operator's and resolves back to that address: the same name, both
+//!    times ([`RdnsCheck`]). A failure counts only while the resolver is known to answer for that operator.
+//! 6. Where so many claims fail that the path of the requests is in doubt, nothing is refuted ([`Breaker`]).
+//!
+//! [`IdentityRequest::identify`] puts claim, registry and evidence together; the layer, `explain` and `replay` all ask it.
+
+pub(crate) mod address_class;
+mod breaker;
+mod examination;
+mod identify;
+mod method_outcome;
+mod name_pattern;
+mod range_set;
+mod rdns;
+
+#[cfg(feature = "identity")]
+mod published_list;
+#[cfg(feature = "signatures")]
+pub(crate) mod signature;
+#[cfg(feature = "signatures")]
+mod signers;
+
+#[cfg(all(any(test, fuzzing), feature = "signatures"))]
+#[doc(hidden)]
+pub mod fuzzing;
+
+pub use self::address_class::PublicAddress;
+pub use self::breaker::Breaker;
+pub use self::examination::{ClaimEvidence, ClaimKind, Examination, ListEvidence};
+pub use self::identify::{Identified, IdentityRequest};
+pub use self::method_outcome::MethodOutcome;
+pub use self::name_pattern::{NamePattern, NamePatternError};
+#[cfg(feature = "identity")]
+pub use self::published_list::{
+    EmbeddedList, RangeList, RangeListError, RangeListErrorKind, check_media_type, embedded_lists,
+};
+pub use self::range_set::RangeSet;
+pub use self::rdns::{AddressRecord, DnsAnswer, RdnsCheck, RdnsQuestion, RdnsStep};
+#[cfg(feature = "signatures")]
+pub use self::signature::{
+    ClaimedDirectories, DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, KeySetError,
+    KeySetErrorKind, MessageHead, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys, check_signatures,
+    signature_candidates,
+};
+#[cfg(feature = "signatures")]
+pub use self::signers::Signers;

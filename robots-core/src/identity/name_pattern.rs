@@ -1,0 +1,277 @@
+//! Host names that the addresses of a crawler have.
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+/// A suffix (`.googlebot.com`) or a pattern (`crawl-*-*-*-*.googlebot.com`) of host names, compared label by label and
+/// without regard to case.
+///
+/// A suffix stands for the names below it. In a pattern `*` stands for one or more octets of one label, and there are as many
+/// labels in a name as in the pattern. So neither `xgooglebot.com` nor `googlebot.com.evil.example` is a name of Google's.
+///
+/// ```
+/// use robots_core::identity::NamePattern;
+///
+/// let pattern: NamePattern = "crawl-*-*-*-*.googlebot.com".parse()?;
+/// assert!(pattern.matches("crawl-66-249-66-1.googlebot.com."));
+/// assert!(!pattern.matches("evil.crawl-66-249-66-1.googlebot.com"));
+/// # Ok::<(), robots_core::identity::NamePatternError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NamePattern {
+    /// In lower case, without the dot before a suffix.
+    text: Box<str>,
+    is_suffix: bool,
+}
+
+/// Why a text is no [`NamePattern`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamePatternError {
+    text: String,
+    fault: NamePatternFault,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NamePatternFault {
+    NotAscii,
+    Name,
+    TopLevel,
+    StarInSuffix,
+    StarInDomain,
+}
+
+/// RFC 1035, section 2.3.4.
+const LONGEST_NAME: usize = 253;
+const LONGEST_LABEL: usize = 63;
+
+impl NamePattern {
+    /// Whether a name, with or without its final dot, is one of these.
+    pub fn matches(&self, name: &str) -> bool {
+        let name = name.strip_suffix('.').unwrap_or(name);
+        if !is_name(name, is_label_octet) {
+            return false;
+        }
+        if self.is_suffix {
+            let Some(below) = name.len().checked_sub(self.text.len()) else { return false };
+            let (below, domain) = name.as_bytes().split_at(below);
+            return below.last() == Some(&b'.') && domain.eq_ignore_ascii_case(self.text.as_bytes());
+        }
+        let (mut labels, mut patterns) = (name.split('.'), self.text.split('.'));
+        loop {
+            match (labels.next(), patterns.next()) {
+                (None, None) => return true,
+                (Some(label), Some(pattern)) if label_matches(label.as_bytes(), pattern.as_bytes()) => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+impl FromStr for NamePattern {
+    type Err = NamePatternError;
+
+    /// # Errors
+    ///
+    /// Where no name could match, or names of other people could: the last two labels hold no `*`.
+    fn from_str(text: &str) -> Result<Self, NamePatternError> {
+        let error = |fault| NamePatternError { text: text.chars().take(256).collect(), fault };
+        if !text.is_ascii() {
+            return Err(error(NamePatternFault::NotAscii));
+        }
+        let lower = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+        let is_suffix = !lower.contains('*');
+        if !is_suffix && lower.starts_with('.') {
+            return Err(error(NamePatternFault::StarInSuffix));
+        }
+        let name = lower.strip_prefix('.').unwrap_or(&lower);
+        if !is_name(name, |octet| is_label_octet(octet) || octet == b'*') {
+            return Err(error(NamePatternFault::Name));
+        }
+        let Some((below, top)) = name.rsplit_once('.') else { return Err(error(NamePatternFault::TopLevel)) };
+        let domain = below.rsplit_once('.').map_or(below, |(_, domain)| domain);
+        if top.contains('*') || domain.contains('*') {
+            return Err(error(NamePatternFault::StarInDomain));
+        }
+        Ok(Self { text: name.into(), is_suffix })
+    }
+}
+
+/// Hyphens and underscores are octets of names in the DNS, whatever their place.
+const fn is_label_octet(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_')
+}
+
+fn is_name(name: &str, is_octet: impl Fn(u8) -> bool) -> bool {
+    let is_label = |label: &str| (1..=LONGEST_LABEL).contains(&label.len()) && label.bytes().all(&is_octet);
+    name.len() <= LONGEST_NAME && name.split('.').all(is_label)
+}
+
+/// The literals between stars, each at the first place it fits; the last one at the end.
+fn label_matches(label: &[u8], pattern: &[u8]) -> bool {
+    let mut literals = pattern.split(|octet| *octet == b'*');
+    let Some(mut rest) = literals.next().and_then(|first| without_prefix(label, first)) else { return false };
+    let mut literals = literals.peekable();
+    if literals.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(literal) = literals.next() {
+        // A star stands for one octet at least.
+        let Some(at) = (if literals.peek().is_none() {
+            rest.len().checked_sub(literal.len()).filter(|at| rest[*at..].eq_ignore_ascii_case(literal))
+        } else {
+            (1..=rest.len().saturating_sub(literal.len()))
+                .find(|at| rest[*at..*at + literal.len()].eq_ignore_ascii_case(literal))
+        })
+        .filter(|at| *at >= 1) else {
+            return false;
+        };
+        rest = &rest[at + literal.len()..];
+    }
+    true
+}
+
+fn without_prefix<'a>(label: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = label.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+impl fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.is_suffix { "." } else { "" }, self.text)
+    }
+}
+
+impl fmt::Display for NamePatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no pattern of host names: ", self.text)?;
+        f.write_str(match self.fault {
+            NamePatternFault::NotAscii => "write a name of another script in its \"xn--\" form",
+            NamePatternFault::Name => {
+                "write a suffix such as \".googlebot.com\" or a pattern such as \"crawl-*.googlebot.com\""
+            }
+            NamePatternFault::TopLevel => "names of other people would match it: add the operator's domain",
+            NamePatternFault::StarInSuffix => "a suffix holds no `*`: leave out the first dot, or the `*`",
+            NamePatternFault::StarInDomain => "names of other people would match it: the last two labels hold no `*`",
+        })
+    }
+}
+
+impl Error for NamePatternError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> NamePattern {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn a_suffix_is_compared_at_a_label_boundary() {
+        for text in [".googlebot.com", "googlebot.com", ".GoogleBot.COM", ".googlebot.com."] {
+            let suffix = pattern(text);
+            for name in [
+                "crawl-66-249-66-1.googlebot.com",
+                "crawl-66-249-66-1.googlebot.com.",
+                "CRAWL-66-249-66-1.GoogleBot.Com",
+                "a.b.googlebot.com",
+                "a_b.googlebot.com",
+            ] {
+                assert!(suffix.matches(name), "{text}: {name}");
+            }
+            for name in [
+                "googlebot.com",
+                ".googlebot.com",
+                "..googlebot.com",
+                "a..googlebot.com",
+                "xgooglebot.com",
+                "a.xgooglebot.com",
+                "googlebot.com.evil.example",
+                "a.googlebot.com.evil.example",
+                "a.googlebot.com..",
+                "a.googlebot.comx",
+                "a.googlebot",
+                "a\\.googlebot.com",
+                "a b.googlebot.com",
+                "a\0.googlebot.com",
+                "ä.googlebot.com",
+                "a.googlebot。com",
+                "*.googlebot.com",
+                "",
+                ".",
+            ] {
+                assert!(!suffix.matches(name), "{text}: {name:?}");
+            }
+        }
+        assert!(!pattern(".googlebot.com").matches(&format!("{}.googlebot.com", "a".repeat(64))));
+        assert!(!pattern(".googlebot.com").matches(&format!("{}googlebot.com", "a.".repeat(121))));
+    }
+
+    #[test]
+    fn a_star_stands_for_a_part_of_one_label() {
+        for (text, names, others) in [
+            (
+                "crawl-*-*-*-*.googlebot.com",
+                &["crawl-66-249-66-1.googlebot.com", "CRAWL-1-2-3-4-5.googlebot.com."][..],
+                &[
+                    "crawl-66-249-66.googlebot.com",
+                    "crawl-66-249-66-.googlebot.com",
+                    "crawl--249-66-1.googlebot.com",
+                    "xcrawl-66-249-66-1.googlebot.com",
+                    "a.crawl-66-249-66-1.googlebot.com",
+                    "crawl-66-249.66-1.googlebot.com",
+                    "crawl-66-249-66-1.googlebot.com.evil.example",
+                ][..],
+            ),
+            (
+                "google-proxy-*.google.com",
+                &["google-proxy-66-102-6-1.google.com"],
+                &["google-proxy-.google.com", "rate-limited-proxy-66-249-91-1.google.com"],
+            ),
+            (
+                "*.gae.googleusercontent.com",
+                &["1.gae.googleusercontent.com"],
+                &["gae.googleusercontent.com", "1.2.gae.googleusercontent.com", "1.gae.googleusercontent.com.x"],
+            ),
+            (
+                "a*b*b.example.com",
+                &["axbxb.example.com", "abbbb.example.com"],
+                &["axb.example.com", "abb.example.com", "abbb.example.com"],
+            ),
+        ] {
+            for name in names {
+                assert!(pattern(text).matches(name), "{text}: {name}");
+            }
+            for name in others {
+                assert!(!pattern(text).matches(name), "{text}: {name}");
+            }
+        }
+        // Many stars that almost match take no time worth mentioning.
+        let stars = pattern(&format!("{}b.example.com", "a*".repeat(20)));
+        assert!(!stars.matches(&format!("{}.example.com", "a".repeat(63))));
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_or_too_wide_is_refused() {
+        for (text, reason) in [
+            ("", "write a suffix such as"),
+            (".", "write a suffix such as"),
+            ("..com", "write a suffix such as"),
+            ("a..b.com", "write a suffix such as"),
+            ("a b.com", "write a suffix such as"),
+            ("https://a.com/", "write a suffix such as"),
+            (".müller.example", "\"xn--\" form"),
+            (".com", "add the operator's domain"),
+            ("com.", "add the operator's domain"),
+            ("*", "add the operator's domain"),
+            ("*.com", "the last two labels"),
+            ("a.*.com", "the last two labels"),
+            ("a.b.c*m", "the last two labels"),
+            (".crawl-*.a.com", "a suffix holds no `*`"),
+        ] {
+            let error = text.parse::<NamePattern>().expect_err(text).to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}

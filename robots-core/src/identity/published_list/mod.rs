@@ -1,0 +1,10 @@
+//! The lists of addresses that operators publish: their formats, what a new list has to hold, and the embedded copies.
+
+mod embedded;
+mod entries;
+mod range_list;
+mod text;
+
+pub use self::embedded::{EmbeddedList, embedded_lists};
+pub use self::entries::{RangeListError, RangeListErrorKind};
+pub use self::range_list::{RangeList, check_media_type};

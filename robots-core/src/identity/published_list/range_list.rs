@@ -1,0 +1,379 @@
+//! A list that an operator publishes: the JSON object that most publish, and JAFAR.
+
+use serde_json::{Map, Value};
+
+use super::embedded::EmbeddedList;
+use super::entries::{Entries, MOST_PREFIXES, RangeListError, RangeListErrorKind};
+use super::text::{self, CONVERT};
+use crate::agent::Network;
+use crate::identity::range_set::RangeSet;
+
+/// The largest published list has 100 KiB.
+const LARGEST: usize = 1 << 20;
+
+/// The shortest prefixes that are taken for a part of one operator's network.
+const SHORTEST_V4: u32 = 8;
+const SHORTEST_V6: u32 = 19;
+
+/// The addresses that an operator publishes for a crawler.
+///
+/// Three formats are read: the JSON object that search engines and AI crawlers publish, also as JAFAR
+/// (draft-illyes-webbotauth-jafar), a prefix a line, and the CSV of a geofeed (RFC 8805). Whatever is not clearly such a list
+/// is an error, because an empty list makes impostors of genuine crawlers.
+///
+/// ```
+/// use robots_core::identity::{RangeList, RangeListErrorKind};
+///
+/// let list = RangeList::parse(br#"{"creationTime":"2026-09-02T14:46:00","prefixes":[{"ipv4Prefix":"66.249.64.0/27"}]}"#)?;
+/// assert!(list.set().contains("66.249.64.1".parse()?));
+///
+/// // What an old URL answers once its list has moved.
+/// let moved = RangeList::parse(br#"{"Action needed":"update the location you're fetching from"}"#).unwrap_err();
+/// assert_eq!(moved.kind(), RangeListErrorKind::NoPrefixes);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RangeList {
+    set: RangeSet,
+    prefixes: usize,
+    skipped: usize,
+    created: Option<Box<str>>,
+}
+
+impl RangeList {
+    /// Reads a list.
+    ///
+    /// # Errors
+    ///
+    /// Where the octets are no list in a format that is read, hold no valid prefix or more than 50,000, are more than 1 MiB, or
+    /// hold a prefix that is shorter than `/8` (IPv4) or `/19` (IPv6).
+    pub fn parse(octets: &[u8]) -> Result<Self, RangeListError> {
+        let error = RangeListError::new;
+        if octets.len() > LARGEST {
+            let message = format!("the list has {} octets: at most {LARGEST} are read", octets.len());
+            return Err(error(RangeListErrorKind::TooLarge, message));
+        }
+        let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
+        let entries = match octets.trim_ascii_start().first() {
+            Some(b'{') => read_json(octets)?,
+            // A JSON array has no `prefixes`, and its error says so.
+            Some(b'[') => read_json(octets)?,
+            _ => text::read(octets)?,
+        };
+        if entries.prefixes.is_empty() {
+            let message = format!("the list holds no valid prefix: {}", CONVERT);
+            return Err(error(RangeListErrorKind::Empty, message));
+        }
+        if entries.prefixes.len() > MOST_PREFIXES {
+            let message = format!("the list has {} prefixes: at most {MOST_PREFIXES} are read", entries.prefixes.len());
+            return Err(error(RangeListErrorKind::TooMany, message));
+        }
+        if let Some(wide) = entries.prefixes.iter().find(|prefix| is_too_wide(prefix)) {
+            let message = format!(
+                "the prefix {wide} holds a large part of the Internet: prefixes of at least /{SHORTEST_V4} (IPv4) and \
+                 /{SHORTEST_V6} (IPv6) are taken"
+            );
+            return Err(error(RangeListErrorKind::TooWide, message));
+        }
+        let prefixes = entries.prefixes.len();
+        Ok(Self {
+            set: entries.prefixes.into_iter().collect(),
+            prefixes,
+            skipped: entries.skipped,
+            created: entries.created.map(Into::into),
+        })
+    }
+
+    /// Checks that this list may take the place of one that was fetched before.
+    ///
+    /// An embedded list is none: it is older than any that is fetched, and may have lost most of its addresses since.
+    ///
+    /// # Errors
+    ///
+    /// Where more than half of the addresses of the list before, of either family, are missing. Then the list before stays.
+    pub fn check_after(&self, before: &RangeSet) -> Result<(), RangeListError> {
+        if !before.lost_most_in(&self.set) {
+            return Ok(());
+        }
+        let message = format!(
+            "the list lacks more than half of the addresses of the list before: its {} prefixes are not taken",
+            self.prefixes
+        );
+        Err(RangeListError::new(RangeListErrorKind::Shrunk, message))
+    }
+
+    /// The addresses.
+    pub const fn set(&self) -> &RangeSet {
+        &self.set
+    }
+
+    /// The addresses, by value.
+    pub fn into_set(self) -> RangeSet {
+        self.set
+    }
+
+    /// How many valid prefixes it has.
+    pub const fn prefixes(&self) -> usize {
+        self.prefixes
+    }
+
+    /// How many entries were skipped because they are no valid prefix.
+    pub const fn skipped(&self) -> usize {
+        self.skipped
+    }
+
+    /// When the operator made it, as written: few write it as RFC 3339 has it.
+    pub fn created(&self) -> Option<&str> {
+        self.created.as_deref()
+    }
+}
+
+/// A copy that is compiled in.
+impl From<&EmbeddedList> for RangeList {
+    fn from(list: &EmbeddedList) -> Self {
+        let created = Some(list.fetched.into());
+        Self { set: list.set.clone(), prefixes: list.prefixes, skipped: 0, created }
+    }
+}
+
+fn is_too_wide(prefix: &Network) -> bool {
+    prefix.length() < if prefix.first().is_ipv4() { SHORTEST_V4 } else { SHORTEST_V6 }
+}
+
+/// How much of a time is kept.
+const LONGEST_TIME: usize = 64;
+
+pub(super) fn read_json(octets: &[u8]) -> Result<Entries, RangeListError> {
+    let value: Value = serde_json::from_slice(octets).map_err(|error| {
+        let message = format!("the list is no JSON: {}", without_place(&error));
+        RangeListError::new(RangeListErrorKind::InvalidJson, message).at(error.line(), error.column())
+    })?;
+    let object = value.as_object().ok_or_else(|| no_prefixes("an object", "it is another value"))?;
+    if let Some(version) = object.get("formatVersion") {
+        check_version(&version.as_str().map_or_else(|| version.to_string(), str::to_owned))?;
+    }
+    let entries = object.get("prefixes").and_then(Value::as_array).ok_or_else(|| {
+        let keys: Vec<_> = object.keys().take(4).map(|key| key.chars().take(32).collect::<String>()).collect();
+        no_prefixes("a `prefixes` array", &format!("its keys are {keys:?}"))
+    })?;
+    if entries.len() > MOST_PREFIXES {
+        let message = format!("the list has {} prefixes: at most {MOST_PREFIXES} are read", entries.len());
+        return Err(RangeListError::new(RangeListErrorKind::TooMany, message));
+    }
+    let mut read = Entries::default();
+    for entry in entries {
+        match entry.as_object().and_then(prefix) {
+            Some(prefix) => read.prefixes.push(prefix),
+            None => read.skipped += 1,
+        }
+    }
+    read.created = object
+        .get("creationTime")
+        .and_then(Value::as_str)
+        .map(|time| time.chars().filter(|char| !char.is_control()).take(LONGEST_TIME).collect());
+    Ok(read)
+}
+
+/// The one prefix of an entry; `None` if it has both kinds, neither, or one that is none of its kind. JAFAR has consumers
+/// ignore such entries.
+fn prefix(entry: &Map<String, Value>) -> Option<Network> {
+    let (text, is_v4) = match (entry.get("ipv4Prefix"), entry.get("ipv6Prefix")) {
+        (Some(text), None) => (text, true),
+        (None, Some(text)) => (text, false),
+        _ => return None,
+    };
+    let text = text.as_str()?;
+    // By the address as written: IPv4 mapped into IPv6 is an IPv6 prefix here.
+    let prefix: Network = text.parse().ok()?;
+    (text.contains(':') != is_v4).then_some(prefix)
+}
+
+fn no_prefixes(wanted: &str, found: &str) -> RangeListError {
+    let message = format!("the list is JSON and not {wanted}: {found}; {CONVERT}");
+    RangeListError::new(RangeListErrorKind::NoPrefixes, message)
+}
+
+/// The message without its ` at line 1 column 2`, which is the place of the error.
+fn without_place(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    message.rsplit_once(" at line ").map_or(message.clone(), |(message, _)| message.to_owned())
+}
+
+/// The greatest major version that is read.
+const MAJOR: u64 = 1;
+
+/// Checks the `Content-Type` of a list: `application/jafar+json; version=2.0` is a format that is not read here. Operators
+/// send lists under any type, so a type alone is no mistake.
+///
+/// # Errors
+///
+/// Where the major version is greater than 1, or is no number: such a list must not be parsed, and the list before stays.
+pub fn check_media_type(content_type: &str) -> Result<(), RangeListError> {
+    let mut parts = content_type.split(';');
+    let is_jafar = parts.next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/jafar+json"));
+    let version = parts.find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("version").then(|| value.trim().trim_matches('"'))
+    });
+    match version {
+        Some(version) if is_jafar => check_version(version),
+        _ => Ok(()),
+    }
+}
+
+/// Checks a version of the form `major.minor`, which stands in the media type of a JAFAR list or, before that draft, in
+/// the list.
+fn check_version(version: &str) -> Result<(), RangeListError> {
+    let major = version.split('.').next().unwrap_or_default();
+    if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {
+        return Ok(());
+    }
+    let shown: String = version.chars().take(32).collect();
+    let message = format!("the list has the format version {shown:?}: versions up to {MAJOR} are read");
+    Err(RangeListError::new(RangeListErrorKind::NewerFormat, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::*;
+    use crate::identity::RangeList;
+
+    fn kind(octets: impl AsRef<[u8]>) -> RangeListErrorKind {
+        RangeList::parse(octets.as_ref()).expect_err("no list").kind()
+    }
+
+    #[test]
+    fn a_list_is_neither_too_large_nor_too_long() {
+        let mut text = String::new();
+        for number in 0..MOST_PREFIXES as u32 {
+            writeln!(text, "{}", std::net::Ipv4Addr::from_bits(0x0800_0000 + 2 * number)).expect("text");
+        }
+        let list = RangeList::parse(text.as_bytes()).expect("a list");
+        assert_eq!((list.prefixes(), list.set().ranges()), (MOST_PREFIXES, MOST_PREFIXES));
+        text.push_str("9.9.9.9\n");
+        assert_eq!(kind(&text), RangeListErrorKind::TooMany);
+        let mut large = b"9.9.9.9\n".to_vec();
+        large.resize(LARGEST, b'\n');
+        assert!(RangeList::parse(&large).is_ok());
+        large.push(b'\n');
+        assert_eq!(kind(&large), RangeListErrorKind::TooLarge);
+    }
+
+    #[test]
+    fn a_prefix_that_holds_a_large_part_of_the_internet_is_refused() {
+        for (text, is_list) in [
+            ("8.0.0.0/8", true),
+            ("8.0.0.0/7", false),
+            ("0.0.0.0/0", false),
+            ("::ffff:0:0/96", false),
+            ("2001:4000::/19", true),
+            ("2001:4000::/18", false),
+            ("::/0", false),
+        ] {
+            assert_eq!(RangeList::parse(text.as_bytes()).is_ok(), is_list, "{text}");
+            if !is_list {
+                assert_eq!(kind(format!("9.9.9.9\n{text}\n")), RangeListErrorKind::TooWide);
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_that_lost_most_of_its_addresses_does_not_take_the_place_of_the_one_before() {
+        let list = |text: &str| RangeList::parse(text.as_bytes()).expect(text);
+        let before = list("8.8.0.0/24\n8.8.2.0/24\n2a00::/32");
+        assert_eq!(list("8.8.0.0/24\n2a00::/32").check_after(before.set()), Ok(()));
+        assert_eq!(list("8.8.0.0/16\n2a00::/32").check_after(before.set()), Ok(()));
+        let error = list("8.8.0.0/25\n2a00::/32").check_after(before.set()).expect_err("shrunk");
+        assert_eq!(error.kind(), RangeListErrorKind::Shrunk);
+        assert!(list("8.8.0.0/16").check_after(before.set()).is_err());
+    }
+
+    fn error(text: &str) -> RangeListError {
+        RangeList::parse(text.as_bytes()).expect_err(text)
+    }
+
+    #[test]
+    fn published_lists_are_read() {
+        let google = r#"{"creationTime": "2026-09-02T14:46:00.000000", "prefixes": [
+            {"ipv4Prefix": "66.249.64.0/27"}, {"ipv6Prefix": "2001:4860:4801:10::/64"}]}"#;
+        let list = RangeList::parse(google.as_bytes()).expect("a list");
+        assert_eq!((list.prefixes(), list.skipped()), (2, 0));
+        assert_eq!(list.created(), Some("2026-09-02T14:46:00.000000"));
+        let jafar = r#"{"formatVersion": "1.3", "synctoken": "x", "creationTime": 7, "notes": {}, "prefixes": [
+            {"ipv4Prefix": "66.249.64.0/27", "service": ["a"], "services": 4, "more": null}]}"#;
+        let list = RangeList::parse(jafar.as_bytes()).expect("a list");
+        assert_eq!((list.prefixes(), list.created()), (1, None));
+        let marked = [b"\xEF\xBB\xBF \n".as_slice(), google.as_bytes()].concat();
+        assert!(RangeList::parse(&marked).is_ok());
+    }
+
+    #[test]
+    fn entries_that_are_no_prefix_of_their_kind_are_skipped() {
+        let text = r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}, {"ipv6Prefix": "::ffff:9.9.9.9"},
+            {"ipv4Prefix": "1.1.1.0/24", "ipv6Prefix": "2a00::/32"}, {"ipv4Prefix": null, "ipv6Prefix": "2a00::/32"},
+            {}, {"service": "x"}, null, 7, "1.1.1.1", [], {"ipv4Prefix": "2a00::/32"}, {"ipv6Prefix": "1.1.1.1"},
+            {"ipv4Prefix": 16843009}, {"ipv4Prefix": "1.1.1.1/33"}, {"ipv4Prefix": " 1.1.1.1"}, {"ipv4Prefix": "1.1.1.1/24"},
+            {"ipv6Prefix": "fe80::1%eth0"}, {"ipv4prefix": "1.1.1.1"}]}"#;
+        let list = RangeList::parse(text.as_bytes()).expect("a list");
+        assert_eq!((list.prefixes(), list.skipped()), (2, 16));
+        for (address, is_listed) in [("8.8.8.8", true), ("9.9.9.9", true), ("1.1.1.1", false), ("2a00::1", false)] {
+            assert_eq!(list.set().contains(address.parse().expect(address)), is_listed, "{address}");
+        }
+    }
+
+    #[test]
+    fn json_that_is_no_list_is_refused() {
+        use RangeListErrorKind::{Empty, InvalidJson, NewerFormat, NoPrefixes, TooMany};
+        let many = format!(r#"{{"prefixes":[{}null]}}"#, "null,".repeat(MOST_PREFIXES));
+        for (text, kind) in [
+            (r#"{"Action needed":"update the location you're fetching from to https://a.example/"}"#, NoPrefixes),
+            ("{}", NoPrefixes),
+            (r#"{"prefixes": {"ipv4Prefix": "8.8.8.8"}}"#, NoPrefixes),
+            (r#"{"prefixes": null}"#, NoPrefixes),
+            (r#"["8.8.8.8"]"#, NoPrefixes),
+            (r#"{"prefixes": []}"#, Empty),
+            (r#"{"prefixes": [{"ipv4Prefix": "8.8.8.8/24"}]}"#, Empty),
+            (r#"{"prefixes": [{"ipv4Prefix": "8.8.8.8"}], "prefixes": []}"#, Empty),
+            (r#"{"prefixes": [{"ipv4Prefix": "8.8.8.8"}"#, InvalidJson),
+            (r#"{"prefixes": [{"ipv4Prefix": "8.8.8.8"}]} x"#, InvalidJson),
+            (r#"{"formatVersion": "2.0", "prefixes": [{"ipv4Prefix": "8.8.8.8"}]}"#, NewerFormat),
+            (r#"{"formatVersion": 2, "prefixes": [{"ipv4Prefix": "8.8.8.8"}]}"#, NewerFormat),
+            (r#"{"formatVersion": {}, "prefixes": [{"ipv4Prefix": "8.8.8.8"}]}"#, NewerFormat),
+            (&many, TooMany),
+        ] {
+            assert_eq!(error(text).kind(), kind, "{}", &text[..text.len().min(80)]);
+        }
+        assert_eq!(error("{\"prefixes\":\n  [}").to_string(), "2:4: the list is no JSON: expected value");
+        let moved = error(r#"{"Action needed":"update"}"#).to_string();
+        assert!(
+            moved.starts_with("the list is JSON and not a `prefixes` array: its keys are [\"Action needed\"]; "),
+            "{moved}"
+        );
+        // As deep as a parser can be made to go.
+        let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));
+        assert_eq!(error(&deep).kind(), InvalidJson);
+    }
+
+    #[test]
+    fn a_greater_major_version_is_not_read() {
+        for (content_type, is_read) in [
+            ("", true),
+            ("application/json", true),
+            ("text/html; version=9", true),
+            ("application/jafar+json", true),
+            ("application/jafar+json; version=1.10", true),
+            ("Application/JAFAR+json;charset=utf-8; Version=\"1.0\"", true),
+            ("application/jafar+json; version=2.0", false),
+            ("application/jafar+json;version=\"10\"", false),
+            ("application/jafar+json; version=", false),
+            ("application/jafar+json; version=x", false),
+            ("application/jafar+json; version=99999999999999999999999", false),
+        ] {
+            let checked = check_media_type(content_type);
+            assert_eq!(checked.is_ok(), is_read, "{content_type}");
+            assert!(checked.is_ok() || checked.is_err_and(|error| error.kind() == RangeListErrorKind::NewerFormat));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Lists of a prefix a line, and geofeeds (RFC 8805), of which the first column counts.
+
+use super::entries::{Entries, MOST_PREFIXES, RangeListError, RangeListErrorKind};
+use crate::agent::Network;
+
+/// How to make a list of something else.
+pub(super) const CONVERT: &str = "write one address or prefix a line, or JSON such as \
+                                  {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
+
+pub(super) fn read(octets: &[u8]) -> Result<Entries, RangeListError> {
+    let Ok(text) = std::str::from_utf8(octets) else { return Err(unknown("it is no text", 1, 1)) };
+    if text.trim_start().starts_with('<') {
+        return Err(unknown("it is HTML or XML", 1, 1));
+    }
+    let mut read = Entries::default();
+    for (number, line) in text.lines().enumerate() {
+        let content = line.split('#').next().unwrap_or_default();
+        let field = first_column(content.trim());
+        if content.trim().is_empty() {
+            continue;
+        }
+        let column = line.find(field).map_or(1, |at| line[..at].chars().count() + 1);
+        let prefix: Network = field.parse().map_err(|error| {
+            if read.prefixes.is_empty() {
+                // Of a file that begins with something else, the first line says little.
+                return unknown(&format!("{error}"), number + 1, column);
+            }
+            RangeListError::new(RangeListErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)
+        })?;
+        read.prefixes.push(prefix);
+        if read.prefixes.len() > MOST_PREFIXES {
+            let message = format!("the list has more than {MOST_PREFIXES} prefixes: no more are read");
+            return Err(RangeListError::new(RangeListErrorKind::TooMany, message).at(number + 1, column));
+        }
+    }
+    Ok(read)
+}
+
+/// The first column of a line of CSV, which may be quoted (RFC 4180); of a line without commas, all of it.
+fn first_column(line: &str) -> &str {
+    match line.strip_prefix('"') {
+        // Of a quote that is not closed all is left, which is no prefix.
+        Some(quoted) => quoted.split_once('"').map_or(line, |(field, _)| field.trim()),
+        None => line.split(',').next().unwrap_or_default().trim(),
+    }
+}
+
+fn unknown(found: &str, line: usize, column: usize) -> RangeListError {
+    let message = format!("the list is neither JSON nor prefixes, one a line: {found}; {CONVERT}");
+    RangeListError::new(RangeListErrorKind::UnknownFormat, message).at(line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::RangeList;
+
+    fn refused(text: impl AsRef<[u8]>) -> RangeListError {
+        RangeList::parse(text.as_ref()).expect_err("no list")
+    }
+
+    #[test]
+    fn a_prefix_a_line_is_read() {
+        let text = "\u{FEFF}# UptimeRobot\r\n8.8.8.8\r\n\r\n  9.9.9.0/24  # Dallas\r\n2a00::/32\r\n\t# end";
+        let list = RangeList::parse(text.as_bytes()).expect("a list");
+        assert_eq!((list.prefixes(), list.skipped()), (3, 0));
+        assert!(list.set().contains("9.9.9.9".parse().expect("an address")));
+    }
+
+    #[test]
+    fn a_geofeed_is_read_by_its_first_column() {
+        let text = "# prefix,country,region,city,postal\n8.8.8.0/24,US,US-TX,\"Dallas, Fort Worth\",\n\
+                    \"9.9.9.0/24\",\"DE\",,,\n2a00::/32,,,,\n1.1.1.1,AU\n";
+        let list = RangeList::parse(text.as_bytes()).expect("a list");
+        assert_eq!(list.prefixes(), 4);
+        for address in ["8.8.8.8", "9.9.9.9", "2a00::1", "1.1.1.1"] {
+            assert!(list.set().contains(address.parse().expect(address)), "{address}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused_with_its_place() {
+        use RangeListErrorKind::{Empty, InvalidLine, UnknownFormat};
+        for (text, kind, place) in [
+            ("<!DOCTYPE html><p>8.8.8.8", UnknownFormat, Some((1, 1))),
+            ("\n <html>", UnknownFormat, Some((1, 1))),
+            ("Not found", UnknownFormat, Some((1, 1))),
+            ("\n# x\n  ip_prefix,country\n8.8.8.8,US", UnknownFormat, Some((3, 3))),
+            ("8.8.8.8\n  9.9.9.9/33\n", InvalidLine, Some((2, 3))),
+            ("8.8.8.8\n9.9.9.9 1.1.1.1\n", InvalidLine, Some((2, 1))),
+            ("8.8.8.8\n9.9.9.0-9.9.9.9\n", InvalidLine, Some((2, 1))),
+            ("8.8.8.8\n,US\n", InvalidLine, Some((2, 1))),
+            ("8.8.8.8\n\"9.9.9.9\n", InvalidLine, Some((2, 1))),
+            ("8.8.8.8\nfe80::1%eth0\n", InvalidLine, Some((2, 1))),
+            ("", Empty, None),
+            ("# nothing\n\n", Empty, None),
+            ("\"\"", UnknownFormat, Some((1, 1))),
+        ] {
+            let error = refused(text);
+            assert_eq!((error.kind(), error.position()), (kind, place), "{text:?}: {error}");
+        }
+        assert_eq!(refused(b"8.8.8.8\n\xFF\n").kind(), UnknownFormat);
+        assert_eq!(
+            refused("8.8.8.8\n9.9.9.9/33\n").to_string(),
+            "2:1: \"9.9.9.9/33\" is not a network: the length after the slash is a number up to 32"
+        );
+        let html = refused("<html>").to_string();
+        assert!(
+            html.starts_with("1:1: the list is neither JSON nor prefixes, one a line: it is HTML or XML; write one "),
+            "{html}"
+        );
+    }
+}

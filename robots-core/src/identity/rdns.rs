@@ -1,0 +1,358 @@
+//! Forward-confirmed reverse DNS, without a resolver: what to ask next, and what the answers mean.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::address_class::PublicAddress;
+use super::method_outcome::MethodOutcome;
+use super::name_pattern::NamePattern;
+use crate::agent::{Refutation, UndecidedReason};
+
+/// How many names of an address are looked at.
+const MOST_NAMES: usize = 4;
+
+/// How many addresses of a name are looked at.
+const MOST_ADDRESSES: usize = 8;
+
+/// How long a verified address of an operator shows that the resolver answers for it.
+const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
+
+/// The check of one address.
+///
+/// The owner of a resolver asks [`step`](Self::step) for a question, sends it as an absolute name, and hands the answer to
+/// [`answer`](Self::answer), until the outcome is there: at most five questions.
+///
+/// ```
+/// use robots_core::identity::{DnsAnswer, MethodOutcome, PublicAddress, RdnsCheck, RdnsQuestion, RdnsStep};
+///
+/// let address = PublicAddress::of(Some("66.249.66.1".parse()?), |_| false).expect("a public address");
+/// let mut check = RdnsCheck::new(address, [".googlebot.com".parse()?].as_slice().into());
+/// assert_eq!(check.step(), RdnsStep::Ask(RdnsQuestion::Names("66.249.66.1".parse()?)));
+/// check.answer(DnsAnswer::Names(vec!["crawl-66-249-66-1.googlebot.com.".to_owned()]));
+/// assert!(matches!(check.step(), RdnsStep::Ask(RdnsQuestion::Addresses { .. })));
+/// check.answer(DnsAnswer::Addresses(vec!["66.249.66.1".parse()?]));
+/// assert_eq!(check.step(), RdnsStep::Done(MethodOutcome::Verified));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RdnsCheck {
+    address: IpAddr,
+    patterns: Arc<[NamePattern]>,
+    state: RdnsState,
+}
+
+#[derive(Clone, Debug)]
+enum RdnsState {
+    Reverse,
+    /// Names of the operator's that are not queried yet; the last one is queried now.
+    Forward {
+        names: Vec<String>,
+        /// Why a name that does not verify proves nothing.
+        doubt: Option<UndecidedReason>,
+    },
+    Done(MethodOutcome),
+}
+
+/// What an [`RdnsCheck`] needs next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RdnsStep<'a> {
+    /// The answer to a question.
+    Ask(RdnsQuestion<'a>),
+    /// Nothing: this is the outcome.
+    Done(MethodOutcome),
+}
+
+/// A question for a resolver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RdnsQuestion<'a> {
+    /// The names of an address: its PTR records.
+    Names(IpAddr),
+    /// The addresses of a name.
+    Addresses {
+        /// The name, to be queried as an absolute one, without search domains.
+        name: &'a str,
+        /// The kind of record.
+        record: AddressRecord,
+    },
+}
+
+/// The kind of record that holds addresses of the client's family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AddressRecord {
+    /// IPv4.
+    A,
+    /// IPv6.
+    Aaaa,
+}
+
+/// What a resolver answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DnsAnswer {
+    /// The names of PTR records, in the order of the answer.
+    Names(Vec<String>),
+    /// The addresses of A or AAAA records, CNAME records followed.
+    Addresses(Vec<IpAddr>),
+    /// There is no such name (NXDOMAIN).
+    NoSuchName,
+    /// The name has no such record (NOERROR without data).
+    NoRecords,
+    /// SERVFAIL, REFUSED, or an answer that cannot be read.
+    Failure,
+    /// No answer in time.
+    Timeout,
+    /// The answer was cut, and could not be had over TCP.
+    Truncated,
+}
+
+impl RdnsCheck {
+    /// The check of an address for a crawler whose addresses have names of these patterns.
+    pub fn new(address: PublicAddress, patterns: Arc<[NamePattern]>) -> Self {
+        Self { address: address.get(), patterns, state: RdnsState::Reverse }
+    }
+
+    /// What is needed next.
+    pub fn step(&self) -> RdnsStep<'_> {
+        match &self.state {
+            RdnsState::Reverse => RdnsStep::Ask(RdnsQuestion::Names(self.address)),
+            RdnsState::Forward { names, doubt } => match names.last() {
+                Some(name) => RdnsStep::Ask(RdnsQuestion::Addresses { name, record: self.record() }),
+                None => RdnsStep::Done(not_confirmed(*doubt)),
+            },
+            RdnsState::Done(outcome) => RdnsStep::Done(*outcome),
+        }
+    }
+
+    /// Takes the answer to the question of [`step`](Self::step). An answer to another question counts as a failure of the
+    /// resolver.
+    pub fn answer(&mut self, answer: DnsAnswer) {
+        let state = std::mem::replace(&mut self.state, RdnsState::Reverse);
+        self.state = match state {
+            RdnsState::Reverse => self.names(answer),
+            RdnsState::Forward { names, doubt } => self.addresses(names, doubt, answer),
+            done @ RdnsState::Done(_) => done,
+        };
+    }
+
+    /// The record that the client's address could be in.
+    const fn record(&self) -> AddressRecord {
+        match self.address {
+            IpAddr::V4(_) => AddressRecord::A,
+            IpAddr::V6(_) => AddressRecord::Aaaa,
+        }
+    }
+
+    fn names(&self, answer: DnsAnswer) -> RdnsState {
+        let names = match answer {
+            DnsAnswer::Names(names) => names,
+            DnsAnswer::NoSuchName | DnsAnswer::NoRecords => Vec::new(),
+            other => return RdnsState::Done(MethodOutcome::Undecided(doubt_of(&other))),
+        };
+        if names.is_empty() {
+            return RdnsState::Done(MethodOutcome::Failed(Refutation::NoName));
+        }
+        // A name that is not the operator's needs no question: the holder of the address chose it.
+        let is_operators = |name: &String| self.patterns.iter().any(|pattern| pattern.matches(name));
+        // Names that are not looked at could be the operator's.
+        let doubt = (names.len() > MOST_NAMES).then_some(UndecidedReason::Truncated);
+        let mut names: Vec<String> = names.into_iter().take(MOST_NAMES).filter(is_operators).collect();
+        if names.is_empty() {
+            let other = MethodOutcome::Failed(Refutation::OtherName);
+            return RdnsState::Done(doubt.map_or(other, MethodOutcome::Undecided));
+        }
+        names.reverse();
+        RdnsState::Forward { names, doubt }
+    }
+
+    fn addresses(&self, mut names: Vec<String>, doubt: Option<UndecidedReason>, answer: DnsAnswer) -> RdnsState {
+        names.pop();
+        let found = match answer {
+            DnsAnswer::Addresses(found) => found,
+            DnsAnswer::NoSuchName | DnsAnswer::NoRecords => Vec::new(),
+            other => return self.then(names, doubt.or(Some(doubt_of(&other)))),
+        };
+        if found.iter().take(MOST_ADDRESSES).any(|address| address.to_canonical() == self.address) {
+            return RdnsState::Done(MethodOutcome::Verified);
+        }
+        let is_cut = found.len() > MOST_ADDRESSES;
+        self.then(names, doubt.or(is_cut.then_some(UndecidedReason::Truncated)))
+    }
+
+    fn then(&self, names: Vec<String>, doubt: Option<UndecidedReason>) -> RdnsState {
+        if names.is_empty() { RdnsState::Done(not_confirmed(doubt)) } else { RdnsState::Forward { names, doubt } }
+    }
+
+    /// What an outcome means with this resolver: it refutes only while an address of the same operator was verified through
+    /// the resolver within the last hour. A resolver without egress, or one that serves an inner view, answers
+    /// NXDOMAIN to everything.
+    pub fn through(outcome: MethodOutcome, last_verified: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
+        let is_proven = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age <= RESOLVER_PROOF);
+        match outcome {
+            MethodOutcome::Failed(_) if !last_verified.is_some_and(is_proven) => {
+                MethodOutcome::Undecided(UndecidedReason::UnprovenResolver)
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+/// No name of the operator's led back to the address, unless one of them could not be queried.
+fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
+    doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
+}
+
+const fn doubt_of(answer: &DnsAnswer) -> UndecidedReason {
+    match answer {
+        DnsAnswer::Timeout => UndecidedReason::Timeout,
+        DnsAnswer::Truncated => UndecidedReason::Truncated,
+        _ => UndecidedReason::ResolverFailure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NO_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::NoName);
+    const OTHER_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::OtherName);
+    const NOT_CONFIRMED: MethodOutcome = MethodOutcome::Failed(Refutation::NotConfirmed);
+
+    fn undecided(reason: UndecidedReason) -> MethodOutcome {
+        MethodOutcome::Undecided(reason)
+    }
+
+    fn names(names: &[&str]) -> DnsAnswer {
+        DnsAnswer::Names(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    fn addresses(addresses: &[&str]) -> DnsAnswer {
+        DnsAnswer::Addresses(addresses.iter().map(|address| address.parse().expect(address)).collect())
+    }
+
+    /// The outcome, and every question that was asked.
+    fn run(address: &str, answers: &[DnsAnswer]) -> (MethodOutcome, Vec<String>) {
+        let public = PublicAddress::of(Some(address.parse().expect(address)), |_| false).expect("a public address");
+        let patterns = [".googlebot.com", "google-proxy-*.google.com"].map(|text| text.parse().expect(text));
+        let mut check = RdnsCheck::new(public, patterns.as_slice().into());
+        let mut asked = Vec::new();
+        let mut answers = answers.iter();
+        loop {
+            match check.step() {
+                RdnsStep::Done(outcome) => {
+                    assert_eq!(answers.next(), None, "an answer without a question");
+                    return (outcome, asked);
+                }
+                RdnsStep::Ask(RdnsQuestion::Names(address)) => asked.push(format!("PTR {address}")),
+                RdnsStep::Ask(RdnsQuestion::Addresses { name, record }) => asked.push(format!("{record:?} {name}")),
+            }
+            check.answer(answers.next().expect("an answer").clone());
+        }
+    }
+
+    fn outcome(answers: &[DnsAnswer]) -> MethodOutcome {
+        run("66.249.66.1", answers).0
+    }
+
+    #[test]
+    fn a_name_that_leads_back_verifies() {
+        let (found, asked) = run("66.249.66.1", &[names(&["crawl.googlebot.com."]), addresses(&["66.249.66.1"])]);
+        assert_eq!(found, MethodOutcome::Verified);
+        assert_eq!(asked, ["PTR 66.249.66.1", "A crawl.googlebot.com."]);
+        let six = [names(&["Crawl.GOOGLEBOT.com"]), addresses(&["2001:4860:4801:10:0:0:0:1"])];
+        let (found, asked) = run("2001:4860:4801:10::1", &six);
+        assert_eq!(found, MethodOutcome::Verified);
+        assert_eq!(asked, ["PTR 2001:4860:4801:10::1", "Aaaa Crawl.GOOGLEBOT.com"]);
+        let (found, asked) = run("::ffff:66.249.66.1", &[names(&["a.googlebot.com"]), addresses(&["66.249.66.1"])]);
+        assert_eq!(found, MethodOutcome::Verified);
+        assert_eq!(asked, ["PTR 66.249.66.1", "A a.googlebot.com"]);
+    }
+
+    #[test]
+    fn the_same_name_has_to_match_and_to_lead_back() {
+        // One name is the operator's and leads elsewhere, the other leads back and is the impostor's.
+        let two = names(&["crawl.googlebot.com", "evil.example"]);
+        let (found, asked) = run("66.249.66.1", &[two, addresses(&["66.249.66.2"])]);
+        assert_eq!(found, NOT_CONFIRMED);
+        assert_eq!(asked.last().map(String::as_str), Some("A crawl.googlebot.com"));
+        let second =
+            [names(&["a.googlebot.com", "b.googlebot.com"]), addresses(&["66.249.66.2"]), addresses(&["66.249.66.1"])];
+        let (found, asked) = run("66.249.66.1", &second);
+        assert_eq!(found, MethodOutcome::Verified);
+        assert_eq!(asked[1..], ["A a.googlebot.com", "A b.googlebot.com"]);
+    }
+
+    #[test]
+    fn a_name_that_is_not_the_operators_is_not_asked_for() {
+        for name in ["xgooglebot.com", "googlebot.com.evil.example", "googlebot.com", "www.google.com", "evil.example"]
+        {
+            let (found, asked) = run("66.249.66.1", &[names(&[name])]);
+            assert_eq!((found, asked.len()), (OTHER_NAME, 1), "{name}");
+        }
+    }
+
+    #[test]
+    fn four_names_and_eight_addresses_are_looked_at() {
+        let mut many = vec!["evil.example"; 100];
+        many[4] = "crawl.googlebot.com";
+        assert_eq!(outcome(&[names(&many)]), undecided(UndecidedReason::Truncated));
+        assert_eq!(outcome(&[names(&many[..4])]), OTHER_NAME);
+        many[3] = "crawl.googlebot.com";
+        assert_eq!(outcome(&[names(&many), addresses(&["66.249.66.1"])]), MethodOutcome::Verified);
+        let all = vec!["a.googlebot.com"; 100];
+        let no = DnsAnswer::NoSuchName;
+        let (found, asked) = run("66.249.66.1", &[names(&all), no.clone(), no.clone(), no.clone(), no]);
+        assert_eq!((found, asked.len()), (undecided(UndecidedReason::Truncated), 5));
+        let mut many = vec!["66.249.66.2"; 9];
+        many[8] = "66.249.66.1";
+        assert_eq!(outcome(&[names(&["a.googlebot.com"]), addresses(&many)]), undecided(UndecidedReason::Truncated));
+        assert_eq!(outcome(&[names(&["a.googlebot.com"]), addresses(&many[..8])]), NOT_CONFIRMED);
+        many[7] = "66.249.66.1";
+        assert_eq!(outcome(&[names(&["a.googlebot.com"]), addresses(&many)]), MethodOutcome::Verified);
+    }
+
+    #[test]
+    fn no_name_refutes_and_no_answer_does_not() {
+        assert_eq!(outcome(&[DnsAnswer::NoSuchName]), NO_NAME);
+        assert_eq!(outcome(&[DnsAnswer::NoRecords]), NO_NAME);
+        assert_eq!(outcome(&[names(&[])]), NO_NAME);
+        assert_eq!(outcome(&[names(&["a.googlebot.com"]), DnsAnswer::NoSuchName]), NOT_CONFIRMED);
+        assert_eq!(outcome(&[names(&["a.googlebot.com"]), DnsAnswer::NoRecords]), NOT_CONFIRMED);
+        for (answer, reason) in [
+            (DnsAnswer::Timeout, UndecidedReason::Timeout),
+            (DnsAnswer::Failure, UndecidedReason::ResolverFailure),
+            (DnsAnswer::Truncated, UndecidedReason::Truncated),
+        ] {
+            assert_eq!(outcome(std::slice::from_ref(&answer)), undecided(reason));
+            let two = names(&["a.googlebot.com", "b.googlebot.com"]);
+            assert_eq!(outcome(&[two.clone(), answer.clone(), DnsAnswer::NoSuchName]), undecided(reason));
+            assert_eq!(outcome(&[two.clone(), DnsAnswer::NoSuchName, answer.clone()]), undecided(reason));
+            assert_eq!(outcome(&[two, answer, addresses(&["66.249.66.1"])]), MethodOutcome::Verified);
+        }
+        // An answer to another question.
+        assert_eq!(outcome(&[addresses(&["66.249.66.1"])]), undecided(UndecidedReason::ResolverFailure));
+        assert_eq!(
+            outcome(&[names(&["a.googlebot.com"]), names(&["a.googlebot.com"])]),
+            undecided(UndecidedReason::ResolverFailure)
+        );
+    }
+
+    #[test]
+    fn only_a_resolver_that_verified_lately_refutes() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let unproven = undecided(UndecidedReason::UnprovenResolver);
+        let (hour, second) = (Duration::from_secs(3600), Duration::from_secs(1));
+        for (last_verified, meant) in [
+            (None, unproven),
+            (Some(now - hour - second), unproven),
+            (Some(now - hour), NO_NAME),
+            (Some(now), NO_NAME),
+            (Some(now + second), unproven),
+        ] {
+            assert_eq!(RdnsCheck::through(NO_NAME, last_verified, now), meant, "{last_verified:?}");
+        }
+        assert_eq!(RdnsCheck::through(MethodOutcome::Verified, None, now), MethodOutcome::Verified);
+        let timeout = undecided(UndecidedReason::Timeout);
+        assert_eq!(RdnsCheck::through(timeout, Some(now), now), timeout);
+    }
+}

@@ -1,0 +1,307 @@
+//! From a request to what its signature says.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::components::{Components, CoveredValues};
+use super::directory_url::DirectoryUrl;
+use super::key_set::{KeySet, VerifyingKey};
+use super::message_head::{FieldValue, MessageHead};
+use super::parameters::{self, SignatureParameters, ValidityWindow};
+use super::structured_field::{BareItem, Dictionary, InnerList, Member};
+use crate::agent::{Refutation, UndecidedReason};
+use crate::identity::method_outcome::MethodOutcome;
+
+/// How many signatures of a request are tried: each may cost a check of 60 µs.
+const MOST_SIGNATURES: usize = 2;
+
+/// What is known of a directory.
+#[derive(Clone, Debug)]
+pub enum DirectoryKeys {
+    /// Neither the registry nor the configuration names it, so it is not fetched: a request must not choose what is.
+    NotConfigured,
+    /// It could not be fetched yet.
+    Unavailable,
+    /// Its keys.
+    Loaded(Arc<KeySet>),
+}
+
+/// Whether the keys that RFC 9421 publishes for tests verify.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TestKeys {
+    /// Everyone has these keys: a signature by one says nothing.
+    #[default]
+    Refuse,
+    /// For tests.
+    Allow,
+}
+
+/// A signature of Web Bot Auth that holds by all that the request says; its key is still to be looked up.
+///
+/// Whatever is equal in two candidates is signed alike: a result can be kept by base, signature and directory until
+/// [`until`](Self::until).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SignatureCandidate {
+    base: String,
+    signature: Vec<u8>,
+    directory: DirectoryUrl,
+    keyid: String,
+    window: ValidityWindow,
+    /// `None` where not all of them can be compared.
+    covered: Option<CoveredValues>,
+}
+
+/// Whose signatures verify a claim.
+#[derive(Clone, Copy, Debug)]
+pub enum ClaimedDirectories<'a> {
+    /// Those of any operator whose directory is configured: the claim names none of them.
+    Any,
+    /// Those of the claimed crawler's operator; none where it publishes no keys.
+    Of(&'a [DirectoryUrl]),
+}
+
+/// What the signatures of a request say, at most two. Empty for a request that is not signed.
+///
+/// Cheap to clone: results are kept and used again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SignatureChecks(Option<Arc<[SignatureCheck]>>);
+
+/// What a signature of a request says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureCheck {
+    outcome: MethodOutcome,
+    directory: Option<DirectoryUrl>,
+    until: Option<SystemTime>,
+}
+
+/// The signatures of Web Bot Auth that a request bears, at most two, each with the reason where it cannot hold.
+///
+/// Empty for a request that is not signed: one without `Signature-Input`, or with signatures of another `tag` only.
+pub fn signature_candidates(
+    message: &MessageHead<'_>,
+    now: SystemTime,
+) -> Vec<Result<SignatureCandidate, MethodOutcome>> {
+    const UNPARSABLE: MethodOutcome = MethodOutcome::Failed(Refutation::Unparsable);
+    let Some(input) = message.field("signature-input") else { return Vec::new() };
+    let dictionary = match &input {
+        FieldValue::Text(text) => Dictionary::parse(text).ok(),
+        FieldValue::OtherOctets => None,
+    };
+    let Some(dictionary) = dictionary else {
+        // Without `Signature-Agent` nothing says that the signature is meant for this.
+        let is_meant = message.field("signature-agent").is_some();
+        return if is_meant { vec![Err(UNPARSABLE)] } else { Vec::new() };
+    };
+    let own = dictionary.own_signatures();
+    if own.is_empty() {
+        return Vec::new();
+    }
+    let signatures = message.field("signature");
+    let signatures = match &signatures {
+        None => Ok(Dictionary::default()),
+        Some(FieldValue::Text(text)) => Dictionary::parse(text).map_err(|_| UNPARSABLE),
+        Some(FieldValue::OtherOctets) => Err(UNPARSABLE),
+    };
+    let candidate = |(label, member): (&str, &Member<'_>)| {
+        let Member::InnerList(list) = member else { return Err(UNPARSABLE) };
+        SignatureCandidate::of(message, label, list, signatures.as_ref().map_err(|error| *error)?, now)
+    };
+    own.into_iter().map(candidate).collect()
+}
+
+/// Checks the signatures of a request, at most two; none if it is not signed. `keys` finds the keys of a directory, for the
+/// `keyid` of a signature.
+pub fn check_signatures(
+    message: &MessageHead<'_>,
+    now: SystemTime,
+    test_keys: TestKeys,
+    keys: impl Fn(&DirectoryUrl, &str) -> DirectoryKeys,
+) -> SignatureChecks {
+    let check = |candidate: Result<SignatureCandidate, MethodOutcome>| match candidate {
+        Ok(candidate) => candidate.check(&keys(&candidate.directory, &candidate.keyid), test_keys),
+        Err(outcome) => SignatureCheck::of_request(outcome),
+    };
+    signature_candidates(message, now).into_iter().map(check).collect()
+}
+
+impl Dictionary<'_> {
+    /// The members that are signatures of Web Bot Auth, the first two of them, each label once.
+    fn own_signatures(&self) -> Vec<(&str, &Member<'_>)> {
+        let mut own: Vec<(&str, &Member<'_>)> = Vec::new();
+        for (label, _) in self.iter() {
+            // Of a repeated label the last member.
+            let Some(member) = self.get(label) else { continue };
+            let parameters = match member {
+                Member::InnerList(list) => &list.parameters,
+                Member::Item(item) => &item.parameters,
+            };
+            let is_new = !own.iter().any(|(found, _)| *found == label);
+            if is_new && parameters::is_web_bot_auth(parameters) {
+                own.push((label, member));
+            }
+            if own.len() == MOST_SIGNATURES {
+                break;
+            }
+        }
+        own
+    }
+}
+
+impl SignatureCandidate {
+    fn of(
+        message: &MessageHead<'_>,
+        label: &str,
+        list: &InnerList<'_>,
+        signatures: &Dictionary<'_>,
+        now: SystemTime,
+    ) -> Result<Self, MethodOutcome> {
+        let parameters = SignatureParameters::of(&list.parameters, now).map_err(MethodOutcome::Failed)?;
+        let signature = match signatures.get(label) {
+            None => return Err(MethodOutcome::Failed(Refutation::NoSignatureForLabel)),
+            Some(Member::Item(item)) => match &item.value {
+                BareItem::Bytes(octets) => octets.clone(),
+                _ => return Err(MethodOutcome::Failed(Refutation::Unparsable)),
+            },
+            Some(Member::InnerList(_)) => return Err(MethodOutcome::Failed(Refutation::Unparsable)),
+        };
+        let components = Components::of(list).map_err(MethodOutcome::Failed)?;
+        if !components.cover_target() {
+            return Err(MethodOutcome::Failed(Refutation::TargetNotCovered));
+        }
+        let directory = parameters::directory(message, label, &components)?;
+        let base = components.base(message).map_err(MethodOutcome::Failed)?;
+        Ok(Self {
+            base,
+            signature,
+            directory,
+            keyid: parameters.keyid.to_owned(),
+            window: parameters.window,
+            covered: CoveredValues::of(components.names(), message),
+        })
+    }
+
+    /// Checks the signature with the keys of its directory.
+    pub fn check(&self, keys: &DirectoryKeys, test_keys: TestKeys) -> SignatureCheck {
+        self.check_unless(keys, test_keys, || false)
+    }
+
+    /// Checks the signature with the keys of its directory, unless the sender keeps the machine busy with such checks.
+    pub fn check_unless(
+        &self,
+        keys: &DirectoryKeys,
+        test_keys: TestKeys,
+        is_busy: impl FnOnce() -> bool,
+    ) -> SignatureCheck {
+        let outcome = match self.key(keys, test_keys) {
+            Err(reason) => MethodOutcome::Undecided(reason),
+            Ok(_) if is_busy() => MethodOutcome::Undecided(UndecidedReason::Busy),
+            Ok(key) if key.verifies(&self.signature, self.base.as_bytes()) => MethodOutcome::Verified,
+            Ok(_) => MethodOutcome::Failed(Refutation::BadSignature),
+        };
+        SignatureCheck { outcome, directory: Some(self.directory.clone()), until: Some(self.until()) }
+    }
+
+    fn key(&self, keys: &DirectoryKeys, test_keys: TestKeys) -> Result<VerifyingKey, UndecidedReason> {
+        let keys = match keys {
+            DirectoryKeys::NotConfigured => return Err(UndecidedReason::DirectoryNotConfigured),
+            DirectoryKeys::Unavailable => return Err(UndecidedReason::DirectoryUnavailable),
+            DirectoryKeys::Loaded(keys) => keys,
+        };
+        let key = keys.key(&self.keyid).ok_or(UndecidedReason::KeyUnknownThere)?;
+        if test_keys == TestKeys::Refuse && key.is_test_key() { Err(UndecidedReason::TestKey) } else { Ok(key) }
+    }
+
+    /// What is signed (RFC 9421, section 2.5).
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The octets of the signature.
+    pub fn signature(&self) -> &[u8] {
+        &self.signature
+    }
+
+    /// Whose key it is.
+    pub const fn directory(&self) -> &DirectoryUrl {
+        &self.directory
+    }
+
+    /// Which key it is.
+    pub fn keyid(&self) -> &str {
+        &self.keyid
+    }
+
+    /// Until when the signature holds.
+    pub fn until(&self) -> SystemTime {
+        self.window.until()
+    }
+
+    pub(super) const fn window(&self) -> ValidityWindow {
+        self.window
+    }
+
+    pub(super) const fn covered(&self) -> Option<&CoveredValues> {
+        self.covered.as_ref()
+    }
+}
+
+impl Deref for SignatureChecks {
+    type Target = [SignatureCheck];
+
+    fn deref(&self) -> &[SignatureCheck] {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+impl FromIterator<SignatureCheck> for SignatureChecks {
+    fn from_iter<I: IntoIterator<Item = SignatureCheck>>(checks: I) -> Self {
+        let mut checks = checks.into_iter().peekable();
+        Self(checks.peek().is_some().then(|| checks.collect()))
+    }
+}
+
+impl SignatureCheck {
+    /// The check of a signature that cannot hold, by what the request alone says.
+    pub const fn of_request(outcome: MethodOutcome) -> Self {
+        Self { outcome, directory: None, until: None }
+    }
+
+    /// What the signature says, whatever key made it.
+    pub const fn outcome(&self) -> MethodOutcome {
+        self.outcome
+    }
+
+    #[cfg(test)]
+    pub(super) const fn of_unavailable(directory: DirectoryUrl) -> Self {
+        let outcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);
+        Self { outcome, directory: Some(directory), until: None }
+    }
+
+    /// What the signature says about a claim. A valid one by another operator says nothing: it neither confirms the claim,
+    /// nor is it false. That the keys of another operator cannot be had is no doubt about this claim either.
+    pub fn outcome_for(&self, directories: ClaimedDirectories<'_>) -> Option<MethodOutcome> {
+        let is_of_claim = match (directories, &self.directory) {
+            (ClaimedDirectories::Any, _) | (_, None) => true,
+            (ClaimedDirectories::Of(directories), Some(directory)) => directories.contains(directory),
+        };
+        match self.outcome {
+            MethodOutcome::Verified if !is_of_claim => None,
+            MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable) if !is_of_claim => {
+                Some(MethodOutcome::Undecided(UndecidedReason::DirectoryNotConfigured))
+            }
+            outcome => Some(outcome),
+        }
+    }
+
+    /// The directory that the signature names, where the request alone did not refute it. Of a verified signature it says
+    /// who the crawler is.
+    pub const fn directory(&self) -> Option<&DirectoryUrl> {
+        self.directory.as_ref()
+    }
+
+    /// Until when the result holds.
+    pub const fn until(&self) -> Option<SystemTime> {
+        self.until
+    }
+}

@@ -1,0 +1,180 @@
+//! What is signed: the components of a request, and the signature base that they make (RFC 9421, section 2).
+
+use super::message_head::{FieldValue, MessageHead};
+use super::structured_field::{BareItem, Dictionary, InnerList, Item, SyntaxError};
+use crate::agent::Refutation;
+
+/// More components than any signer names; each costs a pass over the fields.
+const MOST_COMPONENTS: usize = 32;
+
+/// How many octets of fields are read for one base: a member of a dictionary costs reading all of it.
+const MOST_OCTETS: usize = 64 * 1024;
+
+/// The components that a signature covers, none of them twice.
+pub(super) struct Components<'l, 'a> {
+    list: &'l InnerList<'a>,
+}
+
+impl<'l, 'a> Components<'l, 'a> {
+    pub(super) fn of(list: &'l InnerList<'a>) -> Result<Self, Refutation> {
+        if list.items.len() > MOST_COMPONENTS || list.items.iter().any(|item| item.value.as_str().is_none()) {
+            return Err(Refutation::Unparsable);
+        }
+        let mut identifiers: Vec<String> = list.items.iter().map(identifier).collect();
+        identifiers.sort_unstable();
+        if identifiers.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Refutation::ComponentRepeated);
+        }
+        Ok(Self { list })
+    }
+
+    /// Whether the signature is for one site: it covers the authority, by itself or in the URI.
+    pub(super) fn cover_target(&self) -> bool {
+        let is_target = |item: &Item<'_>| {
+            item.parameters.0.is_empty() && matches!(item.value.as_str(), Some("@authority" | "@target-uri"))
+        };
+        self.list.items.iter().any(is_target)
+    }
+
+    /// The covered members of a dictionary field, by their keys; `None` for the field as a whole.
+    pub(super) fn members_of(&self, field: &str) -> Vec<Option<&str>> {
+        let items = self.list.items.iter().filter(|item| item.value.as_str() == Some(field));
+        items.map(|item| item.parameters.get("key").and_then(BareItem::as_str)).collect()
+    }
+
+    /// The names of the components.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.list.items.iter().filter_map(|item| item.value.as_str())
+    }
+
+    /// The signature base: a line for each component, and the parameters exactly as received.
+    pub(super) fn base(&self, message: &MessageHead<'_>) -> Result<String, Refutation> {
+        let mut base = String::new();
+        let mut budget = MOST_OCTETS;
+        for item in &self.list.items {
+            base.push_str(&identifier(item));
+            base.push_str(": ");
+            base.push_str(&value(item, message, &mut budget)?);
+            base.push('\n');
+        }
+        base.push_str("\"@signature-params\": ");
+        base.push_str(self.list.raw);
+        Ok(base)
+    }
+}
+
+/// Name and parameters in their one written form.
+fn identifier(item: &Item<'_>) -> String {
+    let mut text = String::new();
+    item.write(&mut text);
+    text
+}
+
+fn value(item: &Item<'_>, message: &MessageHead<'_>, budget: &mut usize) -> Result<String, Refutation> {
+    let name = item.value.as_str().ok_or(Refutation::Unparsable)?;
+    let value = if name.starts_with('@') {
+        if !item.parameters.0.is_empty() {
+            return Err(Refutation::ComponentUnsupported);
+        }
+        derived(name, message)?
+    } else {
+        field(name, item, message, budget)?
+    };
+    // A target is text of the caller's.
+    let is_line = value.bytes().all(|octet| matches!(octet, b'\t' | b' '..=b'~'));
+    if is_line { Ok(value) } else { Err(Refutation::ComponentUnsupported) }
+}
+
+/// RFC 9421, section 2.2.
+fn derived(name: &str, message: &MessageHead<'_>) -> Result<String, Refutation> {
+    let (path, query) = message.path_and_query();
+    match name {
+        "@method" => Ok(message.method().to_owned()),
+        "@scheme" => Ok(message.scheme()),
+        "@authority" => message.authority().ok_or(Refutation::ComponentMissing),
+        "@target-uri" => message.target_uri().ok_or(Refutation::ComponentMissing),
+        "@request-target" => Ok(message.target().to_owned()),
+        "@path" => Ok(path.to_owned()),
+        "@query" => Ok(format!("?{}", query.unwrap_or_default())),
+        _ => Err(Refutation::ComponentUnsupported),
+    }
+}
+
+/// RFC 9421, section 2.1: a field, or with `;key` a member of one that is a dictionary.
+fn field(name: &str, item: &Item<'_>, message: &MessageHead<'_>, budget: &mut usize) -> Result<String, Refutation> {
+    let is_name_octet = |octet: u8| octet.is_ascii_graphic() && !octet.is_ascii_uppercase();
+    let is_supported = |key: &str| key == "key";
+    if name.is_empty() || !name.bytes().all(is_name_octet) || !item.parameters.keys().all(is_supported) {
+        return Err(Refutation::ComponentUnsupported);
+    }
+    let value = match message.field(name) {
+        None => return Err(Refutation::ComponentMissing),
+        Some(FieldValue::OtherOctets) => return Err(Refutation::ComponentUnsupported),
+        Some(FieldValue::Text(value)) => value,
+    };
+    *budget = budget.checked_sub(value.len()).ok_or(Refutation::ComponentUnsupported)?;
+    let Some(key) = item.parameters.get("key") else { return Ok(value) };
+    let key = key.as_str().ok_or(Refutation::ComponentUnsupported)?;
+    let dictionary = Dictionary::parse(&value).map_err(|SyntaxError| Refutation::Unparsable)?;
+    let mut member = String::new();
+    dictionary.get(key).ok_or(Refutation::ComponentMissing)?.write(&mut member);
+    Ok(member)
+}
+
+/// The fields of a signature. Results are kept by all of them, so they are not compared again.
+pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
+
+/// What a signature covers of one request, as received: a request with the same values has the same signature base.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct CoveredValues(Box<[CoveredValue]>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum CoveredValue {
+    Method(Box<str>),
+    Scheme(Box<str>),
+    Authority(Option<Box<str>>),
+    Target(Box<str>),
+    Path(Box<str>),
+    Query(Option<Box<str>>),
+    Field { name: Box<str>, value: Box<str> },
+}
+
+impl CoveredValues {
+    /// The values of these components; `None` where one of them cannot be compared.
+    pub(super) fn of<'a>(components: impl Iterator<Item = &'a str>, message: &MessageHead<'_>) -> Option<Self> {
+        let method = || CoveredValue::Method(message.method().into());
+        let scheme = || CoveredValue::Scheme(message.raw_scheme().into());
+        let authority = || CoveredValue::Authority(message.raw_authority().map(Into::into));
+        let path = || CoveredValue::Path(message.path_and_query().0.into());
+        let query = || CoveredValue::Query(message.path_and_query().1.map(Into::into));
+        let mut values = Vec::new();
+        for name in components {
+            match name {
+                "@method" => values.push(method()),
+                "@scheme" => values.push(scheme()),
+                // Its port depends on the scheme.
+                "@authority" => values.extend([authority(), scheme()]),
+                "@target-uri" => values.extend([authority(), scheme(), path(), query()]),
+                "@request-target" => values.push(CoveredValue::Target(message.target().into())),
+                "@path" => values.push(path()),
+                "@query" => values.push(query()),
+                name if SIGNATURE_FIELDS.contains(&name) => {}
+                name => values.push(CoveredValue::Field { name: name.into(), value: message.text(name)?.into() }),
+            }
+        }
+        Some(Self(values.into()))
+    }
+
+    /// Whether another request has the same values.
+    pub(super) fn are_those_of(&self, message: &MessageHead<'_>) -> bool {
+        self.0.iter().all(|value| match value {
+            CoveredValue::Method(method) => **method == *message.method(),
+            CoveredValue::Scheme(scheme) => **scheme == *message.raw_scheme(),
+            CoveredValue::Authority(authority) => authority.as_deref() == message.raw_authority(),
+            CoveredValue::Target(target) => **target == *message.target(),
+            CoveredValue::Path(path) => **path == *message.path_and_query().0,
+            CoveredValue::Query(query) => query.as_deref() == message.path_and_query().1,
+            CoveredValue::Field { name, value } => message.has_text(name, value),
+        })
+    }
+}

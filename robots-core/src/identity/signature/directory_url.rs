@@ -1,0 +1,185 @@
+//! Where the keys of an operator are.
+//!
+//! **A directory's URL has one form** (`DirectoryUrl`), and keys are looked up by it and `keyid` together. With `keyid`
+//! alone, a key that one operator publishes would sign for another.
+
+use std::error::Error;
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use crate::rules::{Authority, Port};
+
+/// The path of a directory that only an origin is named for.
+const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
+
+/// The longest URL that is looked at.
+const LONGEST: usize = 2048;
+
+/// The URL of a JWK Set, in one form: keys are looked up by it, and a registry or configuration names it.
+///
+/// An origin stands for the directory at its well-known path; any other `https` URL is that of the JWK Set. Scheme and host
+/// are in lower case, and the default port is left out.
+///
+/// ```
+/// use robots_core::identity::DirectoryUrl;
+///
+/// let url = DirectoryUrl::parse("https://Signature-Agent.test:443/")?;
+/// assert_eq!(url.as_str(), "https://signature-agent.test/.well-known/http-message-signatures-directory");
+/// let url = DirectoryUrl::parse("https://signature-agent.test/jwks.json")?;
+/// assert_eq!(url.as_str(), "https://signature-agent.test/jwks.json");
+/// # Ok::<(), robots_core::identity::DirectoryUrlError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DirectoryUrl(Box<str>);
+
+/// Why a text is no [`DirectoryUrl`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DirectoryUrlError {
+    /// The scheme is not `https`.
+    NotHttps,
+    /// It is no URL, or has user information, a fragment or octets that no URL has.
+    Malformed,
+}
+
+impl DirectoryUrl {
+    /// Reads the URL of a directory or of a JWK Set.
+    ///
+    /// # Errors
+    ///
+    /// Where it is no `https` URL, or one that two readers could understand differently.
+    pub fn parse(text: &str) -> Result<Self, DirectoryUrlError> {
+        let is_url_octet = |octet: u8| {
+            octet.is_ascii_graphic()
+                && !matches!(octet, b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+        };
+        if text.len() > LONGEST || !text.bytes().all(is_url_octet) {
+            return Err(DirectoryUrlError::Malformed);
+        }
+        let (scheme, rest) = text.split_once(':').ok_or(DirectoryUrlError::Malformed)?;
+        if !scheme.eq_ignore_ascii_case("https") {
+            return Err(DirectoryUrlError::NotHttps);
+        }
+        let rest = rest.strip_prefix("//").ok_or(DirectoryUrlError::Malformed)?;
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        let split = Authority::split(authority.as_bytes());
+        let port = match split.port() {
+            Port::Absent | Port::Empty | Port::Number(443) => None,
+            Port::Number(port) if port != 0 => Some(port),
+            _ => return Err(DirectoryUrlError::Malformed),
+        };
+        let host = std::str::from_utf8(split.host()).unwrap_or_default();
+        if split.userinfo().is_some() || !is_host(host) {
+            return Err(DirectoryUrlError::Malformed);
+        }
+        let mut url = format!("https://{}", host.to_ascii_lowercase());
+        if let Some(port) = port {
+            url.push_str(&format!(":{port}"));
+        }
+        match target {
+            "" | "/" => url.push_str(WELL_KNOWN),
+            // A query without a path is one of the path `/` (RFC 3986, section 6.2.3).
+            query if query.starts_with('?') => url.push_str(&format!("/{query}")),
+            target => url.push_str(target),
+        }
+        Ok(Self(url.into()))
+    }
+
+    /// The URL in its one form.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A name or an address; no name of another script, which stands in its `xn--` form in a URL.
+fn is_host(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[') {
+        return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+    }
+    let is_label = |label: &str| {
+        let is_octet = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
+        (1..=63).contains(&label.len()) && label.bytes().all(is_octet)
+    };
+    host.len() <= 253 && host.split('.').all(is_label)
+}
+
+impl fmt::Display for DirectoryUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for DirectoryUrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotHttps => "keys are fetched over https only: write a URL such as \"https://agent.example\"",
+            Self::Malformed => "no URL of a key directory: write one such as \"https://agent.example\"",
+        })
+    }
+}
+
+impl Error for DirectoryUrlError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_its_well_known_directory_and_another_url_is_a_jwk_set() {
+        for (text, path) in [
+            ("https://a.example", WELL_KNOWN),
+            ("https://a.example/", WELL_KNOWN),
+            ("HTTPS://A.Example:443", WELL_KNOWN),
+            ("https://a.example:/", WELL_KNOWN),
+            ("https://a.example/.well-known/http-message-signatures-directory", WELL_KNOWN),
+            ("https://a.example/jwks.json", "/jwks.json"),
+            ("https://a.example/A/../b", "/A/../b"),
+            ("https://a.example//", "//"),
+            ("https://a.example/?v=1", "/?v=1"),
+            ("https://a.example?v=1", "/?v=1"),
+        ] {
+            let url = DirectoryUrl::parse(text).expect(text);
+            assert_eq!(url.as_str(), format!("https://a.example{path}"), "{text}");
+            assert_eq!(DirectoryUrl::parse(url.as_str()), Ok(url));
+        }
+        let port = DirectoryUrl::parse("https://[2001:DB8::1]:8443/").expect("a URL");
+        assert_eq!(port.as_str(), format!("https://[2001:db8::1]:8443{WELL_KNOWN}"));
+    }
+
+    #[test]
+    fn what_two_readers_could_understand_differently_is_no_url() {
+        for text in [
+            "",
+            "a.example",
+            "https:a.example",
+            "https:/a.example",
+            "https:///",
+            "https://",
+            "https://user@a.example/",
+            "https://a.example@b.example/",
+            "https://a.example\\@b.example/",
+            "https://a.example/#x",
+            "https://a.example/ x",
+            " https://a.example",
+            "https://a.example\t",
+            "https://a..example/",
+            "https://.a.example/",
+            "https://a.example./",
+            "https://ä.example/",
+            "https://a.example:0/",
+            "https://a.example:99999/",
+            "https://a.example:+443/",
+            "https://[::1/",
+            "https://[::1%25eth0]/",
+        ] {
+            assert_eq!(DirectoryUrl::parse(text), Err(DirectoryUrlError::Malformed), "{text}");
+        }
+        for text in
+            ["http://a.example/", "data:application/jwk-set+json,x", "javascript:x", "ftp://a.example", "x-https://a"]
+        {
+            assert_eq!(DirectoryUrl::parse(text), Err(DirectoryUrlError::NotHttps), "{text}");
+        }
+        assert!(DirectoryUrl::parse(&format!("https://a.example/{}", "x".repeat(LONGEST))).is_err());
+    }
+}

@@ -1,0 +1,309 @@
+//! The keys of a directory: a JWK Set (RFC 7517), of which the Ed25519 keys count (RFC 8037).
+//!
+//! **Unusable keys are left out when a key set is read**: with a point of small order as key, anybody makes signatures
+//! that verify. `ring` checks the signature's form, not that.
+
+use std::error::Error;
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value};
+
+/// The largest key set, and the most keys of one.
+const LARGEST: usize = 64 * 1024;
+const MOST_KEYS: usize = 32;
+
+/// `test-key-ed25519` of RFC 9421, appendix B.1.4, of which everyone has the private key.
+const TEST_KEY: [u8; 32] = [
+    0x26, 0xB4, 0x0B, 0x8F, 0x93, 0xFF, 0xF3, 0xD8, 0x97, 0x11, 0x2F, 0x7E, 0xBC, 0x58, 0x2B, 0x23, 0x2D, 0xBD, 0x72,
+    0x51, 0x7D, 0x08, 0x2F, 0xE8, 0x3C, 0xFB, 0x30, 0xDD, 0xCE, 0x43, 0xD1, 0xBB,
+];
+
+/// The keys of one directory, by their thumbprints (RFC 7638).
+#[derive(Clone, Debug, Default)]
+pub struct KeySet {
+    keys: Vec<(String, VerifyingKey)>,
+    skipped: usize,
+}
+
+/// The octets of a public key that can be used: a point in its one encoding, and none of small order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct VerifyingKey([u8; 32]);
+
+/// Why octets are no [`KeySet`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySetError {
+    kind: KeySetErrorKind,
+    message: String,
+}
+
+/// The kind of mistake that a [`KeySetError`] reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeySetErrorKind {
+    /// More than 64 KiB.
+    TooLarge,
+    /// No JSON.
+    InvalidJson,
+    /// JSON that is neither a JWK Set nor a JWK.
+    NoKeySet,
+    /// More than 32 keys.
+    TooMany,
+}
+
+impl KeySet {
+    /// Reads a JWK Set, or a JWK by itself.
+    ///
+    /// Real directories are read: `kid` may be missing or anything, `alg` may be missing, `EdDSA` or `Ed25519`, and there may be
+    /// no keys at all. Keys of other kinds are skipped, and Ed25519 keys that verify what was not signed.
+    ///
+    /// # Errors
+    ///
+    /// Where the octets are no key set, more than 64 KiB, or hold more than 32 keys. Then the keys at hand stay.
+    pub fn parse(octets: &[u8]) -> Result<Self, KeySetError> {
+        let error = |kind, message: String| KeySetError { kind, message };
+        if octets.len() > LARGEST {
+            let message = format!("the key set has {} octets: at most {LARGEST} are read", octets.len());
+            return Err(error(KeySetErrorKind::TooLarge, message));
+        }
+        let value: Value = serde_json::from_slice(octets)
+            .map_err(|cause| error(KeySetErrorKind::InvalidJson, format!("the key set is no JSON: {cause}")))?;
+        let no_key_set = || {
+            let message = "the JSON is neither a JWK Set, {\"keys\":[…]}, nor a JWK, {\"kty\":\"OKP\",…}";
+            error(KeySetErrorKind::NoKeySet, message.to_owned())
+        };
+        let object = value.as_object().ok_or_else(no_key_set)?;
+        let keys = match object.get("keys") {
+            Some(keys) => keys.as_array().map(Vec::as_slice).ok_or_else(no_key_set)?,
+            None if object.contains_key("kty") => std::slice::from_ref(&value),
+            None => return Err(no_key_set()),
+        };
+        if keys.len() > MOST_KEYS {
+            let message = format!("the key set has {} keys: at most {MOST_KEYS} are read", keys.len());
+            return Err(error(KeySetErrorKind::TooMany, message));
+        }
+        let mut set = Self::default();
+        for key in keys {
+            match key.as_object().and_then(VerifyingKey::of_jwk) {
+                Some(key) => set.keys.push((key.thumbprint(), key)),
+                None => set.skipped += 1,
+            }
+        }
+        Ok(set)
+    }
+
+    /// How many keys it holds.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether it holds no key.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// How many keys were skipped: other kinds, or keys that cannot be used.
+    pub const fn skipped(&self) -> usize {
+        self.skipped
+    }
+
+    /// The thumbprints of its keys: what `keyid` is in signatures.
+    pub fn thumbprints(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(|(thumbprint, _)| thumbprint.as_str())
+    }
+
+    pub(super) fn key(&self, keyid: &str) -> Option<VerifyingKey> {
+        self.keys.iter().find(|(thumbprint, _)| thumbprint == keyid).map(|(_, key)| *key)
+    }
+}
+
+impl VerifyingKey {
+    fn of_jwk(jwk: &Map<String, Value>) -> Option<Self> {
+        let text = |name: &str| jwk.get(name).map(|value| value.as_str().unwrap_or_default());
+        let is_ed25519 = text("kty") == Some("OKP") && text("crv") == Some("Ed25519");
+        let is_for_signatures = text("use").is_none_or(|purpose| purpose == "sig");
+        let is_alg = |alg: &str| alg.eq_ignore_ascii_case("EdDSA") || alg.eq_ignore_ascii_case("Ed25519");
+        if !is_ed25519 || !is_for_signatures || !text("alg").is_none_or(is_alg) {
+            return None;
+        }
+        let octets = URL_SAFE_NO_PAD.decode(text("x")?.trim_end_matches('=')).ok()?;
+        let key: [u8; 32] = octets.try_into().ok()?;
+        is_usable(&key).then_some(Self(key))
+    }
+
+    /// RFC 7638 over the members that RFC 8037, section 2, requires.
+    fn thumbprint(&self) -> String {
+        let x = URL_SAFE_NO_PAD.encode(self.0);
+        let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
+        URL_SAFE_NO_PAD.encode(digest(&SHA256, members.as_bytes()))
+    }
+
+    pub(super) fn is_test_key(&self) -> bool {
+        self.0 == TEST_KEY
+    }
+
+    pub(super) fn verifies(&self, signature: &[u8], octets: &[u8]) -> bool {
+        ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, &self.0).verify(octets, signature).is_ok()
+    }
+}
+
+/// Whether the octets are a point in its one encoding, and none of small order: with one of those, anybody can make
+/// signatures that verify.
+fn is_usable(key: &[u8; 32]) -> bool {
+    /// The y coordinates of the eight points of small order, little-endian; two of them differ in the sign only.
+    const SMALL_ORDER: [[u8; 32]; 5] = [
+        [0; 32],
+        [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        [
+            0x26, 0xE8, 0x95, 0x8F, 0xC2, 0xB2, 0x27, 0xB0, 0x45, 0xC3, 0xF4, 0x89, 0xF2, 0xEF, 0x98, 0xF0, 0xD5, 0xDF,
+            0xAC, 0x05, 0xD3, 0xC6, 0x33, 0x39, 0xB1, 0x38, 0x02, 0x88, 0x6D, 0x53, 0xFC, 0x05,
+        ],
+        [
+            0xC7, 0x17, 0x6A, 0x70, 0x3D, 0x4D, 0xD8, 0x4F, 0xBA, 0x3C, 0x0B, 0x76, 0x0D, 0x10, 0x67, 0x0F, 0x2A, 0x20,
+            0x53, 0xFA, 0x2C, 0x39, 0xCC, 0xC6, 0x4E, 0xC7, 0xFD, 0x77, 0x92, 0xAC, 0x03, 0x7A,
+        ],
+        MINUS_ONE,
+    ];
+    /// The prime less one: the greatest coordinate there is.
+    const MINUS_ONE: [u8; 32] = [
+        0xEC, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+        0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F,
+    ];
+    let mut y = *key;
+    y[31] &= 0x7F;
+    y.iter().rev().le(MINUS_ONE.iter().rev()) && !SMALL_ORDER.contains(&y)
+}
+
+impl KeySetError {
+    /// The kind of mistake.
+    pub const fn kind(&self) -> KeySetErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for KeySetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for KeySetError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
+    const KEYID: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
+
+    fn parse(text: &str) -> KeySet {
+        KeySet::parse(text.as_bytes()).expect(text)
+    }
+
+    fn jwk(members: &str) -> String {
+        format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{X}"{members}}}"#)
+    }
+
+    #[test]
+    fn a_key_is_known_by_its_thumbprint() {
+        for members in [
+            "",
+            r#","kid":"anything""#,
+            r#","kid":7"#,
+            r#","alg":"EdDSA""#,
+            r#","alg":"ed25519""#,
+            r#","alg":"Ed25519","use":"sig","nbf":1,"exp":2"#,
+        ] {
+            for set in [jwk(members), format!(r#"{{"keys":[{}],"purpose":"x"}}"#, jwk(members))] {
+                let set = parse(&set);
+                assert_eq!(set.thumbprints().collect::<Vec<_>>(), [KEYID], "{members}");
+                assert!(set.key(KEYID).is_some_and(|key| key.is_test_key()));
+                assert!(set.key("anything").is_none());
+            }
+        }
+        let padded = parse(&jwk("").replace(X, &format!("{X}=")));
+        assert_eq!(padded.thumbprints().collect::<Vec<_>>(), [KEYID]);
+    }
+
+    #[test]
+    fn keys_of_other_kinds_are_skipped() {
+        for key in [
+            jwk(r#","alg":"ES256""#),
+            jwk(r#","alg":7"#),
+            jwk(r#","use":"enc""#),
+            jwk("").replace("OKP", "EC"),
+            jwk("").replace("Ed25519", "Ed448"),
+            jwk("").replace("Ed25519", "X25519"),
+            jwk("").replace(X, "AAAA"),
+            jwk("").replace(X, ""),
+            jwk("").replace(X, &format!("{X}AAAA")),
+            jwk("").replace(X, &X.replace('_', "/")),
+            // Bits that are left over: the same key in a second form.
+            jwk("").replace(X, &format!("{}t", &X[..42])),
+            r#"{"kty":"OKP","crv":"Ed25519"}"#.to_owned(),
+            r#"{"kty":"RSA","n":"x","e":"AQAB"}"#.to_owned(),
+            "null".to_owned(),
+            "[]".to_owned(),
+        ] {
+            let set = parse(&format!(r#"{{"keys":[{key},{}]}}"#, jwk("")));
+            assert_eq!((set.len(), set.skipped()), (1, 1), "{key}");
+        }
+        let empty = parse(r#"{"keys":[]}"#);
+        assert!(empty.is_empty() && empty.skipped() == 0);
+    }
+
+    #[test]
+    fn a_key_that_verifies_what_was_not_signed_is_skipped() {
+        let octets = |hex: &str| -> [u8; 32] {
+            let digit = |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex");
+            std::array::from_fn(digit)
+        };
+        let f = "f".repeat(60);
+        for hex in [
+            "00".repeat(32),
+            format!("01{}", "00".repeat(31)),
+            "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05".to_owned(),
+            "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a".to_owned(),
+            format!("ec{f}7f"),
+            // The same points, and others, in an encoding that is not the one.
+            format!("ed{f}7f"),
+            format!("ee{f}7f"),
+            format!("f0{f}7f"),
+            format!("ff{f}7f"),
+        ] {
+            for sign in [0, 0x80] {
+                let mut key = octets(&hex);
+                key[31] |= sign;
+                assert!(!is_usable(&key), "{hex} {sign}");
+                let x = URL_SAFE_NO_PAD.encode(key);
+                assert!(parse(&jwk("").replace(X, &x)).is_empty(), "{hex}");
+            }
+        }
+        assert!(is_usable(&TEST_KEY));
+        assert!(is_usable(&octets(&format!("eb{f}7f"))));
+        // What is kept out: a signature that no key made, of all zeros but one, for any message.
+        let mut forged = [0; 64];
+        forged[0] = 1;
+        let neutral = VerifyingKey(octets(&format!("01{}", "00".repeat(31))));
+        assert!(neutral.verifies(&forged, b"anything"), "the reason for the rule");
+    }
+
+    #[test]
+    fn what_is_no_key_set_is_refused() {
+        let kind = |text: &str| KeySet::parse(text.as_bytes()).expect_err("no key set").kind();
+        for text in ["{}", "[]", "7", r#"{"keys":{}}"#, r#"{"keys":null}"#, r#"{"prefixes":[]}"#] {
+            assert_eq!(kind(text), KeySetErrorKind::NoKeySet, "{text}");
+        }
+        for text in ["", "<html>", r#"{"keys":["#] {
+            assert_eq!(kind(text), KeySetErrorKind::InvalidJson, "{text}");
+        }
+        let many = |count| format!(r#"{{"keys":[{}null]}}"#, "null,".repeat(count - 1));
+        assert_eq!(parse(&many(MOST_KEYS)).skipped(), MOST_KEYS);
+        assert_eq!(kind(&many(MOST_KEYS + 1)), KeySetErrorKind::TooMany);
+        let large = format!("{}{}", jwk(""), " ".repeat(LARGEST - jwk("").len()));
+        assert_eq!(parse(&large).len(), 1);
+        assert_eq!(kind(&format!("{large} ")), KeySetErrorKind::TooLarge);
+    }
+}

@@ -1,0 +1,186 @@
+//! The request that a signature is over, without the types of an HTTP library.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::rules::{Authority, Port};
+
+/// The fields of a request.
+pub trait FieldLines {
+    /// Calls `each` with the value of every line of a field, in their order. The name is in lower case.
+    fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8]));
+}
+
+/// Names and values, a line each.
+impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
+    fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
+        let lines = self.iter().filter(|(found, _)| found.as_ref().eq_ignore_ascii_case(name));
+        lines.for_each(|(_, value)| each(value.as_ref()));
+    }
+}
+
+/// A request as the client sent it: what a signature can be over.
+///
+/// The target is as on the request line, or the `:path` of HTTP/2. The authority is that of `:authority`, of an absolute
+/// target, or of `Host`; the scheme is the client's, which a proxy in front may have ended TLS for.
+#[derive(Clone, Copy)]
+pub struct MessageHead<'a> {
+    method: &'a str,
+    scheme: &'a str,
+    authority: Option<&'a str>,
+    target: &'a str,
+    fields: &'a dyn FieldLines,
+}
+
+impl<'a> MessageHead<'a> {
+    /// A request.
+    pub fn new(
+        method: &'a str,
+        scheme: &'a str,
+        authority: Option<&'a str>,
+        target: &'a str,
+        fields: &'a dyn FieldLines,
+    ) -> Self {
+        Self { method, scheme, authority, target, fields }
+    }
+
+    /// The value of a field: its lines, without blanks around them, joined with `, `. `None` where there is no line, or
+    /// where an octet is none that a signature base can hold.
+    pub(super) fn field(&self, name: &str) -> Option<FieldValue> {
+        let mut value: Option<String> = None;
+        let mut is_text = true;
+        self.fields.for_each_line(name, &mut |line| {
+            let line = trimmed(line);
+            let is_fine = |octet: &u8| matches!(octet, b'\t' | b' '..=b'~');
+            match std::str::from_utf8(line) {
+                Ok(line) if line.bytes().all(|octet| is_fine(&octet)) => match &mut value {
+                    Some(value) => {
+                        value.push_str(", ");
+                        value.push_str(line);
+                    }
+                    None => value = Some(line.to_owned()),
+                },
+                _ => {
+                    is_text = false;
+                    value.get_or_insert_default();
+                }
+            }
+        });
+        value.map(|value| if is_text { FieldValue::Text(value) } else { FieldValue::OtherOctets })
+    }
+
+    /// The same as text; `None` also where an octet is none that a signature base can hold.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        match self.field(name)? {
+            FieldValue::Text(value) => Some(value),
+            FieldValue::OtherOctets => None,
+        }
+    }
+
+    /// Whether a field has this value, without putting it together.
+    pub(super) fn has_text(&self, name: &str, value: &str) -> bool {
+        let mut rest = Some(value.as_bytes());
+        let mut is_first = true;
+        self.fields.for_each_line(name, &mut |line| {
+            let between: &[u8] = if is_first { b"" } else { b", " };
+            rest = rest.and_then(|rest| rest.strip_prefix(between)?.strip_prefix(trimmed(line)));
+            is_first = false;
+        });
+        !is_first && rest.is_some_and(<[u8]>::is_empty)
+    }
+
+    /// The lines of a field as received, in their order.
+    pub(super) fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
+        self.fields.for_each_line(name, each);
+    }
+
+    /// Whether the request says whose signature it has.
+    pub(in crate::identity) fn names_signer(&self) -> bool {
+        let mut is_named = false;
+        self.fields.for_each_line("signature-agent", &mut |_| is_named = true);
+        is_named
+    }
+
+    pub(super) const fn method(&self) -> &'a str {
+        self.method
+    }
+
+    /// As received.
+    pub(super) const fn raw_scheme(&self) -> &'a str {
+        self.scheme
+    }
+
+    /// As received.
+    pub(super) const fn raw_authority(&self) -> Option<&'a str> {
+        self.authority
+    }
+
+    pub(super) fn scheme(&self) -> String {
+        self.scheme.to_ascii_lowercase()
+    }
+
+    /// In lower case, without the default port of the scheme (RFC 9421, section 2.2.3).
+    pub(super) fn authority(&self) -> Option<String> {
+        let authority = self.authority.filter(|authority| !authority.is_empty())?;
+        let split = Authority::of_host_field(authority.as_bytes());
+        let default = if self.scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
+        let shown = match split.port() {
+            Port::Empty => std::str::from_utf8(split.host()).ok()?,
+            Port::Number(port) if port == default => std::str::from_utf8(split.host()).ok()?,
+            _ => authority,
+        };
+        Some(shown.to_ascii_lowercase())
+    }
+
+    pub(super) const fn target(&self) -> &'a str {
+        self.target
+    }
+
+    /// Path and query of the target; an empty path is `/`, an absent query `None`.
+    pub(super) fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
+        let target = self.target.split('#').next().unwrap_or_default();
+        // An absolute target begins with its scheme (RFC 9112, section 3.2.2).
+        let target = match target.split_once("://") {
+            Some((scheme, rest)) if !scheme.contains(['/', '?']) => {
+                &rest[rest.find(['/', '?']).unwrap_or(rest.len())..]
+            }
+            _ => target,
+        };
+        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        (if path.is_empty() { "/" } else { path }, query)
+    }
+
+    /// The whole URI of the target.
+    pub(super) fn target_uri(&self) -> Option<String> {
+        let (path, query) = self.path_and_query();
+        let query = query.map_or(Cow::Borrowed(""), |query| Cow::Owned(format!("?{query}")));
+        Some(format!("{}://{}{path}{query}", self.scheme(), self.authority()?))
+    }
+}
+
+/// The value of a field that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FieldValue {
+    Text(String),
+    /// Octets that no signature base holds: it is ASCII, and a line feed would end a component (RFC 9421, section 2.5).
+    OtherOctets,
+}
+
+fn trimmed(mut line: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = line {
+        line = rest;
+    }
+    line
+}
+
+impl fmt::Debug for MessageHead<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { method, scheme, authority, target, fields: _ } = self;
+        f.debug_struct("MessageHead")
+            .field("method", method)
+            .field("scheme", scheme)
+            .field("authority", authority)
+            .field("target", target)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,141 @@
+//! The parameters of a signature: what is required, and when it holds.
+
+use std::time::{Duration, SystemTime};
+
+use super::components::Components;
+use super::directory_url::{DirectoryUrl, DirectoryUrlError};
+use super::message_head::{FieldValue, MessageHead};
+use super::structured_field::{BareItem, Dictionary, Item, Member, Parameters};
+use crate::agent::{Refutation, UndecidedReason};
+use crate::identity::method_outcome::MethodOutcome;
+
+/// The tag of Web Bot Auth. A signature with another one, or none, has another purpose.
+const TAG: &str = "web-bot-auth";
+
+/// How far the signer's clock may be off.
+const SKEW: i64 = 60;
+
+/// The longest time that a signature may hold.
+const LONGEST: i64 = 24 * 60 * 60;
+
+/// Parameters that hold now.
+#[derive(Debug)]
+pub(super) struct SignatureParameters<'p> {
+    pub(super) keyid: &'p str,
+    pub(super) window: ValidityWindow,
+}
+
+/// When a signature holds by its own words, in seconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ValidityWindow {
+    created: i64,
+    expires: i64,
+}
+
+pub(super) fn is_web_bot_auth(parameters: &Parameters<'_>) -> bool {
+    parameters.get("tag").and_then(BareItem::as_str) == Some(TAG)
+}
+
+impl<'p> SignatureParameters<'p> {
+    pub(super) fn of(parameters: &'p Parameters<'_>, now: SystemTime) -> Result<Self, Refutation> {
+        let required = |key| parameters.get(key).ok_or(Refutation::MissingParameter);
+        let (created, expires, keyid) = (required("created")?, required("expires")?, required("keyid")?);
+        let created = created.as_integer().ok_or(Refutation::Unparsable)?;
+        let expires = expires.as_integer().ok_or(Refutation::Unparsable)?;
+        let keyid = keyid.as_str().ok_or(Refutation::Unparsable)?;
+        match parameters.get("alg").map(BareItem::as_str) {
+            None | Some(Some("ed25519")) => {}
+            Some(Some(_)) => return Err(Refutation::AlgMismatch),
+            Some(None) => return Err(Refutation::Unparsable),
+        }
+        let window = ValidityWindow { created, expires };
+        window.check(now)?;
+        Ok(Self { keyid, window })
+    }
+}
+
+impl ValidityWindow {
+    /// Whether a signature holds at this time, by a clock that may be off by a minute.
+    pub(super) fn check(self, now: SystemTime) -> Result<(), Refutation> {
+        let Self { created, expires } = self;
+        // Numbers have 15 digits, so nothing here overflows.
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let now = i64::try_from(now).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
+        if expires < created {
+            Err(Refutation::WindowNegative)
+        } else if expires - created > LONGEST {
+            Err(Refutation::WindowTooLong)
+        } else if created > now + SKEW {
+            Err(Refutation::CreatedInFuture)
+        } else if expires < now - SKEW {
+            Err(Refutation::Expired)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Until when, with the skew.
+    pub(super) fn until(self) -> SystemTime {
+        let until = Duration::from_secs(u64::try_from(self.expires + SKEW).unwrap_or(0));
+        SystemTime::UNIX_EPOCH.checked_add(until).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+}
+
+const FIELD: &str = "signature-agent";
+
+/// The directory that a signature with this label names, and covers.
+///
+/// Of several covered members the one with the signature's own label is the signer's; a single one is, whatever its key.
+pub(super) fn directory(
+    message: &MessageHead<'_>,
+    label: &str,
+    components: &Components<'_, '_>,
+) -> Result<DirectoryUrl, MethodOutcome> {
+    let value = match message.field(FIELD) {
+        None => return Err(MethodOutcome::Undecided(UndecidedReason::AgentAbsent)),
+        Some(FieldValue::OtherOctets) => return Err(MethodOutcome::Failed(Refutation::Unparsable)),
+        Some(FieldValue::Text(value)) => value,
+    };
+    named(&value, label, &components.members_of(FIELD)).map_err(MethodOutcome::Failed)
+}
+
+fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<DirectoryUrl, Refutation> {
+    // The oldest form is a String for all signatures.
+    if value.starts_with('"') {
+        let item = Item::parse(value).map_err(|_| Refutation::Unparsable)?;
+        return match covered {
+            [] => Err(Refutation::AgentNotCovered),
+            [None] => url(&item),
+            // Members are covered of a field that has none.
+            _ => Err(Refutation::Unparsable),
+        };
+    }
+    let dictionary = Dictionary::parse(value).map_err(|_| Refutation::Unparsable)?;
+    let own = match covered {
+        [] => return Err(Refutation::AgentNotCovered),
+        covered if covered.contains(&Some(label)) => dictionary.get(label),
+        [Some(key)] => dictionary.get(key),
+        // The whole field is covered, and so the signer's member.
+        covered if covered.contains(&None) => {
+            let mut members = dictionary.iter();
+            match (dictionary.get(label), members.next(), members.next()) {
+                (Some(own), _, _) => Some(own),
+                (None, Some((_, only)), None) => Some(only),
+                _ => return Err(Refutation::AgentNotCovered),
+            }
+        }
+        _ => return Err(Refutation::AgentNotCovered),
+    };
+    match own.ok_or(Refutation::ComponentMissing)? {
+        Member::Item(item) => url(item),
+        Member::InnerList(_) => Err(Refutation::Unparsable),
+    }
+}
+
+/// Parameters such as `type` say nothing that the URL does not.
+fn url(item: &Item<'_>) -> Result<DirectoryUrl, Refutation> {
+    DirectoryUrl::parse(item.value.as_str().ok_or(Refutation::Unparsable)?).map_err(|error| match error {
+        DirectoryUrlError::NotHttps => Refutation::AgentNotHttps,
+        DirectoryUrlError::Malformed => Refutation::Unparsable,
+    })
+}

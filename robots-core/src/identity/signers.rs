@@ -1,0 +1,85 @@
+//! Whose keys are in which directory.
+
+use std::collections::HashMap;
+
+use super::signature::{ClaimedDirectories, DirectoryUrl};
+use crate::agent::{Agent, Crawler, Registry};
+
+/// The key directories of a registry: whose they are, and which verify the claims of a crawler.
+///
+/// A directory belongs to an operator: its keys verify every crawler of that operator. A signature alone, without a crawler's
+/// name, comes from the first crawler of the registry that has the directory.
+#[derive(Clone, Debug, Default)]
+pub struct Signers {
+    crawlers: HashMap<DirectoryUrl, Agent>,
+    directories: HashMap<Box<str>, Vec<DirectoryUrl>>,
+}
+
+impl Signers {
+    /// The directories that rows of a registry name. A value that is no URL of a directory is left out.
+    pub fn of(registry: &Registry) -> Self {
+        let mut signers = Self::default();
+        for agent in registry.agents() {
+            let Some(crawler) = agent.registered() else { continue };
+            let Some(directory) = crawler.signature().and_then(|text| DirectoryUrl::parse(text).ok()) else { continue };
+            let of_operator = signers.directories.entry(operator(crawler).into()).or_default();
+            if !of_operator.contains(&directory) {
+                of_operator.push(directory.clone());
+            }
+            signers.crawlers.entry(directory).or_insert_with(|| agent.clone());
+        }
+        signers
+    }
+
+    /// The crawler that signs with the keys of a directory.
+    pub fn agent(&self, directory: &DirectoryUrl) -> Option<&Agent> {
+        self.crawlers.get(directory)
+    }
+
+    /// Whose signatures verify the claims of a crawler.
+    pub fn of_claim(&self, crawler: &Crawler) -> ClaimedDirectories<'_> {
+        ClaimedDirectories::Of(self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice))
+    }
+}
+
+/// A crawler whose operator is not known is one by itself.
+fn operator(crawler: &Crawler) -> &str {
+    if crawler.operator().is_empty() { crawler.name() } else { crawler.operator() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{Category, CrawlerRow};
+
+    #[test]
+    fn directories_belong_to_operators() {
+        let row = |name: &str, operator: &str| CrawlerRow::new(name, Category::Other).operator(operator);
+        let registry = Registry::builtin()
+            .extended_with([
+                row("One", "O").signature("https://o.example"),
+                row("Two", "O").signature("https://o.example/"),
+                row("Three", "O").signature("https://o.example/keys"),
+                row("Four", "O"),
+                row("Five", "P"),
+                row("Six", "").signature("no URL"),
+                row("Seven", "").signature("https://seven.example"),
+            ])
+            .expect("rows");
+        let signers = Signers::of(&registry);
+        let url = |text: &str| DirectoryUrl::parse(text).expect(text);
+        let directories = |name: &str| match signers.of_claim(registry.crawler(name).expect(name)) {
+            ClaimedDirectories::Of(directories) => directories.to_vec(),
+            ClaimedDirectories::Any => panic!("{name}"),
+        };
+        for name in ["One", "Two", "Three", "Four"] {
+            assert_eq!(directories(name), [url("https://o.example"), url("https://o.example/keys")], "{name}");
+        }
+        assert_eq!((directories("Five"), directories("Six")), (vec![], vec![]));
+        assert_eq!(directories("Seven"), [url("https://seven.example")]);
+        let crawler = |text: &str| signers.agent(&url(text)).and_then(Agent::crawler);
+        assert_eq!(crawler("https://o.example"), Some("One"));
+        assert_eq!(crawler("https://chatgpt.com"), Some("ChatGPT Agent"));
+        assert_eq!(crawler("https://other.example"), None);
+    }
+}

@@ -1,0 +1,26 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod rules;
+
+pub mod agent;
+
+pub mod check;
+pub mod identity;
+pub mod policy;
+#[cfg(feature = "rate")]
+pub mod rate;
+
+/// What `tower-robots` and `robotsd` use. No promise: any release may change it.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::check::crawlers::meant as crawler_meant;
+    pub use crate::check::directives::distance;
+    pub use crate::check::directives::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
+    pub use crate::check::file_kind::FileKind;
+    pub use crate::identity::address_class::AddressClass;
+    #[cfg(feature = "signatures")]
+    pub use crate::identity::signature::kept_checks::{KeptChecks, SignatureLines};
+    pub use crate::policy::grace::Grace;
+    pub use crate::rules::append::appended_titles;
+}

@@ -1,0 +1,248 @@
+//! Building a policy.
+
+use std::num::NonZeroU32;
+
+use super::decide::{Exemptions, Policy};
+use super::decision::{IdentityNeeded, IdentityRules, Impostors};
+use super::error::PolicyError;
+use super::human_evidence::{Cookies, SuspectHuman};
+use super::overrides::{Mode, Override, called};
+use super::rate::{RateMode, RateRules};
+use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
+use crate::agent::{Category, Network};
+use crate::rules::{PathForms, PathPattern};
+
+/// Builds a [`Policy`]. A value that would match nothing is refused where it is given.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct PolicyBuilder {
+    policy: Policy,
+}
+
+impl Policy {
+    /// Starts from the defaults, which each method of the builder names.
+    pub fn builder() -> PolicyBuilder {
+        PolicyBuilder::default()
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            star: Star::default(),
+            family: true,
+            forms: PathForms::ALL,
+            exempt: Exemptions::default(),
+            cookies: Cookies::default(),
+            suspect_human: SuspectHuman::default(),
+            identity: IdentityRules::default(),
+            overrides: Vec::new(),
+            rate: RateRules::default(),
+        }
+    }
+}
+
+impl PolicyBuilder {
+    /// How disallowed requests are handled, and the most that is done about any request: [`rate`](Self::rate) and
+    /// [`impostors`](Self::impostors) refuse where this is [`Mode::Refuse`]. Only an override goes beyond it. Default:
+    /// [`Mode::Observe`].
+    ///
+    /// [`Mode::Refuse`] tags the crawlers of search engines that people use
+    /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)), unless an override fits.
+    pub const fn mode(mut self, mode: Mode) -> Self {
+        self.policy.mode = mode;
+        self
+    }
+
+    /// The classes of agents that the groups for `*` are for. Default: [`StarScope::Declared`].
+    pub const fn star_scope(mut self, scope: StarScope) -> Self {
+        self.policy.star.scope = scope;
+        self
+    }
+
+    /// The methods the groups for `*` are for, without case. Default: `GET` and `HEAD`. Methods that IANA's registry does
+    /// not have are always held: most servers answer them like `GET`. A group that names an agent holds for every method.
+    ///
+    /// # Errors
+    ///
+    /// If one of them is not made of letters and hyphens.
+    pub fn star_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, PolicyError> {
+        self.policy.star.methods = Star::methods(methods)?;
+        Ok(self)
+    }
+
+    /// Categories of registered crawlers that the groups for `*` are not for. Default: infrastructure, monitoring,
+    /// preview, feed and user-fetch.
+    pub fn star_exempt(mut self, categories: impl AsRef<[Category]>) -> Self {
+        self.policy.star.exempt = categories.as_ref().into();
+        self
+    }
+
+    /// Whether the groups for `*` are for crawlers documented to ignore them. Default: [`StarExceptions::Honour`].
+    pub const fn star_exceptions(mut self, exceptions: StarExceptions) -> Self {
+        self.policy.star.exceptions = exceptions;
+        self
+    }
+
+    /// Whether the groups for `*` are for requests without a `User-Agent`. Default: [`EmptyAgent::ByScope`].
+    pub const fn star_empty(mut self, empty: EmptyAgent) -> Self {
+        self.policy.star.empty = empty;
+        self
+    }
+
+    /// Holds a crawler only to groups that name it itself, not to those of the crawlers its operator says it follows
+    /// (Googlebot-Image is held to Googlebot's group where it has none). Default: it is held to those as well.
+    pub const fn without_family(mut self) -> Self {
+        self.policy.family = false;
+        self
+    }
+
+    /// The forms of a path that are judged besides the one it was sent in. Default: [`PathForms::ALL`]. An application
+    /// whose path parameters are part of its pages leaves out [`PathForm::Parameters`](crate::rules::PathForm).
+    pub const fn forms(mut self, forms: PathForms) -> Self {
+        self.policy.forms = forms;
+        self
+    }
+
+    /// Path patterns (as in robots.txt: prefixes, with `*` and `$`) whose requests pass unjudged, in place of the
+    /// default, `/.well-known/`. `/robots.txt` is always exempt. Called again, these take the place of the ones before.
+    ///
+    /// # Errors
+    ///
+    /// If one of them begins with neither `/` nor `*`: it would match no path.
+    pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, PolicyError> {
+        self.policy.exempt.patterns = patterns.into_iter().map(PathPattern::parse).collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// Networks whose requests pass unjudged: [`Network`]s, addresses, or their texts. Default: none. Called again, these
+    /// take the place of the ones before.
+    ///
+    /// ```
+    /// use robots_core::policy::Policy;
+    ///
+    /// let policy = Policy::builder().exempt_networks(["10.0.0.0/8", "2001:db8::/32", "192.0.2.7"])?.build();
+    /// let error = Policy::builder().exempt_networks(["10.0.0.0/33"]).expect_err("no such length");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "\"10.0.0.0/33\" is not a network: the length after the slash is a number up to 32"
+    /// );
+    /// # Ok::<(), robots_core::policy::PolicyError>(())
+    /// ```
+    ///
+    /// A list, not an iterator: a `Result` is an iterator too, of nothing where it is an error, and would exempt no network
+    /// without a word.
+    ///
+    /// ```compile_fail,E0277
+    /// # use robots_core::policy::{Network, Policy};
+    /// let policy = Policy::builder().exempt_networks("10.0.0.0/33".parse::<Network>());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a text is no network.
+    pub fn exempt_networks<N>(mut self, networks: impl AsRef<[N]>) -> Result<Self, PolicyError>
+    where
+        N: Clone + TryInto<Network>,
+        PolicyError: From<N::Error>,
+    {
+        let networks = networks.as_ref().iter().cloned().map(N::try_into);
+        self.policy.exempt.networks = networks.collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// Crawlers whose requests pass unjudged, by the names that [`Override::agent`] takes. Default: none. Called again,
+    /// these take the place of the ones before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Override::agent`].
+    pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, PolicyError> {
+        self.policy.exempt.agents = names.into_iter().map(|name| called(name.as_ref())).collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// Names of cookies whose requests pass. Default: none. Called again, these take the place of the ones before.
+    ///
+    /// # Errors
+    ///
+    /// If a `Cookie` field cannot hold such a name.
+    pub fn exempt_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, PolicyError> {
+        self.policy.cookies.exempt = Cookies::names(names)?;
+        Ok(self)
+    }
+
+    /// Names of cookies that suggest a person behind a request. Default: none. Called again, these take the place of the
+    /// ones before.
+    ///
+    /// # Errors
+    ///
+    /// If a `Cookie` field cannot hold such a name.
+    pub fn session_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, PolicyError> {
+        self.policy.cookies.session = Cookies::names(names)?;
+        Ok(self)
+    }
+
+    /// How a disallowed request with signs of a person is handled. Default: [`SuspectHuman::Record`].
+    pub const fn suspect_human(mut self, suspect_human: SuspectHuman) -> Self {
+        self.policy.suspect_human = suspect_human;
+        self
+    }
+
+    /// What becomes of requests whose claim is refuted ([`Facts::with_identity`](super::Facts::with_identity)), as far as the
+    /// [`mode`](Self::mode) lets it: they are refused under [`Mode::Refuse`], tagged at most under [`Mode::Tag`], and recorded under
+    /// [`Mode::Observe`]. Default: [`Impostors::Observe`].
+    ///
+    /// Tools of the site's own that send the name of a crawler are impostors too: exempt their networks
+    /// ([`exempt_networks`](Self::exempt_networks)) or cookies.
+    pub const fn impostors(mut self, impostors: Impostors) -> Self {
+        self.policy.identity.impostors = impostors;
+        self
+    }
+
+    /// What is needed of an identity for overrides that are milder than the mode, and for the exemption of agents. Default:
+    /// [`IdentityNeeded::Claimed`].
+    pub const fn identity_needed(mut self, needed: IdentityNeeded) -> Self {
+        self.policy.identity.needed = needed;
+        self
+    }
+
+    /// Adds another mode for some disallowed requests; of several that fit, the last one added counts. One for crawlers also bounds
+    /// what [`rate`](Self::rate) and [`impostors`](Self::impostors) do about them, in place of the mode. Default: none.
+    pub fn with_override(mut self, over: Override) -> Self {
+        self.policy.overrides.push(over);
+        self
+    }
+
+    /// What becomes of allowed requests that come sooner than the `Crawl-delay` of their crawler's groups, as far as the
+    /// [`mode`](Self::mode) lets it: they are refused under [`Mode::Refuse`], recorded under [`Mode::Tag`] and [`Mode::Observe`], and
+    /// not counted under [`Mode::Off`]. Default: [`RateMode::Off`].
+    ///
+    /// The crawlers of search engines that people use are observed at most, unless an override names one of them
+    /// ([`with_rate_override`](Self::with_rate_override)); a delay of a group for `*` never limits them. Requests for parts of
+    /// pages ([`is_asset`](super::is_asset)) do not count, nor do those that are exempt or disallowed. The delay is enforced up to
+    /// [`CrawlDelay::LONGEST_ENFORCED`](crate::rules::CrawlDelay::LONGEST_ENFORCED).
+    pub const fn rate(mut self, mode: RateMode) -> Self {
+        self.policy.rate.mode = mode;
+        self
+    }
+
+    /// How many requests pass at once after a pause. Default: [`Policy::DEFAULT_BURST`], 5.
+    pub const fn rate_burst(mut self, burst: NonZeroU32) -> Self {
+        self.policy.rate.burst = burst;
+        self
+    }
+
+    /// Adds another mode of limiting for some crawlers, which the [`mode`](Self::mode) does not bound; of several that fit, the last
+    /// one added counts. Default: none.
+    pub fn with_rate_override(mut self, over: Override<RateMode>) -> Self {
+        self.policy.rate.overrides.push(over);
+        self
+    }
+
+    /// The policy.
+    pub fn build(self) -> Policy {
+        self.policy
+    }
+}

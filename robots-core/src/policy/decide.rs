@@ -1,0 +1,388 @@
+//! A policy, and how it decides: groups, exemptions, verdict, mode.
+
+use std::num::NonZeroU32;
+use std::time::SystemTime;
+
+use super::decision::{Action, Decision, IdentityRules, Reason};
+use super::facts::Facts;
+use super::grace::Grace;
+use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
+use super::overrides::{Mode, Override, is_called};
+use super::rate::{RateMode, RateRules};
+use super::scope::Star;
+use crate::agent::{Agent, Category, Identity, Network};
+use crate::rules::{
+    Access, Fallback, MatchBudget, PathForms, PathPattern, ProductToken, Reading, RequestPath, Rule, RuleSet,
+    Selection, Verdict,
+};
+
+/// How requests that robots.txt disallows are handled. Immutable; build one with [`Policy::builder`].
+#[derive(Clone, Debug)]
+pub struct Policy {
+    pub(super) mode: Mode,
+    pub(super) star: Star,
+    pub(super) family: bool,
+    pub(super) forms: PathForms,
+    pub(super) exempt: Exemptions,
+    pub(super) cookies: Cookies,
+    pub(super) suspect_human: SuspectHuman,
+    pub(super) identity: IdentityRules,
+    pub(super) overrides: Vec<Override>,
+    pub(super) rate: RateRules,
+}
+
+impl Policy {
+    /// The methods that the groups for `*` hold for by default.
+    pub const DEFAULT_STAR_METHODS: [&str; 2] = Star::DEFAULT_METHODS;
+
+    /// The categories of registered crawlers that the groups for `*` are not for by default.
+    pub const DEFAULT_STAR_EXEMPT: [Category; 5] = Star::DEFAULT_EXEMPT;
+
+    /// The requests of a limited crawler that pass at once after a pause, by default.
+    pub const DEFAULT_BURST: NonZeroU32 = RateRules::DEFAULT_BURST;
+
+    /// The path patterns whose requests are exempt by default.
+    pub const DEFAULT_EXEMPT_PATHS: [&str; 1] = Exemptions::DEFAULT_PATHS;
+
+    /// Decides about a request.
+    ///
+    /// 1. An agent is held to the groups that name it for every method, else to those of `*` where
+    ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones or of none that is registered;
+    ///    where there is no such group, it passes unjudged.
+    /// 2. So does a request for `/robots.txt`, one from an exempt address, one whose path is exempt in every form it can
+    ///    be read in, and that of an exempt agent.
+    /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode. The mode that holds
+    ///    for an agent, its own by an override or that of the site, is also the most that is done about any other request of it.
+    /// 4. Where no override fits, [`Mode::Refuse`] tags the crawlers of search engines that people use
+    ///    ([`Agent::is_index_engine`]) with [`Reason::SearchEngine`]: a page that answers 403 to them leaves the index.
+    /// 5. What is granted to the name of a crawler is not granted to an impostor: exemptions of agents, milder overrides, the tag
+    ///    of search engines ([`IdentityNeeded`](super::IdentityNeeded)). The policy may tag or refuse one whatever the rules say
+    ///    ([`Impostors`](super::Impostors)), as far as the mode lets it, with [`Reason::Impostor`], unless its address, its path or
+    ///    a cookie is exempt.
+    /// 6. Of several agents the one with the strictest outcome counts, and the strictest [`Pace`](super::Pace) of all.
+    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`](super::Pace) where it is limited
+    ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)), as far as the mode lets it, or where an override says so. The
+    ///    decision does not depend on it: whether the request comes too soon is known where requests are counted, in the layer.
+    pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: Facts<'_>) -> Decision<'r> {
+        self.decide_with_grace(rules, None, agents, request)
+    }
+
+    /// As [`Policy::decide`]; what is in grace is only observed. Each agent is judged by itself: of two
+    /// agents, one in grace must not let the other pass.
+    #[doc(hidden)]
+    pub fn decide_with_grace<'r>(
+        &self,
+        rules: &'r RuleSet,
+        grace: Option<&Grace>,
+        agents: &[Agent],
+        request: Facts<'_>,
+    ) -> Decision<'r> {
+        let request = &request;
+        let work = &mut MatchBudget::new();
+        let decide = |mode: Mode, work: &mut MatchBudget| match agents {
+            // One agent is what nearly every request has.
+            [agent] => self.decide_for(mode, rules, grace, agent, request, work),
+            _ => agents
+                .iter()
+                .enumerate()
+                .map(|(index, agent)| self.decide_for(mode, rules, grace, agent, request, work).for_agent(index))
+                .reduce(Decision::stricter)
+                .unwrap_or(Decision::unjudged(Reason::NoGroup)),
+        };
+        let decision = decide(self.mode, work);
+        if self.mode == Mode::Refuse || !self.depends_on_mode(&decision, request.identity()) {
+            return decision;
+        }
+        // With what is left of the work, which must not make the decision itself another one.
+        decision.with_refusing(&decide(Mode::Refuse, work))
+    }
+
+    /// Whether a decision may be another one under another mode.
+    fn depends_on_mode(&self, decision: &Decision<'_>, identity: Identity) -> bool {
+        let is_disallowed = || decision.verdict().is_some_and(|verdict| verdict.access() == Access::Disallow);
+        decision.pace().is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
+    }
+
+    /// Weighs the evidence of a person behind a request that is disallowed, limited or an impostor's: an exempt cookie lets it pass; other signs are
+    /// recorded, and let it pass where the policy says so. Any other decision stays as it is.
+    pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
+        let is_disallowed = decision.verdict().is_some_and(|verdict| verdict.access() == Access::Disallow);
+        if !is_disallowed && !matches!(decision.reason(), Reason::Impostor | Reason::Limited | Reason::LimitObserved) {
+            return decision;
+        }
+        if evidence.is_exempt(&self.cookies) {
+            return decision.passed(Reason::Exempt);
+        }
+        let decision = decision.with_signs(evidence.signs(&self.cookies));
+        match self.suspect_human {
+            SuspectHuman::Exempt if decision.signs().any() => decision.passed(Reason::SuspectHuman),
+            SuspectHuman::Exempt | SuspectHuman::Record => decision,
+        }
+    }
+
+    /// Whether a request with this evidence would pass as that of a person or of an exempt tool if it came too soon: it takes
+    /// nothing then.
+    #[doc(hidden)]
+    pub fn spares<'e>(&self, evidence: impl FnOnce() -> HumanEvidence<'e>) -> bool {
+        let spares_people = self.suspect_human == SuspectHuman::Exempt;
+        if self.cookies.exempt.is_empty() && !spares_people {
+            return false;
+        }
+        let evidence = evidence();
+        evidence.is_exempt(&self.cookies) || (spares_people && evidence.signs(&self.cookies).any())
+    }
+
+    /// Whether the groups for `*` apply to this agent, where no group names it, for methods they hold for.
+    pub fn holds_to_star(&self, agent: &Agent) -> bool {
+        self.star.holds(agent)
+    }
+
+    /// The action at a time for requests of an agent that a rule with this pattern disallows, and the reason for it; `None`
+    /// stands for a rule whose pattern no override is for. Exempt paths and addresses are not considered, nor whether the rule's group is for the
+    /// agent ([`Policy::holds_to_star`]).
+    pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
+        if self.exempt.cover_agent(agent) {
+            return (Action::Pass, Reason::Exempt);
+        }
+        let holds = |over: &Override| over.end().is_none_or(|end| now < end);
+        let handling = self.handling(self.mode, agent, Identity::Unclaimed, pattern, holds);
+        (handling.action(), handling.reason)
+    }
+
+    /// The path of a request, in the forms this policy judges.
+    pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
+        RequestPath::with_forms(target, self.forms)
+    }
+
+    /// The mode where no override fits.
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The mode of limiting where no override fits.
+    pub const fn rate_mode(&self) -> RateMode {
+        self.rate.mode
+    }
+
+    /// The same policy, whose mode of limiting is at least this one where no override fits, and whose mode observes at least: says
+    /// what limiting would do before it is on.
+    pub fn with_rate_at_least(mut self, mode: RateMode) -> Self {
+        self.rate.mode = self.rate.mode.max(mode);
+        self.mode = self.mode.max(Mode::Observe);
+        self
+    }
+
+    /// How many requests pass at once after a pause.
+    pub const fn rate_burst(&self) -> NonZeroU32 {
+        self.rate.burst
+    }
+
+    /// The overrides of the mode of limiting, in their order: the last one that fits counts.
+    pub fn rate_overrides(&self) -> &[Override<RateMode>] {
+        &self.rate.overrides
+    }
+
+    /// Whether no request is limited, whatever its agent.
+    #[doc(hidden)]
+    pub fn limits_no_agent(&self) -> bool {
+        self.rate.are_off()
+    }
+
+    /// The overrides, in their order: the last one that fits counts.
+    pub fn overrides(&self) -> &[Override] {
+        &self.overrides
+    }
+
+    /// Whether impostors among these agents would be tagged or refused, if their claims were checked.
+    #[doc(hidden)]
+    pub fn heeds_claims(&self, agents: &[Agent]) -> bool {
+        self.identity.heed(agents)
+    }
+
+    /// Whether a group of these rules is for an agent, for the methods that the groups for `*` hold for.
+    #[doc(hidden)]
+    pub fn has_group(&self, rules: &RuleSet, agent: &Agent) -> bool {
+        let fallback = if self.star.holds(agent) { Fallback::Star } else { Fallback::Nothing };
+        rules.select(self.tokens_of(agent), fallback).applies()
+    }
+
+    /// The tokens whose groups an agent is held to.
+    fn tokens_of<'a>(&self, agent: &'a Agent) -> &'a [ProductToken] {
+        if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] }
+    }
+
+    /// The decision about one agent, where this is the mode if no override fits.
+    pub(super) fn decide_for<'r>(
+        &self,
+        mode: Mode,
+        rules: &'r RuleSet,
+        grace: Option<&Grace>,
+        agent: &Agent,
+        request: &Facts<'_>,
+        work: &mut MatchBudget,
+    ) -> Decision<'r> {
+        let star = self.star.holds(agent) && self.star.covers_method(request.method());
+        let tokens = self.tokens_of(agent);
+        let fallback = if star { Fallback::Star } else { Fallback::Nothing };
+        let selection = rules.select(tokens, fallback);
+        let identity = request.identity();
+        let impostor = self.identity.handling(agent, identity);
+        if !selection.applies() && impostor.is_none() {
+            return Decision::unjudged(Reason::NoGroup);
+        }
+        let is_exempt_agent = || self.exempt.cover_agent(agent) && self.identity.believe(identity);
+        if is_exempt_agent() || self.exempt.cover_address(request.address()) {
+            return Decision::unjudged(Reason::Exempt);
+        }
+        let path = request.path(self.forms);
+        if self.exempt.cover_path(path) {
+            return Decision::unjudged(Reason::Exempt);
+        }
+        let bound = || self.handling(mode, agent, identity, None, |over| over.holds(request)).mode;
+        let impostor = impostor.map(|impostor| impostor.min(bound()));
+        if !selection.applies() {
+            return Decision::unjudged(Reason::NoGroup).of_impostor(impostor);
+        }
+        let verdict = selection.verdict_within(path, work);
+        match verdict.access() {
+            Access::Allow => {
+                let is_believed = self.identity.believe(identity);
+                let pace = self.rate.pace(bound, agent, selection, verdict, request, is_believed);
+                let pace = pace.map(|pace| {
+                    let Some((grace, now)) = grace.zip(request.now()) else { return pace };
+                    match grace.due_interval(now, pace.interval(), |rules| rules.select(tokens, fallback)) {
+                        Some(interval) => pace.shortened_to(interval),
+                        None => pace.at_most(RateMode::Observe),
+                    }
+                });
+                Decision::judged(Action::Pass, Reason::Allowed, verdict).with_pace(pace).of_impostor(impostor)
+            }
+            Access::Disallow => {
+                let (handling, verdict) = self.strictest(mode, agent, selection, verdict, request, work);
+                let young = |grace: &Grace| {
+                    let now = request.now();
+                    now.is_some_and(|now| grace.covers(now, path, |rules| rules.select(tokens, fallback), work))
+                };
+                let action = handling.action();
+                if action > Action::Pass && grace.is_some_and(young) {
+                    return Decision::judged(Action::Pass, Reason::Grace, verdict).of_impostor(impostor);
+                }
+                Decision::judged(action, handling.reason, verdict).of_impostor(impostor)
+            }
+        }
+    }
+
+    /// How a disallowed request is handled, and the verdict it is for. An override for a pattern covers one rule, and a path
+    /// can meet another rule in each of its forms: `/old/../private/` is more than a path below `/old/`.
+    fn strictest<'r>(
+        &self,
+        mode: Mode,
+        agent: &Agent,
+        selection: Selection<'r>,
+        verdict: Verdict<'r>,
+        request: &Facts<'_>,
+        work: &mut MatchBudget,
+    ) -> (Handling, Verdict<'r>) {
+        let of = |verdict: &Verdict<'_>| {
+            let pattern = verdict.rule().map(Rule::pattern);
+            self.handling(mode, agent, request.identity(), pattern, |over| over.holds(request))
+        };
+        let handling = of(&verdict);
+        if handling.mode == Mode::Refuse || !self.overrides.iter().any(|over| over.rule_pattern().is_some()) {
+            return (handling, verdict);
+        }
+        let each = selection.disallowing(request.path(self.forms), work);
+        let rank = |handling: Handling| (handling.action(), handling.reason);
+        let handled = each.map(|verdict| (of(&verdict), verdict));
+        handled.fold(
+            (handling, verdict),
+            |strictest, next| if rank(next.0) > rank(strictest.0) { next } else { strictest },
+        )
+    }
+
+    /// How requests of an agent are handled that a rule with this pattern disallows; without one, the mode that bounds what is done
+    /// about its other requests. `mode` is the one where no override fits.
+    fn handling(
+        &self,
+        mode: Mode,
+        agent: &Agent,
+        identity: Identity,
+        rule: Option<&[u8]>,
+        holds: impl Fn(&Override) -> bool,
+    ) -> Handling {
+        let is_believed = self.identity.believe(identity);
+        // The strictest of the entries that are for a name which is not believed: an impostor must not choose a mild one.
+        let mut claimed: Option<Handling> = None;
+        for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
+            let handling = Handling::of(over.mode());
+            if is_believed || !over.is_for_claim() {
+                return handling.or_stricter(claimed);
+            }
+            claimed = Some(handling.or_stricter(claimed));
+        }
+        let is_spared = agent.is_index_engine() && !matches!(identity, Identity::Refuted(_));
+        let handling = match mode {
+            Mode::Refuse if is_spared => Handling { mode: Mode::Tag, reason: Reason::SearchEngine },
+            mode => Handling::of(mode),
+        };
+        handling.or_stricter(claimed)
+    }
+}
+
+/// How a disallowed request is handled, apart from grace.
+#[derive(Clone, Copy)]
+struct Handling {
+    mode: Mode,
+    reason: Reason,
+}
+
+impl Handling {
+    fn or_stricter(self, other: Option<Self>) -> Self {
+        other.filter(|other| other.action() > self.action()).unwrap_or(self)
+    }
+
+    const fn action(self) -> Action {
+        self.mode.action()
+    }
+
+    const fn of(mode: Mode) -> Self {
+        let reason = match mode {
+            Mode::Off => Reason::Off,
+            Mode::Observe => Reason::Observed,
+            Mode::Tag | Mode::Refuse => Reason::Disallowed,
+        };
+        Self { mode, reason }
+    }
+}
+
+/// Paths, addresses and agents whose requests pass unjudged.
+#[derive(Clone, Debug)]
+pub(super) struct Exemptions {
+    pub(super) patterns: Vec<PathPattern>,
+    pub(super) networks: Vec<Network>,
+    pub(super) agents: Vec<ProductToken>,
+}
+
+impl Default for Exemptions {
+    fn default() -> Self {
+        let pattern = |pattern: &str| PathPattern::new(pattern.as_bytes(), Reading::Standard);
+        Self { patterns: Self::DEFAULT_PATHS.map(pattern).into(), networks: Vec::new(), agents: Vec::new() }
+    }
+}
+
+impl Exemptions {
+    pub(super) const DEFAULT_PATHS: [&str; 1] = [PathPattern::WELL_KNOWN];
+
+    /// Every form has to be exempt: `/.well-known/..%2fprivate/x` is `/private/x` to some servers.
+    pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {
+        path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
+    }
+
+    pub(super) fn cover_address(&self, address: Option<std::net::IpAddr>) -> bool {
+        address.is_some_and(|address| self.networks.iter().any(|network| network.contains(address)))
+    }
+
+    pub(super) fn cover_agent(&self, agent: &Agent) -> bool {
+        self.agents.iter().any(|name| is_called(agent, name))
+    }
+}

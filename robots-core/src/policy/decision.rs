@@ -1,0 +1,374 @@
+//! The decision about a request, its reason, and what becomes of requests whose claim is refuted.
+
+use std::time::Duration;
+
+use super::human_evidence::HumanSigns;
+use super::overrides::Mode;
+use super::rate::{Pace, RateMode};
+use crate::agent::{Agent, Class, Identity};
+use crate::keywords;
+use crate::rules::Verdict;
+
+/// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
+#[derive(Clone, Copy, Debug)]
+pub struct Decision<'r> {
+    action: Action,
+    reason: Reason,
+    verdict: Option<Verdict<'r>>,
+    agent: usize,
+    signs: HumanSigns,
+    pace: Option<Pace<'r>>,
+    /// How long to wait; zero for a request that did not come too soon.
+    wait: Duration,
+    /// Where that is not what the decision does.
+    would: Option<Would>,
+}
+
+/// The action a decision takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+pub enum Action {
+    /// The request goes on unchanged.
+    Pass,
+    /// It goes on with a mark.
+    Tag,
+    /// It is answered with a refusal.
+    Refuse,
+}
+
+/// What the mode [`Mode::Refuse`] would do about a request, whatever the mode of the site is; the later ones are
+/// stricter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
+pub enum Would {
+    /// It would pass unchanged: it is allowed, exempt or in grace, or an override says so.
+    Pass,
+    /// It would be tagged, as that of a search engine is.
+    Tag,
+    /// It would be answered with 429, because it comes too soon.
+    Limit,
+    /// It would be answered with a refusal.
+    Refuse,
+}
+
+/// The reason of a decision; the later ones are the stricter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Reason {
+    /// Nothing is known of the site's robots.txt yet.
+    NothingKnown,
+    /// The kill switch has turned enforcement off: nothing is judged.
+    KillSwitch,
+    /// The path, the agent, the client's address or one of its cookies is exempt.
+    Exempt,
+    /// No group is for this agent.
+    NoGroup,
+    /// The rules allow it.
+    Allowed,
+    /// The rules allow it, it comes sooner than their delay, and the mode of limiting or the mode of the site only observes.
+    LimitObserved,
+    /// The rules disallow it; enforcement is off.
+    Off,
+    /// The rules disallow it; there are signs of a person, and the policy exempts those.
+    SuspectHuman,
+    /// The rules disallow it, and the mode only observes.
+    Observed,
+    /// The rules disallow it, but not for long enough yet; it is only observed.
+    Grace,
+    /// The rules disallow it, and the mode refuses; it is tagged only, because it names a crawler that feeds the index of a
+    /// search engine, and no override is for it.
+    SearchEngine,
+    /// The rules allow it, and it comes sooner than their delay.
+    Limited,
+    /// The rules disallow it.
+    Disallowed,
+    /// It claims to be a crawler that it is not, and the policy tags or refuses impostors. Where the mode only observes, it passes.
+    Impostor,
+}
+
+impl Action {
+    /// The action's name in lower case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Tag => "tag",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
+impl Mode {
+    /// What is done under this mode.
+    pub(super) const fn action(self) -> Action {
+        match self {
+            Self::Off | Self::Observe => Action::Pass,
+            Self::Tag => Action::Tag,
+            Self::Refuse => Action::Refuse,
+        }
+    }
+}
+
+impl Would {
+    /// Its name in lower case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Tag => "tag",
+            Self::Limit => "limit",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
+impl Reason {
+    /// Whether the observers of disallowed requests (`RobotsLayer::observe`) are
+    /// notified of a decision for this reason.
+    pub const fn is_reported(self) -> bool {
+        matches!(
+            self,
+            Self::Disallowed
+                | Self::SearchEngine
+                | Self::Grace
+                | Self::Observed
+                | Self::SuspectHuman
+                | Self::Impostor
+                | Self::Limited
+                | Self::LimitObserved
+        )
+    }
+
+    /// The reason's name in kebab-case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NothingKnown => "nothing-known",
+            Self::KillSwitch => "kill-switch",
+            Self::Exempt => "exempt",
+            Self::NoGroup => "no-group",
+            Self::Allowed => "allowed",
+            Self::LimitObserved => "limit-observed",
+            Self::Off => "off",
+            Self::SuspectHuman => "suspect-human",
+            Self::Observed => "observed",
+            Self::Grace => "grace",
+            Self::SearchEngine => "search-engine",
+            Self::Limited => "limited",
+            Self::Disallowed => "disallowed",
+            Self::Impostor => "impostor",
+        }
+    }
+}
+
+impl<'r> Decision<'r> {
+    /// The action it takes.
+    pub const fn action(&self) -> Action {
+        self.action
+    }
+
+    /// The reason for it.
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The verdict of the rules, where the path was judged.
+    pub const fn verdict(&self) -> Option<Verdict<'r>> {
+        self.verdict
+    }
+
+    /// Which of the agents it is about, as an index into those given to [`Policy::decide`](super::Policy::decide).
+    pub const fn agent(&self) -> usize {
+        self.agent
+    }
+
+    /// The signs that a person is behind a disallowed request, as [`Policy::weigh`](super::Policy::weigh) found them.
+    pub const fn signs(&self) -> HumanSigns {
+        self.signs
+    }
+
+    /// The delay that the request is held to, where the policy limits: that of the groups that allow it. Of several agents the
+    /// strictest one, even where another agent is disallowed. A request that is refused has none.
+    pub const fn pace(&self) -> Option<Pace<'r>> {
+        self.pace
+    }
+
+    /// How long to wait before the next request; zero unless this one came too soon.
+    pub const fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// What the mode [`Mode::Refuse`] would do about the request, with the same overrides and exemptions.
+    pub fn would(&self) -> Would {
+        self.would.unwrap_or(match (self.action, self.reason) {
+            (_, Reason::Limited) => Would::Limit,
+            (Action::Pass, _) => Would::Pass,
+            (Action::Tag, _) => Would::Tag,
+            (Action::Refuse, _) => Would::Refuse,
+        })
+    }
+
+    /// The same, where the other one is the decision under the mode [`Mode::Refuse`].
+    pub(super) fn with_refusing(self, refusing: &Self) -> Self {
+        let pace = self.pace.map(|pace| refusing.pace.map_or(pace, |refusing| pace.with_refusing(refusing)));
+        Self { would: Some(refusing.would()), pace, ..self }
+    }
+
+    /// The same for a request that came too soon, by so much.
+    #[doc(hidden)]
+    pub fn too_soon(self, wait: Duration) -> Self {
+        let Some(pace) = self.pace else { return self };
+        let is_limited = pace.mode_if_refusing() == RateMode::Refuse;
+        let would = self.would.map(|would| if is_limited { would.max(Would::Limit) } else { would });
+        let limited = |action, reason| {
+            let (agent, verdict) = (pace.agent(), Some(pace.verdict()));
+            Self { action, reason, agent, verdict, wait, would, ..self }
+        };
+        match self.reason {
+            _ if pace.mode() == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
+            Reason::Allowed | Reason::Off => limited(self.action, Reason::LimitObserved),
+            // An impostor stays one, and so does what is observed for another reason.
+            _ => Self { would, ..self },
+        }
+    }
+
+    /// Whether the rules disallow the request and the mode is not off, or the policy tags or refuses an impostor: observers are
+    /// notified of it.
+    #[doc(hidden)]
+    pub const fn is_reported(&self) -> bool {
+        self.reason.is_reported()
+    }
+
+    /// The same for an impostor that is handled so, if it is one.
+    pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
+        let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
+        let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);
+        if mode.action() <= self.action && !is_allowed {
+            return self;
+        }
+        Self { action: mode.action(), reason: Reason::Impostor, ..self }.with_pace(self.pace)
+    }
+
+    pub(super) const fn with_signs(self, signs: HumanSigns) -> Self {
+        Self { signs, ..self }
+    }
+
+    /// What is refused is not held to a delay: it takes nothing from what the sender may fetch.
+    pub(super) fn with_pace(self, pace: Option<Pace<'r>>) -> Self {
+        Self { pace: pace.filter(|_| self.action != Action::Refuse), ..self }
+    }
+
+    pub(super) const fn passed(self, reason: Reason) -> Self {
+        Self { action: Action::Pass, reason, would: None, ..self }
+    }
+
+    #[doc(hidden)]
+    pub const fn unjudged(reason: Reason) -> Self {
+        let (pace, wait) = (None, Duration::ZERO);
+        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs: HumanSigns::NONE, pace, wait, would: None }
+    }
+
+    pub(super) const fn judged(action: Action, reason: Reason, verdict: Verdict<'r>) -> Self {
+        let (pace, wait) = (None, Duration::ZERO);
+        Self { action, reason, verdict: Some(verdict), agent: 0, signs: HumanSigns::NONE, pace, wait, would: None }
+    }
+
+    pub(super) fn for_agent(self, agent: usize) -> Self {
+        Self { agent, pace: self.pace.map(|pace| pace.for_agent(agent)), ..self }
+    }
+
+    pub(super) fn stricter(self, other: Self) -> Self {
+        let pace = match (self.pace, other.pace) {
+            (Some(one), Some(other)) => Some(one.stricter(other)),
+            (one, other) => one.or(other),
+        };
+        let rank = |of: &Self| (of.action, of.reason);
+        // A further name must not switch limiting off, whatever becomes of it.
+        (if rank(&other) > rank(&self) { other } else { self }).with_pace(pace)
+    }
+}
+
+/// What becomes of an impostor: a request that claims to be a crawler, and whose [`Identity`] is refuted.
+///
+/// Whatever is chosen, an impostor meets the file like any other crawler, without what is granted to the crawler's name:
+/// the default tag of search engines, overrides that are milder than the mode, and the exemption of agents.
+///
+/// The [`Mode`] bounds it: where that is [`Mode::Tag`], an impostor is tagged at most, and under [`Mode::Observe`] it passes and is
+/// recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
+pub enum Impostors {
+    /// It passes where the file allows it. The default.
+    #[default]
+    Observe,
+    /// It is tagged at least, whatever the file says, where the mode tags or refuses.
+    Tag,
+    /// It is refused, whatever the file says, where the mode refuses.
+    Refuse,
+}
+
+keywords!(Impostors, "a rule for impostors", {
+    Observe = "observe",
+    Tag = "tag",
+    Refuse = "refuse",
+});
+
+/// What is needed of an identity for what is granted to a crawler by its name: overrides that are milder than the mode, and
+/// the exemption of agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
+pub enum IdentityNeeded {
+    /// A claim that is not refuted. The default: without evidence nothing changes.
+    #[default]
+    Claimed,
+    /// A claim that is verified or undecided. Crawlers whose operator publishes no method get nothing.
+    Undecided,
+    /// A claim that is verified.
+    Verified,
+}
+
+keywords!(IdentityNeeded, "a need for an identity", {
+    Claimed = "claimed",
+    Undecided = "undecided",
+    Verified = "verified",
+});
+
+/// What identities mean to a policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct IdentityRules {
+    pub(super) impostors: Impostors,
+    pub(super) needed: IdentityNeeded,
+}
+
+/// Whether a request of the agent claims to be a crawler's.
+fn claims(agent: &Agent) -> bool {
+    matches!(agent.class(), Class::Registered | Class::Declared)
+}
+
+impl IdentityRules {
+    /// Whether an identity of one of these agents would matter to what becomes of impostors.
+    pub(super) fn heed(self, agents: &[Agent]) -> bool {
+        self.impostors != Impostors::Observe && agents.iter().any(claims)
+    }
+
+    /// Whether what is granted to the name of a crawler is granted to this request.
+    pub(super) const fn believe(self, identity: Identity) -> bool {
+        match (identity, self.needed) {
+            (Identity::Verified(_), _) | (Identity::Undecided(_), IdentityNeeded::Undecided) => true,
+            (Identity::Refuted(_), _) => false,
+            (_, needed) => matches!(needed, IdentityNeeded::Claimed),
+        }
+    }
+
+    /// How an agent's request is handled for its sender, whatever the file says, as far as the mode lets it; `None` where the file
+    /// alone counts. A signature can be refuted without the name of a crawler; a browser that sends one may still be a person's.
+    pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
+        let is_claim = claims(agent);
+        match self.impostors {
+            Impostors::Tag if is_claim && matches!(identity, Identity::Refuted(_)) => Some(Mode::Tag),
+            Impostors::Refuse if is_claim && matches!(identity, Identity::Refuted(_)) => Some(Mode::Refuse),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The request that is judged, as far as a policy needs it.
+//!
+//! **Policy has no clock.** A moment is a value here (an override ends); a request brings a clock, which is read only
+//! about disallowed requests where something ends. No timer republishes anything.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+use crate::agent::Identity;
+use crate::rules::{PathForms, RequestPath};
+
+/// A request without its agents: method, path, address, clock, and who sent it.
+///
+/// Path and address are only looked at once a group applies to the agent, and the clock only for disallowed requests.
+#[must_use]
+pub struct Facts<'a> {
+    method: &'a str,
+    path: FactsPath<'a>,
+    address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
+    clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
+    identity: Identity,
+}
+
+enum FactsPath<'a> {
+    Read(&'a RequestPath<'a>),
+    Unread { target: &'a [u8], read: OnceCell<RequestPath<'a>> },
+}
+
+impl<'a> Facts<'a> {
+    /// A request with this method for this path, which [`Policy::path`](super::Policy::path) makes of a target.
+    pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
+        Self { method, path: FactsPath::Read(path), address: None, clock: None, identity: Identity::Unclaimed }
+    }
+
+    /// A request with this method for this target, whose path the policy reads where it needs it.
+    pub const fn of_target(method: &'a str, target: &'a [u8]) -> Self {
+        let path = FactsPath::Unread { target, read: OnceCell::new() };
+        Self { method, path, address: None, clock: None, identity: Identity::Unclaimed }
+    }
+
+    /// Adds a function that finds the client's address, for the exempt networks.
+    pub fn with_address(self, address: &'a (dyn Fn() -> Option<IpAddr> + 'a)) -> Self {
+        Self { address: Some(address), ..self }
+    }
+
+    /// Adds a clock, for overrides that end.
+    pub fn with_clock(self, clock: &'a (dyn Fn() -> SystemTime + 'a)) -> Self {
+        Self { clock: Some(clock), ..self }
+    }
+
+    /// Adds what became of the claim that the request makes about its sender. Default: [`Identity::Unclaimed`], which changes
+    /// nothing.
+    pub fn with_identity(self, identity: Identity) -> Self {
+        Self { identity, ..self }
+    }
+
+    pub(super) const fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    pub(super) const fn method(&self) -> &'a str {
+        self.method
+    }
+
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.address.and_then(|address| address())
+    }
+
+    /// The path in these forms, or the one that was given with its own.
+    #[inline]
+    pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
+        match &self.path {
+            FactsPath::Read(path) => path,
+            FactsPath::Unread { target, read } => read.get_or_init(|| RequestPath::with_forms(target, forms)),
+        }
+    }
+
+    /// Whether nothing has read the path yet.
+    #[cfg(test)]
+    pub(super) fn is_unread(&self) -> bool {
+        matches!(&self.path, FactsPath::Unread { read, .. } if read.get().is_none())
+    }
+
+    pub(super) fn now(&self) -> Option<SystemTime> {
+        self.clock.map(|clock| clock())
+    }
+}
+
+impl fmt::Debug for Facts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = match &self.path {
+            FactsPath::Read(path) => path.as_bytes(),
+            FactsPath::Unread { target, .. } => target,
+        };
+        f.debug_struct("Facts")
+            .field("method", &self.method)
+            .field("target", &target.escape_ascii().to_string())
+            .finish_non_exhaustive()
+    }
+}

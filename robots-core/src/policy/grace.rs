@@ -1,0 +1,89 @@
+//! Rules that are too young to act on.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::rules::{Access, MatchBudget, RequestPath, RuleSet, Selection};
+
+/// Earlier versions of the rules, and since when each of them was known.
+///
+/// A request that is disallowed now is in grace until it has been disallowed for long enough: counted from the oldest
+/// version that disallows it. So a rule that is new, a rule that an `Allow` used to outweigh and a crawler that joins a
+/// group are all in grace, and what merely moved, or was away for a while, is not.
+pub struct Grace {
+    length: Duration,
+    /// Since when the rules that hold now were known.
+    since: SystemTime,
+    earlier: Vec<(SystemTime, Arc<RuleSet>)>,
+}
+
+impl Grace {
+    /// Rules that hold now were known since then.
+    pub const fn new(length: Duration, since: SystemTime) -> Self {
+        Self { length, since, earlier: Vec::new() }
+    }
+
+    /// Adds a version that was known before the one that holds now.
+    pub fn add(&mut self, since: SystemTime, rules: Arc<RuleSet>) {
+        if since < self.since {
+            self.earlier.push((since, rules));
+        }
+    }
+}
+
+impl Grace {
+    /// When the last request leaves it.
+    pub fn end(&self) -> SystemTime {
+        self.end_after(self.since)
+    }
+
+    /// Whether a request that is disallowed now has not been for long enough. `select` selects what holds for the agent
+    /// from a version of the rules.
+    pub(super) fn covers<'g>(
+        &'g self,
+        now: SystemTime,
+        path: &RequestPath<'_>,
+        select: impl Fn(&'g RuleSet) -> Selection<'g>,
+        work: &mut MatchBudget,
+    ) -> bool {
+        if self.end() <= now {
+            return false;
+        }
+        let is_due = |since: SystemTime| self.end_after(since) <= now;
+        let mut disallowed_by =
+            |rules: &'g RuleSet| select(rules).verdict_within(path, work).access() == Access::Disallow;
+        !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
+    }
+
+    /// The part of an enforced interval that the file held for long enough: the longest one of the versions that are due, no longer
+    /// than `interval`; `None` where none of them has a delay. `select` as in [`covers`](Self::covers).
+    pub(super) fn due_interval<'g>(
+        &'g self,
+        now: SystemTime,
+        interval: Duration,
+        select: impl Fn(&'g RuleSet) -> Selection<'g>,
+    ) -> Option<Duration> {
+        if self.end() <= now {
+            return Some(interval);
+        }
+        let due = self.earlier.iter().filter(|(since, _)| self.end_after(*since) <= now);
+        let delays = due.filter_map(|(_, rules)| select(rules).crawl_delay());
+        delays.map(|delay| delay.enforced_interval().min(interval)).max()
+    }
+
+    /// A grace too long to end on this clock does not end.
+    fn end_after(&self, since: SystemTime) -> SystemTime {
+        since.checked_add(self.length).unwrap_or(since + Duration::from_secs(u32::MAX.into()))
+    }
+}
+
+impl fmt::Debug for Grace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grace")
+            .field("length", &self.length)
+            .field("since", &self.since)
+            .field("earlier", &self.earlier.len())
+            .finish()
+    }
+}

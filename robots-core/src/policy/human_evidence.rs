@@ -1,0 +1,128 @@
+//! Evidence of a person behind a disallowed request.
+//!
+//! A header can be false either way: a person's tool may carry a crawler's name. This evidence is independent of the
+//! `User-Agent`: a session cookie, fetch metadata as browsers send it. By default it changes nothing but the record, so
+//! that an operator can see how many people a rule would have met.
+
+use crate::keyword_enum;
+use crate::rules::Authority;
+
+use super::error::{PolicyError, PolicyErrorKind};
+
+/// The cookies and fields that suggest a person, as octets. Only gathered once a request is disallowed.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct HumanEvidence<'a> {
+    cookies: Vec<&'a [u8]>,
+    is_browsing: bool,
+    comes_from_here: bool,
+}
+
+/// The signs of a person that were found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HumanSigns {
+    session_cookie: bool,
+    fetch_metadata: bool,
+    own_referer: bool,
+}
+
+keyword_enum! {
+    /// How a disallowed request with signs of a person is handled.
+    #[derive(Default)]
+    SuspectHuman, "a rule for requests with signs of a person", {
+        /// It is recorded. The default.
+        #[default]
+        Record = "record",
+        /// The request passes.
+        Exempt = "exempt",
+    }
+}
+
+/// The names of cookies that exempt a request or suggest a person.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cookies {
+    pub(super) exempt: Vec<Box<[u8]>>,
+    pub(super) session: Vec<Box<[u8]>>,
+}
+
+impl Cookies {
+    /// Names of cookies as they are configured.
+    pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, PolicyError> {
+        // Octets that end the name in a pair, are trimmed from it, or that no field holds.
+        let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
+        let name = |name: N| match name.as_ref() {
+            name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),
+            other => Err(PolicyError::new(PolicyErrorKind::CookieName, other)),
+        };
+        names.into_iter().map(name).collect()
+    }
+}
+
+impl<'a> HumanEvidence<'a> {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the value of a `Cookie` field.
+    pub fn cookies(mut self, value: &'a [u8]) -> Self {
+        let pairs = value.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        self.cookies.extend(pairs.filter_map(|pair| pair.split(|byte| *byte == b'=').next()));
+        self
+    }
+
+    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). They count together and only
+    /// as browsers send them: a navigation has a document of some kind as its destination, and nothing else has.
+    pub fn fetch_metadata(mut self, site: &[u8], mode: &[u8], destination: &[u8]) -> Self {
+        let known_site = matches!(site, b"same-origin" | b"same-site" | b"cross-site" | b"none");
+        let known_mode = matches!(mode, b"navigate" | b"cors" | b"no-cors" | b"same-origin" | b"websocket");
+        let document =
+            matches!(destination, b"document" | b"iframe" | b"frame" | b"object" | b"embed" | b"fencedframe");
+        let fits = (mode == b"navigate") == document && !destination.is_empty();
+        self.is_browsing = known_site && known_mode && fits;
+        self
+    }
+
+    /// Adds a `Referer`, to be compared with the request's own host. It counts only beside fetch metadata: any client
+    /// can send one.
+    pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
+        let authority = Authority::of_url(referer).map(|(_, authority, _)| authority);
+        self.comes_from_here = authority.is_some_and(|authority| {
+            authority.userinfo().is_none() && authority.host_and_port().eq_ignore_ascii_case(host)
+        });
+        self
+    }
+
+    pub(super) fn is_exempt(&self, cookies: &Cookies) -> bool {
+        self.has_any(&cookies.exempt)
+    }
+
+    pub(super) fn signs(&self, cookies: &Cookies) -> HumanSigns {
+        HumanSigns {
+            session_cookie: self.has_any(&cookies.session),
+            fetch_metadata: self.is_browsing,
+            own_referer: self.is_browsing && self.comes_from_here,
+        }
+    }
+
+    fn has_any(&self, names: &[Box<[u8]>]) -> bool {
+        self.cookies.iter().any(|cookie| names.iter().any(|name| **name == **cookie))
+    }
+}
+
+impl HumanSigns {
+    pub(super) const NONE: Self = Self { session_cookie: false, fetch_metadata: false, own_referer: false };
+
+    /// Whether there is any.
+    pub const fn any(self) -> bool {
+        self.session_cookie || self.fetch_metadata || self.own_referer
+    }
+
+    /// Their names in kebab-case.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let Self { session_cookie, fetch_metadata, own_referer } = self;
+        [(session_cookie, "session-cookie"), (fetch_metadata, "fetch-metadata"), (own_referer, "own-referer")]
+            .into_iter()
+            .filter_map(|(found, name)| found.then_some(name))
+    }
+}

@@ -1,0 +1,30 @@
+//! The operator's intent, and the decision it leads to.
+//!
+//! [`Policy::decide`] combines the agents, the rules of the file and the operator's intent ([`Policy`]). It is pure: no HTTP
+//! types, no I/O, no clock of its own. Of several agents (a repeated header) the strictest decision counts.
+
+mod builder;
+mod decide;
+mod decision;
+mod error;
+mod facts;
+pub(crate) mod grace;
+mod human_evidence;
+mod overrides;
+mod rate;
+mod scope;
+
+pub use self::builder::PolicyBuilder;
+pub use self::decide::Policy;
+pub use self::decision::{Action, Decision, IdentityNeeded, Impostors, Reason, Would};
+pub use self::error::{PolicyError, PolicyErrorKind};
+pub use self::facts::Facts;
+pub use self::human_evidence::{HumanEvidence, HumanSigns, SuspectHuman};
+pub use self::overrides::{Mode, Override};
+pub use self::rate::{Pace, RateMode, is_asset};
+pub use self::scope::{EmptyAgent, StarExceptions, StarScope};
+#[doc(no_inline)]
+pub use crate::agent::{Network, NetworkError};
+
+#[cfg(test)]
+mod tests;

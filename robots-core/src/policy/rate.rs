@@ -1,0 +1,274 @@
+//! Whether requests are held to the delay in the robots.txt.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::facts::Facts;
+use super::overrides::{Mode, Override};
+use crate::agent::{Agent, Class, Identity};
+use crate::keyword_enum;
+use crate::rules::{CrawlDelay, Selection, Verdict};
+
+keyword_enum! {
+    /// What becomes of an allowed request that comes sooner than the `Crawl-delay` of its crawler's groups; the later ones are
+    /// stricter. The [`Mode`] bounds it, unless an override says it.
+    #[derive(Default, PartialOrd, Ord)]
+    RateMode, "a mode of limiting", {
+        /// It passes, and nothing is counted. The default.
+        #[default]
+        Off = "off",
+        /// It passes and is recorded.
+        Observe = "observe",
+        /// It is answered with 429 where the mode refuses, and recorded where it only observes or tags.
+        Refuse = "refuse",
+    }
+}
+
+impl RateMode {
+    /// What is left of it under a mode: it refuses where the mode refuses, and counts nothing where the mode is off. Under
+    /// [`Mode::Tag`] it records: a tag says what the file disallows, and this request is allowed.
+    pub fn within(self, mode: Mode) -> Self {
+        match mode {
+            Mode::Off => Self::Off,
+            Mode::Observe | Mode::Tag => self.min(Self::Observe),
+            Mode::Refuse => self,
+        }
+    }
+}
+
+const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(5).expect("above zero");
+
+/// How requests are limited.
+#[derive(Clone, Debug)]
+pub(super) struct RateRules {
+    pub(super) mode: RateMode,
+    pub(super) burst: NonZeroU32,
+    pub(super) overrides: Vec<Override<RateMode>>,
+}
+
+/// The delay that a request is held to, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace<'r> {
+    delay: CrawlDelay<'r>,
+    interval: Duration,
+    mode: RateMode,
+    /// The same where the mode of the site is [`Mode::Refuse`].
+    refusing: RateMode,
+    /// Of the agent that is held to it.
+    verdict: Verdict<'r>,
+    agent: usize,
+    /// Whether the registry or the file knows the agent's name.
+    is_known: bool,
+}
+
+impl Default for RateRules {
+    fn default() -> Self {
+        Self { mode: RateMode::Off, burst: DEFAULT_BURST, overrides: Vec::new() }
+    }
+}
+
+impl RateRules {
+    /// Requests that pass at once after a pause, by default.
+    pub(super) const DEFAULT_BURST: NonZeroU32 = DEFAULT_BURST;
+
+    /// Whether no request is limited, whatever its agent.
+    pub(super) fn are_off(&self) -> bool {
+        self.mode == RateMode::Off && self.overrides.iter().all(|over| over.mode() == RateMode::Off)
+    }
+
+    /// The pace of an allowed request; `None` where its groups have no delay, or nothing is done about it. `bound` is the mode that
+    /// holds for the agent. `is_believed`: whether what is granted to the name of a crawler is granted to the request.
+    pub(super) fn pace<'r>(
+        &self,
+        bound: impl FnOnce() -> Mode,
+        agent: &Agent,
+        selection: Selection<'r>,
+        verdict: Verdict<'r>,
+        request: &Facts<'_>,
+        is_believed: bool,
+    ) -> Option<Pace<'r>> {
+        // Before all else: nearly every policy and every file.
+        if self.mode == RateMode::Off && self.overrides.is_empty() {
+            return None;
+        }
+        // Requests count by a name, or by the address of what runs without a person.
+        let is_counted = !agent.tokens().is_empty() || is_automation(agent);
+        let delay = selection.crawl_delay().filter(|_| is_counted)?;
+        let mode = self.mode_of(bound, agent, selection, request, is_believed);
+        let is_known = agent.is_registered() || !selection.is_star();
+        (mode != RateMode::Off).then_some(Pace {
+            delay,
+            interval: delay.enforced_interval(),
+            mode,
+            refusing: mode,
+            verdict,
+            agent: 0,
+            is_known,
+        })
+    }
+
+    fn mode_of(
+        &self,
+        bound: impl FnOnce() -> Mode,
+        agent: &Agent,
+        selection: Selection<'_>,
+        request: &Facts<'_>,
+        is_believed: bool,
+    ) -> RateMode {
+        let identity = request.identity();
+        // A page that a search engine is refused too often leaves its index: it is named one by one, in the file and here.
+        let is_spared = agent.is_index_engine() && !matches!(identity, Identity::Refuted(_));
+        let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
+        // As in the overrides of the mode: an impostor must not choose a mild one.
+        let mut claimed = RateMode::Off;
+        let fitting = |over: &&Override<RateMode>| over.fits(agent, None) && over.holds(request);
+        for over in self.overrides.iter().rev().filter(fitting) {
+            let is_one_by_one = over.is_for_agent() && !selection.is_star();
+            let mode = if is_one_by_one { over.mode() } else { spared(over.mode()) };
+            if is_believed {
+                return mode;
+            }
+            claimed = claimed.max(mode);
+        }
+        spared(self.mode.within(bound())).max(claimed)
+    }
+}
+
+impl<'r> Pace<'r> {
+    /// The delay, with its line.
+    pub const fn delay(&self) -> CrawlDelay<'r> {
+        self.delay
+    }
+
+    /// The interval that requests are held to: the [enforced](CrawlDelay::enforced_interval) one of the delay or, while a delay
+    /// that was made longer is in grace, the longest one before it.
+    pub const fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// What becomes of a request that comes sooner, as far as the mode of the site lets it; never [`RateMode::Off`].
+    pub const fn mode(&self) -> RateMode {
+        self.mode
+    }
+
+    /// What would become of it if the mode of the site were [`Mode::Refuse`].
+    pub(super) const fn mode_if_refusing(&self) -> RateMode {
+        self.refusing
+    }
+
+    /// The verdict about the agent that is held to it.
+    pub const fn verdict(&self) -> Verdict<'r> {
+        self.verdict
+    }
+
+    /// Which of the agents is held to it, as an index into those given to [`Policy::decide`](super::Policy::decide). The
+    /// decision itself may be about another one.
+    pub const fn agent(&self) -> usize {
+        self.agent
+    }
+
+    /// Whether the agent's name is one of the registry or of the file. Any other name a client may have made up, another one
+    /// for each request.
+    pub const fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    pub(super) fn at_most(self, mode: RateMode) -> Self {
+        Self { mode: self.mode.min(mode), refusing: self.refusing.min(mode), ..self }
+    }
+
+    /// The same, where this is what the policy would hold the sender to with the mode [`Mode::Refuse`]. Of several agents it may be
+    /// another one's: what is counted before the mode refuses is what is counted then.
+    pub(super) fn with_refusing(self, refusing: Self) -> Self {
+        if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
+    }
+
+    pub(super) const fn shortened_to(self, interval: Duration) -> Self {
+        Self { interval, ..self }
+    }
+
+    pub(super) const fn for_agent(self, agent: usize) -> Self {
+        Self { agent, ..self }
+    }
+
+    /// Of two the one that holds the sender closer. A known name comes before one that may be made up: its requests are counted
+    /// apart from those of other names.
+    pub(super) fn stricter(self, other: Self) -> Self {
+        let rank = |of: &Self| (of.mode, of.is_known, of.interval);
+        if rank(&other) > rank(&self) { other } else { self }
+    }
+}
+
+/// Whether a header that names nobody says that there is no person behind the request. Browsers, applications and whatever has no
+/// `User-Agent` may have one.
+const fn is_automation(agent: &Agent) -> bool {
+    matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
+}
+
+/// Endings of files that a page is made of, without case.
+const ASSETS: [&str; 22] = [
+    "css",
+    "js",
+    "mjs",
+    "map",
+    "wasm",
+    "png",
+    "jpg",
+    "jpeg",
+    "gif",
+    "webp",
+    "avif",
+    "svg",
+    "ico",
+    "bmp",
+    "apng",
+    "jxl",
+    "woff",
+    "woff2",
+    "ttf",
+    "otf",
+    "eot",
+    "webmanifest",
+];
+
+/// Whether a request target is for a part of a page, such as a style sheet, a script, an image or a font. Such requests are not
+/// limited: a crawler that renders a page fetches them all at once.
+///
+/// The ending of the path decides, up to the query. A path that servers may read in several ways is none.
+pub fn is_asset(target: &[u8]) -> bool {
+    // Most pages have no ending, and no query with a dot.
+    if memchr::memchr(b'.', target).is_none() {
+        return false;
+    }
+    let path = &target[..memchr::memchr2(b'?', b'#', target).unwrap_or(target.len())];
+    let Some((name, ending)) = memchr::memrchr(b'.', path).map(|at| path.split_at(at)) else { return false };
+    let is_plain = |path: &[u8]| !path.contains(&b'%') && !path.contains(&b';') && !path.contains(&b'\\');
+    let is_called = |asset: &&str| ending[1..].eq_ignore_ascii_case(asset.as_bytes());
+    !name.ends_with(b"/") && ASSETS.iter().any(is_called) && is_plain(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_asset_is_recognised_by_the_end_of_its_path() {
+        for (target, want) in [
+            ("/a.css", true),
+            ("/a/B.PNG?v=1", true),
+            ("/a.js#x", true),
+            ("/a.tar.woff2", true),
+            ("/a.html", false),
+            ("/a.css/b", false),
+            ("/a?b=.css", false),
+            ("/a;b.css", false),
+            ("/a%2f.css", false),
+            ("/.css", false),
+            ("/a.", false),
+            ("/", false),
+            ("", false),
+        ] {
+            assert_eq!(is_asset(target.as_bytes()), want, "{target}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The agents and methods that the groups for `*` are for.
+
+use super::error::{PolicyError, PolicyErrorKind};
+use crate::agent::{Agent, Category, Class, Obeys};
+use crate::keyword_enum;
+
+keyword_enum! {
+    /// The classes of agents that `User-agent: *` is applied to; each includes those before it.
+    ///
+    /// `*` speaks to crawlers. A browser, a health probe or a payment webhook never reads robots.txt, so the default stops
+    /// at agents that are registered as crawlers or declare themselves to be one.
+    #[derive(Default, PartialOrd, Ord)]
+    StarScope, "a scope of the groups for \"*\"", {
+        /// No agent: only groups that name it count.
+        Nobody = "nobody",
+        /// Crawlers of the registry.
+        Registered = "registered",
+        /// Also agents that declare themselves crawlers. The default.
+        #[default]
+        Declared = "declared",
+        /// Also headless browsers and HTTP libraries.
+        Automation = "automation",
+        /// Also apps, requests without a User-Agent, and anything else not shaped like a browser.
+        NonBrowser = "non-browser",
+        /// Browsers too.
+        Everyone = "everyone",
+    }
+}
+
+impl StarScope {
+    /// The narrowest scope that includes a class.
+    const fn narrowest_with(class: Class) -> Self {
+        match class {
+            Class::Registered => Self::Registered,
+            Class::Declared => Self::Declared,
+            Class::Headless | Class::Library => Self::Automation,
+            Class::Browser => Self::Everyone,
+            // Infrastructure, apps, empty and unshaped headers; a new class counts as no crawler.
+            _ => Self::NonBrowser,
+        }
+    }
+}
+
+keyword_enum! {
+    /// Whether `*` is for crawlers whose operators document that they ignore it (AdsBot-Google, for one).
+    #[derive(Default)]
+    StarExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
+        /// It is not: only groups that name them count. The default.
+        #[default]
+        Honour = "honour",
+        /// It is, as for any other crawler.
+        Ignore = "ignore",
+    }
+}
+
+keyword_enum! {
+    /// Whether `*` is for requests without a `User-Agent`, or with a blank one.
+    #[derive(Default)]
+    EmptyAgent, "a rule for requests without a User-Agent", {
+        /// As the [`StarScope`] says: from [`StarScope::NonBrowser`] on. The default.
+        #[default]
+        ByScope = "by-scope",
+        /// It is, whatever the scope.
+        Hold = "hold",
+        /// It is not, whatever the scope.
+        Exempt = "exempt",
+    }
+}
+
+/// The HTTP Method Registry of IANA, as of 2026-11.
+const REGISTERED_METHODS: [&str; 40] = [
+    "ACL",
+    "BASELINE-CONTROL",
+    "BIND",
+    "CHECKIN",
+    "CHECKOUT",
+    "CONNECT",
+    "COPY",
+    "DELETE",
+    "GET",
+    "HEAD",
+    "LABEL",
+    "LINK",
+    "LOCK",
+    "MERGE",
+    "MKACTIVITY",
+    "MKCALENDAR",
+    "MKCOL",
+    "MKREDIRECTREF",
+    "MKWORKSPACE",
+    "MOVE",
+    "OPTIONS",
+    "ORDERPATCH",
+    "PATCH",
+    "POST",
+    "PRI",
+    "PROPFIND",
+    "PROPPATCH",
+    "PUT",
+    "REBIND",
+    "REPORT",
+    "SEARCH",
+    "TRACE",
+    "UNBIND",
+    "UNCHECKOUT",
+    "UNLINK",
+    "UNLOCK",
+    "UPDATE",
+    "UPDATEREDIRECTREF",
+    "VERSION-CONTROL",
+    "*",
+];
+
+/// Everything that decides whether `*` applies.
+#[derive(Clone, Debug)]
+pub(super) struct Star {
+    pub(super) scope: StarScope,
+    pub(super) methods: Vec<Box<str>>,
+    pub(super) exempt: Vec<Category>,
+    pub(super) exceptions: StarExceptions,
+    pub(super) empty: EmptyAgent,
+}
+
+impl Default for Star {
+    fn default() -> Self {
+        Self {
+            scope: StarScope::default(),
+            methods: Self::DEFAULT_METHODS.map(Into::into).into(),
+            exempt: Self::DEFAULT_EXEMPT.into(),
+            exceptions: StarExceptions::default(),
+            empty: EmptyAgent::default(),
+        }
+    }
+}
+
+impl Star {
+    pub(super) const DEFAULT_METHODS: [&str; 2] = ["GET", "HEAD"];
+
+    pub(super) const DEFAULT_EXEMPT: [Category; 5] =
+        [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
+
+    /// Methods as they are configured.
+    pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, PolicyError> {
+        let is_method =
+            |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
+        let method = |method: M| match method.as_ref() {
+            method if is_method(method) => Ok(method.into()),
+            other => Err(PolicyError::new(PolicyErrorKind::Method, other.as_bytes())),
+        };
+        methods.into_iter().map(method).collect()
+    }
+
+    /// Servers answer `get`, `post` and `FOO` with the page, so none is a way around the methods that are configured. What
+    /// is registered, as it is spelled, and not configured is known to do something else.
+    pub(super) fn covers_method(&self, method: &str) -> bool {
+        self.methods.iter().any(|known| known.eq_ignore_ascii_case(method)) || !REGISTERED_METHODS.contains(&method)
+    }
+
+    /// A registry row that does not know whether its crawler obeys `*` is held to it.
+    pub(super) fn holds(&self, agent: &Agent) -> bool {
+        self.covers_class(agent.class())
+            && (agent.obeys_star() != Obeys::No || self.exceptions == StarExceptions::Ignore)
+            && agent.category().is_none_or(|category| !self.exempt.contains(&category))
+    }
+
+    fn covers_class(&self, class: Class) -> bool {
+        match (class, self.empty) {
+            (Class::Empty, EmptyAgent::Hold) => true,
+            (Class::Empty, EmptyAgent::Exempt) => false,
+            _ => self.scope >= StarScope::narrowest_with(class),
+        }
+    }
+}

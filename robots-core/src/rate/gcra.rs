@@ -1,0 +1,206 @@
+//! The generic cell rate algorithm, on one word, and the key of the bucket that a request takes from.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::agent::{Agent, Identity};
+use crate::rules::ProductToken;
+
+/// How many requests pass: one in each interval, and so many at once after a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Nanoseconds, above zero.
+    interval: u64,
+    /// How far ahead of now the bucket may be: the intervals of a burst, one after the other.
+    depth: u64,
+}
+
+/// A request that comes too soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooSoon {
+    wait: Duration,
+}
+
+/// The state of one sender: the time at which it has paid for all that passed, in nanoseconds.
+#[derive(Debug, Default)]
+pub struct Bucket(AtomicU64);
+
+impl Quota {
+    /// One request in each interval; after a pause `burst` requests pass at once. An interval of zero counts as one
+    /// nanosecond; times of more than a hundred years are cut.
+    pub fn new(interval: Duration, burst: NonZeroU32) -> Self {
+        let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).clamp(1, u64::MAX >> 2);
+        let depth = interval.saturating_mul(burst.get().into()).min(u64::MAX >> 2);
+        Self { interval, depth }
+    }
+
+    /// One request passes in this time.
+    pub const fn interval(self) -> Duration {
+        Duration::from_nanos(self.interval)
+    }
+
+    /// So many pass at once after a pause.
+    pub fn burst(self) -> NonZeroU32 {
+        let burst = u32::try_from(self.depth / self.interval).unwrap_or(u32::MAX);
+        NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// What a request at this time makes of a bucket: the next state where it passes; else the state to keep, and how long to
+    /// wait.
+    pub(super) fn take(self, paid: u64, now: u64) -> Result<u64, (u64, TooSoon)> {
+        // Further ahead than a full burst is none of this quota's doing: the interval was shortened, or the clock set back.
+        let full = now.saturating_add(self.depth);
+        let paid = paid.clamp(now, full);
+        let next = paid.saturating_add(self.interval);
+        if next <= full { Ok(next) } else { Err((paid, TooSoon { wait: Duration::from_nanos(next - full) })) }
+    }
+}
+
+impl Quota {
+    /// Whether a request at this time would pass.
+    pub(super) fn look(self, paid: u64, now: u64) -> Result<(), TooSoon> {
+        self.take(paid, now).map(|_| ()).map_err(|(_, too_soon)| too_soon)
+    }
+}
+
+impl TooSoon {
+    /// How long to wait until a request passes, above zero, unless another one takes its place.
+    pub const fn wait(&self) -> Duration {
+        self.wait
+    }
+}
+
+impl Bucket {
+    /// Takes one request from the bucket.
+    ///
+    /// Any number of threads take exactly what the quota allows: there is one word, and it is compared and swapped.
+    ///
+    /// # Errors
+    ///
+    /// If it comes too soon. Nothing is taken then.
+    pub fn take(&self, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+        let now = nanoseconds(now);
+        let mut paid = self.0.load(Ordering::Relaxed);
+        loop {
+            let (next, taken) = match quota.take(paid, now) {
+                Ok(next) => (next, Ok(())),
+                Err((kept, too_soon)) => (kept, Err(too_soon)),
+            };
+            // A refused request writes only where the clock or the interval has changed.
+            if next == paid {
+                return taken;
+            }
+            match self.0.compare_exchange_weak(paid, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return taken,
+                Err(other) => paid = other,
+            }
+        }
+    }
+
+    /// Whether a request would pass. Nothing is taken.
+    ///
+    /// # Errors
+    ///
+    /// If it would come too soon.
+    pub fn look(&self, quota: Quota, now: Duration) -> Result<(), TooSoon> {
+        quota.look(self.0.load(Ordering::Relaxed), nanoseconds(now))
+    }
+}
+
+/// Times of more than a hundred years are cut.
+pub(super) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX >> 2)
+}
+
+/// The sender of a request, as far as limiting goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RateKey<'a> {
+    token: Option<&'a ProductToken>,
+    sender: RateSender,
+}
+
+/// What is known of who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RateSender {
+    /// The crawler that it names: all its requests take from one bucket.
+    Verified,
+    /// Not the crawler that it names: all impostors of one name take from one bucket.
+    Refuted,
+    /// Neither: those of one network take from one bucket, and those whose address is not known from another.
+    Claimed(Option<IpAddr>),
+}
+
+/// A network that shares a bucket: an IPv4 address, or the first 64 bits of an IPv6 address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum SharedNetwork {
+    V4(u32),
+    V6(u64),
+}
+
+impl RateSender {
+    /// The sender of a request whose claim was checked with this outcome. The address is looked at where nothing else tells
+    /// senders apart.
+    pub fn of(identity: Identity, address: impl FnOnce() -> Option<IpAddr>) -> Self {
+        match identity {
+            Identity::Verified(_) => Self::Verified,
+            Identity::Refuted(_) => Self::Refuted,
+            _ => Self::Claimed(address()),
+        }
+    }
+}
+
+impl<'a> RateKey<'a> {
+    /// The key of an agent that is held to a delay, as the layer counts it; `is_named`: whether a group of the file names a token.
+    ///
+    /// `None` where it is not limited: an agent without a name is distinguished by its network only.
+    pub fn of(agent: &'a Agent, sender: RateSender, is_named: impl Fn(&ProductToken) -> bool) -> Option<Self> {
+        match agent.tokens() {
+            [] => matches!(sender, RateSender::Claimed(Some(_))).then_some(Self::unnamed(sender)),
+            [first, ..] if agent.is_registered() => Some(Self::new(first, sender)),
+            // Any other name may be made up, in front of one of the file too.
+            tokens @ [first, ..] => Some(match tokens.iter().find(|token| is_named(token)) {
+                Some(token) => Self::new(token, sender),
+                None => Self::unknown(first, sender),
+            }),
+        }
+    }
+
+    /// A sender that names the crawler with this product token.
+    pub const fn new(token: &'a ProductToken, sender: RateSender) -> Self {
+        Self { token: Some(token), sender }
+    }
+
+    /// A sender whose name may be made up. All such names count as one, so that a client has no more requests by sending more names.
+    pub const fn unnamed(sender: RateSender) -> Self {
+        Self { token: None, sender }
+    }
+
+    /// A sender that names a crawler which nobody knows: its name may be made up, unless it is verified.
+    pub const fn unknown(token: &'a ProductToken, sender: RateSender) -> Self {
+        match sender {
+            RateSender::Verified => Self::new(token, sender),
+            RateSender::Refuted | RateSender::Claimed(_) => Self::unnamed(sender),
+        }
+    }
+
+    /// The crawler's product token; `None` for all names that may be made up.
+    pub const fn token(&self) -> Option<&'a ProductToken> {
+        self.token
+    }
+
+    /// What is known of the sender.
+    pub const fn sender(&self) -> RateSender {
+        self.sender
+    }
+}
+
+impl SharedNetwork {
+    pub(super) fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address.to_bits()),
+            IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
+        }
+    }
+}

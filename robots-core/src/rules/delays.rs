@@ -1,0 +1,289 @@
+//! The values of crawl-delay, request-rate and visit-time lines: how fast a crawler may come, and at what time of the day.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::document::{DelayRecord, Group, Name, RobotsTxt};
+
+/// The value of a request-rate line: `1/10m 1300-1659`, one page in ten minutes, from 13:00 to 16:59 GMT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestRate {
+    pages: u32,
+    period: Duration,
+    window: Option<TimeWindow>,
+}
+
+/// A part of the day, GMT: the value of a visit-time line, `0600-0845`. One that ends before it begins spans midnight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeWindow {
+    /// Minutes since midnight.
+    from: u16,
+    to: u16,
+}
+
+impl RequestRate {
+    /// Reads pages, a slash and a time, in seconds or with one of `s`, `m` and `h`, and perhaps a part of the day, in
+    /// brackets or without.
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let (rate, window) = value.split_at(memchr::memchr3(b' ', b'\t', b'[', value).unwrap_or(value.len()));
+        let window = match window.trim_ascii() {
+            [] => None,
+            [b'[', inside @ .., b']'] => Some(TimeWindow::parse(inside.trim_ascii())?),
+            bare => Some(TimeWindow::parse(bare)?),
+        };
+        let (pages, time) = rate.split_at(memchr::memchr(b'/', rate)?);
+        let (time, unit) = match &time[1..] {
+            [time @ .., b's' | b'S'] => (time, 1),
+            [time @ .., b'm' | b'M'] => (time, 60),
+            [time @ .., b'h' | b'H'] => (time, 3600),
+            time => (time, 1),
+        };
+        let (pages, time) = (number(pages)?, number(time)?);
+        let period = Duration::from_secs(u64::from(time) * unit);
+        (pages > 0 && time > 0).then_some(Self { pages, period, window })
+    }
+
+    /// Pages that may be fetched in one [`period`](Self::period), at least 1.
+    pub const fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// In how long; never zero.
+    pub const fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// At what time of the day; `None` for the whole of it.
+    pub const fn window(&self) -> Option<TimeWindow> {
+        self.window
+    }
+}
+
+impl TimeWindow {
+    /// Reads two times of the day as four digits each, with a hyphen between them.
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let (from, to) = value.split_at(memchr::memchr(b'-', value)?);
+        Some(Self { from: time_of_day(from)?, to: time_of_day(&to[1..])? })
+    }
+
+    /// Minutes from midnight GMT to its start, below 1,440.
+    pub const fn start(&self) -> u16 {
+        self.from
+    }
+
+    /// Minutes from midnight GMT to its end, below 1,440.
+    pub const fn end(&self) -> u16 {
+        self.to
+    }
+}
+
+/// As it is written in a robots.txt.
+impl fmt::Display for TimeWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [from, to] = [self.from, self.to].map(|minutes| (minutes / 60, minutes % 60));
+        write!(f, "{:02}{:02}-{:02}{:02}", from.0, from.1, to.0, to.1)
+    }
+}
+
+fn time_of_day(text: &[u8]) -> Option<u16> {
+    let digits = number(text.trim_ascii()).filter(|_| text.trim_ascii().len() == 4)?;
+    let (hours, minutes) = (digits / 100, digits % 100);
+    // 24:00 is how some write the end of a day.
+    let total = hours * 60 + minutes;
+    (minutes < 60 && total <= 24 * 60).then_some((total % (24 * 60)) as u16)
+}
+
+fn number(digits: &[u8]) -> Option<u32> {
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
+}
+
+/// How long an agent shall wait between two requests, and the line that says so.
+///
+/// Of several lines in the groups that apply the shortest counts, so that a crawler that obeys any one of them obeys this
+/// one. A line with 0 says nothing.
+#[derive(Clone, Copy)]
+pub struct CrawlDelay<'r> {
+    document: &'r RobotsTxt,
+    record: &'r DelayRecord,
+    /// The name that makes the line's group one for the agent.
+    name: usize,
+}
+
+impl<'r> CrawlDelay<'r> {
+    pub(super) const fn new(document: &'r RobotsTxt, record: &'r DelayRecord, name: usize) -> Self {
+        Self { document, record, name }
+    }
+
+    /// The longest interval that requests are held to. Some crawlers leave a site that has a longer one.
+    pub const LONGEST_ENFORCED: Duration = Duration::from_secs(30);
+
+    /// The time from one request to the next, above zero, as written: it may be days.
+    pub const fn interval(&self) -> Duration {
+        self.record.interval
+    }
+
+    /// The interval that requests are held to: [`LONGEST_ENFORCED`](Self::LONGEST_ENFORCED) at most.
+    pub fn enforced_interval(&self) -> Duration {
+        self.interval().min(Self::LONGEST_ENFORCED)
+    }
+
+    /// The line it stands on.
+    pub const fn line(&self) -> usize {
+        self.record.line
+    }
+
+    /// The group it stands in.
+    pub fn group(&self) -> Group<'r> {
+        self.document.group(self.record.group)
+    }
+
+    /// The name that makes the group one for the agent: the first in it that stands for its token, or `*`.
+    pub fn name(&self) -> Name<'r> {
+        self.document.name(self.name)
+    }
+}
+
+/// The delay of a set of groups.
+#[derive(Clone, Copy)]
+pub(super) struct SetDelay {
+    pub(super) record: DelayRecord,
+    /// The place of its group in the set: names are at the same place, so that no request looks for its own.
+    pub(super) place: usize,
+}
+
+/// A time in seconds and their fraction, as in `10 s` and `0.5 s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seconds(pub Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} s", self.0.as_secs_f64())
+    }
+}
+
+impl fmt::Debug for CrawlDelay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CrawlDelay").field("interval", &self.interval()).field("line", &self.line()).finish()
+    }
+}
+
+/// The delay that counts for each set of groups: the shortest of its lines that end within the octets that are read.
+pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {
+    let lines = document.delays();
+    if lines.is_empty() {
+        // Nearly every file.
+        return Vec::new();
+    }
+    let mut of_group: Vec<Option<DelayRecord>> = vec![None; document.groups().len()];
+    for line in lines.iter().filter(|line| line.end <= limit) {
+        shorten(&mut of_group[line.group], line);
+    }
+    let of_set = |set: &Vec<usize>| {
+        let delays = set.iter().enumerate();
+        let delays = delays.filter_map(|(place, group)| Some(SetDelay { record: of_group[*group]?, place }));
+        // The first of those that are equal.
+        delays.min_by_key(|delay| delay.record.interval)
+    };
+    sets.iter().map(of_set).collect()
+}
+
+fn shorten(shortest: &mut Option<DelayRecord>, line: &DelayRecord) {
+    if shortest.is_none_or(|known| line.interval < known.interval) {
+        *shortest = Some(*line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, STANDARD_LIMIT};
+
+    #[test]
+    fn a_rate_has_pages_a_time_and_perhaps_a_part_of_the_day() {
+        for (value, want) in [
+            ("1/5", Some((1, 5, None))),
+            ("1/10m", Some((1, 600, None))),
+            ("2/1h", Some((2, 3600, None))),
+            ("30/1M 1300-1659", Some((30, 60, Some("1300-1659")))),
+            ("1/10s [1300-1659]", Some((1, 10, Some("1300-1659")))),
+            ("1/10[ 2200-0600 ]", Some((1, 10, Some("2200-0600")))),
+            ("1/4294967295h", Some((1, 4_294_967_295 * 3600, None))),
+            ("1", None),
+            ("1/", None),
+            ("/5", None),
+            ("0/5", None),
+            ("1/0", None),
+            ("1/5d", None),
+            ("1.5/5", None),
+            ("1/5 soon", None),
+            ("1/5 [1300-1659", None),
+            ("99999999999/1", None),
+            ("", None),
+        ] {
+            let found = RequestRate::parse(value.as_bytes());
+            let found = found.map(|rate| (rate.pages(), rate.period().as_secs(), rate.window()));
+            let want = want.map(|(pages, seconds, window)| {
+                (pages, seconds, window.and_then(|window: &str| TimeWindow::parse(window.as_bytes())))
+            });
+            assert_eq!(found, want, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_the_day_is_two_times() {
+        for (value, want) in [
+            ("0600-0845", Some((360, 525, "0600-0845"))),
+            ("0000 - 2400", Some((0, 0, "0000-0000"))),
+            ("600-845", None),
+            ("0660-0845", None),
+            ("2401-0845", None),
+            ("06:00-08:45", None),
+            ("0600", None),
+            ("", None),
+        ] {
+            let found = TimeWindow::parse(value.as_bytes());
+            let found = found.map(|window| (window.start(), window.end(), window.to_string()));
+            assert_eq!(found, want.map(|(from, to, text)| (from, to, text.to_owned())), "{value}");
+        }
+    }
+
+    fn delay(file: &[u8], token: &str) -> Option<(f64, usize, String)> {
+        let rules = RobotsTxt::parse(file).compile(Reading::Standard);
+        let delay = rules.select(&[ProductToken::new(token)], Fallback::Star).crawl_delay()?;
+        let name = String::from_utf8_lossy(delay.name().value()).into_owned();
+        assert!(delay.group().names().any(|known| known.value() == delay.name().value()));
+        Some((delay.interval().as_secs_f64(), delay.line(), name))
+    }
+
+    fn found(seconds: f64, line: usize, name: &str) -> Option<(f64, usize, String)> {
+        Some((seconds, line, name.to_owned()))
+    }
+
+    #[test]
+    fn an_agent_gets_the_delay_of_its_own_group() {
+        let file = b"User-agent: *\nCrawl-delay: 5\nDisallow:\n\nUser-agent: a\nUser-agent: B/1\nCrawl-delay: 0.5\n\
+                     Disallow: /x\n\nUser-agent: c\nDisallow: /y\n";
+        assert_eq!(delay(file, "a"), found(0.5, 7, "a"));
+        assert_eq!(delay(file, "b"), found(0.5, 7, "B/1"));
+        assert_eq!(delay(file, "other"), found(5.0, 2, "*"));
+        assert_eq!(delay(file, "c"), None, "a group without a delay switches that of the star off");
+    }
+
+    #[test]
+    fn of_several_lines_the_shortest_counts_and_zero_says_nothing() {
+        let file = b"User-agent: a\nCrawl-delay: 20\nCrawl-delay: 0\nCrawl-delay: soon\nDisallow:\n\nUser-agent: a\n\
+                     Crawl-delay: 10\nCrawl-delay: 30\n";
+        assert_eq!(delay(file, "a"), found(10.0, 8, "a"));
+        assert_eq!(delay(b"User-agent: a\nCrawl-delay: 0\n", "a"), None);
+        assert_eq!(delay(b"Crawl-delay: 3\nUser-agent: a\nDisallow:\n", "a"), None, "before the first group");
+    }
+
+    #[test]
+    fn a_delay_behind_the_octets_that_count_is_not_read() {
+        let mut file = b"User-agent: a\n#".to_vec();
+        file.resize(STANDARD_LIMIT - 5, b'x');
+        file.extend(b"\nCrawl-delay: 10\n");
+        assert_eq!(delay(&file, "a"), None);
+    }
+}

@@ -1,0 +1,427 @@
+//! The document: what stands in a robots.txt, with line numbers, whatever a reading makes of it later.
+//!
+//! **`Group`, `Rule` and `Name` are small copyable views** of the document, not owned structs: a verdict is `Copy` and
+//! borrows, and a file of 30,000 rules costs no 30,000 allocations.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Access;
+use super::line::{Directive, Field, Line, LineKind, Lines, MAX_LINE, bom_length};
+use super::text::{Note, NoteKind};
+use super::token::is_star;
+use super::value::{Host, delay};
+
+/// A parsed robots.txt. Cheap to clone.
+///
+/// Any bytes parse; see [`RobotsTxt::notes`] for what a crawler would ignore.
+#[derive(Clone)]
+pub struct RobotsTxt(Arc<Document>);
+
+struct Document {
+    bytes: Arc<[u8]>,
+    groups: Vec<GroupRecord>,
+    rules: Vec<RuleRecord>,
+    names: Vec<ValueRecord>,
+    sitemaps: Vec<ValueRecord>,
+    delays: Vec<DelayRecord>,
+    notes: Vec<Note>,
+}
+
+/// A group's names and rules are runs of the document's, because a group ends where the next begins.
+#[derive(Debug)]
+struct GroupRecord {
+    names: Range<usize>,
+    rules: Range<usize>,
+}
+
+#[derive(Debug)]
+struct RuleRecord {
+    access: Access,
+    at: ValueRecord,
+    group: usize,
+}
+
+#[derive(Debug)]
+struct ValueRecord {
+    line: usize,
+    value: Range<usize>,
+}
+
+/// A crawl-delay line with a number above zero, as the document keeps it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DelayRecord {
+    pub(super) interval: Duration,
+    pub(super) line: usize,
+    /// Where its value ends in the file.
+    pub(super) end: usize,
+    pub(super) group: usize,
+}
+
+/// A group of rules and the names it is for (RFC 9309, section 2.2.1).
+#[derive(Clone, Copy)]
+pub struct Group<'r> {
+    document: &'r Document,
+    index: usize,
+}
+
+/// The value of a user-agent line.
+#[derive(Clone, Copy)]
+pub struct Name<'r> {
+    document: &'r Document,
+    index: usize,
+}
+
+/// An allow or disallow line inside a group.
+#[derive(Clone, Copy)]
+pub struct Rule<'r> {
+    document: &'r Document,
+    index: usize,
+}
+
+/// A sitemap line.
+#[derive(Clone, Copy)]
+pub struct Sitemap<'r> {
+    document: &'r Document,
+    index: usize,
+}
+
+impl RobotsTxt {
+    /// Reads a robots.txt. Never fails.
+    pub fn parse(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Parser::default().parse(bytes.into())
+    }
+
+    /// The file as it was given.
+    pub fn bytes(&self) -> &Arc<[u8]> {
+        &self.0.bytes
+    }
+
+    /// Every line, blank and unknown ones included.
+    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        Lines::new(&self.0.bytes)
+    }
+
+    /// The groups in the order of the file, those for the same crawler not merged.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = Group<'_>> + Clone {
+        (0..self.0.groups.len()).map(|index| Group { document: &self.0, index })
+    }
+
+    /// The sitemap lines in the order of the file.
+    pub fn sitemaps(&self) -> impl ExactSizeIterator<Item = Sitemap<'_>> {
+        (0..self.0.sitemaps.len()).map(|index| Sitemap { document: &self.0, index })
+    }
+
+    /// The ignored parts, in the order of the file. For those that a reading ignores besides see
+    /// [`RuleSet::notes`](super::RuleSet::notes).
+    pub fn notes(&self) -> &[Note] {
+        &self.0.notes
+    }
+
+    /// The crawl-delay lines of groups that say something, in the order of the file.
+    pub(super) fn delays(&self) -> &[DelayRecord] {
+        &self.0.delays
+    }
+
+    pub(super) fn group(&self, index: usize) -> Group<'_> {
+        Group { document: &self.0, index }
+    }
+
+    pub(super) fn rule(&self, index: usize) -> Rule<'_> {
+        Rule { document: &self.0, index }
+    }
+
+    pub(super) fn name(&self, index: usize) -> Name<'_> {
+        Name { document: &self.0, index }
+    }
+}
+
+impl fmt::Debug for RobotsTxt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RobotsTxt")
+            .field("bytes", &self.0.bytes.len())
+            .field("groups", &self.0.groups.len())
+            .field("rules", &self.0.rules.len())
+            .finish()
+    }
+}
+
+impl<'r> Group<'r> {
+    /// The names the group is for, in the order of the file; never empty.
+    pub fn names(self) -> impl ExactSizeIterator<Item = Name<'r>> + Clone {
+        self.record().names.clone().map(move |index| Name { document: self.document, index })
+    }
+
+    /// The group's rules in the order of the file.
+    pub fn rules(self) -> impl ExactSizeIterator<Item = Rule<'r>> + Clone {
+        self.record().rules.clone().map(move |index| Rule { document: self.document, index })
+    }
+
+    /// Whether one of the group's names is `*`.
+    pub fn is_global(self) -> bool {
+        self.names().any(Name::is_star)
+    }
+
+    /// The line of the group's first name.
+    pub fn line(self) -> usize {
+        self.names().next().map_or(0, Name::line)
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.index
+    }
+
+    fn record(self) -> &'r GroupRecord {
+        &self.document.groups[self.index]
+    }
+}
+
+impl<'r> Name<'r> {
+    pub(super) fn index(self) -> usize {
+        self.index
+    }
+
+    /// The value as written.
+    pub fn value(self) -> &'r [u8] {
+        &self.document.bytes[self.range()]
+    }
+
+    /// Where the value stands in the file.
+    pub fn range(self) -> Range<usize> {
+        self.document.names[self.index].value.clone()
+    }
+
+    /// The line it stands on.
+    pub fn line(self) -> usize {
+        self.document.names[self.index].line
+    }
+
+    /// Whether this names every crawler: `*` alone, or `*` followed by white space and anything.
+    pub fn is_star(self) -> bool {
+        is_star(self.value())
+    }
+}
+
+impl<'r> Rule<'r> {
+    /// Allow or disallow.
+    pub fn access(self) -> Access {
+        self.record().access
+    }
+
+    /// The path pattern as written; empty where the line has no value, and then the rule never decides.
+    pub fn pattern(self) -> &'r [u8] {
+        &self.document.bytes[self.range()]
+    }
+
+    /// Where the pattern stands in the file.
+    pub fn range(self) -> Range<usize> {
+        self.record().at.value.clone()
+    }
+
+    /// The line it stands on.
+    pub fn line(self) -> usize {
+        self.record().at.line
+    }
+
+    /// The group it belongs to.
+    pub fn group(self) -> Group<'r> {
+        Group { document: self.document, index: self.record().group }
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.index
+    }
+
+    fn record(self) -> &'r RuleRecord {
+        &self.document.rules[self.index]
+    }
+}
+
+impl<'r> Sitemap<'r> {
+    /// The value as written.
+    pub fn value(self) -> &'r [u8] {
+        &self.document.bytes[self.range()]
+    }
+
+    /// Where the value stands in the file.
+    pub fn range(self) -> Range<usize> {
+        self.document.sitemaps[self.index].value.clone()
+    }
+
+    /// The line it stands on.
+    pub fn line(self) -> usize {
+        self.document.sitemaps[self.index].line
+    }
+}
+
+impl fmt::Debug for Group<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("names", &self.names().collect::<Vec<_>>())
+            .field("rules", &self.rules().len())
+            .finish()
+    }
+}
+
+impl fmt::Debug for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{:?}", self.line(), String::from_utf8_lossy(self.value()))
+    }
+}
+
+impl fmt::Debug for Rule<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {:?}", self.line(), self.access(), String::from_utf8_lossy(self.pattern()))
+    }
+}
+
+impl fmt::Debug for Sitemap<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{:?}", self.line(), String::from_utf8_lossy(self.value()))
+    }
+}
+
+/// Consecutive user-agent lines share what follows; only an allow or disallow line closes their list.
+#[derive(Default)]
+struct Parser {
+    groups: Vec<GroupRecord>,
+    rules: Vec<RuleRecord>,
+    names: Vec<ValueRecord>,
+    sitemaps: Vec<ValueRecord>,
+    delays: Vec<DelayRecord>,
+    notes: Vec<Note>,
+    has_host: bool,
+}
+
+impl Parser {
+    fn parse(mut self, bytes: Arc<[u8]>) -> RobotsTxt {
+        if bom_length(&bytes) > 0 {
+            self.note(1, NoteKind::ByteOrderMark);
+        }
+        for line in Lines::new(&bytes) {
+            if line.bytes().len() > MAX_LINE {
+                self.note(line.number(), NoteKind::LongLine);
+            }
+            if memchr::memchr(0, line.bytes()).is_some() {
+                self.note(line.number(), NoteKind::Nul);
+            }
+            match line.kind() {
+                LineKind::Blank | LineKind::Comment => {}
+                LineKind::Malformed => self.note(line.number(), NoteKind::Malformed),
+                LineKind::Field(field) => self.field(line.number(), &field),
+            }
+        }
+        let Self { groups, rules, names, sitemaps, delays, notes, .. } = self;
+        RobotsTxt(Arc::new(Document { bytes, groups, rules, names, sitemaps, delays, notes }))
+    }
+
+    fn field(&mut self, line: usize, field: &Field<'_>) {
+        let at = ValueRecord { line, value: field.value_range() };
+        match field.directive() {
+            Directive::UserAgent => self.name(at),
+            Directive::Allow => self.rule(Access::Allow, at),
+            Directive::Disallow => self.rule(Access::Disallow, at),
+            Directive::Sitemap => self.sitemaps.push(at),
+            Directive::Host => self.host(line, field.value()),
+            Directive::CrawlDelay => self.delay(&at, field.value()),
+            _ => {}
+        }
+    }
+
+    /// One that says something, in a group: the only extension that is kept, because requests are held to it.
+    fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
+        match delay(value) {
+            None => self.note(at.line, NoteKind::InvalidCrawlDelay),
+            Some(interval) if interval.is_zero() || self.groups.is_empty() => {}
+            Some(interval) => {
+                let group = self.groups.len() - 1;
+                self.delays.push(DelayRecord { interval, line: at.line, end: at.value.end, group });
+            }
+        }
+    }
+
+    /// The first valid host line counts.
+    fn host(&mut self, line: usize, value: &[u8]) {
+        match Host::parse(value) {
+            None => self.note(line, NoteKind::InvalidHost),
+            Some(_) if self.has_host => self.note(line, NoteKind::RepeatedHost),
+            Some(_) => self.has_host = true,
+        }
+    }
+
+    fn name(&mut self, at: ValueRecord) {
+        self.names.push(at);
+        let names = self.names.len();
+        match self.groups.last_mut() {
+            Some(group) if group.rules.is_empty() => group.names.end = names,
+            _ => self.groups.push(GroupRecord { names: names - 1..names, rules: self.rules.len()..self.rules.len() }),
+        }
+    }
+
+    fn rule(&mut self, access: Access, at: ValueRecord) {
+        let Some(group) = self.groups.last_mut() else {
+            return self.note(at.line, NoteKind::RuleOutsideGroup);
+        };
+        group.rules.end += 1;
+        self.rules.push(RuleRecord { access, at, group: self.groups.len() - 1 });
+    }
+
+    fn note(&mut self, line: usize, kind: NoteKind) {
+        self.notes.push(Note::new(line, kind));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(file: &str) -> Vec<(Vec<String>, Vec<usize>)> {
+        let text = |name: Name<'_>| String::from_utf8_lossy(name.value()).into_owned();
+        RobotsTxt::parse(file.as_bytes())
+            .groups()
+            .map(|group| (group.names().map(text).collect(), group.rules().map(Rule::line).collect()))
+            .collect()
+    }
+
+    #[test]
+    fn reference_6_only_a_rule_closes_the_list_of_names() {
+        let file = "user-agent: a\nsitemap: /s\nuser-agent: b\ncrawl-delay: 1\n\nuser-agent:\nallow: /\n\ndisallow: /x\nuser-agent: c";
+        let want = [(vec!["a", "b", ""], vec![7, 9]), (vec!["c"], vec![])];
+        let want: Vec<_> =
+            want.into_iter().map(|(names, rules)| (names.into_iter().map(str::to_owned).collect(), rules)).collect();
+        assert_eq!(shape(file), want);
+    }
+
+    #[test]
+    fn what_is_ignored_is_noted() {
+        let file = b"\xEF\xBB\xBFallow: /\nno separator here\nuser-agent: a\0b\n: x\n";
+        let notes: Vec<_> = RobotsTxt::parse(&file[..]).notes().iter().map(|note| (note.line, note.kind)).collect();
+        let want = vec![
+            (1, NoteKind::ByteOrderMark),
+            (1, NoteKind::RuleOutsideGroup),
+            (2, NoteKind::Malformed),
+            (3, NoteKind::Nul),
+            (4, NoteKind::Malformed),
+        ];
+        assert_eq!(notes, want);
+    }
+
+    #[test]
+    fn every_line_beyond_the_length_that_is_read_is_noted_and_no_other() {
+        for (length, noted) in [(MAX_LINE - 1, false), (MAX_LINE, false), (MAX_LINE + 1, true), (MAX_LINE + 2, true)] {
+            let line = format!("disallow: /{}", "a".repeat(length - "disallow: /".len()));
+            let robots = RobotsTxt::parse(format!("user-agent: *\n{line}\nallow: /\n").into_bytes());
+            let notes: Vec<_> = robots.notes().iter().map(|note| (note.line, note.kind)).collect();
+            assert_eq!(notes, if noted { vec![(2, NoteKind::LongLine)] } else { vec![] }, "{length} octets");
+        }
+    }
+
+    #[test]
+    fn sitemaps_belong_to_no_group() {
+        let robots = RobotsTxt::parse(&b"sitemap: https://a/\nuser-agent: *\nSite-map: https://b/\n"[..]);
+        let lines: Vec<_> = robots.sitemaps().map(Sitemap::line).collect();
+        assert_eq!(lines, [1, 3]);
+    }
+}

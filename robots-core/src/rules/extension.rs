@@ -1,0 +1,191 @@
+//! The lines of a robots.txt that are neither rules nor sitemaps: what they mean, and to which group they belong.
+//!
+//! No reading of the rules depends on them, so they are read on demand, and parsing keeps nothing for them.
+//! `Crawl-delay` is the exception, because requests may be held to it: parsing keeps its lines, and compiling resolves
+//! the one of each set of groups ([`Selection::crawl_delay`](super::Selection::crawl_delay)), so that a request finds
+//! its delay where it finds its groups. `Request-rate` and `Visit-time` are typed and never enforced: hardly a crawler
+//! reads them.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::delays::{RequestRate, TimeWindow};
+use super::document::{Group, RobotsTxt};
+use super::line::{Directive, Field, LineKind};
+use super::value::{CleanParam, Host, Preferences, delay};
+
+/// A line that is neither a rule nor a sitemap: an extension of the standard, or an unknown name.
+#[derive(Clone, Debug)]
+pub struct Extension<'r> {
+    line: usize,
+    field: Field<'r>,
+    group: Option<Group<'r>>,
+}
+
+/// The meaning of an [`Extension`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Meaning<'r> {
+    /// The main mirror of the site.
+    Host(Host<'r>),
+    /// How long a crawler shall wait between two requests.
+    CrawlDelay(Duration),
+    /// How many pages a crawler shall fetch in how long.
+    RequestRate(RequestRate),
+    /// At what time of the day a crawler shall come.
+    VisitTime(TimeWindow),
+    /// Query parameters that do not change a page.
+    CleanParam(CleanParam<'r>),
+    /// What content under a path may be used for, by the IETF's AI preferences.
+    ContentUsage(Preferences<'r>),
+    /// What content may be used for, by Cloudflare's content signals.
+    ContentSignal(Preferences<'r>),
+    /// Where the terms of a licence are.
+    License(&'r [u8]),
+    /// A path pattern for pages to be left out of an index.
+    Noindex(&'r [u8]),
+    /// A known name with a value that says nothing, such as a delay that is no number.
+    Invalid,
+    /// A name that is not known.
+    Unknown,
+}
+
+impl RobotsTxt {
+    /// The lines that are neither rules nor sitemaps, those with unknown names included, in the order of the file.
+    ///
+    /// ```
+    /// use robots_core::rules::{Meaning, RobotsTxt};
+    ///
+    /// let robots = RobotsTxt::parse(&b"User-agent: a\nCrawl-delay: 1.5\nDisallow:\n"[..]);
+    /// let extension = robots.extensions().next().unwrap();
+    /// assert_eq!(extension.meaning(), Meaning::CrawlDelay(std::time::Duration::from_millis(1500)));
+    /// assert_eq!((extension.line(), extension.group().unwrap().line()), (2, 1));
+    /// ```
+    pub fn extensions(&self) -> impl Iterator<Item = Extension<'_>> {
+        let mut groups = self.groups().peekable();
+        let mut current = None;
+        self.lines().filter_map(move |line| {
+            while let Some(group) = groups.next_if(|group| group.line() <= line.number()) {
+                current = Some(group);
+            }
+            let LineKind::Field(field) = line.kind() else { return None };
+            let group = match field.directive() {
+                Directive::UserAgent | Directive::Allow | Directive::Disallow | Directive::Sitemap => return None,
+                Directive::Host | Directive::CleanParam | Directive::License => None,
+                _ => current,
+            };
+            Some(Extension { line: line.number(), field, group })
+        })
+    }
+
+    /// The main mirror: the first valid host line (Yandex). [`RobotsTxt::notes`] has the others.
+    pub fn host(&self) -> Option<Host<'_>> {
+        self.extensions().find_map(|extension| match extension.meaning() {
+            Meaning::Host(host) => Some(host),
+            _ => None,
+        })
+    }
+}
+
+impl<'r> Extension<'r> {
+    /// The line it stands on.
+    pub const fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The meaning of its name.
+    pub const fn directive(&self) -> Directive {
+        self.field.directive()
+    }
+
+    /// The name as written.
+    pub fn name(&self) -> &'r [u8] {
+        self.field.name()
+    }
+
+    /// The value as written.
+    pub fn value(&self) -> &'r [u8] {
+        self.field.value()
+    }
+
+    /// Where the value stands in the file.
+    pub fn range(&self) -> Range<usize> {
+        self.field.value_range()
+    }
+
+    /// The group it stands in; `None` before the first group, and for what speaks of the whole site: host, clean-param
+    /// and license.
+    pub const fn group(&self) -> Option<Group<'r>> {
+        self.group
+    }
+
+    /// Its meaning.
+    pub fn meaning(&self) -> Meaning<'r> {
+        let value = self.value();
+        let valid = match self.directive() {
+            Directive::Host => Host::parse(value).map(Meaning::Host),
+            Directive::CrawlDelay => delay(value).map(Meaning::CrawlDelay),
+            Directive::RequestRate => RequestRate::parse(value).map(Meaning::RequestRate),
+            Directive::VisitTime => TimeWindow::parse(value).map(Meaning::VisitTime),
+            Directive::CleanParam => CleanParam::parse(value).map(Meaning::CleanParam),
+            Directive::ContentUsage => Preferences::parse(value).map(Meaning::ContentUsage),
+            Directive::ContentSignal => Preferences::parse(value).map(Meaning::ContentSignal),
+            Directive::License => (!value.is_empty()).then_some(Meaning::License(value)),
+            Directive::Noindex => (!value.is_empty()).then_some(Meaning::Noindex(value)),
+            _ => Some(Meaning::Unknown),
+        };
+        valid.unwrap_or(Meaning::Invalid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meanings(file: &str) -> Vec<(usize, Option<usize>, String)> {
+        let robots = RobotsTxt::parse(file.as_bytes());
+        let text = |extension: Extension<'_>| {
+            let meaning = match extension.meaning() {
+                Meaning::Host(host) => host.to_string(),
+                Meaning::CrawlDelay(delay) => format!("{delay:?}"),
+                Meaning::CleanParam(clean) => {
+                    let names: Vec<_> = clean.parameters().map(String::from_utf8_lossy).collect();
+                    format!("{} {}", names.join("+"), String::from_utf8_lossy(clean.path()))
+                }
+                Meaning::ContentUsage(preferences) | Meaning::ContentSignal(preferences) => {
+                    let pair = |(name, value): (&[u8], &[u8])| {
+                        format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
+                    };
+                    let pairs: Vec<_> = preferences.pairs().map(pair).collect();
+                    format!("{} {}", String::from_utf8_lossy(preferences.path()), pairs.join("+"))
+                }
+                other => format!("{other:?}"),
+            };
+            assert!(file.lines().nth(extension.line() - 1).is_some_and(|line| {
+                line.as_bytes().trim_ascii_start().starts_with(extension.name()) && !extension.name().is_empty()
+            }));
+            (extension.line(), extension.group().map(Group::line), meaning)
+        };
+        robots.extensions().map(text).collect()
+    }
+
+    #[test]
+    fn extensions_are_read_with_line_and_group() {
+        let file = "crawl-delay: 3\nuser-agent: a\nCrawl-Delay: 0.5 # s\nuser-agent: b\ndisallow: /\n\
+                    Clean-param: sid&ref /shop/\nContent-Usage: /x train-ai=n, search=y\nuser-agent: c\n\
+                    Content-Signal: ai-train=no,search\nhost: a.example\nfoo: bar\nnoindex:\ncrawl-delay: soon\nsitemap: /s";
+        let want = [
+            (1, None, "3s"),
+            (3, Some(2), "500ms"),
+            (6, None, "sid+ref /shop/"),
+            (7, Some(2), "/x train-ai=n+search=y"),
+            (9, Some(8), " ai-train=no+search="),
+            (10, None, "http://a.example"),
+            (11, Some(8), "Unknown"),
+            (12, Some(8), "Invalid"),
+            (13, Some(8), "Invalid"),
+        ];
+        let want: Vec<_> = want.into_iter().map(|(line, group, text)| (line, group, text.to_owned())).collect();
+        assert_eq!(meanings(file), want);
+    }
+}

@@ -1,0 +1,192 @@
+//! Which rule wins: every rule of a file in one order, so that to compare two is to compare two numbers; and which
+//! groups share a trie.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use crate::rules::document::RobotsTxt;
+use crate::rules::pattern::{directory_of_index, priority};
+use crate::rules::reading::Reading;
+use crate::rules::{Access, text};
+
+/// The place of a candidate in the order of precedence, the lowest first, and what it decides: the structure that finds the best
+/// rank need not look anything up.
+///
+/// Longest pattern, then allow before disallow, then the first line (RFC 9309, section 2.2.2, and the reference
+/// parser). Empty patterns match every path and come last; they allow, whatever their rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::rules) struct Rank(u32);
+
+impl Rank {
+    /// Behind every candidate.
+    pub(super) const NONE: Self = Self(u32::MAX);
+
+    const fn new(place: u32, access: Access) -> Self {
+        Self(place << 1 | access as u32)
+    }
+
+    pub(in crate::rules) const fn access(self) -> Access {
+        if self.0 & Access::Disallow as u32 == 0 { Access::Allow } else { Access::Disallow }
+    }
+
+    pub(super) const fn index(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+}
+
+/// The rules of a file while it is compiled, and the patterns that some of them are tried with besides their own.
+pub(super) struct Candidates {
+    /// All texts, one behind the other.
+    texts: Vec<u8>,
+    /// By rank.
+    rules: Vec<CandidateRule>,
+    /// The ranks of each group's candidates, best first, one group behind the other.
+    ranks: Vec<Rank>,
+    /// Where in `ranks` each group starts, and the end.
+    starts: Vec<usize>,
+}
+
+struct CandidateRule {
+    /// The rule's index in the document.
+    rule: u32,
+    access: Access,
+    priority: u32,
+    group: u32,
+    text: Range<u32>,
+}
+
+impl Candidates {
+    /// Reads the rules that end within the first `limit` octets, at most [`MAX_READ`](super::MAX_READ): that is why
+    /// numbers of 32 bits hold every index and offset.
+    pub(super) fn read(document: &RobotsTxt, reading: Reading, limit: usize) -> Self {
+        let mut texts = Vec::with_capacity(document.bytes().len().min(limit));
+        let mut rules: Vec<CandidateRule> = Vec::new();
+        for rule in document.groups().flat_map(|group| group.rules()).take_while(|rule| rule.range().end <= limit) {
+            let written = rule.pattern();
+            let mut add = |written: &[u8]| {
+                let (group, priority) = (rule.group().index() as u32, priority(written) as u32);
+                for query in text::queries(written, reading) {
+                    let start = texts.len() as u32;
+                    text::write(&mut texts, written, reading, query);
+                    let (number, text) = (rule.index() as u32, start..texts.len() as u32);
+                    rules.push(CandidateRule { rule: number, access: rule.access(), priority, group, text });
+                }
+            };
+            add(written);
+            if rule.access() == Access::Allow
+                && let Some(directory) = directory_of_index(written)
+            {
+                add(&directory);
+            }
+        }
+        rules.sort_unstable_by_key(|candidate| {
+            (Reverse(candidate.priority), candidate.access == Access::Disallow, candidate.rule)
+        });
+        let (ranks, starts) = by_group(&rules, document.groups().len());
+        Self { texts, rules, ranks, starts }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// The ranks of a group's candidates, best first.
+    pub(super) fn of_group(&self, group: usize) -> &[Rank] {
+        &self.ranks[self.starts[group]..self.starts[group + 1]]
+    }
+
+    /// The first rule that disallows in each of these sets of groups, in the order of the file; [`Rank::NONE`] where none
+    /// does.
+    pub(super) fn first_disallows(&self, sets: &[Vec<usize>]) -> Box<[Rank]> {
+        let first = |ranks: &mut dyn Iterator<Item = Rank>| {
+            let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);
+            disallows.min_by_key(|rank| self.rules[rank.index()].rule).unwrap_or(Rank::NONE)
+        };
+        // Groups first: many sets can share a large one.
+        let groups = 0..self.starts.len() - 1;
+        let of_group: Vec<Rank> = groups.map(|group| first(&mut self.of_group(group).iter().copied())).collect();
+        sets.iter().map(|set| first(&mut set.iter().map(|group| of_group[*group]))).collect()
+    }
+
+    pub(super) fn text(&self, rank: Rank) -> &[u8] {
+        let Range { start, end } = self.rules[rank.index()].text;
+        &self.texts[start as usize..end as usize]
+    }
+
+    /// The rules' indexes in the document, by rank.
+    pub(super) fn into_rules(self) -> Box<[u32]> {
+        self.rules.into_iter().map(|candidate| candidate.rule).collect()
+    }
+}
+
+fn by_group(rules: &[CandidateRule], groups: usize) -> (Vec<Rank>, Vec<usize>) {
+    let mut starts = vec![0; groups + 1];
+    for candidate in rules {
+        starts[candidate.group as usize + 1] += 1;
+    }
+    for group in 0..groups {
+        starts[group + 1] += starts[group];
+    }
+    let (mut next, mut ranks) = (starts.clone(), vec![Rank::NONE; rules.len()]);
+    for (place, candidate) in (0..).zip(rules) {
+        let at = &mut next[candidate.group as usize];
+        ranks[*at] = Rank::new(place, if candidate.priority == 0 { Access::Allow } else { candidate.access });
+        *at += 1;
+    }
+    (ranks, starts)
+}
+
+/// How many candidates are copied for merging, for each there is.
+const COPIES: usize = 2;
+
+/// Which of the sets of groups get a trie of their own.
+///
+/// A token can stand in many groups and a group can name many tokens, so to copy the candidates of every group for
+/// every token could cost the square of the file: a thousand tokens in one group of a thousand rules, each also in a
+/// small group of its own. So the candidates copied for merging are bounded by a multiple of all there are, and the
+/// sets of groups that get no share of that are searched one group after the other, which costs no memory and compares
+/// the answers. The sets of most groups gain most by merging and are merged first. In real files nearly every token has
+/// one group.
+pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
+    let mut merged = vec![false; sets.len()];
+    let mut left = COPIES * candidates.len();
+    let mut several: Vec<usize> = (0..sets.len()).filter(|set| sets[*set].len() > 1).collect();
+    several.sort_by_key(|set| Reverse(sets[*set].len()));
+    for set in several {
+        let size = sets[set].iter().map(|group| candidates.of_group(*group).len()).sum();
+        if let Some(rest) = left.checked_sub(size) {
+            (left, merged[set]) = (rest, true);
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{Reading, RobotsTxt};
+
+    /// A file with a group of each of these sizes.
+    fn candidates(sizes: &[usize]) -> Candidates {
+        let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
+        let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();
+        Candidates::read(&RobotsTxt::parse(file.into_bytes()), Reading::Standard, usize::MAX)
+    }
+
+    #[test]
+    fn several_groups_are_merged_and_a_single_one_needs_no_copy() {
+        let sets = [vec![0], vec![0, 1], vec![], vec![1, 2]];
+        assert_eq!(merged(&sets, &candidates(&[3, 3, 3])), [false, true, false, true]);
+    }
+
+    #[test]
+    fn copies_stay_within_twice_the_file_and_the_sets_of_most_groups_come_first() {
+        // 13 rules: 26 may be copied. The set of three groups takes 13, then one of the others has room.
+        let sets = [vec![0, 1], vec![0, 1, 2], vec![0, 2], vec![1, 2]];
+        assert_eq!(merged(&sets, &candidates(&[10, 2, 1])), [true, true, false, false]);
+        // Exactly as much as is left fits.
+        assert_eq!(merged(&[vec![0, 1], vec![0, 1]], &candidates(&[1, 1])), [true, true]);
+        assert_eq!(merged(&vec![vec![0, 1]; 3], &candidates(&[1, 1])), [true, true, false]);
+    }
+}

@@ -1,0 +1,376 @@
+//! One line of a robots.txt: where it ends, what of it counts, and which directive it is.
+//!
+//! Follows the reference parser (google/robotstxt) to the byte, because its leniencies are what crawlers do.
+
+use std::ops::Range;
+
+/// Octets of a line that count; the rest of a longer line is ignored, not the line.
+pub const MAX_LINE: usize = 2083 * 8 - 1;
+
+/// A line as it stands in the file.
+#[derive(Clone, Debug)]
+pub struct Line<'a> {
+    file: &'a [u8],
+    number: usize,
+    range: Range<usize>,
+}
+
+/// The kind of a [`Line`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineKind<'a> {
+    /// Nothing but white space.
+    Blank,
+    /// Nothing but a comment.
+    Comment,
+    /// A field name, a separator and a value, which may be empty.
+    Field(Field<'a>),
+    /// Text without a separator, or with nothing in front of it: ignored by every reading.
+    Malformed,
+}
+
+/// A line split into name and value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    directive: Directive,
+    file: &'a [u8],
+    name: Range<usize>,
+    value: Range<usize>,
+    colon: bool,
+}
+
+/// The directive that the name of a field is read as.
+///
+/// The reference parser compares names as case-insensitive prefixes, so `Disallowed: /x` is a disallow line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Directive {
+    /// Names the crawlers a group is for.
+    UserAgent,
+    /// A rule that allows.
+    Allow,
+    /// A rule that disallows.
+    Disallow,
+    /// The address of a sitemap; belongs to no group.
+    Sitemap,
+    /// The main mirror of a site; an older extension.
+    Host,
+    /// Seconds between two requests; an extension.
+    CrawlDelay,
+    /// Query parameters that do not change a page; Yandex's extension.
+    CleanParam,
+    /// What content may be used for; the IETF's AI preferences.
+    ContentUsage,
+    /// What content may be used for; Cloudflare's content signals.
+    ContentSignal,
+    /// The terms of a licence; Really Simple Licensing.
+    License,
+    /// Pages in a time; an extension that few crawlers read.
+    RequestRate,
+    /// The time of the day for visits; an extension that few crawlers read.
+    VisitTime,
+    /// Pages to be left out of an index; read by Google until 2019.
+    Noindex,
+    /// Anything else: ignored by the matcher, kept for tools.
+    Other,
+}
+
+/// Extensions, whose names are compared whole.
+const EXTENSIONS: [Directive; 9] = [
+    Directive::Host,
+    Directive::CrawlDelay,
+    Directive::CleanParam,
+    Directive::ContentUsage,
+    Directive::ContentSignal,
+    Directive::License,
+    Directive::RequestRate,
+    Directive::VisitTime,
+    Directive::Noindex,
+];
+
+/// Names in the order they are tried, with what they stand for. The misspellings are the reference parser's.
+const NAMES: [(&str, Directive); 12] = [
+    ("user-agent", Directive::UserAgent),
+    ("useragent", Directive::UserAgent),
+    ("user agent", Directive::UserAgent),
+    ("allow", Directive::Allow),
+    ("disallow", Directive::Disallow),
+    ("dissallow", Directive::Disallow),
+    ("dissalow", Directive::Disallow),
+    ("disalow", Directive::Disallow),
+    ("diasllow", Directive::Disallow),
+    ("disallaw", Directive::Disallow),
+    ("sitemap", Directive::Sitemap),
+    ("site-map", Directive::Sitemap),
+];
+
+impl Directive {
+    pub(super) fn of(name: &[u8]) -> Self {
+        let has_prefix =
+            |known: &str| name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known.as_bytes()));
+        let known = NAMES.iter().find(|(known, _)| has_prefix(known)).map(|(_, directive)| *directive);
+        let is_named = |extension: &Self| {
+            extension.spelling().is_some_and(|spelling| name.eq_ignore_ascii_case(spelling.as_bytes()))
+        };
+        known.or_else(|| EXTENSIONS.into_iter().find(is_named)).unwrap_or(Self::Other)
+    }
+
+    /// The right spelling, where the directive is a known one.
+    pub const fn spelling(self) -> Option<&'static str> {
+        match self {
+            Self::UserAgent => Some("User-agent"),
+            Self::Allow => Some("Allow"),
+            Self::Disallow => Some("Disallow"),
+            Self::Sitemap => Some("Sitemap"),
+            Self::Host => Some("Host"),
+            Self::CrawlDelay => Some("Crawl-delay"),
+            Self::CleanParam => Some("Clean-param"),
+            Self::ContentUsage => Some("Content-Usage"),
+            Self::ContentSignal => Some("Content-Signal"),
+            Self::License => Some("License"),
+            Self::RequestRate => Some("Request-rate"),
+            Self::VisitTime => Some("Visit-time"),
+            Self::Noindex => Some("Noindex"),
+            Self::Other => None,
+        }
+    }
+}
+
+impl<'a> Line<'a> {
+    /// The line's number, from 1. CR, LF and CRLF each end a line.
+    pub const fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Where the line stands in the file, without its line end and without a byte order mark.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// The whole line, without its line end and without a byte order mark.
+    pub fn bytes(&self) -> &'a [u8] {
+        &self.file[self.range.clone()]
+    }
+
+    /// The part of the line that counts: its first [`MAX_LINE`] octets, up to a NUL, then up to a `#`, without white
+    /// space at either end. A range of the file.
+    pub fn content(&self) -> Range<usize> {
+        let start = self.range.start;
+        let kept = self.bytes();
+        let kept = &kept[..kept.len().min(MAX_LINE)];
+        let end = memchr::memchr2(0, b'#', kept).unwrap_or(kept.len());
+        trim(self.file, start..start + end)
+    }
+
+    /// The kind of the line.
+    pub fn kind(&self) -> LineKind<'a> {
+        let content = self.content();
+        let text = &self.file[content.clone()];
+        if text.is_empty() {
+            let raw = &self.file[trim(self.file, self.range())];
+            return match raw.first() {
+                None => LineKind::Blank,
+                Some(b'#') => LineKind::Comment,
+                // A NUL in front of everything else.
+                Some(_) => LineKind::Malformed,
+            };
+        }
+        match split(text) {
+            Some(Separator { at, colon }) => {
+                let name = trim(self.file, content.start..content.start + at);
+                let value = trim(self.file, content.start + at + 1..content.end);
+                if name.is_empty() {
+                    return LineKind::Malformed;
+                }
+                LineKind::Field(Field {
+                    directive: Directive::of(&self.file[name.clone()]),
+                    file: self.file,
+                    name,
+                    value,
+                    colon,
+                })
+            }
+            None => LineKind::Malformed,
+        }
+    }
+}
+
+impl<'a> Field<'a> {
+    /// The directive that the name is read as.
+    pub const fn directive(&self) -> Directive {
+        self.directive
+    }
+
+    /// The name as written.
+    pub fn name(&self) -> &'a [u8] {
+        &self.file[self.name.clone()]
+    }
+
+    /// Where the name stands in the file.
+    pub fn name_range(&self) -> Range<usize> {
+        self.name.clone()
+    }
+
+    /// The value as written, without a comment and without white space at either end.
+    pub fn value(&self) -> &'a [u8] {
+        &self.file[self.value.clone()]
+    }
+
+    /// Where the value stands in the file.
+    pub fn value_range(&self) -> Range<usize> {
+        self.value.clone()
+    }
+
+    /// Whether name and value are parted by a colon; crawlers also accept white space between exactly two words.
+    pub const fn has_colon(&self) -> bool {
+        self.colon
+    }
+}
+
+/// The lines of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Lines<'a> {
+    file: &'a [u8],
+    next: Option<usize>,
+    number: usize,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(file: &'a [u8]) -> Self {
+        Self { file, next: Some(bom_length(file)), number: 0 }
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    fn next(&mut self) -> Option<Line<'a>> {
+        let start = self.next?;
+        self.number += 1;
+        let end = memchr::memchr2(b'\n', b'\r', &self.file[start..]).map(|at| start + at);
+        self.next = end.map(|end| end + if self.file[end..].starts_with(b"\r\n") { 2 } else { 1 });
+        Some(Line { file: self.file, number: self.number, range: start..end.unwrap_or(self.file.len()) })
+    }
+}
+
+/// How many octets of a byte order mark stand at the start; the reference parser drops a partial one too.
+pub(super) fn bom_length(file: &[u8]) -> usize {
+    file.iter().zip([0xEF, 0xBB, 0xBF]).take_while(|(have, want)| **have == *want).count()
+}
+
+struct Separator {
+    at: usize,
+    colon: bool,
+}
+
+/// Finds the separator of a trimmed line: the first colon, or the blank between exactly two words.
+fn split(text: &[u8]) -> Option<Separator> {
+    if let Some(at) = memchr::memchr(b':', text) {
+        return Some(Separator { at, colon: true });
+    }
+    let at = memchr::memchr2(b' ', b'\t', text)?;
+    let rest = text[at..].iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
+    match memchr::memchr2(b' ', b'\t', &text[at + rest..]) {
+        Some(_) => None,
+        None => Some(Separator { at, colon: false }),
+    }
+}
+
+/// ASCII white space, vertical tab included.
+pub(super) const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
+}
+
+fn trim(file: &[u8], mut range: Range<usize>) -> Range<usize> {
+    while range.start < range.end && is_space(file[range.start]) {
+        range.start += 1;
+    }
+    while range.start < range.end && is_space(file[range.end - 1]) {
+        range.end -= 1;
+    }
+    range
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(file: &[u8]) -> Vec<(usize, &[u8])> {
+        Lines::new(file).map(|line| (line.number(), line.bytes())).collect()
+    }
+
+    fn field(line: &'static [u8]) -> Option<(Directive, &'static [u8], &'static [u8])> {
+        match Lines::new(line).next()?.kind() {
+            LineKind::Field(field) => Some((field.directive(), field.name(), field.value())),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn reference_1_lines_end_at_lf_cr_or_crlf() {
+        let want: Vec<(usize, &[u8])> = vec![(1, b"a"), (2, b"b"), (3, b"c"), (4, b""), (5, b"d"), (6, b"")];
+        assert_eq!(numbered(b"a\nb\rc\r\n\nd\n"), want);
+        assert_eq!(numbered(b""), vec![(1, &b""[..])]);
+        assert_eq!(numbered(b"\n\r\n\r").len(), 4);
+    }
+
+    #[test]
+    fn reference_1_a_byte_order_mark_is_dropped_even_in_part() {
+        for bom in [&b"\xEF"[..], b"\xEF\xBB", b"\xEF\xBB\xBF"] {
+            let file = [bom, b"x"].concat();
+            assert_eq!(numbered(&file), vec![(1, &b"x"[..])]);
+        }
+        assert_eq!(numbered(b"\xEF\xEFx"), vec![(1, &b"\xEFx"[..])]);
+    }
+
+    #[test]
+    fn reference_2_a_line_is_cut_at_its_limit_then_nul_then_hash() {
+        let long = [vec![b'a'; MAX_LINE - 2], b": zzz".to_vec()].concat();
+        let line = Lines::new(&long).next().expect("a line");
+        let LineKind::Field(field) = line.kind() else { panic!("a field") };
+        assert_eq!(field.value(), b"");
+        assert_eq!(field.name().len(), MAX_LINE - 2);
+        assert_eq!(field_value(b"allow: /a\0b"), b"/a");
+        assert_eq!(field_value(b"allow: /a#b"), b"/a");
+        assert_eq!(field_value(b"allow: \x0b/a\x0c"), b"/a");
+    }
+
+    fn field_value(line: &'static [u8]) -> &'static [u8] {
+        field(line).expect("a field").2
+    }
+
+    #[test]
+    fn reference_3_a_blank_separates_exactly_two_words() {
+        assert_eq!(field(b"disallow /x"), Some((Directive::Disallow, &b"disallow"[..], &b"/x"[..])));
+        assert_eq!(field(b"disallow \t /x"), Some((Directive::Disallow, &b"disallow"[..], &b"/x"[..])));
+        assert_eq!(field(b"disallow /x y"), None);
+        assert_eq!(field(b"disallow"), None);
+        assert_eq!(field(b": /x"), None);
+    }
+
+    #[test]
+    fn reference_4_names_are_prefixes_without_case() {
+        for (line, directive) in [
+            (&b"USER-AGENTS: a"[..], Directive::UserAgent),
+            (b"useragent: a", Directive::UserAgent),
+            (b"user agent: a", Directive::UserAgent),
+            (b"allowed: /", Directive::Allow),
+            (b"dissallow: /", Directive::Disallow),
+            (b"disallaw: /", Directive::Disallow),
+            (b"site-map: /", Directive::Sitemap),
+            (b"Host: example.com", Directive::Host),
+            (b"hosts: example.com", Directive::Other),
+            (b"crawl-DELAY: 1", Directive::CrawlDelay),
+            (b"crawl-delays: 1", Directive::Other),
+            (b"alow: /", Directive::Other),
+        ] {
+            assert_eq!(field(line).map(|field| field.0), Some(directive), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn blank_and_comment_lines_are_distinguished() {
+        assert_eq!(Lines::new(b" \t").next().map(|line| line.kind()), Some(LineKind::Blank));
+        assert_eq!(Lines::new(b" # x").next().map(|line| line.kind()), Some(LineKind::Comment));
+        assert_eq!(Lines::new(b" \0# x").next().map(|line| line.kind()), Some(LineKind::Malformed));
+    }
+}

@@ -1,0 +1,521 @@
+//! The forms of a path: how the server behind may read it, where that differs from how it is spelled.
+//!
+//! Servers do the same few things to a path, some of them, in different orders: decode `%uXXXX`, cut path parameters,
+//! decode `%2F` and `%5C`, take what follows `//` for an authority, resolve dot segments, merge empty segments. Each
+//! thing is a [kind](PathForm) here. What they make of a path together is tried in the orders that servers use; only a
+//! path that holds what makes readings differ has further forms.
+//!
+//! By hand, because a URL crate knows one reading of a path; the others are the point here.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use memchr::{memchr, memchr_iter, memchr3_iter, memmem, memrchr};
+
+use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
+use crate::keywords;
+
+/// How many forms a path has at most, the standard form included: two readings of `%u`, three of parameters (kept, cut before
+/// separators are decoded, or after), four of segments before that (as they are, resolved, merged and resolved, or both),
+/// three of separators, two of an authority, three orders of resolving and merging, and two of a final dot segment.
+pub(super) const MOST_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
+
+/// Whether a target may have further forms. `false` is certain: it costs a scan of the path, finding forms costs more.
+pub(super) fn may_have(target: &[u8]) -> bool {
+    let (path, _) = split_query(target);
+    let is_dot = |rest: &[u8]| matches!(rest, [b'.', ..] | [b'%', b'2', b'e' | b'E', ..]);
+    let slash = |at: usize| matches!(path.get(at + 1), Some(b'/')) || path.get(at + 1..).is_some_and(is_dot);
+    memchr3_iter(b'/', b'\\', b';', path).any(|at| path[at] != b'/' || slash(at))
+        || memchr_iter(b'%', path)
+            .any(|at| matches!(path[at + 1..], [b'2', b'f' | b'F', ..] | [b'5', b'c' | b'C', ..] | [b'u' | b'U', ..]))
+}
+
+/// The forms of a target that differ from `sent`, its standard form, and from each other; the simplest first.
+pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
+    let (path, query) = split_query(target);
+    let query = standard(query, TargetPart::Query);
+    let mut found: Vec<(PathForm, Vec<u8>)> = Vec::new();
+    for (base, path) in bases(path, forms) {
+        let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
+        let resolved = path.clone().resolve(forms);
+        let resolved_first = resolved.clone().merge(forms);
+        let merged_first = path.merge(forms).resolve(forms);
+        for (order, Segments { path, slash }) in
+            [(PathForm::Resolved, resolved), (PathForm::Merged, merged_first), (PathForm::Merged, resolved_first)]
+        {
+            let mut add = |path: &[u8]| {
+                let form = [&standard(path, TargetPart::Path), &*query].concat();
+                if !are_equal(&form, sent) && !found.iter().any(|(_, known)| are_equal(&form, known)) {
+                    found.push((base.max(order), form));
+                }
+            };
+            add(&path);
+            if let ([shorter @ .., b'/'], Slash::OfDots) = (&*path, slash)
+                && !shorter.is_empty()
+            {
+                add(shorter);
+            }
+        }
+    }
+    found
+}
+
+/// Forms are long and alike but for their ends: comparing the last octets first distinguishes nearly all of them.
+fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
+}
+
+/// What servers make of a path before they look at its segments, the path itself first. Reserved octets stay escaped
+/// where they were: an escaped `;` separates nothing.
+fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
+    // Octets that mean the same are spelled the same from here on, so that what follows compares octets.
+    let mut bases = vec![(PathForm::Standard, standard(path, TargetPart::Query).into_owned())];
+    let mut grow = |kind: PathForm, change: &dyn Fn(&[u8]) -> Option<Vec<u8>>| {
+        for at in 0..if forms.contains(kind) { bases.len() } else { 0 } {
+            let (base, path) = &bases[at];
+            if let Some(changed) = change(path)
+                && bases.iter().all(|(_, known)| *known != changed)
+            {
+                bases.push(((*base).max(kind), changed));
+            }
+        }
+    };
+    grow(PathForm::Unicode, &decode_unicode);
+    // Parameters are cut before separators are decoded, by some, and after it by others.
+    grow(PathForm::Parameters, &cut_parameters);
+    // Dot segments are removed, by a proxy or `new URL`, before a server behind does the rest, and removes them again.
+    grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
+    grow(PathForm::Merged, &|path| before_others(path, |path| path.merge(forms).resolve(forms)));
+    // `%5C` is a separator on some systems and an octet like others elsewhere.
+    grow(PathForm::Decoded, &|path| decode(path, b"/"));
+    grow(PathForm::Decoded, &|path| decode(path, b"/\\"));
+    grow(PathForm::Parameters, &cut_parameters);
+    grow(PathForm::Authority, &behind_authority);
+    bases
+}
+
+/// Reads `%uXXXX`, UTF-16, as escapes of UTF-8.
+fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(path.len());
+    let (mut rest, mut units) = (path, Vec::new());
+    let mut found = false;
+    loop {
+        if let Some(unit) = unicode_unit(rest) {
+            units.push(unit);
+            rest = &rest[6..];
+            found = true;
+            continue;
+        }
+        for char in char::decode_utf16(units.drain(..)) {
+            let char = char.unwrap_or(char::REPLACEMENT_CHARACTER);
+            char.encode_utf8(&mut [0; 4]).bytes().for_each(|octet| push_escape(&mut out, octet));
+        }
+        let [octet, behind @ ..] = rest else { break };
+        out.push(*octet);
+        rest = behind;
+    }
+    found.then(|| standard(&out, TargetPart::Query).into_owned())
+}
+
+/// The code unit of a `%uXXXX` at the start of `octets`.
+fn unicode_unit(octets: &[u8]) -> Option<u16> {
+    let [b'%', b'u' | b'U', digits @ ..] = octets else { return None };
+    let digits: &[u8; 4] = digits.first_chunk()?;
+    digits.iter().try_fold(0, |unit: u16, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        Some(unit << 4 | u16::try_from(digit).ok()?)
+    })
+}
+
+/// Cuts what follows a `;` in each segment.
+fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
+    memchr(b';', path)?;
+    let name = |segment: &'_ [u8]| memchr(b';', segment).unwrap_or(segment.len());
+    let segments: Vec<_> = path.split(|octet| *octet == b'/').map(|segment| &segment[..name(segment)]).collect();
+    Some(segments.join(&b'/'))
+}
+
+/// Does something to the segments of a path in which another step finds something to do afterwards.
+fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
+    let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
+    let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
+    (*changed != *path && finds.iter().any(|find| find(&changed).is_some())).then(|| changed.into_owned())
+}
+
+/// Reads the escapes of these octets as `/`.
+fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
+    let is_separator = |at: &usize| escaped(&path[*at..]).is_some_and(|octet| separators.contains(&octet));
+    let (mut out, mut start) = (Vec::with_capacity(path.len()), 0);
+    for at in memchr_iter(b'%', path).filter(is_separator) {
+        out.extend_from_slice(&path[start..at]);
+        out.push(b'/');
+        start = at + 3;
+    }
+    (start > 0).then(|| [&out, &path[start..]].concat())
+}
+
+/// The path behind the authority, where a path begins with one (RFC 3986, section 3.2; browsers take more than two
+/// slashes, and backslashes, for two).
+fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
+    let (mut slashes, mut authority) = (0, path);
+    while let Some(rest) = authority.strip_prefix(b"/").or_else(|| authority.strip_prefix(b"%5C")) {
+        (slashes, authority) = (slashes + 1, rest);
+    }
+    (slashes >= 2).then(|| memchr(b'/', authority).map_or(b"/".to_vec(), |end| authority[end..].to_vec()))
+}
+
+/// A path whose segments servers look at.
+#[derive(Clone)]
+struct Segments<'p> {
+    path: Cow<'p, [u8]>,
+    slash: Slash,
+}
+
+/// Whose the slash at the end of a path is.
+#[derive(Clone, Copy)]
+enum Slash {
+    /// The path's, if there is one.
+    Own,
+    /// A final dot segment stood behind it.
+    OfDots,
+}
+
+impl Segments<'_> {
+    /// Removes dot segments; a path never climbs above its root.
+    fn resolve(self, forms: PathForms) -> Self {
+        if !forms.contains(PathForm::Resolved) || memmem::find(&self.path, b"/.").is_none() {
+            return self;
+        }
+        let mut out = Vec::with_capacity(self.path.len());
+        let mut slash = Slash::Own;
+        let mut rest = self.path.strip_prefix(b"/");
+        while let Some(segments) = rest {
+            let end = memchr(b'/', segments).unwrap_or(segments.len());
+            let segment = &segments[..end];
+            rest = segments.get(end + 1..);
+            if !matches!(segment, b"." | b"..") {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+                continue;
+            }
+            if segment == b".." {
+                out.truncate(memrchr(b'/', &out).unwrap_or(0));
+            }
+            if rest.is_none() {
+                out.push(b'/');
+                slash = Slash::OfDots;
+            }
+        }
+        if out.is_empty() {
+            out.push(b'/');
+        }
+        Self { path: out.into(), slash }
+    }
+
+    /// Merges empty segments into the slash before them.
+    fn merge(self, forms: PathForms) -> Self {
+        if !forms.contains(PathForm::Merged) || memmem::find(&self.path, b"//").is_none() {
+            return self;
+        }
+        let mut out: Vec<u8> = Vec::with_capacity(self.path.len());
+        for segment in self.path.split_inclusive(|octet| *octet == b'/') {
+            if segment != b"/" || !out.ends_with(b"/") {
+                out.extend_from_slice(segment);
+            }
+        }
+        Self { path: out.into(), ..self }
+    }
+}
+
+/// A way to read a request target. Of several things done to a path, the last in this list names the form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum PathForm {
+    /// The octets as they came, as the reference parser takes them.
+    Verbatim,
+    /// Escapes made alike, structure as sent.
+    Standard,
+    /// Dot segments removed (RFC 3986, section 5.2.4), with and without the slash that a final one leaves.
+    Resolved,
+    /// Empty segments merged, before or after dot segments are removed.
+    Merged,
+    /// `%2F` decoded, or `%2F` and `%5C`, which stands for a raw backslash as well.
+    Decoded,
+    /// Path parameters cut: what follows a `;` in a segment (RFC 3986, section 3.3).
+    Parameters,
+    /// `%uXXXX` read as the character of that code point.
+    Unicode,
+    /// What follows the authority, of a path that begins with `//`, and what else servers find in a target that is no path.
+    Authority,
+}
+
+impl PathForm {
+    /// The forms that a site can leave out.
+    pub const OPTIONAL: [Self; 6] =
+        [Self::Resolved, Self::Merged, Self::Decoded, Self::Parameters, Self::Unicode, Self::Authority];
+}
+
+keywords!(PathForm, "a form of a path", {
+    Verbatim = "verbatim",
+    Standard = "standard",
+    Resolved = "resolved",
+    Merged = "merged",
+    Decoded = "decoded",
+    Parameters = "parameters",
+    Unicode = "unicode",
+    Authority = "authority",
+});
+
+/// Which forms of a path are judged besides the one it was sent in. Default: all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use]
+pub struct PathForms(u8);
+
+impl PathForms {
+    /// Every form.
+    pub const ALL: Self = Self::NONE
+        .with(PathForm::Resolved)
+        .with(PathForm::Merged)
+        .with(PathForm::Decoded)
+        .with(PathForm::Parameters)
+        .with(PathForm::Unicode)
+        .with(PathForm::Authority);
+
+    /// No form but the one as sent.
+    pub const NONE: Self = Self(0);
+
+    /// These forms and one more. [`PathForm::Verbatim`] and [`PathForm::Standard`] say how a path was sent, which is judged in
+    /// any case: they add nothing.
+    pub const fn with(self, form: PathForm) -> Self {
+        Self(self.0 | Self::bit(form))
+    }
+
+    /// These forms but for those that need a thing done: without [`PathForm::Decoded`], nothing is decoded in any form.
+    pub const fn without(self, form: PathForm) -> Self {
+        Self(self.0 & !Self::bit(form))
+    }
+
+    /// Whether a form is among these.
+    pub const fn contains(self, form: PathForm) -> bool {
+        self.0 & Self::bit(form) != 0
+    }
+
+    const fn bit(form: PathForm) -> u8 {
+        match form {
+            PathForm::Verbatim | PathForm::Standard => 0,
+            form => 1 << form as u8,
+        }
+    }
+}
+
+impl Default for PathForms {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+impl FromIterator<PathForm> for PathForms {
+    fn from_iter<I: IntoIterator<Item = PathForm>>(forms: I) -> Self {
+        forms.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+impl fmt::Debug for PathForms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(PathForm::OPTIONAL.iter().filter(|form| self.contains(**form))).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::spelling::standard_target;
+
+    fn forms_with(target: &str, forms: PathForms) -> Vec<(PathForm, String)> {
+        let found = of(target.as_bytes(), &standard_target(target.as_bytes()), forms);
+        assert!(found.is_empty() || may_have(target.as_bytes()), "{target}");
+        found.into_iter().map(|(form, path)| (form, String::from_utf8(path).unwrap())).collect()
+    }
+
+    fn paths(target: &str) -> Vec<String> {
+        forms_with(target, PathForms::ALL).into_iter().map(|(_, path)| path).collect()
+    }
+
+    #[track_caller]
+    fn reads(target: &str, as_kind: PathForm, path: &str) {
+        let forms = forms_with(target, PathForms::ALL);
+        assert!(forms.contains(&(as_kind, path.to_owned())), "{target} is not read as {path}: {forms:?}");
+    }
+
+    #[test]
+    fn ours_an_ordinary_target_has_one_form() {
+        for target in [
+            "/",
+            "/a/b.c/?x=/../y//z%2f;a",
+            "/.hidden/x...y",
+            "/go?u=https%3a%2f%2fx%2fprivate%2f",
+            "/wiki/Talk%3AFoo",
+            "/a%3Bb/c",
+            "/%75nicode/%uXYZ0",
+        ] {
+            assert_eq!(paths(target), Vec::<String>::new(), "{target}");
+        }
+    }
+
+    #[test]
+    fn an_ordinary_target_is_not_searched_for_forms() {
+        for target in ["/", "/a/b.c/?x=/../y//z%2f;a", "/a%3Bb/c%", "/a%2/b%5d%25", "/a./b.."] {
+            assert!(!may_have(target.as_bytes()), "{target}");
+        }
+        for target in ["/.", "/a//b", "/a/%2E", "/a;b", "/a\\b", "/a%2F", "/a%5c", "/a%U0041", "/a%u0041"] {
+            assert!(may_have(target.as_bytes()), "{target}");
+        }
+    }
+
+    #[test]
+    fn forms_have_a_written_form() {
+        for form in PathForm::OPTIONAL.into_iter().chain([PathForm::Verbatim, PathForm::Standard]) {
+            assert_eq!(form.to_string(), format!("{form:?}").to_ascii_lowercase());
+        }
+    }
+
+    #[test]
+    fn ours_dot_segments_are_removed() {
+        assert_eq!(paths("/x/../private/x?q=//"), ["/private/x?q=//"]);
+        assert_eq!(paths("/x/%2e%2E/private"), ["/private"]);
+        assert_eq!(paths("/../../.."), ["/"]);
+        // The slash that a final dot segment leaves is not one that the path was sent with.
+        assert_eq!(paths("/docs/a.pdf/."), ["/docs/a.pdf/", "/docs/a.pdf"]);
+        assert_eq!(paths("/a/b/.."), ["/a/", "/a"]);
+        assert_eq!(paths("/a/b/../"), ["/a/"]);
+    }
+
+    #[test]
+    fn ours_empty_segments_are_merged_before_and_after_dot_segments_are_removed() {
+        reads("//private/a//../../x", PathForm::Merged, "/x");
+        reads("//private/a//../../x", PathForm::Merged, "/private/x");
+        reads("/x/..//private/x//../../x", PathForm::Merged, "/private/x");
+        reads("/x/%2e%2e//private/x//%2e./../x", PathForm::Merged, "/private/x");
+        assert_eq!(paths("/a//"), ["/a/"]);
+        assert_eq!(paths("/p/open//../../x"), ["/p/x", "/x"]);
+    }
+
+    #[test]
+    fn ours_escaped_separators_and_backslashes_are_separators_too() {
+        assert_eq!(paths("/open/..%2fx"), ["/x"]);
+        assert_eq!(paths("/private%5cx"), ["/private/x"]);
+        assert_eq!(paths("/private\\x"), ["/private/x"]);
+        reads("/x//..%2Fprivate", PathForm::Decoded, "/private");
+        // One that is a separator beside one that is not, and dot segments removed before and after decoding.
+        reads("/x%5Cy/../z%2F../private/x", PathForm::Decoded, "/private/x");
+        reads("/x%2Fy/../z%2F../private/x", PathForm::Decoded, "/private/x");
+        reads("/x//..%2Fprivate", PathForm::Merged, "/x/..%2Fprivate");
+    }
+
+    #[test]
+    fn ours_path_parameters_are_cut() {
+        for (target, path) in [
+            ("/private;a/x", "/private/x"),
+            ("/private;a=b;c/x?d;e", "/private/x?d;e"),
+            ("/;/private/x", "/private/x"),
+            ("/x/..;/private/x", "/private/x"),
+            ("/x/..;a=%2F/private/x", "/private/x"),
+            ("/.well-known/..;/private/x", "/private/x"),
+            ("/x/.;/private;/x", "/x/private/x"),
+            // Cut before separators are decoded, and after.
+            ("/private%2Fx;a%2F..%2F..%2Fy", "/private/x"),
+            ("/private;a%2Fx", "/private/x"),
+            ("/private;a%2f..%2f../x", "/private/x"),
+        ] {
+            reads(target, PathForm::Parameters, path);
+        }
+        // Dot segments are removed by a proxy in front, and parameters cut behind it.
+        reads("/private;b/..;a/../x", PathForm::Parameters, "/private/x");
+        reads("/private;b/..;a//../x", PathForm::Parameters, "/private/x");
+        // An escaped `;` begins no parameter.
+        assert_eq!(paths("/private%3Ba/x"), Vec::<String>::new());
+        assert_eq!(paths("/a;b/%3Bc"), ["/a/;c"]);
+    }
+
+    #[test]
+    fn ours_what_follows_an_authority_is_a_path() {
+        for target in
+            ["//host/private/x", "///host/private/x", "/\\host/private/x", "/%2Fhost:80/private/x", "//h;a/private/x"]
+        {
+            reads(target, PathForm::Authority, "/private/x");
+        }
+        for target in ["/.//host/private/x", "/x/..//host/private/x"] {
+            reads(target, PathForm::Authority, "/private/x");
+        }
+        let backslashes = forms_with("/\\host/private/x", PathForms::ALL.without(PathForm::Decoded));
+        assert!(backslashes.contains(&(PathForm::Authority, "/private/x".to_owned())), "{backslashes:?}");
+        reads("//host", PathForm::Authority, "/");
+        reads("//u@host/%2e/private;a/x", PathForm::Authority, "/private/x");
+    }
+
+    #[test]
+    fn ours_unicode_escapes_are_characters() {
+        for (target, path) in [
+            ("/p%u0072ivate/x", "/private/x"),
+            ("/x/%U002e%u002E/private/x", "/private/x"),
+            ("/x%u002f..%u002fprivate/x", "/private/x"),
+            ("/%u00e9%uD83D%uDE00%uD83D", "/%C3%A9%F0%9F%98%80%EF%BF%BD"),
+        ] {
+            reads(target, PathForm::Unicode, path);
+        }
+        // It is no separator where it stands for an escaped one alone.
+        assert_eq!(paths("/a%u003Bb"), ["/a;b"]);
+    }
+
+    #[test]
+    fn ours_double_encoding_is_another_resource() {
+        assert_eq!(paths("/%2570rivate"), Vec::<String>::new());
+        assert_eq!(paths("/x/%252e%252e/private"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_form_that_is_left_out_is_not_needed_by_another() {
+        let target = "//h/./x/..;a/y%2F..//%u0070";
+        for form in PathForm::OPTIONAL {
+            let without = forms_with(target, PathForms::ALL.without(form));
+            assert!(forms_with(target, PathForms::ALL).iter().any(|(kind, _)| *kind == form), "{form}");
+            assert!(without.iter().all(|(kind, _)| *kind != form), "{form}");
+        }
+        let dots = forms_with("/x/..//y;a/%2F", PathForms::ALL.without(PathForm::Resolved));
+        assert!(!dots.is_empty() && dots.iter().all(|(_, path)| path.contains("/../")), "{dots:?}");
+        let separators = PathForms::ALL.without(PathForm::Decoded);
+        assert!(forms_with(target, separators).iter().all(|(_, path)| path.contains("%2F")));
+        assert_eq!(forms_with(target, PathForms::NONE), []);
+        let each: PathForms = PathForm::OPTIONAL.into_iter().collect();
+        assert_eq!(each, PathForms::ALL);
+    }
+
+    #[test]
+    fn the_most_forms_are_within_the_bound() {
+        let target = "/%5Ca%2F/%/;/%2F../0//..;%2Fu/%5C0%u002e/2/.%/u/..%2FF/.;//../../../%//.%2F..";
+        let count = paths(target).len() + 1;
+        assert!((500..=MOST_FORMS).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn a_set_holds_what_was_added_and_not_removed() {
+        let some = PathForms::NONE.with(PathForm::Merged).with(PathForm::Unicode).with(PathForm::Merged);
+        for form in PathForm::OPTIONAL {
+            assert_eq!(some.contains(form), [PathForm::Merged, PathForm::Unicode].contains(&form), "{form}");
+            assert!(PathForms::ALL.contains(form) && !PathForms::ALL.without(form).contains(form), "{form}");
+            assert_eq!(PathForms::ALL.without(form).with(form), PathForms::ALL, "{form}");
+            assert_eq!(PathForms::NONE.without(form), PathForms::NONE, "{form}");
+        }
+        assert_eq!(PathForm::OPTIONAL.into_iter().collect::<PathForms>(), PathForms::ALL);
+        assert_eq!(format!("{some:?}"), "{Merged, Unicode}");
+    }
+
+    #[test]
+    fn how_a_path_was_sent_is_no_choice() {
+        for form in [PathForm::Verbatim, PathForm::Standard] {
+            assert_eq!(PathForms::NONE.with(form), PathForms::NONE);
+            assert_eq!(PathForms::ALL.without(form), PathForms::ALL);
+        }
+    }
+}

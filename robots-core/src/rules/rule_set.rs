@@ -1,0 +1,536 @@
+//! A document compiled for one reading.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fmt;
+
+use super::Access;
+use super::delays::{self, CrawlDelay, SetDelay};
+use super::document::{Group, Name, RobotsTxt, Rule};
+use super::index::{MAX_READ, MatchBudget, Rank, RuleIndex};
+use super::path::RequestPath;
+use super::path_form::PathForm;
+use super::pattern::{self, Costly, PathPattern};
+use super::reading::{Reading, STANDARD_LIMIT};
+use super::text::{Note, past_limit};
+use super::token::{Folding, ProductToken};
+
+/// The rules of a robots.txt, compiled for one [`Reading`].
+pub struct RuleSet {
+    document: RobotsTxt,
+    reading: Reading,
+    index: RuleIndex,
+    /// The groups of each section, by its number.
+    sets: Vec<Vec<usize>>,
+    /// For every token, and for `*`, the name in each of its groups that makes the group one for it.
+    names: Vec<usize>,
+    named: HashMap<ProductToken, Section, Folding>,
+    star: Option<Section>,
+    notes: Vec<Note>,
+    costly: Vec<Costly>,
+    /// The delay of each section, by its number; empty where the file has none.
+    delays: Vec<Option<SetDelay>>,
+}
+
+/// The groups of one token (or of `*`) that apply together.
+#[derive(Clone, Copy)]
+struct Section {
+    /// Its number in the index.
+    number: usize,
+    /// Where the token's own names begin, one for each group.
+    names: usize,
+}
+
+/// The groups of one token, in the order of the file, each with the name that makes it one.
+type Groups = Vec<(usize, usize)>;
+
+/// Whether the groups for `*` apply where no token is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fallback {
+    /// They do (RFC 9309, section 2.2.1).
+    Star,
+    /// They do not: the agent is known to ignore `*`, or is no crawler.
+    Nothing,
+}
+
+/// The groups that apply to an agent; empty where none does.
+#[derive(Clone, Copy)]
+pub struct Selection<'r> {
+    rules: &'r RuleSet,
+    section: Option<Section>,
+    star: bool,
+}
+
+/// Allow or disallow for a path, with the rule and the group that decide.
+#[derive(Clone, Copy)]
+pub struct Verdict<'r> {
+    rules: &'r RuleSet,
+    section: Option<Section>,
+    best: Option<Rank>,
+    form: PathForm,
+}
+
+impl RobotsTxt {
+    /// Compiles the document for matching, every name standing for itself.
+    pub fn compile(&self, reading: Reading) -> RuleSet {
+        self.compile_with(reading, |_| Vec::new())
+    }
+
+    /// Compiles the document for matching, where a name may stand for more tokens than itself.
+    ///
+    /// `stands_for` is called once for each name that is not `*`. It is how a registry of crawlers makes
+    /// `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does not call it.
+    pub fn compile_with(&self, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
+        RuleSet::compile(self.clone(), reading, stands_for)
+    }
+}
+
+impl RuleSet {
+    fn compile(document: RobotsTxt, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> Self {
+        let limit = match reading {
+            Reading::Reference => MAX_READ,
+            Reading::Standard | Reading::Legacy => STANDARD_LIMIT,
+        };
+        let (named, star) = groups_by_token(&document, reading, limit, stands_for);
+        // Tokens named in the same groups share a section.
+        let (mut sets, mut names) = (Vec::new(), Vec::new());
+        let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
+        let mut section_of = |groups: Groups| {
+            let (groups, own): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
+            let number = *known.entry(groups).or_insert_with_key(|groups| {
+                sets.push(groups.clone());
+                sets.len() - 1
+            });
+            let first = names.len();
+            names.extend(own);
+            Section { number, names: first }
+        };
+        let named = named.into_iter().map(|(token, groups)| (token, section_of(groups))).collect();
+        let star = (!star.is_empty()).then(|| section_of(star));
+        let index = RuleIndex::new(&document, reading, limit, &sets);
+        let (notes, costly) = (past_limit(document.bytes(), limit), pattern::find(&document, limit, &sets));
+        let delays = delays::by_set(&document, limit, &sets);
+        Self { document, reading, index, sets, names, named, star, notes, costly, delays }
+    }
+
+    /// The document this was compiled from.
+    pub const fn document(&self) -> &RobotsTxt {
+        &self.document
+    }
+
+    /// How the document was read.
+    pub const fn reading(&self) -> Reading {
+        self.reading
+    }
+
+    /// The parts of the file that this reading ignores, besides those that every reading does ([`RobotsTxt::notes`]): lines past the octets
+    /// that count (RFC 9309, section 2.5).
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Rules with so many wildcards that verdicts can take long, in the order of the file.
+    pub fn costly(&self) -> &[Costly] {
+        &self.costly
+    }
+
+    /// How many octets of memory the compiled form takes, besides the document's.
+    pub fn memory(&self) -> usize {
+        let entry = size_of::<(ProductToken, Section)>() + 1;
+        let tokens: usize = self.named.keys().map(|token| token.as_bytes().len() + 2 * size_of::<usize>()).sum();
+        let groups: usize = self.sets.iter().map(|set| size_of_val(set) + size_of_val(set.as_slice())).sum();
+        let lists = size_of_val(self.names.as_slice()) + size_of_val(self.delays.as_slice());
+        self.index.memory() + self.named.capacity() * entry + tokens + groups + lists
+    }
+
+    /// Whether a group names this token.
+    pub fn names(&self, token: &ProductToken) -> bool {
+        self.named.contains_key(token)
+    }
+
+    /// The groups an agent obeys: those of the first of its tokens that the file names, else those of `*` where
+    /// `fallback` lets them apply (RFC 9309, section 2.2.1).
+    ///
+    /// Groups that name the agent, even without rules, switch `*` off.
+    pub fn select(&self, tokens: &[ProductToken], fallback: Fallback) -> Selection<'_> {
+        let named = tokens.iter().find_map(|token| self.named.get(token).copied());
+        let star = match fallback {
+            Fallback::Star => self.star,
+            Fallback::Nothing => None,
+        };
+        let section = named.or(star);
+        Selection { rules: self, section, star: named.is_none() && section.is_some() }
+    }
+
+    /// The name that makes a group of a section one for the section's token.
+    fn name_in(&self, section: Section, group: usize) -> Option<usize> {
+        let place = self.sets[section.number].binary_search(&group).ok()?;
+        self.names.get(section.names + place).copied()
+    }
+}
+
+impl fmt::Debug for RuleSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuleSet")
+            .field("document", &self.document)
+            .field("reading", &self.reading)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'r> Selection<'r> {
+    /// Whether any group applies at all.
+    pub const fn applies(&self) -> bool {
+        self.section.is_some()
+    }
+
+    /// Whether the groups were selected as those of `*`.
+    pub const fn is_star(&self) -> bool {
+        self.star
+    }
+
+    pub(crate) const fn rule_set(self) -> &'r RuleSet {
+        self.rules
+    }
+
+    /// The groups that apply, in the order of the file.
+    pub(super) fn group_indexes(self) -> &'r [usize] {
+        self.section.map_or(&[], |section| &self.rules.sets[section.number])
+    }
+
+    /// How long the agent shall wait between two requests, where its groups say so. No verdict depends on it.
+    pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
+        let section = self.section?;
+        let SetDelay { record, place } = self.rules.delays.get(section.number)?.as_ref()?;
+        let name = *self.rules.names.get(section.names + place)?;
+        Some(CrawlDelay::new(&self.rules.document, record, name))
+    }
+
+    /// Judges a path in every form it can be read in: any disallow counts; else what the form as sent gets.
+    pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
+        self.verdict_within(path, &mut MatchBudget::new())
+    }
+
+    /// The verdict, within the work that is left for a request.
+    pub(crate) fn verdict_within(self, path: &RequestPath<'_>, work: &mut MatchBudget) -> Verdict<'r> {
+        let sent = self.judge(path.form(), path.as_bytes(), work);
+        if sent.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
+            return sent;
+        }
+        self.disallowed_of(path.forms().skip(1), work).next().unwrap_or(sent)
+    }
+
+    /// The verdicts on those forms of a path that are disallowed.
+    pub(crate) fn disallowing(
+        self,
+        path: &RequestPath<'_>,
+        work: &mut MatchBudget,
+    ) -> impl Iterator<Item = Verdict<'r>> {
+        self.disallowed_of(path.forms(), work)
+    }
+
+    fn disallowed_of<'p>(
+        self,
+        forms: impl Iterator<Item = (PathForm, &'p [u8])>,
+        work: &mut MatchBudget,
+    ) -> impl Iterator<Item = Verdict<'r>> {
+        let verdicts = forms.map(move |(form, path)| self.judge(form, path, work));
+        verdicts.filter(|verdict| verdict.access() == Access::Disallow)
+    }
+
+    fn judge(self, form: PathForm, path: &[u8], work: &mut MatchBudget) -> Verdict<'r> {
+        let best = self.section.and_then(|section| self.rules.index.decide(section.number, path, work));
+        Verdict { rules: self.rules, section: self.section, best, form }
+    }
+}
+
+impl fmt::Debug for Selection<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Selection").field("applies", &self.applies()).field("star", &self.star).finish()
+    }
+}
+
+impl<'r> Verdict<'r> {
+    /// Allow or disallow.
+    pub const fn access(&self) -> Access {
+        match self.best {
+            Some(rank) => rank.access(),
+            None => Access::Allow,
+        }
+    }
+
+    /// The rule that decided, or `None` where no rule matched.
+    ///
+    /// A rule with an empty pattern is reported where nothing else matched: it never disallows.
+    pub fn rule(&self) -> Option<Rule<'r>> {
+        self.best.map(|rank| self.rules.document.rule(self.rules.index.rule(rank)))
+    }
+
+    /// The line of the rule that decided.
+    pub fn line(&self) -> Option<usize> {
+        self.rule().map(Rule::line)
+    }
+
+    /// The group of the rule that decided, or the first of the groups that apply, or `None` where none does.
+    pub fn group(&self) -> Option<Group<'r>> {
+        let of_rule = self.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::group);
+        of_rule.or_else(|| {
+            let groups = &self.rules.sets[self.section?.number];
+            Some(self.rules.document.group(*groups.first()?))
+        })
+    }
+
+    /// The name that makes [`group`](Self::group) one for this agent: the first in it that stands for its token, or `*`.
+    pub fn name(&self) -> Option<Name<'r>> {
+        let name = self.rules.name_in(self.section?, self.group()?.index())?;
+        Some(self.rules.document.name(name))
+    }
+
+    /// The form of the path that decided.
+    pub const fn form(&self) -> PathForm {
+        self.form
+    }
+}
+
+impl fmt::Debug for Verdict<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verdict")
+            .field("access", &self.access())
+            .field("rule", &self.rule())
+            .field("form", &self.form)
+            .finish()
+    }
+}
+
+/// The groups of every token the file names, and those of `*`, each in the order of the file.
+///
+/// A name that reaches past the limit would be read in half, so it is dropped (RFC 9309, section 2.5, requires 500 KiB).
+fn groups_by_token(
+    document: &RobotsTxt,
+    reading: Reading,
+    limit: usize,
+    mut stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>,
+) -> (HashMap<ProductToken, Groups>, Groups) {
+    let mut named: HashMap<ProductToken, Groups> = HashMap::new();
+    let mut star = Vec::new();
+    for group in document.groups() {
+        for name in group.names().filter(|name| name.range().end <= limit) {
+            if name.is_star() {
+                push_once(&mut star, group, name);
+                continue;
+            }
+            let tokens = match reading {
+                Reading::Reference => vec![ProductToken::cut(name.value())],
+                Reading::Standard | Reading::Legacy => {
+                    let mut tokens = stands_for(name);
+                    tokens.extend(ProductToken::from_name(name.value()));
+                    tokens
+                }
+            };
+            for token in tokens {
+                push_once(named.entry(token).or_default(), group, name);
+            }
+        }
+    }
+    (named, star)
+}
+
+/// Group numbers only grow, so looking at the last one is enough.
+fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
+    if groups.last().is_none_or(|(last, _)| *last != group.index()) {
+        groups.push((group.index(), name.index()));
+    }
+}
+
+/// A verdict with everything that led to it: every rule that matches, in every form of the path.
+///
+/// It is for people, not for requests: each rule is compared by itself, so this takes as long as the file has rules.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Trace<'r> {
+    /// The groups that apply, in the order of the file; none where the agent is not held to the file.
+    pub groups: Vec<Group<'r>>,
+    /// The forms of the path that were considered, the one as sent first.
+    pub forms: Vec<FormTrace<'r>>,
+    /// The verdict.
+    pub verdict: Verdict<'r>,
+}
+
+/// The verdict on one form of a path, and the rules that match it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FormTrace<'r> {
+    /// How the path was read.
+    pub form: PathForm,
+    /// The path and query as they were compared.
+    pub path: Box<[u8]>,
+    /// The rules that match this form, the one that decides first.
+    pub rules: Vec<Rule<'r>>,
+}
+
+impl<'r> Selection<'r> {
+    /// The groups that apply together, in the order of the file.
+    pub fn groups(self) -> impl ExactSizeIterator<Item = Group<'r>> + Clone {
+        let document = self.rule_set().document();
+        self.group_indexes().iter().map(move |index| document.group(*index))
+    }
+
+    /// The verdict on a path, with every rule that matches.
+    pub fn trace(self, path: &RequestPath<'_>) -> Trace<'r> {
+        let form = |(form, path): (PathForm, &[u8])| FormTrace { form, path: path.into(), rules: self.matching(path) };
+        Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
+    }
+
+    /// The rules that match, the one that decides first; those without a pattern never do.
+    fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
+        let reading = self.rule_set().reading();
+        let counts = |rule: &Rule<'_>| reading == Reading::Reference || rule.range().end <= STANDARD_LIMIT;
+        let mut found: Vec<(usize, Rule<'r>)> = self
+            .groups()
+            .flat_map(Group::rules)
+            .filter(|rule| !rule.pattern().is_empty())
+            .filter(counts)
+            .filter_map(|rule| Some((strength(rule, reading, path)?, rule)))
+            .collect();
+        // Longest pattern, then allow before disallow, then the first line.
+        found.sort_by_key(|(strength, rule)| {
+            (Reverse(*strength), rule.access() == Access::Disallow, rule.range().start)
+        });
+        found.into_iter().map(|(_, rule)| rule).collect()
+    }
+}
+
+impl<'r> Trace<'r> {
+    /// The form that decided: the first that is disallowed, else the one as sent.
+    pub fn deciding(&self) -> Option<&FormTrace<'r>> {
+        self.forms.iter().find(|form| form.access() == Access::Disallow).or(self.forms.first())
+    }
+}
+
+impl<'r> FormTrace<'r> {
+    /// The verdict on this form alone.
+    pub fn access(&self) -> Access {
+        self.rules.first().map_or(Access::Allow, |rule| rule.access())
+    }
+}
+
+/// The priority with which a rule matches a path.
+fn strength(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
+    let whole = PathPattern::new(rule.pattern(), reading);
+    if whole.matches(path) {
+        return Some(whole.priority());
+    }
+    let directory = pattern::directory_of_index(rule.pattern()).filter(|_| rule.access() == Access::Allow)?;
+    let directory = PathPattern::new(&directory, reading);
+    directory.matches(path).then_some(directory.priority())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{Fallback, ProductToken, RobotsTxt};
+
+    #[test]
+    fn a_rule_set_knows_the_tokens_that_its_groups_name() {
+        let rules =
+            RobotsTxt::parse(&b"User-agent: Foo/1.0\nUser-agent: *\nDisallow: /\n"[..]).compile(Reading::Standard);
+        assert!(rules.names(&ProductToken::new("foo")));
+        assert!(!rules.names(&ProductToken::new("bar")));
+    }
+
+    #[test]
+    fn a_long_literal_behind_a_wildcard_is_found_wherever_its_rarest_octet_stands() {
+        for length in [1, 2, 100, 125, 126, 127, 128, 129, 200, 300] {
+            let literal = format!("{}~", "a".repeat(length));
+            let file = format!("User-agent: *\nDisallow: /*{literal}/*x\n");
+            let rules = RobotsTxt::parse(file.into_bytes()).compile(Reading::Standard);
+            let access =
+                |path: &str| rules.select(&[], Fallback::Star).verdict(&RequestPath::new(path.as_bytes())).access();
+            assert_eq!(access(&format!("/b/{literal}/x")), Access::Disallow, "{length}");
+            assert_eq!(access(&format!("/~a{literal}/b/x")), Access::Disallow, "{length}");
+            assert_eq!(access(&format!("/b/{}/x", &literal[1..])), Access::Allow, "{length}");
+            assert_eq!(access(&format!("/b/{literal}/b")), Access::Allow, "{length}");
+        }
+    }
+
+    #[test]
+    fn the_name_is_the_one_that_makes_the_deciding_group_ones_own() {
+        let file = b"User-agent: Foo\nUser-agent: Bar/1.0\nUser-agent: * x\nDisallow: /a\n\n\
+                     User-agent: Foo 2\nUser-agent: bar\nDisallow: /b\n";
+        let stands_for = |name: Name<'_>| match name.value() {
+            b"Foo 2" => vec![ProductToken::new("foo")],
+            _ => Vec::new(),
+        };
+        let rules = RobotsTxt::parse(&file[..]).compile_with(Reading::Standard, stands_for);
+        for (token, path, name) in [
+            ("bar", "/a", "Bar/1.0"),
+            ("bar", "/b", "bar"),
+            ("bar", "/c", "Bar/1.0"),
+            ("foo", "/a", "Foo"),
+            ("foo", "/b", "Foo 2"),
+            ("other", "/a", "* x"),
+        ] {
+            let selection = rules.select(&[ProductToken::new(token)], Fallback::Star);
+            let verdict = selection.verdict(&RequestPath::new(path.as_bytes()));
+            let said = verdict.name().map(|name| String::from_utf8_lossy(name.value()).into_owned());
+            assert_eq!(said.as_deref(), Some(name), "{token} {path}");
+        }
+        assert!(rules.select(&[], Fallback::Nothing).verdict(&RequestPath::new(b"/a")).name().is_none());
+    }
+
+    #[test]
+    fn a_selection_says_whether_it_is_that_of_the_star() {
+        let rules = RobotsTxt::parse(&b"user-agent: a\ndisallow: /a\n\nuser-agent: *\ndisallow: /\n"[..])
+            .compile(Reading::Standard);
+        let select = |token: &str, fallback| {
+            let selection = rules.select(&[ProductToken::new(token)], fallback);
+            (selection.applies(), selection.is_star())
+        };
+        assert_eq!(select("a", Fallback::Star), (true, false));
+        assert_eq!(select("b", Fallback::Star), (true, true));
+        assert_eq!(select("b", Fallback::Nothing), (false, false));
+        let none = RobotsTxt::parse(&b"user-agent: a\ndisallow: /a\n"[..]).compile(Reading::Standard);
+        let selection = none.select(&[ProductToken::new("b")], Fallback::Star);
+        assert!(!selection.applies() && !selection.is_star());
+    }
+
+    fn lines(file: &str, token: &str, path: &str) -> Vec<(PathForm, Vec<usize>)> {
+        let rules = RobotsTxt::parse(file.as_bytes()).compile(Reading::Standard);
+        let path = RequestPath::new(path.as_bytes());
+        let selection = rules.select(&[ProductToken::new(token)], Fallback::Star);
+        let trace = selection.trace(&path);
+        // The first rule of the form that decides is the one the index found.
+        let decided = trace.forms.iter().find(|form| form.form == trace.verdict.form()).expect("the form");
+        let verdict = trace.verdict.rule().filter(|rule| !rule.pattern().is_empty());
+        assert_eq!(decided.rules.first().map(|rule| rule.line()), verdict.map(Rule::line), "{file}");
+        assert_eq!(decided.access(), trace.verdict.access());
+        trace.forms.iter().map(|form| (form.form, form.rules.iter().map(|rule| rule.line()).collect())).collect()
+    }
+
+    #[test]
+    fn rules_stand_in_the_order_they_win_in() {
+        let file = "User-agent: a\nDisallow: /\nAllow: /x\nDisallow: /x\nDisallow: /x/*\nAllow:\nDisallow: /y\n\n\
+                    User-agent: *\nDisallow: /x/z\n\nUser-agent: A\nAllow: /x/index.html\nAllow: /x/z/\n";
+        assert_eq!(lines(file, "a", "/x/z/1"), [(PathForm::Standard, vec![14, 5, 3, 4, 2])]);
+        assert_eq!(lines(file, "a", "/x/"), [(PathForm::Standard, vec![13, 5, 3, 4, 2])]);
+        assert_eq!(lines(file, "b", "/x/z/1"), [(PathForm::Standard, vec![10])]);
+        assert_eq!(lines(file, "b", "/q"), [(PathForm::Standard, vec![])]);
+    }
+
+    #[test]
+    fn every_form_is_traced() {
+        let file = "User-agent: *\nDisallow: /private/\nAllow: /open/\n";
+        let want = [(PathForm::Standard, vec![3]), (PathForm::Resolved, vec![2])];
+        assert_eq!(lines(file, "a", "/open/../private/x"), want);
+    }
+
+    #[test]
+    fn groups_that_apply_together_are_named() {
+        let rules =
+            RobotsTxt::parse(&b"User-agent: a\nAllow: /\nUser-agent: b\nAllow: /\nUser-agent: A\nAllow: /\n"[..])
+                .compile(Reading::Standard);
+        let selection = rules.select(&[ProductToken::new("a")], Fallback::Star);
+        assert_eq!(selection.groups().map(Group::line).collect::<Vec<_>>(), [1, 5]);
+        assert_eq!(rules.select(&[], Fallback::Star).groups().len(), 0);
+    }
+}

@@ -1,0 +1,334 @@
+//! The text of a path pattern in the form that is compared, and the exact matching of it.
+//!
+//! Compared octets are ASCII, because octets ≥ 0x80 are escaped on both sides. So a text is the literal octets of a
+//! pattern with marks between them: [`END`] is a last `$`, any other octet ≥ 0x80 a run of `*`. The low bits of such a
+//! mark say which octet of the literal behind it is seldom in paths, so that a search can start there. A `*` at the
+//! end says nothing and is left out. Equal texts match the same paths.
+//!
+//! By hand, because glob and regex crates compile each pattern, and 30,000 of them are one file.
+//!
+//! The text behind a `*` may be met in a path or in its query, where escapes of reserved octets differ
+//! ([`spelling`](super::spelling)). A pattern with such an escape there has a text for either ([`Query`]).
+
+use memchr::{memchr, memmem};
+
+use super::line::Lines;
+use super::reading::Reading;
+use super::spelling::{TargetPart, differs_by_part, escaped, push_escape, split_query, standard};
+
+#[cfg(doc)]
+use super::line::MAX_LINE;
+
+/// The mark for the end of the path.
+const END: u8 = 0xFF;
+
+/// The mark for any run of octets, plus the place of a rare octet in the literal that follows.
+const STAR: u8 = 0x80;
+
+/// How many places of the rare octet are looked at before the search is left to one of guaranteed linear cost.
+const FALSE_STARTS: usize = 8;
+
+/// Octets of paths, the usual first; all others are rarer.
+const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
+
+/// How many texts a pattern has at most. Of a pattern with several literals that differ by part, those behind the second
+/// are met in one part with it.
+pub(super) const MOST_TEXTS: usize = 3;
+
+/// Where the query begins that a text is met in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Query {
+    /// At the first `?` of the pattern, if there is one.
+    AsWritten,
+    /// Within the run of octets in front of a literal: its number, the one before any `*` being 0.
+    Before(usize),
+}
+
+/// The texts of a pattern as written. All but few patterns have one.
+pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
+    let path = match reading {
+        Reading::Reference => &b""[..],
+        Reading::Standard | Reading::Legacy => split_query(written).0,
+    };
+    let behind_star = memchr(b'*', path).map_or(&b""[..], |star| &path[star..]);
+    let literals = behind_star.split(|byte| *byte == b'*').enumerate();
+    let differing = literals.filter(|(_, literal)| differs_by_part(literal)).map(|(number, _)| Query::Before(number));
+    std::iter::once(Query::AsWritten).chain(differing.take(MOST_TEXTS - 1))
+}
+
+/// Appends a text of a pattern as written.
+pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading, query: Query) {
+    if reading == Reading::Legacy && !matches!(written, [] | [b'/' | b'*', ..]) {
+        out.push(b'/');
+    }
+    let (written, anchored) = match written {
+        [body @ .., b'$'] => (body, true),
+        _ => (written, false),
+    };
+    let mut in_query = false;
+    for (number, literal) in written.split(|byte| *byte == b'*').enumerate() {
+        in_query |= query == Query::Before(number);
+        if number > 0 && literal.is_empty() {
+            continue;
+        }
+        let mark = out.len();
+        if number > 0 {
+            out.push(STAR);
+        }
+        let start = out.len();
+        write_literal(out, literal, reading, &mut in_query);
+        if number > 0 {
+            out[mark] |= rarest(&out[start..]);
+        }
+    }
+    if anchored && !written.ends_with(b"*") {
+        out.push(END);
+    }
+}
+
+/// The literal octets at the start, and what follows them.
+pub(super) fn split_prefix(text: &[u8]) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().position(|octet| is_mark(*octet)).unwrap_or(text.len()))
+}
+
+/// The literals behind the wildcards.
+pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
+}
+
+/// The part behind the literal prefix of a text: nothing, the end of the path, or a wildcard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    Open,
+    End,
+    Wild,
+}
+
+/// The kind of what [`split_prefix`] says follows.
+pub(super) fn tail(rest: &[u8]) -> Tail {
+    match rest {
+        [] => Tail::Open,
+        [END] => Tail::End,
+        _ => Tail::Wild,
+    }
+}
+
+/// A text with `any` for each run of octets, the one that follows a pattern not held to the end included.
+pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
+    let (body, end) = match text {
+        [body @ .., END] => (body, None),
+        _ => (text, Some(any)),
+    };
+    body.iter().map(|octet| if is_mark(*octet) { any } else { *octet }).chain(end).collect()
+}
+
+/// Whether the pattern is held to the end of the path.
+pub(super) fn is_anchored(text: &[u8]) -> bool {
+    text.ends_with(&[END])
+}
+
+/// Whether a whole text matches a path.
+pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
+    let (prefix, rest) = split_prefix(text);
+    path.strip_prefix(prefix).is_some_and(|left| fits(rest, left))
+}
+
+/// Whether the rest of a text behind its prefix matches what is left of a path.
+///
+/// Each literal takes the first place it fits: what is left for the next is then as long as it can be. So the cost is
+/// that of one walk along the path and one along the text.
+pub(super) fn fits(mut rest: &[u8], mut left: &[u8]) -> bool {
+    loop {
+        let [mark, behind @ ..] = rest else { return true };
+        if *mark == END {
+            return left.is_empty();
+        }
+        let (literal, next) = split_prefix(behind);
+        if let [END] = next {
+            return left.ends_with(literal);
+        }
+        let Some(at) = find(left, literal, usize::from(mark ^ STAR)) else { return false };
+        left = &left[at + literal.len()..];
+        rest = next;
+    }
+}
+
+/// The first place of a literal, looked for by its rare octet.
+fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
+    let octet = literal[rare];
+    if literal.len() == 1 {
+        return memchr(octet, path);
+    }
+    let mut start = 0;
+    for _ in 0..FALSE_STARTS {
+        start += memchr(octet, path.get(start + rare..)?)?;
+        if path[start..].starts_with(literal) {
+            return Some(start);
+        }
+        start += 1;
+    }
+    memmem::find(&path[start..], literal).map(|at| start + at)
+}
+
+/// How seldom an octet is in paths; more is rarer.
+pub(super) const fn rarity(octet: u8) -> u8 {
+    const RARITY: [u8; 256] = {
+        let mut rarity = [USUAL.len() as u8; 256];
+        let mut at = 0;
+        while at < USUAL.len() {
+            rarity[USUAL[at] as usize] = at as u8;
+            at += 1;
+        }
+        rarity
+    };
+    RARITY[octet as usize]
+}
+
+/// The place of the rarest octet, as far as the mark can tell it apart from [`END`].
+fn rarest(literal: &[u8]) -> u8 {
+    let within = (0u8..END ^ STAR).zip(literal);
+    within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)
+}
+
+const fn is_mark(octet: u8) -> bool {
+    octet >= STAR
+}
+
+/// Appends a literal in the form that is compared; a `?` in it begins the query.
+fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: &mut bool) {
+    if reading == Reading::Reference {
+        return write_reference(out, literal);
+    }
+    let (path, query) = if *in_query { (&b""[..], literal) } else { split_query(literal) };
+    out.extend_from_slice(&standard(path, TargetPart::Path));
+    out.extend_from_slice(&standard(query, TargetPart::Query));
+    *in_query |= !query.is_empty();
+}
+
+/// Hex digits of escapes in upper case, octets from 0x80 escaped, as the reference parser compares them.
+fn write_reference(out: &mut Vec<u8>, literal: &[u8]) {
+    let mut at = 0;
+    while at < literal.len() {
+        match escaped(&literal[at..]) {
+            Some(octet) => {
+                push_escape(out, octet);
+                at += 3;
+            }
+            None if literal[at] >= 0x80 => {
+                push_escape(out, literal[at]);
+                at += 1;
+            }
+            None => {
+                out.push(literal[at]);
+                at += 1;
+            }
+        }
+    }
+}
+
+/// A line, or a part of one, that no crawler reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Note {
+    /// The line it is about.
+    pub line: usize,
+    /// Its kind.
+    pub kind: NoteKind,
+}
+
+/// Why a [`Note`] was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NoteKind {
+    /// Octets of a byte order mark were skipped.
+    ByteOrderMark,
+    /// The line has no separator, or no name in front of it.
+    Malformed,
+    /// A rule stands before any user-agent line.
+    RuleOutsideGroup,
+    /// The line is longer than [`MAX_LINE`]; the rest of it was ignored.
+    LongLine,
+    /// The line holds a NUL; what follows it was ignored.
+    Nul,
+    /// The value of a host line is not one host.
+    InvalidHost,
+    /// An earlier host line counts.
+    RepeatedHost,
+    /// The value of a crawl-delay line is not a number of seconds.
+    InvalidCrawlDelay,
+    /// The line reaches past the octets that the reading counts, so it was dropped.
+    CutLine,
+    /// This line and all that follow stand past the octets that the reading counts.
+    PastLimit,
+}
+
+impl Note {
+    pub(super) const fn new(line: usize, kind: NoteKind) -> Self {
+        Self { line, kind }
+    }
+}
+
+/// The parts lost of a file of which only the first `limit` octets count.
+pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
+    if file.len() <= limit {
+        return Vec::new();
+    }
+    let mut notes = Vec::new();
+    for line in Lines::new(file).skip_while(|line| line.range().end <= limit) {
+        if line.range().start >= limit {
+            notes.push(Note::new(line.number(), NoteKind::PastLimit));
+            break;
+        }
+        if line.content().end > limit {
+            notes.push(Note::new(line.number(), NoteKind::CutLine));
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(written: &str) -> Vec<u8> {
+        let mut text = Vec::new();
+        write(&mut text, written.as_bytes(), Reading::Standard, Query::AsWritten);
+        text
+    }
+
+    #[test]
+    fn patterns_that_mean_the_same_have_one_text() {
+        for (one, other) in [("/a*", "/a"), ("/a**", "/a*$"), ("/a**b", "/a*b"), ("*", ""), ("/a*b*", "/a*b*$")] {
+            assert_eq!(text(one), text(other), "{one} {other}");
+        }
+        assert_ne!(text("/a$"), text("/a"));
+        assert_ne!(text("/a*b$"), text("/a*b"));
+        assert_ne!(text("/%2A"), text("/*"));
+    }
+
+    #[test]
+    fn a_literal_is_found_past_many_false_starts() {
+        let path = [&b"/"[..], &b"za".repeat(40), b"zab"].concat();
+        assert!(matches(&text("/*zab"), &path));
+        assert!(matches(&text("/*zab$"), &path));
+        assert!(!matches(&text("/*zabc"), &path));
+        assert!(!matches(&text("/*z*bza"), &path));
+    }
+
+    #[test]
+    fn a_literal_may_be_longer_than_a_mark_can_point_into() {
+        let long = format!("{}?", "a".repeat(300));
+        assert!(matches(&text(&format!("/*{long}")), format!("/x{long}").as_bytes()));
+        assert!(!matches(&text(&format!("/*{long}")), b"/aaa?"));
+    }
+
+    #[test]
+    fn ours_a_cut_line_and_those_behind_it_are_noted() {
+        let file = b"user-agent: *\ndisallow: /a\ndisallow: /b\n";
+        let notes = |limit| past_limit(file, limit).iter().map(|note| (note.line, note.kind)).collect::<Vec<_>>();
+        assert_eq!(notes(40), []);
+        assert_eq!(notes(39), [(4, NoteKind::PastLimit)]);
+        assert_eq!(notes(30), [(3, NoteKind::CutLine), (4, NoteKind::PastLimit)]);
+        assert_eq!(notes(26), [(3, NoteKind::PastLimit)]);
+    }
+}

@@ -1,0 +1,184 @@
+//! The values of lines that are neither rules nor sitemaps, read by themselves.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::authority::{Authority, Port};
+use super::line::is_space;
+
+/// The value of a host line: one host name, perhaps with scheme and port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host<'r> {
+    is_https: bool,
+    name: &'r str,
+    port: Option<u16>,
+}
+
+/// The value of a clean-param line: `sid&ref /shop/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CleanParam<'r> {
+    parameters: &'r [u8],
+    path: &'r [u8],
+}
+
+/// The value of a content-usage or content-signal line: `/path train-ai=n, search=y`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preferences<'r> {
+    path: &'r [u8],
+    pairs: &'r [u8],
+}
+
+impl<'r> Host<'r> {
+    /// Reads a host: a name of letters, digits, hyphens and dots, with `https://` or `http://` before it and a port
+    /// behind it if need be. An address in numbers is none, and so is a URL with a path.
+    pub fn parse(value: &'r [u8]) -> Option<Self> {
+        let value = std::str::from_utf8(value).ok()?;
+        let scheme = |scheme: &str| {
+            let (head, rest) = value.split_at_checked(scheme.len())?;
+            head.eq_ignore_ascii_case(scheme).then_some(rest)
+        };
+        let (is_https, rest) = match (scheme("https://"), scheme("http://")) {
+            (Some(rest), _) => (true, rest),
+            (None, Some(rest)) => (false, rest),
+            (None, None) => (false, value),
+        };
+        let authority = Authority::of_host_field(rest.as_bytes());
+        let port = match authority.port() {
+            Port::Absent => None,
+            Port::Number(port) if port > 0 => Some(port),
+            Port::Empty | Port::Number(_) | Port::Malformed => return None,
+        };
+        let name = std::str::from_utf8(authority.host()).ok()?;
+        is_host_name(name).then_some(Self { is_https, name, port })
+    }
+
+    /// The name as written.
+    pub const fn name(&self) -> &'r str {
+        self.name
+    }
+
+    /// The port, where one is written.
+    pub const fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Whether the mirror is reached over HTTPS; only where the line says so.
+    pub const fn is_https(&self) -> bool {
+        self.is_https
+    }
+}
+
+/// The origin: `http://example.com:8080`.
+impl fmt::Display for Host<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", if self.is_https { "https" } else { "http" }, self.name)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+impl<'r> CleanParam<'r> {
+    pub(super) fn parse(value: &'r [u8]) -> Option<Self> {
+        let (parameters, path) = first_word(value);
+        (!parameters.is_empty()).then_some(Self { parameters, path })
+    }
+
+    /// The names of the parameters.
+    pub fn parameters(&self) -> impl Iterator<Item = &'r [u8]> {
+        self.parameters.split(|octet| *octet == b'&').filter(|name| !name.is_empty())
+    }
+
+    /// The path that the pages begin with; empty for all.
+    pub const fn path(&self) -> &'r [u8] {
+        self.path
+    }
+}
+
+impl<'r> Preferences<'r> {
+    pub(super) fn parse(value: &'r [u8]) -> Option<Self> {
+        let (path, pairs) = match value {
+            [b'/', ..] => first_word(value),
+            _ => (&value[..0], value),
+        };
+        (!pairs.is_empty()).then_some(Self { path, pairs })
+    }
+
+    /// The path they are about; empty for all.
+    pub const fn path(&self) -> &'r [u8] {
+        self.path
+    }
+
+    /// The preferences and what is said about each, such as `ai-train` and `no`; the second is empty where nothing is.
+    pub fn pairs(&self) -> impl Iterator<Item = (&'r [u8], &'r [u8])> {
+        self.pairs.split(|octet| *octet == b',').map(trim).filter(|pair| !pair.is_empty()).map(|pair| {
+            let at = memchr::memchr(b'=', pair).unwrap_or(pair.len());
+            (trim(&pair[..at]), trim(pair.get(at + 1..).unwrap_or_default()))
+        })
+    }
+}
+
+/// A number of seconds, perhaps with a fraction.
+pub(crate) fn delay(value: &[u8]) -> Option<Duration> {
+    let is_number = !value.is_empty() && value.iter().all(|octet| octet.is_ascii_digit() || *octet == b'.');
+    let seconds = std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Whether a host stands behind `http://` or `https://`.
+pub(crate) fn is_absolute_url(address: &[u8]) -> bool {
+    [&b"http://"[..], b"https://"].iter().any(|scheme| {
+        address.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme))
+            && !matches!(address[scheme.len()..], [] | [b'/' | b'?' | b'#', ..])
+    })
+}
+
+/// A name as in a URL, ASCII only, not an address in numbers.
+fn is_host_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let inside = label.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'-');
+        inside && (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    let last = name.rsplit('.').next().unwrap_or_default();
+    name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|octet| octet.is_ascii_digit())
+}
+
+/// The text before the first blank, and the text behind it.
+fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
+    let (word, rest) = value.split_at(value.iter().position(|octet| is_space(*octet)).unwrap_or(value.len()));
+    (word, trim(rest))
+}
+
+fn trim(value: &[u8]) -> &[u8] {
+    value.trim_ascii()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_is_a_plain_number() {
+        for value in ["", "-1", "1e9", "inf", "NaN", "1s", "1 2", "."] {
+            assert_eq!(delay(value.as_bytes()), None, "{value}");
+        }
+        assert_eq!(delay(b"10."), Some(Duration::from_secs(10)));
+        assert_eq!(delay("9".repeat(400).as_bytes()), None);
+    }
+
+    #[test]
+    fn a_host_is_a_name() {
+        for value in
+            ["", ":80", "a..b", "a.b:", "a.b:0", "a.b:65536", "a.b:+1", "1.2.3.4", "a.b/", "http://", "m\u{fc}.eu"]
+        {
+            assert_eq!(Host::parse(value.as_bytes()), None, "{value}");
+        }
+        for (value, name, port, is_https, origin) in [
+            ("HTTPS://A.b:443", "A.b", Some(443), true, "https://A.b:443"),
+            ("a.b", "a.b", None, false, "http://a.b"),
+            ("http://a.b:1", "a.b", Some(1), false, "http://a.b:1"),
+        ] {
+            let host = Host::parse(value.as_bytes()).unwrap();
+            assert_eq!((host.name(), host.port(), host.is_https()), (name, port, is_https), "{value}");
+            assert_eq!(host.to_string(), origin, "{value}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Writing a robots.txt that reads back as it was meant.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use super::document::RobotsTxt;
+use super::line::{Directive, MAX_LINE, is_space};
+use super::token::ProductToken;
+use super::value::{delay, is_absolute_url};
+
+/// Writes a robots.txt line by line, and refuses what no crawler would read as it is meant.
+///
+/// User-agent lines in a row share the rules that follow; the next one after a rule begins another group.
+///
+/// ```
+/// use std::time::Duration;
+/// use robots_core::rules::RobotsTxt;
+///
+/// let robots = RobotsTxt::builder()
+///     .comment("No drafts in the index")
+///     .user_agent("*")
+///     .crawl_delay(Duration::from_secs(2))
+///     .disallow("/drafts/")
+///     .sitemap("https://example.com/sitemap.xml")
+///     .build()?;
+/// assert_eq!(robots.groups().len(), 1);
+/// # Ok::<(), robots_core::rules::Unwritable>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct RobotsTxtBuilder {
+    file: Vec<u8>,
+    last: Option<Directive>,
+    unwritable: Option<Unwritable>,
+}
+
+/// Something that no line of a robots.txt can say, or that no crawler reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwritable {
+    kind: UnwritableKind,
+    text: String,
+}
+
+/// Why it cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UnwritableKind {
+    /// It holds a line break, a NUL, or, where it is no comment, a `#`.
+    Octet,
+    /// It begins or ends with white space, which would be dropped.
+    Blank,
+    /// It names no crawler: it is empty, or nothing is left where decoration and a version are dropped.
+    NoCrawler,
+    /// It is a pattern that begins with neither `/` nor `*`, so it matches no path (RFC 9309, section 2.2.2).
+    NoPath,
+    /// It is no absolute `http` or `https` URL, as the address of a sitemap has to be.
+    NoUrl,
+    /// It is a delay of zero, which says nothing, or one too long to be read back.
+    Delay,
+    /// The line would be longer than what crawlers read of one.
+    Long,
+    /// It is a rule or a delay that no user-agent line precedes.
+    RuleOutsideGroup,
+    /// The name is not one of visible ASCII without a colon, or is read as that of a line with a method of its own.
+    Name,
+}
+
+impl RobotsTxt {
+    /// Begins a new file.
+    pub fn builder() -> RobotsTxtBuilder {
+        RobotsTxtBuilder::default()
+    }
+}
+
+impl RobotsTxtBuilder {
+    /// Adds a comment line.
+    pub fn comment(mut self, text: &str) -> Self {
+        let checked = check(text.as_bytes(), b"\r\n\0", 2);
+        if self.accepts(checked, text.as_bytes()) {
+            self.file.extend_from_slice(b"# ");
+            self.file.extend_from_slice(text.trim_end().as_bytes());
+            self.file.push(b'\n');
+        }
+        self
+    }
+
+    /// Names a crawler that the rules which follow are for; `*` for all.
+    pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
+        let name = name.as_ref();
+        if name != b"*" && ProductToken::from_name(name).is_none() {
+            self.accepts(Err(UnwritableKind::NoCrawler), name);
+            return self;
+        }
+        if matches!(self.last, Some(Directive::Allow | Directive::Disallow)) {
+            self.file.push(b'\n');
+        }
+        self.write(Directive::UserAgent, "User-agent", name)
+    }
+
+    /// Adds a rule that allows; a pattern begins with `/` or `*`, and an empty one says nothing.
+    pub fn allow(self, pattern: impl AsRef<[u8]>) -> Self {
+        self.rule(Directive::Allow, "Allow", pattern.as_ref())
+    }
+
+    /// Adds a rule that disallows; a pattern begins with `/` or `*`, and an empty one disallows nothing.
+    pub fn disallow(self, pattern: impl AsRef<[u8]>) -> Self {
+        self.rule(Directive::Disallow, "Disallow", pattern.as_ref())
+    }
+
+    /// Adds the time that the crawlers of the group shall wait between two requests, in seconds with a fraction if need be. Not every
+    /// crawler keeps to it: `crawl_delay` in the registry says who does.
+    pub fn crawl_delay(mut self, interval: Duration) -> Self {
+        let seconds = interval.as_secs_f64().to_string();
+        let checked = match self.last {
+            None => Err(UnwritableKind::RuleOutsideGroup),
+            Some(_) if interval.is_zero() || delay(seconds.as_bytes()).is_none() => Err(UnwritableKind::Delay),
+            Some(_) => Ok(()),
+        };
+        if self.accepts(checked, seconds.as_bytes()) {
+            self.write(Directive::CrawlDelay, "Crawl-delay", seconds.as_bytes())
+        } else {
+            self
+        }
+    }
+
+    /// Adds the address of a sitemap, an absolute `http` or `https` URL; it belongs to no group.
+    pub fn sitemap(mut self, address: impl AsRef<[u8]>) -> Self {
+        let address = address.as_ref();
+        if !is_absolute_url(address) {
+            self.accepts(Err(UnwritableKind::NoUrl), address);
+            return self;
+        }
+        self.write(Directive::Sitemap, "Sitemap", address)
+    }
+
+    /// Adds any other line, such as `Host` or `Content-Signal`. A line that has a method of its own is refused.
+    pub fn extension(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        let directive = Directive::of(name.as_bytes());
+        let has_method = matches!(
+            directive,
+            Directive::UserAgent | Directive::Allow | Directive::Disallow | Directive::Sitemap | Directive::CrawlDelay
+        );
+        let is_plain = name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b':' | b'#'));
+        if has_method || !is_plain || name.is_empty() {
+            self.accepts(Err(UnwritableKind::Name), name.as_bytes());
+            return self;
+        }
+        self.write(directive, name, value.as_ref())
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that could not be written as it was meant.
+    pub fn build(self) -> Result<RobotsTxt, Unwritable> {
+        match self.unwritable {
+            Some(unwritable) => Err(unwritable),
+            None => Ok(RobotsTxt::parse(self.file)),
+        }
+    }
+
+    fn rule(mut self, directive: Directive, name: &str, pattern: &[u8]) -> Self {
+        let checked = match pattern {
+            _ if self.last.is_none() => Err(UnwritableKind::RuleOutsideGroup),
+            [] | [b'/' | b'*', ..] => Ok(()),
+            // White space before it is the nearer reason.
+            [first, ..] if is_space(*first) => Err(UnwritableKind::Blank),
+            _ => Err(UnwritableKind::NoPath),
+        };
+        if self.accepts(checked, pattern) { self.write(directive, name, pattern) } else { self }
+    }
+
+    fn write(mut self, directive: Directive, name: &str, value: &[u8]) -> Self {
+        let is_blank = |octet: Option<&u8>| octet.is_some_and(|octet| is_space(*octet));
+        let checked = check(value, b"\r\n\0#", name.len() + 2).and_then(|()| {
+            if is_blank(value.first()) || is_blank(value.last()) { Err(UnwritableKind::Blank) } else { Ok(()) }
+        });
+        if self.accepts(checked, value) {
+            for part in [name.as_bytes(), b": ", value] {
+                self.file.extend_from_slice(part);
+            }
+            self.file.truncate(self.file.trim_ascii_end().len());
+            self.file.push(b'\n');
+            // Only user-agent lines and rules make groups.
+            if matches!(directive, Directive::UserAgent | Directive::Allow | Directive::Disallow) {
+                self.last = Some(directive);
+            }
+        }
+        self
+    }
+
+    /// Remembers the first thing that cannot be written.
+    fn accepts(&mut self, checked: Result<(), UnwritableKind>, text: &[u8]) -> bool {
+        if let Err(kind) = checked {
+            let text = || String::from_utf8_lossy(text).into_owned();
+            self.unwritable.get_or_insert_with(|| Unwritable { kind, text: text() });
+        }
+        checked.is_ok()
+    }
+}
+
+impl Unwritable {
+    /// Why it cannot be written.
+    pub const fn kind(&self) -> UnwritableKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for Unwritable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.kind {
+            UnwritableKind::Octet => "holds a line break, a NUL or a \"#\": escape it as \"%23\" or the like",
+            UnwritableKind::Blank => "begins or ends with white space, which crawlers drop: escape it as \"%20\"",
+            UnwritableKind::NoCrawler => "names no crawler: write its product token, or \"*\" for every crawler",
+            UnwritableKind::NoPath => "begins with neither \"/\" nor \"*\": it matches no path",
+            UnwritableKind::NoUrl => "is no absolute URL: begin with \"https://\" and the host",
+            UnwritableKind::Delay => "is no delay that says something: give more than zero seconds",
+            UnwritableKind::Long => "is longer than what crawlers read of a line",
+            UnwritableKind::RuleOutsideGroup => "stands before any group: name a user agent first",
+            UnwritableKind::Name => "is no name of an extension",
+        };
+        write!(f, "{:?} {why}", self.text)
+    }
+}
+
+impl Error for Unwritable {}
+
+/// Whether a line with so many octets before `text` holds it whole.
+fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), UnwritableKind> {
+    if text.iter().any(|octet| refused.contains(octet)) {
+        return Err(UnwritableKind::Octet);
+    }
+    if before + text.len() > MAX_LINE { Err(UnwritableKind::Long) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_well() {
+        let built = RobotsTxt::builder()
+            .comment("Crawlers,")
+            .user_agent("a")
+            .user_agent("b")
+            .crawl_delay(Duration::from_millis(2500))
+            .disallow("/x")
+            .allow("")
+            .user_agent("*")
+            .disallow("/")
+            .sitemap("https://example.com/s")
+            .build()
+            .expect("all of it can be written");
+        let want = "# Crawlers,\nUser-agent: a\nUser-agent: b\nCrawl-delay: 2.5\nDisallow: /x\nAllow:\n\n\
+                    User-agent: *\nDisallow: /\nSitemap: https://example.com/s\n";
+        assert_eq!(String::from_utf8_lossy(built.bytes()), want);
+        assert_eq!(built.notes(), []);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_refused() {
+        let long = "a".repeat(MAX_LINE);
+        for (builder, kind) in [
+            (RobotsTxt::builder().comment("a\nb"), UnwritableKind::Octet),
+            (RobotsTxt::builder().user_agent("a#b"), UnwritableKind::Octet),
+            (RobotsTxt::builder().user_agent("a\0"), UnwritableKind::Octet),
+            (RobotsTxt::builder().user_agent(" a"), UnwritableKind::Blank),
+            (RobotsTxt::builder().user_agent(""), UnwritableKind::NoCrawler),
+            (RobotsTxt::builder().user_agent("/2.0"), UnwritableKind::NoCrawler),
+            (RobotsTxt::builder().allow("/"), UnwritableKind::RuleOutsideGroup),
+            (RobotsTxt::builder().crawl_delay(Duration::from_secs(1)), UnwritableKind::RuleOutsideGroup),
+            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::ZERO), UnwritableKind::Delay),
+            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::MAX), UnwritableKind::Delay),
+            (RobotsTxt::builder().user_agent("*").disallow("x"), UnwritableKind::NoPath),
+            (RobotsTxt::builder().user_agent("*").allow(" /x"), UnwritableKind::Blank),
+            (RobotsTxt::builder().sitemap("/sitemap.xml"), UnwritableKind::NoUrl),
+            (RobotsTxt::builder().sitemap(format!("https://example.com/{long}")), UnwritableKind::Long),
+            (RobotsTxt::builder().extension("Crawl-delay", "2"), UnwritableKind::Name),
+            (RobotsTxt::builder().extension("Allowed", "/"), UnwritableKind::Name),
+            (RobotsTxt::builder().extension("a b", "/"), UnwritableKind::Name),
+        ] {
+            let refused = builder.user_agent("x\r").build().expect_err("not writable");
+            assert_eq!(refused.kind(), kind, "{refused}");
+        }
+    }
+}

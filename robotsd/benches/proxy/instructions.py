@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""Instructions in user space that a request takes, exact to 1 %, and a check that they do not grow unnoticed.
+
+    cargo build --release -p robotsd
+    robotsd/benches/proxy/instructions.py [BINARY] [--peers] [--rounds N]
+    robotsd/benches/proxy/instructions.py --check BINARY    # fails where a scene takes over 3 % more than in instructions.toml
+    robotsd/benches/proxy/instructions.py --write BINARY    # writes to that file what has changed by over 1 %
+
+Needs valgrind, nginx, h2load, curl and openssl (Debian: valgrind nginx-light nghttp2-client curl openssl), with --peers haproxy, Linux,
+and two cores. README.md says what is measured and why; `run.py` has the tools.
+"""
+
+import argparse
+import contextlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from beside import ASKED, replaced
+from run import BROWSER, GPTBOT, OTHER_CORE, PROJECT, fields, free_port, haproxy, nginx, print_table, robotsd, site
+
+FIGURES = Path(__file__).with_suffix(".toml")
+# Requests of the two loads whose difference counts: a connection, a handshake and what is done once are in both.
+SHORT, LONG = 200, 1200
+GROWTH = 0.03
+# The gate of `--write`: less than this is noise.
+NOISE = 0.01
+CRAWLER = {"User-Agent": GPTBOT}
+SLOW_CRAWLER = {"User-Agent": "Mozilla/5.0 (compatible; SeznamBot/4.0; +https://o-seznam.cz/napoveda/vyhledavani/en/seznambot-crawler/)"}
+GRPC = {"Content-Type": "application/grpc", "TE": "trailers"}
+# The listener, the path, the fields, and the status of every answer.
+SCENES = {
+    "page": ("http", "/1k", BROWSER, 200),
+    "refused": ("http", "/private/x", CRAWLER, 403),
+    "/robots.txt": ("http", "/robots.txt", CRAWLER, 200),
+    "304": ("http", "/robots.txt", CRAWLER, 304),
+    "429": ("http", "/1k", SLOW_CRAWLER, 429),
+    "HTTP/2 over TLS": ("https", "/1k", BROWSER, 200),
+    "a question of nginx": ("decision", "/-/auth/nginx", {**BROWSER, **ASKED, "X-Original-URI": "/1k"}, 200),
+    "a question of Envoy": ("decision", "/envoy.service.auth.v3.Authorization/Check", GRPC, 200),
+}
+# What a peer has no scene for. HAProxy answers no condition of a file that it serves itself.
+PEERS = {
+    "nginx": {"page", "HTTP/2 over TLS"},
+    "nginx-list": {"page", "refused", "/robots.txt", "304", "429", "HTTP/2 over TLS"},
+    "haproxy": {"page", "refused", "/robots.txt", "429", "HTTP/2 over TLS"},
+}
+
+
+def field(number, content):
+    """A field of a message of protocol buffers that has octets, at most 16,383."""
+    length = [len(content)] if len(content) < 128 else [len(content) & 127 | 128, len(content) >> 7]
+    return bytes([number << 3 | 2, *length]) + content
+
+
+def envoys_question():
+    """A CheckRequest of Envoy for a browser's request, as a message of gRPC."""
+    sent = {":method": "GET", ":path": "/1k", ":authority": "127.0.0.1", ":scheme": "http", **BROWSER}
+    entries = b"".join(field(3, field(1, name.lower().encode()) + field(2, value.encode())) for name, value in sent.items())
+    http = field(1, b"4711") + field(2, b"GET") + entries + field(4, b"/1k") + field(5, b"127.0.0.1") + field(6, b"http")
+    peer = field(1, field(1, field(2, b"192.0.2.1") + b"\x18\x50"))
+    message = field(1, field(1, peer) + field(4, field(2, http)))
+    return b"\0" + len(message).to_bytes(4, "big") + message
+
+
+class Counted:
+    """A server under callgrind, with the ports of its listeners."""
+
+    def __init__(self, server, ports):
+        self.server, self.ports, self.dumps = server, {"http": server.port, **ports}, 0
+        self.out = server.folder / f"{server.name}.callgrind"
+        # Where vgdb finds it: in this folder, which goes, and not in /tmp.
+        self.prefix = f"--vgdb-prefix={server.folder}/vgdb"
+        server.command = ["valgrind", "-q", "--tool=callgrind", self.prefix, f"--callgrind-out-file={self.out}", *server.command]
+
+    def instructions(self):
+        """Those since the last call of this, of all threads."""
+        command = ["vgdb", self.prefix, f"--pid={self.server.process.pid}", "dump"]
+        dumped = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        if dumped.returncode:
+            sys.exit(f"{self.server.name} cannot be counted, for which vgdb needs ptrace: {dumped.stderr}")
+        self.dumps += 1
+        return int(re.search(r"^totals: (\d+)$", Path(f"{self.out}.{self.dumps}").read_text(), re.M)[1])
+
+    def request(self, scene, folder):
+        """The URL of a scene, its fields for curl and h2load, and the file with its content."""
+        listener, path, headers, status = SCENES[scene]
+        scheme = "https" if listener == "https" else "http"
+        url = f"{scheme}://127.0.0.1:{self.ports[listener]}{path}"
+        if status == 304:
+            head = subprocess.run(["curl", "-sD-", "-o", folder / "answer", url], capture_output=True, text=True).stdout
+            headers = {**headers, "If-None-Match": re.search(r"^etag: (\S+)", head, re.M | re.I)[1]}
+        return url, fields(headers), folder / "question" if headers is GRPC else None
+
+    def measure(self, scene, folder):
+        """Instructions a request."""
+        url, headers, content = self.request(scene, folder)
+        self.expect(scene, url, headers, content, folder)
+        version = ["--h1"] if url.startswith("http:") and not content else []
+        load = ["taskset", "-c", OTHER_CORE, "h2load", *version, "-t1", "-c1", "-m1", *headers, *(["-d", content] if content else [])]
+        counts = []
+        self.instructions()
+        for number in (SHORT, LONG):
+            out = subprocess.run([*load, "-n", str(number), url], capture_output=True, text=True, timeout=120).stdout
+            counts.append(self.instructions())
+            if not re.search(rf"\b{number} {SCENES[scene][3] // 100}xx", out):
+                sys.exit(f"{self.server.name}, {scene}: unexpected answers\n{out}")
+        return (counts[1] - counts[0]) / (LONG - SHORT)
+
+    def expect(self, scene, url, headers, content, folder):
+        """One answer that is as it should be. Those before it are for a crawler's delay: a burst passes."""
+        version = "--http2" if url.startswith("https:") else "--http2-prior-knowledge" if content else "--http1.1"
+        command = ["curl", "-sk", version, *headers, "-o", folder / "answer", "-w", "%{http_code}"]
+        command += ["--data-binary", f"@{content}"] if content else []
+        for _ in range(10):
+            status = subprocess.run([*command, url], capture_output=True, text=True, timeout=60).stdout
+        # An error of gRPC is 200 without a message.
+        if status != str(SCENES[scene][3]) or content and not (folder / "answer").stat().st_size:
+            sys.exit(f"{self.server.name}, {scene}: {status} in place of {SCENES[scene][3]}")
+
+
+def counted_robotsd(folder, name, binary, behind, robots, more=""):
+    server = robotsd(folder, name, binary, behind.port, robots, "refuse")
+    ports = {"https": free_port(), "decision": free_port()}
+    listeners = f"""[[listener]]
+address = "127.0.0.1:{ports["https"]}"
+[[listener.certificate]]
+chain = "{folder}/certificate.pem"
+key = "{folder}/key.pem"
+[[listener]]
+address = "127.0.0.1:{ports["decision"]}"
+kind = "decision"
+[[site]]"""
+    config = Path(server.command[-1])
+    limit = 'rate.mode = "refuse"\n[[site.override]]\nagent = "SeznamBot"\nrate = "refuse"\n'
+    config.write_text(replaced(config.read_text(), ("[[site]]", listeners)) + limit + more)
+    return Counted(server, ports)
+
+
+def counted_nginx(folder, name, behind, robots, names):
+    server, https = nginx(folder, name, behind.port, names, robots), free_port()
+    config = Path(server.command[-1])
+    config.write_text(
+        replaced(
+            config.read_text(),
+            ("backlog=4096;", f"backlog=4096; listen 127.0.0.1:{https} ssl http2; limit_req zone=slow; limit_req_status 429;"),
+            (
+                "http {",
+                f"http {{ ssl_certificate {folder}/certificate.pem; ssl_certificate_key {folder}/key.pem;"
+                ' map $http_user_agent $slow { default ""; "~*SeznamBot" $binary_remote_addr; }'
+                " limit_req_zone $slow zone=slow:1m rate=1r/m;",
+            ),
+        )
+    )
+    return Counted(server, {"https": https})
+
+
+def counted_haproxy(folder, behind, robots, names):
+    server, https = haproxy(folder, "haproxy", behind.port, names, robots), free_port()
+    config = Path(server.command[-1])
+    (folder / "both.pem").write_text((folder / "certificate.pem").read_text() + (folder / "key.pem").read_text())
+    limit = """stick-table type ip size 1k expire 1h store http_req_rate(1h)
+  acl slow req.hdr(user-agent) -i -m sub SeznamBot
+  http-request track-sc0 src if slow
+  http-request deny deny_status 429 if slow { sc_http_req_rate(0) gt 1 }
+  default_backend"""
+    bind = f"backlog 4096\n  bind 127.0.0.1:{https} ssl crt {folder}/both.pem alpn h2"
+    config.write_text(replaced(config.read_text(), ("backlog 4096", bind), ("default_backend", limit)))
+    return Counted(server, {"https": https})
+
+
+def judge(figures, found):
+    """What is wrong with what was found, and what is better than its figure, in words."""
+    wrong, better = [], []
+    for scene in {**figures, **found}:
+        if scene not in figures or scene not in found:
+            wrong.append(f"{scene}: " + ("is not measured" if scene in figures else "has no figure: --write adds it"))
+            continue
+        change = found[scene] / figures[scene] - 1
+        text = f"{scene}: {found[scene]:,.0f} instructions a request, {change:+.1%} to the figure of {figures[scene]:,}"
+        if change > GROWTH:
+            wrong.append(f"{text}; at most {GROWTH:+.0%}: make it cheaper, or change the figure and write the reason beside it")
+        elif change < -GROWTH:
+            better.append(f"{text}: lower the figure, so that it cannot be lost again")
+    return wrong, better
+
+
+def write(path, found):
+    """Puts what was found in the file; comments stay."""
+    text = path.read_text()
+    for scene, number in found.items():
+        line = re.search(rf'^"{re.escape(scene)}" = (\d+)', text, re.M)
+        if not line:
+            text += f'"{scene}" = {number:.0f} # first\n'
+        elif abs(number / int(line[1]) - 1) > NOISE:
+            text = text[: line.start(1)] + f"{number:.0f}" + text[line.end(1) :]
+    path.write_text(text)
+
+
+@contextlib.contextmanager
+def running(counted):
+    counted.server.start()
+    try:
+        yield counted
+    finally:
+        counted.server.stop()
+
+
+def rounds(counted, scenes, number, folder):
+    """What each round found of each scene."""
+    with running(counted):
+        return {scene: [counted.measure(scene, folder) for _ in range(number)] for scene in scenes}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("robotsd", nargs="?", default=str(PROJECT / "target/release/robotsd"), metavar="BINARY")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--peers", action="store_true", help="nginx and HAProxy, too")
+    parser.add_argument("--rounds", type=int, default=3, help="the median of which counts")
+    parser.add_argument("--only", action="append", choices=SCENES)
+    parser.add_argument("--figures", type=Path, default=FIGURES)
+    options = parser.parse_args()
+    for tool in ["valgrind", "vgdb", "nginx", "h2load", "curl", "openssl", options.robotsd, *(["haproxy"] if options.peers else [])]:
+        if not shutil.which(tool):
+            sys.exit(f"{tool} is not there")
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as last:
+        folder = Path(name)
+        names, robots, behind = site(folder)
+        last.callback(behind.stop)
+        measure(options, folder, names, robots, behind)
+
+
+def measure(options, folder, names, robots, behind):
+    # One write of the origin is one read of the proxy: with sendfile head and content are two.
+    behind.stop()
+    config = Path(behind.command[-1])
+    config.write_text(replaced(config.read_text(), ("sendfile on", "sendfile off")))
+    behind.start()
+    # The one that is held to a delay is in a group of its own.
+    names = [name for name in names if name != "SeznamBot"]
+    groups = "".join(f"User-agent: {name}\n" for name in names) + "Disallow: /private/\n\nUser-agent: SeznamBot\nCrawl-delay: 3600\n"
+    robots.write_text(groups)
+    (folder / "question").write_bytes(envoys_question())
+    certificate = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    files = ["-keyout", folder / "key.pem", "-out", folder / "certificate.pem"]
+    subprocess.run([*certificate.split(), *files], check=True, capture_output=True)
+
+    scenes = options.only or list(SCENES)
+    all_rounds = {"robotsd": rounds(counted_robotsd(folder, "robotsd", options.robotsd, behind, robots), scenes, options.rounds, folder)}
+    if options.peers:
+        for peer in PEERS:
+            if peer == "haproxy":
+                counted = counted_haproxy(folder, behind, robots, names)
+            else:
+                counted = counted_nginx(folder, peer, behind, robots, names if peer == "nginx-list" else [])
+            all_rounds[peer] = rounds(counted, [scene for scene in scenes if scene in PEERS[peer]], options.rounds, folder)
+
+    medians = {server: {scene: statistics.median(counts) for scene, counts in found.items()} for server, found in all_rounds.items()}
+    found = medians["robotsd"]
+    rows = []
+    for scene in scenes:
+        counts = all_rounds["robotsd"][scene]
+        cells = [f"{medians[server][scene]:,.0f}" if scene in medians[server] else "" for server in medians]
+        rows.append([scene, *cells, f"{(max(counts) - min(counts)) / found[scene]:.2%}"])
+    print(f"Instructions a request in user space: medians of {options.rounds} rounds")
+    print_table(["scene", *medians, "robotsd's rounds differ by"], rows)
+
+    figures = tomllib.loads(options.figures.read_text())
+    if options.write:
+        write(options.figures, found)
+    if options.check:
+        check({scene: figure for scene, figure in figures.items() if not options.only or scene in options.only}, found)
+        # A check that cannot fail is none: with a line of the log for each request a page takes more.
+        slowed = counted_robotsd(folder, "slowed", options.robotsd, behind, robots, '[log]\naccess = "json"\n')
+        found = {"page": rounds(slowed, ["page"], 1, folder)["page"][0]}
+        if not judge({"page": figures["page"]}, found)[0]:
+            sys.exit(f"this check finds nothing: a page with a line of the log takes {found['page']:,.0f} instructions, and passes")
+
+
+def check(figures, found):
+    wrong, better = judge(figures, found)
+    for line in better:
+        print(line)
+    if wrong:
+        sys.exit("\n".join(wrong))
+    print("no scene takes more than its figure allows")
+
+
+if __name__ == "__main__":
+    main()

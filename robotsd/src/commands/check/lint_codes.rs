@@ -1,0 +1,110 @@
+//! The codes that `--select` and `--ignore` take, those of files and those of what servers answer, and `--explain`: what a code
+//! means, why it matters, and an example with it and one without.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use tower_robots::check::{Example, Lint, lint, lints};
+
+use super::live::{answer_lint, answer_lints};
+use crate::exit::fail;
+use crate::render::{AnswerLint, stdout};
+use crate::suggestion::did_you_mean;
+
+/// The code of a lint that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KnownCode(&'static str);
+
+impl KnownCode {
+    pub(super) fn parse(code: &str) -> Result<Self, String> {
+        let known = lint(code).map(|lint| lint.code).or_else(|| answer_lint(code).map(|lint| lint.code));
+        known.map(Self).ok_or_else(|| match did_you_mean(code, codes()) {
+            Some(hint) => format!("no lint has this code: {hint}"),
+            None => "no lint has this code: `robotsd check --explain` lists them".to_owned(),
+        })
+    }
+
+    pub(super) const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+/// Every code.
+pub(super) fn codes() -> impl Iterator<Item = &'static str> {
+    lints().iter().map(|lint| lint.code).chain(answer_lints().iter().map(|lint| lint.code))
+}
+
+/// Columns that text is wrapped to.
+const WIDTH: usize = 80;
+
+/// Explains one code, or lists all of them.
+pub(super) fn run(code: Option<&str>) -> ExitCode {
+    let mut out = stdout();
+    let written = match code {
+        None => list(&mut out),
+        Some(code) => match (lint(code), answer_lint(code)) {
+            (Some(lint), _) => explain(&mut out, lint),
+            (None, Some(lint)) => explain_answer(&mut out, lint),
+            (None, None) => {
+                let hint = did_you_mean(code, codes());
+                let hint = hint.as_deref().unwrap_or("`robotsd check --explain` lists them");
+                return fail(&format_args!("no lint has the code {code:?}: {hint}"));
+            }
+        },
+    };
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => fail(&error),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn list(out: &mut impl Write) -> io::Result<()> {
+    let width = codes().map(str::len).max().unwrap_or(0);
+    let of_files = lints().iter().map(|lint| (lint.code, lint.severity, lint.summary));
+    let of_answers = answer_lints().iter().map(|lint| (lint.code, lint.severity, lint.summary));
+    for (code, severity, summary) in of_files.chain(of_answers) {
+        writeln!(out, "{code:width$}  {:7}  {summary}", severity.as_str())?;
+    }
+    Ok(())
+}
+
+fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
+    writeln!(out, "{}: {} ({})\n", lint.code, lint.summary, lint.severity)?;
+    wrap(out, lint.why)?;
+    example(out, "Found:", lint.bad_example())?;
+    example(out, "Not found:", lint.good_example())?;
+    writeln!(out, "\nOff for a line with the comment \"# robots-check: allow({})\".", lint.code)
+}
+
+/// A lint of what servers answer, which no file is an example of.
+fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
+    writeln!(out, "{}: {} ({})\n", lint.code, lint.summary, lint.severity)?;
+    wrap(out, lint.why)?;
+    writeln!(out, "\nFound only where a URL is checked. Off with --ignore {}; see {}", lint.code, lint.url())
+}
+
+fn example(out: &mut impl Write, title: &str, example: &Example) -> io::Result<()> {
+    writeln!(out, "\n{title}\n")?;
+    for line in example.to_string().lines() {
+        writeln!(out, "    {line}")?;
+    }
+    Ok(())
+}
+
+fn wrap(out: &mut impl Write, text: &str) -> io::Result<()> {
+    let mut column = 0;
+    for word in text.split_ascii_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > WIDTH {
+            writeln!(out)?;
+            column = 0;
+        }
+        if column > 0 {
+            write!(out, " ")?;
+            column += 1;
+        }
+        write!(out, "{word}")?;
+        column += length;
+    }
+    writeln!(out)
+}

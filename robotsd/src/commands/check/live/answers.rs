@@ -1,0 +1,231 @@
+//! Findings about an answer: its status, the redirects to it, and the fields with which it brings a file.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::{AGE, CONTENT_TYPE};
+use tower_robots::check::Severity;
+use tower_robots::source::fetch::{FetchErrorKind, FetchUrl, Freshness};
+
+use super::lints;
+use crate::render::{AnswerFinding, AnswerLint};
+use crate::retrieval::{AnswerKind, ChainEnd, RetrievalChain, codings};
+
+/// As many redirects are a long way: more than half of what crawlers follow.
+const LONG: usize = 3;
+
+/// What crawlers make of an answer, as a sentence without its subject.
+pub(super) fn meaning(kind: AnswerKind) -> String {
+    let access = kind.access();
+    let others = kind.other_readings().map_or_else(String::new, |others| format!("; {others}"));
+    format!("crawlers {access} (RFC 9309, section {}){others}", kind.section())
+}
+
+/// The finding about what came at the end; none for 200, and for a server that cannot be reached from here.
+pub(super) fn of_status(chain: &RetrievalChain) -> Option<AnswerFinding> {
+    let kind = AnswerKind::of(chain);
+    let (lint, help) = lint_of(kind)?;
+    let detail = match (kind, chain.detail()) {
+        (AnswerKind::Failed(_), Some(detail)) => detail,
+        (_, Some(detail)) => format!("{kind}: {detail}"),
+        (_, None) => kind.to_string(),
+    };
+    let finding = AnswerFinding::new(lint, chain.url(), &format!("{detail}: {}", meaning(kind)));
+    Some(if help.is_empty() { finding } else { finding.help(help) })
+}
+
+const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'static str)> {
+    Some(match kind {
+        AnswerKind::Success(status) if status.as_u16() == 200 => return None,
+        AnswerKind::Success(_) => (&lints::NOT_200, "answer 200"),
+        AnswerKind::RedirectLoop => (&lints::REDIRECT_LOOP, "serve the file at /robots.txt itself"),
+        AnswerKind::TooManyRedirects => (&lints::REDIRECT_TOO_MANY, "redirect to the last URL at once"),
+        AnswerKind::LeadsNowhere | AnswerKind::NoRedirect(_) => {
+            (&lints::REDIRECT_NOWHERE, "serve the file here, or redirect with 301 to its http or https URL")
+        }
+        AnswerKind::NotModified | AnswerKind::NoStatus(_) => {
+            (&lints::NOT_FINAL, "answer 200 with the rules, or 404 where there are none")
+        }
+        AnswerKind::Missing(_) => (&lints::MISSING, ""),
+        AnswerKind::Restricted(_) => {
+            (&lints::RESTRICTED, "serve /robots.txt to every client, without a password and without a bot check")
+        }
+        AnswerKind::TooManyRequests => (&lints::RATE_LIMITED, "leave /robots.txt out of the limit"),
+        AnswerKind::ClientError(_) => (&lints::CLIENT_ERROR, "answer 200 with the rules, or 404 where there are none"),
+        AnswerKind::ServerError(_) => (&lints::SERVER_ERROR, "answer 200 with the rules, or 404 where there are none"),
+        AnswerKind::Failed(FetchErrorKind::Tls) => (
+            &lints::TLS,
+            "serve https there, with a certificate that is in force, has this name, and comes with its intermediate certificates",
+        ),
+        AnswerKind::Failed(FetchErrorKind::Timeout) => (&lints::TIMEOUT, ""),
+        AnswerKind::Failed(FetchErrorKind::Name | FetchErrorKind::Connect | FetchErrorKind::RedirectAddress) => {
+            (&lints::REDIRECT_UNREACHABLE, "redirect to a server that answers")
+        }
+        AnswerKind::Failed(_) => (&lints::BROKEN, ""),
+        AnswerKind::Unreachable(_) => return None,
+    })
+}
+
+/// The findings about the way to the answer.
+pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
+    let mut findings = Vec::new();
+    let urls: Vec<&FetchUrl> = chain.hops().map(|hop| &hop.url).collect();
+    let last = &chain.last().url;
+    if let Some(elsewhere) = urls.iter().find(|url| name(url) != name(chain.url())) {
+        let message = format!(
+            "the rules of {} come from {}: crawlers follow the redirect, and what they find there holds for {}",
+            chain.url().host(),
+            last.host(),
+            chain.url().host()
+        );
+        let message = if name(last) == name(chain.url()) {
+            format!("the way to the rules leads over another host, {}", elsewhere.host())
+        } else {
+            message
+        };
+        let help =
+            format!("serve the rules at {} itself, unless {} may decide about them", chain.url(), elsewhere.host());
+        findings.push(AnswerFinding::new(&lints::REDIRECT_OTHER_HOST, chain.url(), &message).help(&help));
+    }
+    if let Some(pair) = urls.windows(2).find(|pair| pair[0].is_https() && !pair[1].is_https()) {
+        let message = format!("{} redirects to {}, without TLS", pair[0], pair[1]);
+        findings.push(AnswerFinding::new(&lints::REDIRECT_TO_HTTP, chain.url(), &message));
+    }
+    if chain.redirects() >= LONG && *chain.end() == ChainEnd::Reached {
+        let message = format!("{} redirects to {last}: crawlers need not follow more than five", chain.redirects());
+        findings.push(AnswerFinding::new(&lints::REDIRECT_LONG, chain.url(), &message).help("redirect there at once"));
+    }
+    findings
+}
+
+/// The host without `www.`, which is nearly always the same site.
+fn name(url: &FetchUrl) -> &str {
+    let host = url.host().trim_end_matches('.');
+    host.strip_prefix("www.").unwrap_or(host)
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// `Content-Type`, as far as it matters here.
+#[derive(Debug, PartialEq, Eq)]
+struct MediaType {
+    name: String,
+    charset: Option<String>,
+}
+
+/// Every finding about the fields of an answer with this body.
+pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFinding> {
+    let Some(headers) = chain.headers() else { return Vec::new() };
+    let finding = |lint, message: &str| AnswerFinding::new(lint, chain.url(), message);
+    let mut findings = Vec::new();
+    match media_type(headers) {
+        None => findings.push(
+            finding(&lints::CONTENT_TYPE, "there is no Content-Type: RFC 9309 wants text/plain (section 2.3)")
+                .severity_is(Severity::Note)
+                .help("send \"Content-Type: text/plain; charset=utf-8\""),
+        ),
+        Some(MediaType { name, charset }) => {
+            if name != "text/plain" {
+                let message = format!("it comes as {name:?}: RFC 9309 wants text/plain (section 2.3)");
+                findings.push(
+                    finding(&lints::CONTENT_TYPE, &message).help("send \"Content-Type: text/plain; charset=utf-8\""),
+                );
+            }
+            findings.extend(charset.and_then(|charset| of_charset(&charset, body)).map(|(severity, message)| {
+                finding(&lints::CHARSET, &message).severity_is(severity).help("save the file as UTF-8, and say so")
+            }));
+        }
+    }
+    if let Some(fresh) = Freshness::of(headers).private().filter(|fresh| *fresh > DAY) {
+        let message = format!("crawlers may keep it for {}, and see a change that much later", span(fresh));
+        findings.push(finding(&lints::CACHED_LONG, &message).help("send \"Cache-Control: max-age=3600\""));
+    }
+    if let Some(age) = age(headers).filter(|age| *age > DAY) {
+        let message = format!("it is a copy of a cache, {} old", span(age));
+        findings.push(finding(&lints::STALE, &message).help("purge it from the cache when the file changes"));
+    }
+    findings
+}
+
+/// The finding about an answer to a request that accepts no coding.
+pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding> {
+    let codings = codings(plain.headers()?);
+    if codings.is_empty() {
+        return None;
+    }
+    let coding = codings.join(", ");
+    let message = format!("it comes as {coding:?} to a client that accepts no coding, and that finds no rule in it");
+    let finding = AnswerFinding::new(&lints::CODING, plain.url(), &message);
+    Some(finding.help("compress it only for requests with that coding in Accept-Encoding"))
+}
+
+/// A file of ASCII is the same in nearly every charset.
+fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
+    let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
+    match charset {
+        "utf-8" | "utf8" | "us-ascii" | "ascii" => None,
+        _ if is_harmless => Some((
+            Severity::Note,
+            format!(
+                "it comes with the charset {charset:?}, and crawlers read it as UTF-8: no difference while it is ASCII"
+            ),
+        )),
+        _ => Some((Severity::Warning, format!("it comes with the charset {charset:?}, and crawlers read it as UTF-8"))),
+    }
+}
+
+fn media_type(headers: &HeaderMap) -> Option<MediaType> {
+    let value = String::from_utf8_lossy(headers.get(CONTENT_TYPE)?.as_bytes()).to_ascii_lowercase();
+    let mut parts = value.split(';').map(str::trim);
+    let name = parts.next().filter(|name| !name.is_empty())?.chars().take(64).collect();
+    let charset = parts.find_map(|part| {
+        let (key, value) = part.split_once('=')?;
+        (key.trim() == "charset").then(|| value.trim().trim_matches('"').chars().take(64).collect())
+    });
+    Some(MediaType { name, charset })
+}
+
+/// How old a copy is, by the caches that it came through.
+fn age(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(AGE)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// In days where there are several.
+fn span(time: Duration) -> String {
+    match time.as_secs() / DAY.as_secs() {
+        0 | 1 => format!("{} hours", time.as_secs() / 3600),
+        days => format!("{days} days"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_media_type_is_read_with_its_charset() {
+        let read = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, value.parse().expect("a value"));
+            media_type(&headers).map(|MediaType { name, charset }| (name, charset.unwrap_or_default()))
+        };
+        for (value, name, charset) in [
+            ("text/plain", "text/plain", ""),
+            ("Text/Plain; Charset=UTF-8", "text/plain", "utf-8"),
+            ("text/plain;format=flowed ; charset=\"ISO-8859-1\"", "text/plain", "iso-8859-1"),
+            ("text/plain; charset", "text/plain", ""),
+        ] {
+            assert_eq!(read(value), Some((name.to_owned(), charset.to_owned())), "{value}");
+        }
+        assert_eq!(read("; charset=utf-8"), None);
+    }
+
+    #[test]
+    fn ascii_is_the_same_in_most_charsets() {
+        let severity = |charset, body: &str| of_charset(charset, body.as_bytes()).map(|(severity, _)| severity);
+        assert_eq!(severity("utf-8", "ä"), None);
+        assert_eq!(severity("iso-8859-1", "a"), Some(Severity::Note));
+        assert_eq!(severity("iso-8859-1", "ä"), Some(Severity::Warning));
+        assert_eq!(severity("utf-16le", "a"), Some(Severity::Warning));
+    }
+}

@@ -1,0 +1,102 @@
+//! What describes the command line, for packages: `robotsd completions SHELL`, the script by which a shell completes commands,
+//! options and their values, and `robotsd man`, the manual pages.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::date;
+use crate::exit;
+use crate::render::stdout;
+
+/// Print the script by which a shell completes robotsd's commands and options
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell that reads the script
+    #[arg(value_enum, value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// `command` is the whole command line, which only the binary's entry point knows.
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> ExitCode {
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
+    let mut output = stdout();
+    exit::written(output.write_all(&script).and_then(|()| output.flush()).map(|()| ExitCode::SUCCESS))
+}
+
+/// Write the manual pages, one for robotsd and one for each command
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// The folder they are written to, such as /usr/local/share/man/man1; it has to exist
+    ///
+    /// They bear the date of today, or that of $SOURCE_DATE_EPOCH.
+    #[arg(value_name = "DIRECTORY")]
+    directory: PathBuf,
+}
+
+/// `command` is the whole command line, which only the binary's entry point knows.
+pub(crate) fn man(args: &ManArgs, command: Command) -> ExitCode {
+    let directory = &args.directory;
+    if !directory.is_dir() {
+        return exit::fail(&format_args!("{}: not a folder; make it first", directory.display()));
+    }
+    let version = format!("robotsd {}", command.get_version().unwrap_or_default());
+    // The list of commands is in the page itself.
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    match write(&command, directory, &date_of_pages(), &version) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => exit::fail(&format_args!("{}: {error}", directory.display())),
+    }
+}
+
+/// The pages of a command and of those below it.
+fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        write(below, directory, date, version)?;
+    }
+    let page = Man::new(command.clone()).date(date).source(version).manual("robotsd");
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    std::fs::write(directory.join(page.get_filename()), without_needless_breaks(&text))
+}
+
+/// A date that packages of one source share, as reproducible builds have it.
+fn date_of_pages() -> String {
+    let seconds = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
+    let time = seconds.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+    let mut text = date::rfc3339(time.unwrap_or_else(SystemTime::now));
+    text.truncate("2026-01-01".len());
+    text
+}
+
+/// `clap_mangen` writes a break beside a blank line, which is one already, and spaces at the ends of lines; mandoc warns of both.
+fn without_needless_breaks(page: &[u8]) -> Vec<u8> {
+    let lines: Vec<&[u8]> = page.split(|&octet| octet == b'\n').map(<[u8]>::trim_ascii_end).collect();
+    let is_blank_line = |number: Option<usize>| {
+        let line = number.and_then(|number| lines.get(number));
+        line.is_some_and(|line| line.is_empty() || *line == b".sp")
+    };
+    let kept = lines.iter().enumerate().filter(|(number, line)| {
+        **line != b".br" || !(is_blank_line(number.checked_sub(1)) || is_blank_line(number.checked_add(1)))
+    });
+    kept.map(|(_, line)| *line).collect::<Vec<_>>().join(&b'\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_break_stays_only_where_it_breaks() {
+        let page = b"a \n.br\nb\n.br\n.sp\nc\n.br\n\n.br\n.SH D\n";
+        assert_eq!(String::from_utf8(without_needless_breaks(page)).unwrap(), "a\n.br\nb\n.sp\nc\n\n.SH D\n");
+    }
+}

@@ -1,0 +1,236 @@
+//! An operator's decision: `accept`, `rollback` and `enforce`.
+//!
+//! It is sent to the running robotsd. Where none runs, it is written to the state directory, which the next one starts with.
+//!
+//! Exit status: 0 when it is done, 1 when it is done but could not be written to the state directory, 2 when it could not be
+//! done.
+
+use std::process::ExitCode;
+
+use http::Method;
+use tower_robots::live::{Enforcement, StateDir, StateDirInUse, VersionHashError, VersionHashPrefix};
+
+use super::output::{Page, plain, say, say_json, say_report};
+use super::running::{Running, asked, query};
+use crate::admin::client::{AskError, ask};
+use crate::config::{Config, StatePlace};
+use crate::exit::{self, FAILED, complain, fail};
+use crate::render::short_hash;
+use crate::report::{ChangeReport, HistoryReport, StatusReport};
+use crate::sites::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
+
+type AtRest<'a> = &'a dyn Fn(&Running) -> Result<ChangeReport, String>;
+
+/// Sends what `at_rest` does with the config where no robotsd runs.
+pub(super) fn decide(
+    running: &Running,
+    target: &str,
+    at_rest: &dyn Fn(&Config) -> Result<ChangeReport, ChangeError>,
+) -> ExitCode {
+    send(running, target, &|running| {
+        let path = running.config_path().ok_or_else(without_config)?;
+        let config = Config::load(&path).map_err(|error| error.to_string())?;
+        if config.state_dir.is_none() {
+            return Err(without_state(&path));
+        }
+        at_rest(&config).map_err(|(ChangeError::Unknown(message) | ChangeError::Conflict(message))| message)
+    })
+}
+
+/// Sends a decision to the running robotsd, or applies it to the state directory where none runs.
+pub(super) fn send(running: &Running, target: &str, at_rest: AtRest<'_>) -> ExitCode {
+    let place = match running.place() {
+        Ok(place) => place,
+        Err(message) => return fail(&plain(&message)),
+    };
+    let (report, note) = match ask::<ChangeReport>(&place, &Method::POST, target, complain) {
+        Ok(report) => (report, None),
+        Err(error @ AskError::NotRunning(_)) => {
+            let unreachable = error.to_string();
+            let rested = at_rest(running);
+            match (ask(&place, &Method::POST, target, complain), rested) {
+                // It started meanwhile, and may have read what was there before, or have the state directory open.
+                (Ok(report), _) => (report, None),
+                (Err(_), Ok(report)) => (report, Some(format!("{unreachable}; this holds from the next start"))),
+                (Err(_), Err(message)) => return fail(&plain(&format!("{unreachable}; {message}"))),
+            }
+        }
+        Err(error) => return fail(&plain(&error.to_string())),
+    };
+    let code = exit::answer(report.trouble.is_none());
+    say_report(&report, running.json, || text(&report, note.as_deref(), running), code)
+}
+
+fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String {
+    let mut page = Page::default();
+    page.text(&report.message);
+    if let Some(note) = note {
+        page.text(note);
+    }
+    match (&report.trouble, report.kept) {
+        (Some(trouble), _) => page.text(&format!("it holds until robotsd ends: {trouble}")),
+        (None, false) => page.text("it holds until robotsd ends: its config has no state_dir"),
+        (None, true) => {}
+    }
+    if let (Some(site), Some(waiting)) = (&report.site, &report.waiting) {
+        page.text("to publish that version again:");
+        let hash = short_hash(waiting);
+        page.command(&running.command(&["robotsd", "accept", site, hash]));
+    }
+    for step in &report.next {
+        if step.command.is_empty() {
+            page.text(&step.what);
+        } else {
+            page.text(&format!("{}:", step.what));
+            page.command(&step.command);
+        }
+    }
+    page.into_string()
+}
+
+pub(super) fn without_config() -> String {
+    "with --config FILE it is written to the state directory, for the next start".to_owned()
+}
+
+fn without_state(path: &std::path::Path) -> String {
+    format!("{}: there is no state_dir, so it cannot be written down for the next start", path.display())
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AcceptArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// The site, by its name
+    site: String,
+
+    /// The version that waits, by the 16 hex digits of its hash that messages have; without it, the version that waits is shown
+    hash: Option<String>,
+}
+
+pub(crate) fn accept(args: &AcceptArgs) -> ExitCode {
+    let Some(hash) = &args.hash else { return show_waiting(args) };
+    let hash: VersionHashPrefix = match hash.parse() {
+        Ok(hash) => hash,
+        Err(error) => return fail(&plain(&VersionHashError::to_string(&error))),
+    };
+    let target = query("/accept", &[("site", &args.site), ("hash", &hash.to_string())]);
+    decide(&args.running, &target, &|config| accept_at_rest(config, &args.site, &hash))
+}
+
+/// Shows what waits. Nothing is accepted: exit status 2, as for every decision that is not carried out.
+fn show_waiting(args: &AcceptArgs) -> ExitCode {
+    let report: StatusReport = match asked(&args.running, &Method::GET, "/status") {
+        Ok(report) => report,
+        Err(code) => return code,
+    };
+    let Some(site) = report.sites.iter().find(|site| site.name == args.site) else {
+        return fail(&plain(&unknown(&args.site, report.sites.iter().map(|site| &site.name))));
+    };
+    if args.running.json {
+        return say_json(&site.pending).unwrap_or(ExitCode::from(FAILED));
+    }
+    let mut page = Page::default();
+    match &site.pending {
+        None => page.title(&format!("site {}: no version waits", site.name)),
+        Some(pending) => {
+            let hash = short_hash(&pending.hash);
+            page.title(&format!("site {}: a version waits since {}", site.name, pending.since));
+            page.line("version", hash);
+            page.line("from", &pending.origin);
+            for (number, objection) in pending.objections.iter().enumerate() {
+                page.line(if number == 0 { "because" } else { "" }, objection);
+            }
+            if let Some(effect) = effect(args, &pending.hash) {
+                page.line("effect", &effect);
+            }
+            page.line("next", "to publish it:");
+            page.command(&args.running.command(["robotsd", "accept", &site.name, hash]));
+        }
+    }
+    say(&page.into_string());
+    ExitCode::from(FAILED)
+}
+
+/// What the version changes, as the history has it.
+fn effect(args: &AcceptArgs, hash: &str) -> Option<String> {
+    let place = args.running.place().ok()?;
+    let history: HistoryReport =
+        ask(&place, &Method::GET, &query("/history", &[("site", &args.site)]), complain).ok()?;
+    history.entries.into_iter().rev().find(|entry| entry.hash.as_deref() == Some(hash))?.effect
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RollbackArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// The site, by its name
+    site: String,
+}
+
+pub(crate) fn rollback(args: &RollbackArgs) -> ExitCode {
+    let target = query("/rollback", &[("site", &args.site)]);
+    decide(&args.running, &target, &|config| roll_back_at_rest(config, &args.site))
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct EnforceArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// Whether disallowed requests are refused, tagged and logged
+    to: To,
+
+    /// Switch this site only
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum To {
+    /// The mode of each site decides
+    On,
+    /// Every request passes; /robots.txt is served as before
+    Off,
+}
+
+pub(crate) fn enforce(args: &EnforceArgs) -> ExitCode {
+    let to = match args.to {
+        To::On => Enforcement::On,
+        To::Off => Enforcement::Off,
+    };
+    let mut pairs = vec![("to", to.as_str())];
+    pairs.extend(args.site.as_deref().map(|site| ("site", site)));
+    send(&args.running, &query("/enforce", &pairs), &|running| {
+        // Read by itself: the switch has to work while the rest of the config does not.
+        let path = running.config_path().ok_or_else(without_config)?;
+        let StatePlace { folder, sites } = StatePlace::load(&path).map_err(|error| error.to_string())?;
+        let folder = folder.ok_or_else(|| without_state(&path))?;
+        let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;
+        let (of, written) = match &args.site {
+            Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
+            Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),
+            None => ("every site".to_owned(), state.set_enforcement(to)),
+        };
+        written.map_err(|error| error.to_string())?;
+        Ok(ChangeReport {
+            site: args.site.clone(),
+            enforcement: Some(to.as_str().to_owned()),
+            kept: true,
+            ..ChangeReport::new(format!("enforcement of {of} is switched {to} in {}", folder.display()))
+        })
+    })
+}
+
+/// The switch of a process that runs is in its memory, so what is written behind its back would change nothing.
+fn in_use(error: &StateDirInUse) -> String {
+    let stop = match error.process() {
+        Some(process) => format!("`kill {process}`"),
+        None => "stop that process".to_owned(),
+    };
+    format!(
+        "{error}. To switch it while it runs, name its admin interface with --admin PLACE; else end it first ({stop}), and \
+         switch before the next start"
+    )
+}

@@ -1,0 +1,222 @@
+//! Answers as rows: a JSON object a line, CSV for spreadsheets, or a matrix of crawlers × URLs for people.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use tower_robots::agent::Obeys;
+use tower_robots::policy::{Action, Reason};
+use tower_robots::rules::{Access, FormTrace, Group, Name, PathForm, Rule};
+
+use super::explanation::{ExplainedRequest, Explanation};
+use crate::commands::agents::AgentSummary;
+use crate::commands::claim::CheckedClaim;
+use crate::evaluator::Evaluator;
+use crate::render::{printable, write_json};
+use crate::target_url::TargetUrl;
+
+/// The least width of a column of the matrix: that of `no (12345)`. No name is cut, or two columns might look the same.
+const LEAST_WIDTH: usize = 9;
+
+/// Writes a cell and what follows it. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+fn cell(out: &mut impl Write, text: &str, end: &str) -> io::Result<()> {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let guarded = if is_formula { format!("'{text}") } else { text.to_owned() };
+    if guarded.contains(['"', ',', ';', '\n', '\r', '\'']) {
+        write!(out, "\"{}\"{end}", guarded.replace('"', "\"\""))
+    } else {
+        write!(out, "{guarded}{end}")
+    }
+}
+
+/// The columns of the rows of [`csv_row`].
+pub(super) fn csv_head(out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"url,crawler,access,line,rule,group\r\n")
+}
+
+/// A row for one crawler and one URL (RFC 4180).
+pub(super) fn csv_row(
+    out: &mut impl Write,
+    url: &TargetUrl<'_>,
+    crawler: &str,
+    answer: &Explanation<'_>,
+) -> io::Result<()> {
+    let rule = decider(answer);
+    let group = answer.verdict.and_then(|verdict| verdict.group());
+    let names = group.map_or_else(String::new, |group| {
+        group.names().map(|name| printable(name.value())).collect::<Vec<_>>().join(" ")
+    });
+    cell(out, &printable(url.as_bytes()), ",")?;
+    cell(out, crawler, ",")?;
+    cell(out, answer.access.as_str(), ",")?;
+    cell(out, &rule.map_or_else(String::new, |rule| rule.line().to_string()), ",")?;
+    cell(out, &rule.map_or_else(String::new, |rule| printable(rule.pattern())), ",")?;
+    cell(out, &names, "\r\n")
+}
+
+/// The names of the crawlers above the rows of [`matrix_row`].
+pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<Item = &'n str>) -> io::Result<()> {
+    for name in crawlers {
+        write!(out, "{:width$}  ", printable(name.as_bytes()), width = width(name))?;
+    }
+    writeln!(out, "URL")
+}
+
+/// A row for one URL, which stands last: a list is answered while it is read, and its widest URL is not known.
+pub(super) fn matrix_row<'n, 'e: 'n>(
+    out: &mut impl Write,
+    url: &TargetUrl<'_>,
+    answers: impl IntoIterator<Item = (&'n str, &'n Explanation<'e>)>,
+) -> io::Result<()> {
+    for (name, answer) in answers {
+        let text = match (answer.access, decider(answer)) {
+            (Access::Allow, _) => "yes".to_owned(),
+            (Access::Disallow, Some(rule)) => format!("no ({})", rule.line()),
+            (Access::Disallow, None) => "no".to_owned(),
+        };
+        write!(out, "{text:width$}  ", width = width(name))?;
+    }
+    writeln!(out, "{}", printable(url.as_bytes()))
+}
+
+fn width(name: &str) -> usize {
+    printable(name.as_bytes()).chars().count().max(LEAST_WIDTH)
+}
+
+fn decider<'e>(answer: &Explanation<'e>) -> Option<Rule<'e>> {
+    answer.verdict.and_then(|verdict| verdict.rule()).filter(|rule| !rule.pattern().is_empty())
+}
+
+#[derive(Serialize)]
+struct ExplanationJson<'a> {
+    url: Cow<'a, str>,
+    /// Of the URL, or that of the site; `null` where the answer holds for any.
+    host: Option<String>,
+    method: &'a str,
+    access: Access,
+    agent: Option<AgentSummary<'a>>,
+    /// The token the groups were chosen for; `null` for those of `*`, and where there are none.
+    token: Option<String>,
+    groups: Vec<ExplainedGroup>,
+    /// The form that decided.
+    form: PathForm,
+    /// The rule that decided.
+    rule: Option<ExplainedRule>,
+    forms: Vec<ExplainedForm>,
+    /// The delay that the agent's requests shall keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crawl_delay: Option<ExplainedDelay>,
+    reason: Reason,
+    action: Option<Action>,
+    /// What became of the claim, where an address was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<&'a CheckedClaim>,
+}
+
+#[derive(Serialize)]
+struct ExplainedGroup {
+    line: usize,
+    names: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ExplainedRule {
+    line: usize,
+    access: Access,
+    pattern: String,
+}
+
+#[derive(Serialize)]
+struct ExplainedDelay {
+    line: usize,
+    seconds: f64,
+    /// Whether the agent's operator says that it keeps a delay.
+    obeys: Obeys,
+}
+
+#[derive(Serialize)]
+struct ExplainedForm {
+    form: PathForm,
+    path: String,
+    access: Access,
+    /// Every rule that matches, the one that decides first.
+    rules: Vec<ExplainedRule>,
+}
+
+pub(super) fn json_row(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
+    let path = evaluator.path(request.url.as_bytes());
+    let explanation =
+        Explanation::for_sender(evaluator, request.requester, request.sender.known(), request.method, &path);
+    let trace = explanation.trace(&path);
+    let token = trace.as_ref().and_then(|trace| explanation.token_of(trace));
+    let json = ExplanationJson {
+        url: String::from_utf8_lossy(request.url.as_bytes()),
+        host: request.host.name(),
+        method: request.method,
+        access: explanation.access,
+        agent: explanation.agent(),
+        token: token.map(ToString::to_string),
+        groups: trace.iter().flat_map(|trace| &trace.groups).map(|group| ExplainedGroup::from(*group)).collect(),
+        form: explanation.form,
+        rule: explanation.verdict.and_then(|verdict| verdict.rule()).map(ExplainedRule::from),
+        forms: trace.iter().flat_map(|trace| &trace.forms).map(ExplainedForm::from).collect(),
+        crawl_delay: explanation.crawl_delay().map(|delay| ExplainedDelay {
+            line: delay.line(),
+            seconds: delay.interval().as_secs_f64(),
+            obeys: explanation.obeys_crawl_delay(),
+        }),
+        reason: explanation.reason,
+        action: explanation.action,
+        identity: request.sender.claim.as_ref(),
+    };
+    write_json(out, &json)?;
+    out.write_all(b"\n")
+}
+
+impl From<Group<'_>> for ExplainedGroup {
+    fn from(group: Group<'_>) -> Self {
+        Self { line: group.line(), names: group.names().map(Name::value).map(text).collect() }
+    }
+}
+
+impl From<Rule<'_>> for ExplainedRule {
+    fn from(rule: Rule<'_>) -> Self {
+        Self { line: rule.line(), access: rule.access(), pattern: text(rule.pattern()) }
+    }
+}
+
+impl From<&FormTrace<'_>> for ExplainedForm {
+    fn from(form: &FormTrace<'_>) -> Self {
+        let rules = form.rules.iter().copied().map(ExplainedRule::from).collect();
+        Self { form: form.form, path: text(&form.path), access: form.access(), rules }
+    }
+}
+
+pub(super) fn text(octets: &[u8]) -> String {
+    String::from_utf8_lossy(octets).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula_and_none_ends_early() {
+        let written = |text: &str| {
+            let mut out = Vec::new();
+            cell(&mut out, text, "").expect("a vector takes all");
+            String::from_utf8(out).expect("text")
+        };
+        for (text, want) in [
+            ("/a?b=c", "/a?b=c"),
+            ("/a,b\"c", "\"/a,b\"\"c\""),
+            ("=HYPERLINK(1)", "\"'=HYPERLINK(1)\""),
+            ("@bot", "\"'@bot\""),
+            ("-1+1", "\"'-1+1\""),
+            ("+x", "\"'+x\""),
+            ("", ""),
+        ] {
+            assert_eq!(written(text), want, "{text}");
+        }
+    }
+}

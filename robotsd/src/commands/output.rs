@@ -1,0 +1,134 @@
+//! Answers on standard output, and lines for a terminal: labels on the left, text folded at 80 columns, commands whole,
+//! nothing that commands a terminal.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::exit::fail;
+use crate::render::{printable, shell_word, stdout, write_pretty_json};
+
+/// Columns of a line, for what can be folded.
+const WIDTH: usize = 80;
+
+/// Columns before the text of a labelled line.
+const LABEL: usize = 14;
+
+/// Text that grows line by line.
+#[derive(Debug, Default)]
+pub(in crate::commands) struct Page(String);
+
+impl Page {
+    /// A line that is not folded.
+    pub(in crate::commands) fn title(&mut self, text: &str) {
+        self.0.push_str(&plain(text));
+        self.0.push('\n');
+    }
+
+    pub(in crate::commands) fn blank(&mut self) {
+        self.0.push('\n');
+    }
+
+    /// A label and its text; without a label it goes on below the one before.
+    pub(in crate::commands) fn line(&mut self, label: &str, text: &str) {
+        let label = if label.is_empty() { String::new() } else { format!("{label}:") };
+        self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
+    }
+
+    /// Text as far left as it goes, its further lines indented.
+    pub(in crate::commands) fn text(&mut self, text: &str) {
+        self.fold("", 2, text);
+    }
+
+    /// A command to be copied: never folded, quoted for a shell.
+    pub(in crate::commands) fn command(&mut self, command: &[String]) {
+        let words: Vec<String> = command.iter().map(|word| shell_word(word)).collect();
+        self.0.push_str(&format!("{:LABEL$}{}\n", "", words.join(" ")));
+    }
+
+    pub(in crate::commands) fn into_string(self) -> String {
+        self.0
+    }
+
+    fn fold(&mut self, first: &str, indent: usize, text: &str) {
+        let text = plain(text);
+        let mut line = first.to_owned();
+        let mut column = first.chars().count();
+        let mut is_empty = true;
+        for word in text.split(' ').filter(|word| !word.is_empty()) {
+            let length = word.chars().count();
+            if !is_empty && column + 1 + length > WIDTH {
+                self.0.push_str(line.trim_end());
+                self.0.push('\n');
+                line = " ".repeat(indent);
+                column = indent;
+                is_empty = true;
+            }
+            if !is_empty {
+                line.push(' ');
+                column += 1;
+            }
+            line.push_str(word);
+            column += length;
+            is_empty = false;
+        }
+        self.0.push_str(line.trim_end());
+        self.0.push('\n');
+    }
+}
+
+/// Writes an answer to standard output. A closed pipe is ignored.
+pub(in crate::commands) fn say(text: &str) {
+    let mut out = stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Writes a report as JSON where that is wanted, else as text; the exit status is this one unless it cannot be written.
+pub(in crate::commands) fn say_report(
+    report: &impl serde::Serialize,
+    json: bool,
+    text: impl FnOnce() -> String,
+    code: ExitCode,
+) -> ExitCode {
+    if json {
+        return say_json(report).unwrap_or(code);
+    }
+    say(&text());
+    code
+}
+
+/// Writes an answer as JSON.
+pub(in crate::commands) fn say_json(value: &impl serde::Serialize) -> Option<ExitCode> {
+    let mut text = Vec::new();
+    match write_pretty_json(&mut text, value) {
+        Ok(()) => {
+            say(&(String::from_utf8_lossy(&text) + "\n"));
+            None
+        }
+        Err(error) => Some(fail(&error)),
+    }
+}
+
+/// Escapes an answer, which may hold any character: names come from a config, messages quote files.
+pub(in crate::commands) fn plain(text: &str) -> String {
+    printable(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_folded_and_commands_are_not() {
+        let mut page = Page::default();
+        page.line("waiting", &"word ".repeat(30));
+        page.line("", "more\u{1b}[2J");
+        page.command(&["robotsd".into(), "accept".into(), "a site".into(), "x".repeat(90)]);
+        let text = page.into_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("  waiting:    word word"), "{text}");
+        assert!(lines[1].starts_with("              word"), "{text}");
+        assert!(lines[..3].iter().all(|line| line.chars().count() <= WIDTH && !line.ends_with(' ')), "{text}");
+        assert!(text.contains("\n              more\\u{1b}[2J\n"), "{text}");
+        assert_eq!(lines.last().unwrap().trim(), format!("robotsd accept 'a site' {}", "x".repeat(90)));
+    }
+}

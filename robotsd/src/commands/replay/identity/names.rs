@@ -1,0 +1,266 @@
+//! Looking names of addresses up, before the requests of a log are counted.
+//!
+//! Bounded: 50 questions a second, 32 addresses at once, and a number of addresses in all. Ctrl-C ends it; then what is
+//! known by then counts.
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread;
+use std::time::SystemTime;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
+use tower_robots::agent::UndecidedReason;
+use tower_robots::identity::{MethodOutcome, NamePattern, PublicAddress};
+use tower_robots::source::evidence::NameResolver;
+
+use super::list_copies::{self, seconds};
+use crate::exit::complain;
+
+/// Addresses that are looked up. Each takes one question at least, so this many take more than three minutes.
+const MOST_LOOKED_UP: usize = 10_000;
+
+/// More take so long that it is said where no bar shows it.
+const FEW: usize = 500;
+
+/// Questions that leave in a second.
+const PACE: usize = 50;
+
+/// The exit status of a process that Ctrl-C ends.
+const INTERRUPTED: i32 = 130;
+
+/// Asks the resolvers, or without any those of the system.
+pub(crate) fn look_up(
+    questions: NameQuestions,
+    patterns: &[Arc<[NamePattern]>],
+    resolvers: &[SocketAddr],
+) -> io::Result<NameAnswers> {
+    let (mut questions, is_cut) = questions.into_sorted();
+    let left_out = questions.len().saturating_sub(MOST_LOOKED_UP);
+    if left_out > 0 {
+        let more = if is_cut { "more than " } else { "" };
+        complain(&format_args!(
+            "names would be looked up of {more}{} addresses: the {MOST_LOOKED_UP} with the most requests are, and the others \
+             count as claimed",
+            questions.len()
+        ));
+        questions.truncate(MOST_LOOKED_UP);
+    }
+    if questions.is_empty() {
+        return Ok(NameAnswers { outcomes: HashMap::new(), asked: seconds(SystemTime::now()), left_out });
+    }
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let progress = Progress::start(questions.len());
+    let mut outcomes = runtime.block_on(ask(&questions, patterns, resolvers, &progress))?;
+    drop(progress);
+    let unasked = questions.len() - outcomes.len();
+    if unasked > 0 {
+        complain(&format_args!("interrupted: {unasked} addresses were not looked up, and count as claimed"));
+    }
+    end_on_the_next_interrupt(runtime);
+    refute_only_through_proven_resolvers(&mut outcomes, patterns.len());
+    Ok(NameAnswers { outcomes, asked: seconds(SystemTime::now()), left_out: left_out + unasked })
+}
+
+async fn ask(
+    questions: &[NameQuestion],
+    patterns: &[Arc<[NamePattern]>],
+    resolvers: &[SocketAddr],
+    progress: &Progress,
+) -> io::Result<HashMap<NameQuestion, MethodOutcome>> {
+    let resolver = Arc::new(NameResolver::new(resolvers).map_err(io::Error::other)?);
+    let mut checks = JoinSet::new();
+    for (names, address) in questions.iter().copied() {
+        let (resolver, patterns) = (resolver.clone(), patterns.get(names).cloned().unwrap_or_default());
+        checks.spawn(async move { ((names, address), resolver.check(address, patterns).await) });
+    }
+    let mut interrupt = pin!(tokio::signal::ctrl_c());
+    let mut outcomes = HashMap::new();
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut interrupt => break,
+            ended = checks.join_next() => match ended {
+                None => break,
+                Some(Ok((question, outcome))) => {
+                    outcomes.insert(question, outcome);
+                    progress.advance();
+                }
+                // A check that panicked has no outcome.
+                Some(Err(_)) => {}
+            },
+        }
+    }
+    Ok(outcomes)
+}
+
+/// From the first Ctrl-C that was waited for, the process has to end itself.
+fn end_on_the_next_interrupt(runtime: Runtime) {
+    thread::spawn(move || {
+        if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+            std::process::exit(INTERRUPTED);
+        }
+    });
+}
+
+/// A resolver without a way out says no to everything: that an address failed counts only where one of the same operator
+/// verified. The look-ups of a run take less than the hour that such a proof holds.
+fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, MethodOutcome>, patterns: usize) {
+    let mut is_proven = vec![false; patterns];
+    for ((names, _), outcome) in &*outcomes {
+        if let Some(proven) = is_proven.get_mut(*names) {
+            *proven |= *outcome == MethodOutcome::Verified;
+        }
+    }
+    for ((names, _), outcome) in outcomes {
+        if matches!(outcome, MethodOutcome::Failed(_)) && !is_proven.get(*names).copied().unwrap_or(false) {
+            *outcome = MethodOutcome::Undecided(UndecidedReason::UnprovenResolver);
+        }
+    }
+}
+
+/// A bar on standard error, or a line where that is no terminal.
+struct Progress(Option<ProgressBar>);
+
+impl Progress {
+    fn start(addresses: usize) -> Self {
+        if !io::stderr().is_terminal() {
+            if addresses > FEW {
+                complain(&format_args!(
+                    "the names of {addresses} addresses are looked up, which takes {} seconds or more",
+                    addresses / PACE
+                ));
+            }
+            return Self(None);
+        }
+        let bar = ProgressBar::with_draw_target(Some(addresses as u64), ProgressDrawTarget::stderr());
+        // The template is right; should it not be, the default one will do.
+        Self(Some(match ProgressStyle::with_template("{bar:40} names of {pos} of {len} addresses, {eta} left") {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        }))
+    }
+
+    fn advance(&self) {
+        if let Some(bar) = &self.0 {
+            bar.inc(1);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Addresses that are counted before the most frequent are looked up.
+const MOST_COUNTED: usize = 1 << 16;
+
+/// An address, and the number of the patterns that its names are to have.
+pub(super) type NameQuestion = (usize, PublicAddress);
+
+/// The addresses whose names say more, with their requests.
+#[derive(Debug, Default)]
+pub(crate) struct NameQuestions {
+    requests: HashMap<NameQuestion, u64>,
+    /// Whether there were more than are counted.
+    is_cut: bool,
+}
+
+/// What names say about claims.
+#[derive(Debug)]
+pub(crate) struct NameAnswers {
+    pub(super) outcomes: HashMap<NameQuestion, MethodOutcome>,
+    /// When they were queried, in seconds since 1970.
+    pub(super) asked: i64,
+    /// Addresses that were not looked up.
+    pub(super) left_out: usize,
+}
+
+impl NameQuestions {
+    pub(super) fn note(&mut self, names: usize, address: PublicAddress) {
+        self.add((names, address), 1);
+    }
+
+    /// Adds those of the next chunk.
+    pub(crate) fn merge(&mut self, next: Self) {
+        self.is_cut |= next.is_cut;
+        for (question, requests) in sorted(next.requests) {
+            self.add(question, requests);
+        }
+    }
+
+    /// The questions, those about the most requests first; and whether there were more than are counted.
+    pub(super) fn into_sorted(self) -> (Vec<NameQuestion>, bool) {
+        (sorted(self.requests).into_iter().map(|(question, _)| question).collect(), self.is_cut)
+    }
+
+    fn add(&mut self, question: NameQuestion, requests: u64) {
+        if self.requests.len() >= MOST_COUNTED && !self.requests.contains_key(&question) {
+            self.is_cut = true;
+            // Half is made free, so that this is seldom done.
+            let kept = sorted(std::mem::take(&mut self.requests)).into_iter().take(MOST_COUNTED / 2);
+            self.requests = kept.collect();
+        }
+        *self.requests.entry(question).or_default() += requests;
+    }
+}
+
+fn sorted(requests: HashMap<NameQuestion, u64>) -> Vec<(NameQuestion, u64)> {
+    let mut sorted: Vec<_> = requests.into_iter().collect();
+    sorted.sort_unstable_by_key(|((names, address), requests)| (std::cmp::Reverse(*requests), *names, address.get()));
+    sorted
+}
+
+impl NameAnswers {
+    pub(super) fn outcome(&self, names: usize, address: PublicAddress) -> MethodOutcome {
+        let known = self.outcomes.get(&(names, address)).copied();
+        known.unwrap_or(MethodOutcome::Undecided(UndecidedReason::Busy))
+    }
+
+    /// Whether a failure says anything about a request of this time.
+    pub(super) fn are_close_to(&self, time: Option<i64>) -> bool {
+        list_copies::is_close(self.asked, time)
+    }
+
+    /// Addresses that were looked up.
+    pub(crate) fn len(&self) -> usize {
+        self.outcomes.len()
+    }
+
+    pub(crate) const fn left_out(&self) -> usize {
+        self.left_out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    fn address(number: u32) -> PublicAddress {
+        PublicAddress::of(Some(IpAddr::from((0x0808_0000 + number).to_be_bytes())), |_| false).expect("public")
+    }
+
+    #[test]
+    fn the_most_frequent_addresses_are_kept_and_come_first() {
+        let mut all = NameQuestions::default();
+        for chunk in 0..4 {
+            let mut one = NameQuestions::default();
+            (0..40_000).for_each(|number| one.note(0, address(chunk * 40_000 + number)));
+            (0..3).for_each(|_| one.note(1, address(7)));
+            all.merge(one);
+            assert!(all.requests.len() <= MOST_COUNTED);
+        }
+        let (questions, is_cut) = all.into_sorted();
+        assert_eq!((questions[0], is_cut), ((1, address(7)), true));
+    }
+}

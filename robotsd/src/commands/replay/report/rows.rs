@@ -1,0 +1,234 @@
+//! The rows of a report: the rules that decide about requests with the paths of these requests, what became of
+//! requests, and those that came too soon.
+
+use serde::Serialize;
+use tower_robots::rules::{Group, RobotsTxt};
+
+use crate::commands::replay::counts::ReplayPlan;
+use crate::commands::replay::paces::{PaceCount, PacedSenders};
+use crate::commands::replay::rule_paths::PathTree;
+use crate::commands::replay::rule_paths::{DecidingRule, Effect, RulePaths};
+use crate::commands::replay::tally::RequestTally;
+use crate::evaluator::Evaluator;
+use crate::html::{counted, grouped};
+
+/// Rules, and patterns of a rule in a report.
+const RULES: usize = 20;
+const PATTERNS: usize = 10;
+
+/// The rules that decide about requests: those that disallow, or, where two files are compared, those of the change.
+#[derive(Debug, Serialize)]
+pub(super) struct RuleRows {
+    pub(super) rules: Vec<RuleRow>,
+    /// What is left of them.
+    pub(super) other_rules: u64,
+    pub(super) other_rules_requests: u64,
+}
+
+/// What one rule does to the requests of a crawler.
+#[derive(Debug, Serialize)]
+pub(super) struct RuleRow {
+    pub(super) effect: Effect,
+    /// The file it is in: the first where a change lets in.
+    pub(super) file: String,
+    /// Its line and pattern; `None` for rules that were too many to be distinguished.
+    pub(super) line: Option<usize>,
+    pub(super) pattern: Option<String>,
+    pub(super) requests: u64,
+    /// Its requests by the pattern of their paths.
+    pub(super) paths: Vec<PatternRow>,
+    /// What is left of them.
+    pub(super) other_paths: u64,
+    pub(super) other_paths_requests: u64,
+}
+
+/// Requests whose paths are alike: `*` stands for what varies.
+#[derive(Debug, Serialize)]
+pub(super) struct PatternRow {
+    pub(super) pattern: String,
+    pub(super) requests: u64,
+}
+
+/// The files that rules are in.
+pub(super) struct RobotsFiles<'a> {
+    first: (&'a str, Option<&'a RobotsTxt>),
+    last: (&'a str, Option<&'a RobotsTxt>),
+}
+
+impl<'a> RobotsFiles<'a> {
+    /// The file of the plan, and the one that it is compared with, by these names.
+    pub(super) fn new(robots: &'a str, against: Option<&'a str>, plan: &'a ReplayPlan) -> Self {
+        let document = |evaluator: Option<&'a Evaluator>| evaluator.map(Evaluator::robots);
+        Self {
+            first: (robots, document(plan.evaluators.first())),
+            last: (against.unwrap_or(robots), document(plan.evaluators.last())),
+        }
+    }
+}
+
+impl RuleRows {
+    pub(super) fn new(rules: &RulePaths, files: &RobotsFiles<'_>) -> Self {
+        let rules = rules.sorted();
+        let (shown, other) = rules.split_at(rules.len().min(RULES));
+        Self {
+            rules: shown.iter().map(|(rule, paths)| RuleRow::new(*rule, paths, files)).collect(),
+            other_rules: other.len() as u64,
+            other_rules_requests: other.iter().map(|(_, paths)| paths.total()).sum(),
+        }
+    }
+}
+
+impl RuleRow {
+    fn new(rule: DecidingRule, paths: &PathTree, files: &RobotsFiles<'_>) -> Self {
+        let (file, robots) = if rule.effect == Effect::LetIn { files.first } else { files.last };
+        let mut rules = robots.into_iter().flat_map(RobotsTxt::groups).flat_map(Group::rules);
+        let found = rule.line.and_then(|line| rules.find(|rule| rule.line() == line));
+        let patterns = paths.patterns();
+        let (shown, other) = patterns.split_at(patterns.len().min(PATTERNS));
+        let row = |(pattern, requests): &(Vec<u8>, u64)| PatternRow { pattern: text_of(pattern), requests: *requests };
+        Self {
+            effect: rule.effect,
+            file: file.to_owned(),
+            line: rule.line,
+            pattern: found.map(|rule| text_of(rule.pattern())),
+            requests: paths.total(),
+            paths: shown.iter().map(row).collect(),
+            other_paths: other.len() as u64,
+            other_paths_requests: other.iter().map(|(_, requests)| requests).sum(),
+        }
+    }
+
+    /// What it does, and where it stands.
+    pub(super) fn sentence(&self) -> String {
+        let (effect, file) = (self.effect_words(), &self.file);
+        match (self.line, &self.pattern) {
+            (Some(line), Some(pattern)) => format!("{effect}{file}:{line}: disallow {pattern}"),
+            _ => format!("{effect}{file}: other rules"),
+        }
+    }
+
+    /// What stands before the rule.
+    pub(super) const fn effect_words(&self) -> &'static str {
+        match self.effect {
+            Effect::Disallowed => "",
+            Effect::ShutOut => "shut out by ",
+            Effect::LetIn => "let in; was ",
+        }
+    }
+}
+
+pub(super) fn text_of(octets: &[u8]) -> String {
+    String::from_utf8_lossy(octets).into_owned()
+}
+
+/// Requests under one name: of a crawler, or of its impostors.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct RequestCounts {
+    pub(super) requests: u64,
+    #[serde(flatten)]
+    pub(super) outcomes: RequestOutcomes,
+    pub(super) robots_txt: u64,
+}
+
+/// Sums over all crawlers, without impostors.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct TotalCounts {
+    pub(super) crawler_requests: u64,
+    #[serde(flatten)]
+    pub(super) outcomes: RequestOutcomes,
+}
+
+/// How many requests met which end.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct RequestOutcomes {
+    pub(super) allowed: u64,
+    pub(super) disallowed: u64,
+    /// Under the file that is compared with.
+    pub(super) disallowed_before: Option<u64>,
+    pub(super) shut: u64,
+    pub(super) opened: u64,
+    pub(super) not_blamed: u64,
+}
+
+impl RequestCounts {
+    pub(super) fn of(tally: &RequestTally, compared: bool) -> Self {
+        let (requests, robots_txt) = (tally.requests, tally.robots_txt);
+        Self { requests, outcomes: RequestOutcomes::of(tally, compared), robots_txt }
+    }
+}
+
+impl TotalCounts {
+    pub(super) fn of(tally: &RequestTally, compared: bool) -> Self {
+        Self { crawler_requests: tally.requests, outcomes: RequestOutcomes::of(tally, compared) }
+    }
+}
+
+impl RequestOutcomes {
+    fn of(tally: &RequestTally, compared: bool) -> Self {
+        let disallowed = tally.disallowed[usize::from(compared)];
+        Self {
+            allowed: tally.requests - disallowed - tally.early,
+            disallowed,
+            disallowed_before: compared.then_some(tally.disallowed[0]),
+            shut: tally.shut,
+            opened: tally.opened,
+            not_blamed: tally.early,
+        }
+    }
+}
+
+/// What to know about requests whose client's address the log lacks.
+pub(super) const COUNTED_TOGETHER: &str =
+    "requests without the address of a client in the log count together; a server counts each address by itself";
+
+/// Requests of a crawler, or of its impostors, that came sooner than its delay lets them.
+#[derive(Debug, Serialize)]
+pub(super) struct PaceRow {
+    pub(super) name: String,
+    senders: PacedSenders,
+    /// Those that the delay is about: allowed ones, but for parts of pages and robots.txt.
+    requests: u64,
+    too_soon: u64,
+    /// Of those that came too soon, how many a server with the settings of the site answers with 429.
+    refused: u64,
+    /// Those whose address the log lacks: they count together.
+    pub(super) without_address: u64,
+    /// The delay as written and as it is enforced, and its line in the last of the files.
+    seconds: f64,
+    enforced_seconds: f64,
+    pub(super) line: usize,
+}
+
+impl PaceRow {
+    pub(super) fn new(count: &PaceCount) -> Self {
+        let paced = count.paced;
+        Self {
+            name: count.crawler.clone(),
+            senders: count.senders,
+            requests: paced.requests,
+            too_soon: paced.too_soon,
+            refused: paced.refused,
+            without_address: paced.without_address,
+            seconds: count.asked.as_secs_f64(),
+            enforced_seconds: count.interval.as_secs_f64(),
+            line: count.line,
+        }
+    }
+
+    /// As in `1,204 of 3,000 requests came faster than its Crawl-delay of 10 s allows`.
+    pub(super) fn sentence(&self) -> String {
+        let of_whom = if self.senders == PacedSenders::Own { "" } else { " of impostors" };
+        let (too_soon, requests) = (grouped(self.too_soon), counted(self.requests, "request"));
+        let mut sentence =
+            format!("{too_soon} of {requests}{of_whom} came faster than its Crawl-delay of {} s allows", self.seconds);
+        if self.enforced_seconds < self.seconds {
+            sentence += &format!(", of which {} s are enforced", self.enforced_seconds);
+        }
+        match self.refused {
+            0 => {}
+            refused if refused == self.too_soon => sentence += ": answered with 429",
+            refused => sentence += &format!(": {} answered with 429", grouped(refused)),
+        }
+        sentence
+    }
+}

@@ -1,0 +1,109 @@
+//! Which requests of a log count: those for a host of the site.
+
+use std::io;
+
+use tower_robots::rules::Authority;
+
+use super::format::{LoggedRequest, ReplayLogFormat};
+use crate::commands::arguments::site::SelectedSite;
+use crate::commands::arguments::site_hosts::SiteHosts;
+use crate::html::counted;
+
+/// How lines are read, and which of their requests count. Without a config all do.
+#[derive(Debug)]
+pub(in crate::commands) struct LogSelection {
+    pub(super) format: ReplayLogFormat,
+    hosts: Option<SiteHosts>,
+    is_host_named: bool,
+}
+
+/// Requests that were read, and for whom they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::commands) struct RequestedHosts {
+    /// For another site, so that they count nowhere else.
+    pub(in crate::commands) other: u64,
+    /// Without a host in the log; they count as the site's.
+    pub(in crate::commands) unnamed: u64,
+}
+
+impl LogSelection {
+    /// The requests for a site. Those of a line without a host are for the one that is named, or else for the site, which is noted.
+    pub(in crate::commands) fn of(
+        site: &SelectedSite,
+        format: ReplayLogFormat,
+        host: Option<&str>,
+    ) -> io::Result<Self> {
+        let hosts = site.own_hosts()?;
+        let error = match (&hosts, host) {
+            (None, Some(_)) => Some("--host is for the log of a site: name the site with --config FILE".to_owned()),
+            (Some(hosts), Some(host)) if !hosts.have(host.as_bytes()) => {
+                let (site, list) = (hosts.site(), hosts.list());
+                Some(format!(
+                    "--host {host:?} is no host of the site {site:?}, which serves {list}: no request would count"
+                ))
+            }
+            _ => None,
+        };
+        match error {
+            Some(error) => Err(io::Error::other(error)),
+            None => Ok(Self { format, hosts: hosts.filter(|hosts| !hosts.are_all()), is_host_named: host.is_some() }),
+        }
+    }
+
+    /// Whether a request is for the site; counts it where that is not plain.
+    pub(super) fn has(&self, request: &LoggedRequest<'_>, counts: &mut RequestedHosts) -> bool {
+        let Some(hosts) = &self.hosts else { return true };
+        match named_host(request) {
+            None => counts.unnamed += u64::from(!self.is_host_named),
+            Some(host) if hosts.have(host) => {}
+            Some(_) => {
+                counts.other += 1;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What was left out or assumed, as sentences without a stop; `requests` are those that count.
+    pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
+        let Some(hosts) = &self.hosts else { return Vec::new() };
+        let (site, RequestedHosts { other, unnamed }) = (hosts.site(), counts);
+        let (are, count) = if other == 1 { ("is", "does") } else { ("are", "do") };
+        let left_out = (other > 0).then(|| {
+            let (requests, hosts) = (counted(other, "request"), hosts.list());
+            format!("{requests} {are} for other hosts than those of the site {site:?}, {hosts}, and {count} not count")
+        });
+        let assumed = (unnamed > 0).then(|| {
+            let lines = match unnamed == requests {
+                true => "no request has a host in the log: all".to_owned(),
+                false => format!("{} without a host in the log", counted(unnamed, "request")),
+            };
+            format!("{lines} count as those of the site {site:?}; if they are, say so with --host HOST")
+        });
+        left_out.into_iter().chain(assumed).collect()
+    }
+
+    /// Why no request counts, where all are for other hosts.
+    pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
+        let hosts = self.hosts.as_ref().filter(|_| counts.other > 0)?;
+        let (site, list) = (hosts.site(), hosts.list());
+        Some(format!("no request of the logs is for a host of the site {site:?}, which serves {list}"))
+    }
+}
+
+impl RequestedHosts {
+    pub(super) const fn add(&mut self, next: Self) {
+        self.other += next.other;
+        self.unnamed += next.unnamed;
+    }
+}
+
+/// The host that a request names: that of its target goes before the field `Host` (RFC 9112, section 3.2.2).
+fn named_host<'r>(request: &'r LoggedRequest<'_>) -> Option<&'r [u8]> {
+    let of_target = || Authority::of_url(&request.target).filter(|(scheme, ..)| is_http(scheme));
+    of_target().map(|(_, authority, _)| authority.host_and_port()).or(request.host.as_deref())
+}
+
+fn is_http(scheme: &[u8]) -> bool {
+    scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
+}

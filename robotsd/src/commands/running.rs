@@ -1,0 +1,251 @@
+//! The running robotsd that a command queries, `--config FILE` or `--admin PLACE`, and the commands that do little
+//! more: `history`, the reloads of a site and their results; `reload`, which reloads robots.txt; `upgrade`, which has a
+//! new process of the program take the place of the running one.
+
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+
+use super::output::{Page, plain, say_report};
+use crate::admin::client::{AdminEndpoint, ask};
+use crate::config::{AdminSettings, USUAL_CONFIG, config_if_any};
+use crate::exit::{answer, complain, fail};
+use crate::render::short_hash;
+use crate::report::{HistoryReport, RecordedReload, ReloadReport, UpgradeReport};
+
+/// For a connection on this machine.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How to reach a running robotsd.
+#[derive(Debug, clap::Args)]
+pub(in crate::commands) struct Running {
+    /// The config file it runs with; `[admin]` has the address [default: $ROBOTSD_CONFIG, else /etc/robotsd/robotsd.toml if
+    /// there is one]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
+    pub(in crate::commands) config: Option<PathBuf>,
+
+    /// The admin interface: an address, or the path of a socket [default: what the config says]
+    #[arg(long, value_name = "PLACE")]
+    admin: Option<AdminEndpoint>,
+
+    /// Write JSON
+    #[arg(long)]
+    pub(in crate::commands) json: bool,
+}
+
+impl Running {
+    pub(in crate::commands) fn place(&self) -> Result<AdminEndpoint, String> {
+        if let Some(place) = &self.admin {
+            return Ok(place.clone());
+        }
+        let Some(path) = self.config_path() else { return without_config() };
+        let unread =
+            |error| format!("{error}; so where robotsd can be reached cannot be read: name that with --admin PLACE");
+        match AdminSettings::load(&path).map_err(unread)? {
+            Some(settings) => Ok(AdminEndpoint::of(&settings)),
+            None => {
+                let path = path.display();
+                Err(format!(
+                    "{path}: [admin] has mode = \"off\", so a robotsd with this config cannot be reached; one that runs with another is named with --admin PLACE"
+                ))
+            }
+        }
+    }
+
+    /// The config that is named, by the environment too, or the usual one where there is one.
+    pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
+        match &self.admin {
+            // The place is named, and the config may be another's.
+            Some(_) => None,
+            None => config_if_any(self.config.as_deref()),
+        }
+    }
+
+    /// A command for the same robotsd, as it is typed in the same place.
+    pub(in crate::commands) fn command<'a>(
+        &self,
+        words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>,
+    ) -> Vec<String> {
+        let mut command: Vec<String> = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
+        if let Some(config) = &self.config {
+            command.extend(["--config".to_owned(), config.display().to_string()]);
+        }
+        if let Some(place) = &self.admin {
+            command.extend(["--admin".to_owned(), place.to_string()]);
+        }
+        command
+    }
+}
+
+/// The only robotsd that runs with a default socket, else the usual address.
+fn without_config() -> Result<AdminEndpoint, String> {
+    let sockets = AdminSettings::usual_sockets();
+    match &*sockets {
+        [] => at_usual_address(AdminSettings::usual_address()),
+        [socket] => Ok(AdminEndpoint::Socket(socket.clone())),
+        several => {
+            let several: Vec<_> = several.iter().map(|socket| socket.display().to_string()).collect();
+            Err(format!("several robotsd run: name one with --config FILE, or with --admin: {}", several.join(", ")))
+        }
+    }
+}
+
+/// The address, if a process listens there.
+fn at_usual_address(address: SocketAddr) -> Result<AdminEndpoint, String> {
+    match TcpStream::connect_timeout(&address, CONNECT) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Err(format!(
+            "there is no config {USUAL_CONFIG}, and no robotsd runs with a default socket or listens on {address}: name its \
+             config with --config FILE, or its admin interface with --admin PLACE"
+        )),
+        // Any other error is met again, and described, by the command.
+        _ => Ok(AdminEndpoint::Address(address)),
+    }
+}
+
+/// Queries the running robotsd; on failure the reason is on standard error.
+pub(in crate::commands) fn asked<T: DeserializeOwned>(
+    running: &Running,
+    method: &Method,
+    target: &str,
+) -> Result<T, ExitCode> {
+    let place = running.place().map_err(|message| fail(&plain(&message)))?;
+    ask(&place, method, target, complain).map_err(|error| fail(&plain(&error.to_string())))
+}
+
+/// A path with a query.
+pub(in crate::commands) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
+    let pair = |(name, value): &(&str, &str)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
+    format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct HistoryArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// The site, by its name
+    site: String,
+}
+
+/// Exit status: 0, or 2 where robotsd could not be reached.
+pub(crate) fn history(args: &HistoryArgs) -> ExitCode {
+    let target = query("/history", &[("site", &args.site)]);
+    let report: HistoryReport = match asked(&args.running, &Method::GET, &target) {
+        Ok(report) => report,
+        Err(code) => return code,
+    };
+    say_report(&report, args.running.json, || history_text(&report), ExitCode::SUCCESS)
+}
+
+fn history_text(report: &HistoryReport) -> String {
+    let mut page = Page::default();
+    if report.entries.is_empty() {
+        page.title(&format!("site {}: there was no reload yet", report.site));
+    }
+    for entry in &report.entries {
+        describe_reload(&mut page, entry);
+    }
+    page.into_string()
+}
+
+fn describe_reload(page: &mut Page, entry: &RecordedReload) {
+    let hash = entry.hash.as_ref().map(|hash| format!("  {}", short_hash(hash)));
+    page.title(&format!("{}  {} ({}){}", entry.when, entry.outcome, entry.cause, hash.unwrap_or_default()));
+    page.line("what", &entry.message);
+    if let Some(effect) = &entry.effect {
+        page.line("effect", effect);
+    }
+    let findings = entry.findings;
+    if findings.errors + findings.warnings > 0 {
+        let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
+        let counts = [number(findings.errors, "error"), number(findings.warnings, "warning")];
+        page.line("findings", &counts.join(", "));
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReloadArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// Reload this site only
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
+}
+
+/// Exit status: 0 when everything was accepted, 1 when something was not, 2 when robotsd could not be reached.
+pub(crate) fn reload(args: &ReloadArgs) -> ExitCode {
+    let place = match args.running.place() {
+        Ok(place) => place,
+        Err(message) => return fail(&message),
+    };
+    let target = args.site.as_deref().map_or_else(|| "/reload".to_owned(), |site| query("/reload", &[("site", site)]));
+    let report: ReloadReport = match ask(&place, &Method::POST, &target, complain) {
+        Ok(report) => report,
+        Err(error) => return fail(&error),
+    };
+    let is_accepted = |outcome: &str| matches!(outcome, "published" | "unchanged");
+    let sites = report.sites.iter().all(|site| is_accepted(&site.outcome));
+    let config = report.config.as_ref().is_none_or(|config| is_accepted(&config.outcome));
+    let registry = report.registry.as_ref().is_none_or(|registry| is_accepted(&registry.outcome));
+    let code = answer(sites && registry && config);
+    say_report(&report, args.running.json, || reload_text(&report), code)
+}
+
+fn reload_text(report: &ReloadReport) -> String {
+    let mut out = String::new();
+    if let Some(config) = &report.config {
+        let _ = writeln!(out, "config: {}: {}", plain(&config.outcome), plain(&config.message));
+    }
+    if let Some(registry) = &report.registry {
+        let _ = writeln!(out, "registry: {}: {}", plain(&registry.outcome), plain(&registry.message));
+    }
+    for site in &report.sites {
+        let grace = site
+            .grace_end
+            .as_ref()
+            .map(|end| format!("; newly disallowed requests are only observed, until {} at the latest", plain(end)));
+        let grace = grace.unwrap_or_default();
+        let _ = writeln!(out, "{}: {}: {}{grace}", plain(&site.name), plain(&site.outcome), plain(&site.message));
+    }
+    out
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct UpgradeArgs {
+    #[command(flatten)]
+    running: Running,
+}
+
+/// Exit status: 0 when the new process serves, 1 when the one before goes on, 2 when robotsd could not be reached.
+pub(crate) fn upgrade(args: &UpgradeArgs) -> ExitCode {
+    let report: UpgradeReport = match asked(&args.running, &Method::POST, "/upgrade") {
+        Ok(report) => report,
+        Err(code) => return code,
+    };
+    let text = || format!("{}: {}\n", plain(&report.state), plain(&report.message));
+    say_report(&report, args.running.json, text, answer(report.state == "done"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_any_config_the_message_names_the_one_that_is_missing() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        assert_eq!(at_usual_address(address), Ok(AdminEndpoint::Address(address)));
+        drop(listener);
+        let error = at_usual_address(address).unwrap_err();
+        assert!(error.starts_with("there is no config /etc/robotsd/robotsd.toml, and no robotsd runs"), "{error}");
+        assert!(error.ends_with("with --config FILE, or its admin interface with --admin PLACE"), "{error}");
+    }
+}

@@ -1,0 +1,127 @@
+//! Which sites judge a request: the one that its question names, the one of its host, or all of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tower_robots::layer::RobotsLayer;
+use tower_robots::source::{HostMap, Origin};
+
+use super::original_request::OriginalRequest;
+use super::outcome_counts::OutcomeCounts;
+use crate::config::UnknownHost;
+
+/// What decides for a site.
+#[derive(Clone, Debug)]
+pub(crate) struct DecisionSite {
+    /// For the log of requests.
+    pub(crate) name: Arc<str>,
+    /// Those of the worker.
+    pub(crate) counts: Arc<OutcomeCounts>,
+    /// Writes to the log, counts what is disallowed, and says which crawler it decided about.
+    pub(crate) layer: RobotsLayer,
+    /// Logs and counts nothing: for the second question about a request that is already in the log, and to find the strictest of
+    /// several sites.
+    pub(crate) quiet: RobotsLayer,
+}
+
+/// The sites of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct DecisionSites {
+    sites: Vec<DecisionSite>,
+    by_name: HashMap<Arc<str>, usize>,
+    by_host: HostMap<usize>,
+}
+
+impl DecisionSites {
+    /// Adds a site that has these hosts: names with or without port, `*.example.com`, or `*`.
+    pub(crate) fn add<'h>(&mut self, site: DecisionSite, hosts: impl IntoIterator<Item = &'h str>) {
+        let place = self.sites.len();
+        for host in hosts {
+            // The config was refused if a host was malformed or belonged to two sites.
+            let _ = self.by_host.insert(host, place);
+        }
+        self.by_name.insert(Arc::clone(&site.name), place);
+        self.sites.push(site);
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<&DecisionSite> {
+        self.sites.get(*self.by_name.get(name)?)
+    }
+
+    /// The site whose robots.txt a client of this host reads.
+    pub(super) fn of_host(&self, host: Option<&[u8]>) -> Option<&DecisionSite> {
+        let place = match host {
+            Some(host) => self.by_host.get(host),
+            None => self.by_host.any(),
+        };
+        self.sites.get(*place?)
+    }
+
+    /// The sites that may be the one of a request: one, or every one where the request does not say which; none where it says
+    /// that it is for a host of the proxy's own, and such requests pass.
+    ///
+    /// A client writes its `Host` as it likes, and the proxy has chosen its own site by rules that are not known here. So a
+    /// field that names no host, or two places that name different sites, leave every site possible.
+    pub(super) fn of_request(&self, asked: &OriginalRequest<'_>, unknown: UnknownHost) -> &[DecisionSite] {
+        let mut places = Vec::with_capacity(2);
+        for host in [asked.host, asked.host_in_target].into_iter().flatten() {
+            if !is_host(host) {
+                return &self.sites;
+            }
+            places.push(self.by_host.get(host).copied());
+        }
+        places.dedup();
+        match *places {
+            [Some(place)] if !asked.is_odd() => self.sites.get(place..=place).unwrap_or_default(),
+            [None] if !asked.is_odd() && unknown == UnknownHost::Pass => &[],
+            _ => &self.sites,
+        }
+    }
+}
+
+/// Whether octets are a host that a proxy may have a site for, with or without a port. Clients send names of other scripts in
+/// their ASCII form.
+fn is_host(host: &[u8]) -> bool {
+    let is_part = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._[]:".contains(octet);
+    let host = std::str::from_utf8(host).ok().filter(|host| host.bytes().all(|octet| is_part(&octet)));
+    host.is_some_and(|host| Origin::of(&format!("http://{host}")).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
+        for host in ["h.test", "H.TEST.", "h.test:80", "h.test:", "h_1.test", "192.0.2.1:8080", "[2001:db8::1]:443"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for host in [
+            "",
+            ":80",
+            "h.test:?",
+            "h.test:#",
+            "h.test:80?x",
+            "h.test:80@x",
+            "h.test:@",
+            "h.test:80\\",
+            "h.test:,x",
+            "h.test:99999",
+            "[h.test]",
+            "u@h.test",
+            "h.test/x",
+            "h..test",
+            ".h.test",
+            "h.test%00",
+            "h.test h",
+            "[::1",
+            "::1",
+            "m\u{fc}nchen.test",
+            "h.test:80:80",
+            "h.test,",
+            "*",
+        ] {
+            assert!(!is_host(host.as_bytes()), "{host}");
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! The open connections of each worker, how many there may be, and which idle one closes first for a new one.
+//!
+//! Anyone can open connections and send nothing on them. So when the process has as many as it may, a new connection
+//! takes the slot of the one that has been idle for longest, as with nginx: of its own worker first, else of another. A
+//! connection with a request in progress never closes for a new one.
+//!
+//! No request touches anything here. A connection enters when it is accepted and leaves when it ends; its
+//! [`ConnectionState`] is only read when the limit is reached. One pass over all connections of a worker then yields a
+//! sixteenth of them, in the order in which they are to close, and each is looked at again before it is claimed: so as
+//! many new connections share the cost of a pass. The order stays exact meanwhile, because a connection that becomes idle
+//! later has been idle for less time than any of these.
+//!
+//! A worker that is busy computing lets those that wait wait. More claims would bring no slot sooner, and would close
+//! connections without need; so there are as many claims as waiters. Only where connections decline, because a request
+//! came after all, more are claimed at once.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep};
+use tower_robots::internals::Mutex;
+
+use super::connection_state::{ConnectionState, Idleness};
+use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter};
+
+/// The connections of the process, by worker.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionRegistry(Mutex<Vec<(ThreadId, Arc<WorkerConnections>)>>);
+
+/// The connections of one worker.
+#[derive(Default)]
+pub(crate) struct WorkerConnections {
+    open: Mutex<OpenConnections>,
+}
+
+#[derive(Default)]
+struct OpenConnections {
+    entries: Vec<Option<Arc<ConnectionState>>>,
+    free: Vec<usize>,
+    /// Idle connections in the last pass, those that have been idle for longest at the end.
+    idle: Vec<Candidate>,
+    /// Connections whose request heads were incomplete after [`HEAD_GRACE`], likewise.
+    slow: Vec<Candidate>,
+    /// When connections may be looked through again.
+    next_pass: Option<Instant>,
+}
+
+#[derive(Clone, Copy)]
+struct Candidate {
+    since: Instant,
+    entry: usize,
+}
+
+/// A connection that is open; it leaves its worker's list when this is dropped.
+pub(crate) struct RegisteredConnection {
+    worker: Arc<WorkerConnections>,
+    entry: usize,
+}
+
+/// A request head that takes longer than this is no longer protected once nothing else is idle: else one octet of a head
+/// would keep a slot for as long as `header_read` allows. Every head of an honest client is here sooner.
+const HEAD_GRACE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(1) };
+
+/// At least so many candidates are kept from a pass.
+const BATCH: usize = 64;
+
+/// After a pass with few results this many times its cost goes by before the next: a twentieth of a core at most.
+const PASS_SHARE: u32 = 20;
+
+/// But no more than this: a pass that seemed to cost more was only interrupted.
+const MOST_PAUSE: Duration = Duration::from_secs(1);
+
+impl ConnectionRegistry {
+    /// The connections of the current thread.
+    pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
+        let thread = std::thread::current().id();
+        let mut shards = self.0.lock();
+        if let Some((_, shard)) = shards.iter().find(|(of, _)| *of == thread) {
+            return Arc::clone(shard);
+        }
+        let shard = Arc::<WorkerConnections>::default();
+        shards.push((thread, Arc::clone(&shard)));
+        shard
+    }
+
+    /// How many connections are open.
+    pub(crate) fn open(&self) -> usize {
+        let all = self.0.lock().clone();
+        let open = |worker: &WorkerConnections| {
+            let open = worker.open.lock();
+            open.entries.len() - open.free.len()
+        };
+        all.iter().map(|(_, worker)| open(worker)).sum()
+    }
+
+    /// Claims the slot of the connection that has been idle for longest: one of `own`, else of another worker. Returns nothing
+    /// if all connections are busy.
+    pub(crate) fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
+        let all = self.0.lock().clone();
+        let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
+        let reclaim = |idleness| std::iter::once(own).chain(others()).find_map(|shard| shard.reclaim(idleness));
+        reclaim(Idleness::Idle).or_else(|| reclaim(Idleness::Slow))
+    }
+}
+
+impl WorkerConnections {
+    /// Enters a connection.
+    pub(crate) fn add(self: &Arc<Self>, connection: &Arc<ConnectionState>) -> RegisteredConnection {
+        let mut open = self.open.lock();
+        let entry = open.free.pop().unwrap_or_else(|| {
+            open.entries.push(None);
+            open.entries.len() - 1
+        });
+        open.entries[entry] = Some(Arc::clone(connection));
+        RegisteredConnection { worker: Arc::clone(self), entry }
+    }
+
+    fn reclaim(&self, idleness: Idleness) -> Option<SlotClaim> {
+        let mut open = self.open.lock();
+        let now = Instant::now();
+        loop {
+            while let Some(Candidate { since, entry }) = open.candidates(idleness).pop() {
+                // A request may have come on it since, or another waiter may have claimed it.
+                let unchanged =
+                    open.entries[entry].as_ref().filter(|connection| connection.idle() == Some((idleness, since)));
+                if let Some(connection) = unchanged.filter(|connection| connection.reclaim(idleness)) {
+                    let idle = now.saturating_duration_since(since);
+                    return Some(SlotClaim::new(Arc::clone(connection), now, idle));
+                }
+            }
+            if open.next_pass.is_some_and(|next| now < next) {
+                return None;
+            }
+            open.pass(now);
+        }
+    }
+}
+
+impl OpenConnections {
+    fn candidates(&mut self, idleness: Idleness) -> &mut Vec<Candidate> {
+        match idleness {
+            Idleness::Idle => &mut self.idle,
+            Idleness::Slow => &mut self.slow,
+        }
+    }
+
+    /// Looks through all connections.
+    fn pass(&mut self, now: Instant) {
+        self.idle.clear();
+        self.slow.clear();
+        for (entry, connection) in self.entries.iter().enumerate() {
+            match connection.as_ref().and_then(|connection| connection.idle()) {
+                Some((Idleness::Idle, since)) => self.idle.push(Candidate { since, entry }),
+                Some((Idleness::Slow, since)) if now.saturating_duration_since(since) >= HEAD_GRACE => {
+                    self.slow.push(Candidate { since, entry });
+                }
+                _ => {}
+            }
+        }
+        let few = self.idle.len() < BATCH;
+        let most = BATCH.max(self.entries.len() / 16);
+        keep_oldest(&mut self.idle, most);
+        keep_oldest(&mut self.slow, most);
+        let pause = if few { (now.elapsed() * PASS_SHARE).min(MOST_PAUSE) } else { Duration::ZERO };
+        // Never the same instant again, or the caller, who looks again after a pass, would find time for another.
+        self.next_pass = Some(now + pause.max(Duration::from_micros(1)));
+    }
+}
+
+/// The `most` that have been idle for longest, the longest at the end.
+fn keep_oldest(candidates: &mut Vec<Candidate>, most: usize) {
+    if candidates.len() > most {
+        candidates.select_nth_unstable_by_key(most, |candidate| candidate.since);
+        candidates.truncate(most);
+        candidates.shrink_to_fit();
+    }
+    candidates.sort_unstable_by_key(|candidate| std::cmp::Reverse(candidate.since));
+}
+
+impl Drop for RegisteredConnection {
+    fn drop(&mut self) {
+        let mut open = self.worker.open.lock();
+        if let Some(connection) = open.entries[self.entry].take() {
+            connection.end();
+        }
+        open.free.push(self.entry);
+    }
+}
+
+impl fmt::Debug for WorkerConnections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = self.open.lock();
+        f.debug_struct("WorkerConnections")
+            .field("connections", &(open.entries.len() - open.free.len()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// A connection whose slot has been claimed.
+#[derive(Debug)]
+pub(crate) struct SlotClaim {
+    connection: Arc<ConnectionState>,
+    made: Instant,
+    /// How long it had been idle.
+    pub(crate) idle: Duration,
+}
+
+/// The claims of all waiters, until their slots have come free.
+#[derive(Debug, Default)]
+pub(crate) struct SlotClaims(Mutex<OutstandingClaims>);
+
+#[derive(Debug, Default)]
+struct OutstandingClaims {
+    waiters: usize,
+    claims: Vec<SlotClaim>,
+    /// One more than the claims in excess of the waiters.
+    at_once: usize,
+}
+
+/// A new connection that waits for a slot, until this is dropped.
+pub(crate) struct SlotWaiter<'c>(&'c SlotClaims);
+
+/// How many connections are claimed for one slot where others have declined.
+const MOST_CLAIMS: usize = 32;
+
+/// After so long a claim no longer counts: whatever keeps that slot, others may be free sooner.
+const CLAIM_LASTS: Duration = Duration::from_secs(1);
+
+impl SlotClaim {
+    /// The slot of a connection that had been `idle` for so long.
+    pub(crate) const fn new(connection: Arc<ConnectionState>, made: Instant, idle: Duration) -> Self {
+        Self { connection, made, idle }
+    }
+}
+
+impl SlotClaims {
+    pub(crate) fn wait(&self) -> SlotWaiter<'_> {
+        self.0.lock().waiters += 1;
+        SlotWaiter(self)
+    }
+}
+
+impl SlotWaiter<'_> {
+    /// Makes as many claims as are due with `reclaim`. Returns whether all of them could be made.
+    pub(crate) fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
+        let mut outstanding = self.0.0.lock();
+        let OutstandingClaims { waiters, claims, at_once } = &mut *outstanding;
+        let (mut came, mut declined) = (false, false);
+        claims.retain(|claim| {
+            let has_ended = claim.connection.has_ended();
+            came |= has_ended;
+            let is_open = !has_ended && claim.connection.is_reclaimed();
+            declined |= !has_ended && !is_open;
+            is_open && claim.made.elapsed() < CLAIM_LASTS
+        });
+        *at_once = match (came, declined) {
+            (false, false) => (*at_once).max(1),
+            (_, true) => (*at_once * 2).clamp(1, MOST_CLAIMS),
+            (true, false) => 1,
+        };
+        while claims.len() + 1 < *waiters + *at_once {
+            match reclaim() {
+                Some(claim) => claims.push(claim),
+                None => return !claims.is_empty(),
+            }
+        }
+        true
+    }
+}
+
+impl Drop for SlotWaiter<'_> {
+    fn drop(&mut self) {
+        self.0.0.lock().waiters -= 1;
+    }
+}
+
+/// One count for the whole process: divided among listeners and threads, one could be full while others have room.
+pub(crate) struct ClientSlots {
+    slots: Arc<Semaphore>,
+    registry: ConnectionRegistry,
+    claims: SlotClaims,
+}
+
+/// How soon a waiter looks whether a claimed slot has come, has to be claimed elsewhere, or can be claimed at all.
+pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
+
+impl ClientSlots {
+    pub(crate) fn new(connections: usize) -> Self {
+        Self {
+            slots: Arc::new(Semaphore::new(connections)),
+            registry: ConnectionRegistry::default(),
+            claims: SlotClaims::default(),
+        }
+    }
+
+    /// The connections of the current thread, which a new one enters.
+    pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
+        self.registry.of_this_worker()
+    }
+
+    /// A slot, if one is free.
+    pub(crate) fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.slots).try_acquire_owned().ok()
+    }
+
+    /// Waits for a slot, for which idle connections close, those of the `own` worker first.
+    pub(crate) async fn acquire<F: Fn(&ConnectionError)>(
+        &self,
+        own: &Arc<WorkerConnections>,
+        reporter: &ConnectionErrorReporter<F>,
+    ) -> OwnedSemaphorePermit {
+        let mut acquiring = pin!(Arc::clone(&self.slots).acquire_owned());
+        let waiter = self.claims.wait();
+        let mut is_first = true;
+        loop {
+            let is_full = !waiter.claim(|| {
+                let claim = self.registry.reclaim(own)?;
+                reporter.report(
+                    ConnectionErrorKind::Recycled,
+                    None,
+                    &format_args!(
+                        "as many connections are open as may be: the longest idle was closed for a new one, after {:.1?}",
+                        claim.idle
+                    ),
+                );
+                Some(claim)
+            });
+            if is_full && is_first {
+                reporter.report(
+                    ConnectionErrorKind::Full,
+                    None,
+                    &"as many connections are open as may be and none is idle: new ones wait",
+                );
+            }
+            is_first = false;
+            tokio::select! {
+                biased;
+                Ok(slot) = &mut acquiring => return slot,
+                () = sleep(CLAIM_AGAIN) => {}
+            }
+        }
+    }
+
+    /// How many connections are open.
+    pub(crate) fn open(&self) -> usize {
+        self.registry.open()
+    }
+
+    /// Adds slots.
+    pub(crate) fn grow(&self, slots: usize) {
+        self.slots.add_permits(slots);
+    }
+
+    /// Takes free slots away. Returns how many are still to be taken, from connections that end.
+    pub(crate) fn shrink(&self, slots: usize) -> usize {
+        slots - self.slots.forget_permits(slots)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge::limits::EdgeLimits;
+
+    fn connection() -> Arc<ConnectionState> {
+        Arc::new(ConnectionState::new(&EdgeLimits::default()))
+    }
+
+    /// Makes what comes later be later by the clock of connections, which counts microseconds.
+    fn later() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+
+    /// Connections whose idle times differ: the first has been idle for longest.
+    fn connections(
+        shard: &Arc<WorkerConnections>,
+        count: usize,
+    ) -> (Vec<Arc<ConnectionState>>, Vec<RegisteredConnection>) {
+        let open = |_| {
+            later();
+            let activity = connection();
+            let registered = shard.add(&activity);
+            (activity, registered)
+        };
+        (0..count).map(open).unzip()
+    }
+
+    fn left(all: &[Arc<ConnectionState>]) -> Vec<usize> {
+        all.iter().enumerate().filter(|(_, activity)| activity.is_reclaimed()).map(|(number, _)| number).collect()
+    }
+
+    #[test]
+    fn the_longest_idle_goes_first() {
+        let registry = ConnectionRegistry::default();
+        let shard = registry.of_this_worker();
+        let (all, mut registered) = connections(&shard, 2 * BATCH);
+        for expected in 1..=BATCH {
+            assert!(registry.reclaim(&shard).is_some());
+            assert_eq!(left(&all), (0..expected).collect::<Vec<_>>());
+        }
+        // Some end, and others come to where they were.
+        registered.drain(BATCH..BATCH + 3);
+        let (later, _later) = connections(&shard, 3);
+        for expected in BATCH + 3..2 * BATCH {
+            assert!(registry.reclaim(&shard).is_some());
+            assert_eq!(left(&all).len(), expected - 2);
+            assert!(all[expected].is_reclaimed());
+        }
+        assert!(left(&later).is_empty());
+        drop(registered);
+        for expected in 1..=3 {
+            while registry.reclaim(&shard).is_none() {}
+            assert_eq!(left(&later), (0..expected).collect::<Vec<_>>());
+        }
+        assert!(registry.reclaim(&shard).is_none());
+    }
+
+    #[test]
+    fn busy_connections_stay_and_those_that_were_busy_go_last() {
+        let registry = ConnectionRegistry::default();
+        let shard = registry.of_this_worker();
+        let (all, _registered) = connections(&shard, 4);
+        let busy = all[0].begin(false);
+        let was_busy = all[1].begin(false);
+        later();
+        drop(was_busy);
+        for expected in [&[2][..], &[2, 3], &[1, 2, 3]] {
+            assert!(registry.reclaim(&shard).is_some());
+            assert_eq!(left(&all), expected);
+        }
+        later();
+        assert!(registry.reclaim(&shard).is_none(), "only a connection with a request in progress is left");
+        drop(busy);
+        while registry.reclaim(&shard).is_none() {}
+        assert!(all[0].is_reclaimed());
+    }
+
+    #[test]
+    fn a_connection_that_is_used_again_is_not_closed() {
+        let registry = ConnectionRegistry::default();
+        let shard = registry.of_this_worker();
+        let (all, _registered) = connections(&shard, 1);
+        assert!(registry.reclaim(&shard).is_some());
+        assert!(all[0].is_reclaimed());
+        let exchange = all[0].begin(false);
+        assert!(!all[0].is_reclaimed());
+        later();
+        drop(exchange);
+        assert!(!all[0].is_reclaimed());
+    }
+
+    #[test]
+    fn slow_heads_go_when_nothing_is_idle() {
+        let registry = ConnectionRegistry::default();
+        let shard = registry.of_this_worker();
+        let (all, _registered) = connections(&shard, 2);
+        all[0].octets_read();
+        assert!(registry.reclaim(&shard).is_some());
+        assert_eq!(left(&all), [1]);
+        let begun = Instant::now();
+        while registry.reclaim(&shard).is_none() {
+            std::thread::yield_now();
+        }
+        assert!(begun.elapsed() > HEAD_GRACE / 2, "a head has a while");
+        assert_eq!(left(&all), [0, 1]);
+    }
+
+    #[test]
+    fn another_worker_gives_way_where_the_own_has_nothing_idle() {
+        let registry = ConnectionRegistry::default();
+        let own = registry.of_this_worker();
+        let other = std::thread::scope(|scope| scope.spawn(|| registry.of_this_worker()).join().unwrap());
+        assert!(!Arc::ptr_eq(&own, &other));
+        let (older, _older) = connections(&other, 1);
+        let (all, _all) = connections(&own, 1);
+        assert!(registry.reclaim(&own).is_some());
+        assert_eq!((left(&all), left(&older).len()), (vec![0], 0));
+        while registry.reclaim(&own).is_none() {}
+        assert_eq!(left(&older), [0]);
+    }
+}

@@ -1,0 +1,222 @@
+//! The socket of a connection on the fast path: reads through the stack, and writes with a deadline; and the date of
+//! responses.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::HeaderValue;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+use tower_robots::internals::Mutex;
+
+use crate::date;
+use crate::edge::connection_state::ConnectionState;
+use crate::edge::interim::{InterimClient, InterimQueue};
+use crate::edge::write_timeout::{Transfer, WriteTimeout};
+use crate::socket::Socket;
+
+/// Octets read at once, through the stack; a request head that is longer is hyper's.
+pub(crate) const READ: usize = 8 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct FastSocket {
+    socket: Socket,
+    /// Read during the wait for a response.
+    early: Bytes,
+    /// Octets to be written, and how many of them have been.
+    out: Vec<u8>,
+    sent: usize,
+    timeout: WriteTimeout,
+    /// The upstream connection that the response being written holds.
+    transfer: Option<Transfer>,
+    write_idle: Duration,
+    pub(crate) clock: Arc<DateClock>,
+    /// Changes when the listener stops.
+    pub(crate) stop: watch::Receiver<bool>,
+    connection: Arc<ConnectionState>,
+}
+
+impl FastSocket {
+    pub(crate) fn new(
+        socket: Socket,
+        write_idle: Duration,
+        clock: Arc<DateClock>,
+        stop: watch::Receiver<bool>,
+        connection: Arc<ConnectionState>,
+    ) -> Self {
+        let timeout = WriteTimeout::new(write_idle);
+        let (early, out) = (Bytes::new(), Vec::new());
+        Self { socket, early, out, sent: 0, timeout, transfer: None, write_idle, clock, stop, connection }
+    }
+
+    pub(crate) fn into_socket(self) -> Socket {
+        self.socket
+    }
+
+    /// The buffer that the head of a response is written to.
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    /// The response that is written from now on holds this.
+    pub(crate) fn hold(&mut self, transfer: Option<Transfer>) {
+        self.transfer = transfer;
+    }
+
+    /// Octets from the client; none once it has closed its side.
+    pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        if !self.early.is_empty() {
+            return Poll::Ready(Ok(Some(std::mem::take(&mut self.early))));
+        }
+        self.poll_read(cx)
+    }
+
+    /// Ready when the client has left. What it sends meanwhile, up to a [`READ`], is kept for later.
+    pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.early.is_empty() {
+            match ready!(self.poll_read(cx)) {
+                Ok(Some(octets)) => self.early = octets,
+                Ok(None) | Err(_) => return Poll::Ready(()),
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Writes everything in [`out`](Self::out), and `data` after it.
+    pub(crate) async fn send(&mut self, mut data: Bytes) -> io::Result<()> {
+        poll_fn(|cx| self.poll_send(cx, &mut data)).await
+    }
+
+    pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<io::Result<()>> {
+        loop {
+            let out = &self.out[self.sent..];
+            let socket = Pin::new(&mut self.socket);
+            let written = match (out.is_empty(), data.is_empty()) {
+                (true, true) => break,
+                (false, true) => socket.poll_write(cx, out),
+                (true, false) => socket.poll_write(cx, data),
+                (false, false) => socket.poll_write_vectored(cx, &[IoSlice::new(out), IoSlice::new(data)]),
+            };
+            let Poll::Ready(written) = written else { return self.poll_stalled(cx) };
+            self.progressed();
+            match written? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => {
+                    let of_out = written.min(self.out.len() - self.sent);
+                    self.sent += of_out;
+                    bytes::Buf::advance(data, written - of_out);
+                }
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+        if let Socket::Tls(stream) = &mut self.socket {
+            match Pin::new(stream).poll_flush(cx) {
+                Poll::Ready(flushed) => flushed?,
+                Poll::Pending => return self.poll_stalled(cx),
+            }
+            self.progressed();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes the interim responses that have come, at once: the final one may take long.
+    pub(crate) fn poll_send_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let is_sending = !self.out.is_empty() || self.timeout.is_waiting();
+        if !is_sending && !self.interim().is_waiting() {
+            return Poll::Ready(Ok(()));
+        }
+        if self.out.is_empty() {
+            self.take_interim();
+        }
+        self.poll_send(cx, &mut Bytes::new())
+    }
+
+    /// Has what is left of the interim responses written with what follows.
+    pub(crate) fn take_interim(&mut self) {
+        let Self { connection, out, .. } = self;
+        if connection.interim().is_waiting() {
+            connection.interim().take_octets(out);
+            connection.interim().note_written();
+        }
+    }
+
+    fn interim(&self) -> &InterimQueue {
+        self.connection.interim()
+    }
+
+    /// Closes the sending side in order.
+    pub(crate) async fn close(&mut self) {
+        let closing = poll_fn(|cx| Pin::new(&mut self.socket).poll_shutdown(cx));
+        // A client that does not listen is not waited for.
+        let _ = tokio::time::timeout(self.write_idle, closing).await;
+    }
+
+    /// The same without waiting.
+    pub(crate) fn close_now(&mut self) {
+        let _ = Pin::new(&mut self.socket).poll_shutdown(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// Gives up everything but the socket.
+    pub(crate) fn park(&mut self) {
+        self.out = Vec::new();
+        self.timeout = WriteTimeout::new(self.write_idle);
+    }
+
+    /// The client has taken something.
+    fn progressed(&mut self) {
+        let Self { timeout, transfer, .. } = self;
+        timeout.progressed(|| transfer.clone());
+    }
+
+    /// A write has to wait.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.timeout.poll_stalled(self.transfer.as_ref(), cx).map(|()| Err(WriteTimeout::error()))
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        let mut room = [MaybeUninit::uninit(); READ];
+        let mut buffer = ReadBuf::uninit(&mut room);
+        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer))?;
+        let octets = buffer.filled();
+        Poll::Ready(Ok(if octets.is_empty() { None } else { Some(Bytes::copy_from_slice(octets)) }))
+    }
+}
+
+/// The `Date` of responses: formatted once a second, and shared by the connections of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct DateClock(Mutex<Option<(u64, HeaderValue)>>);
+
+impl DateClock {
+    /// Appends the value to a head.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        self.with(|value| out.extend_from_slice(value.as_bytes()));
+    }
+
+    pub(crate) fn value(&self) -> HeaderValue {
+        self.with(HeaderValue::clone)
+    }
+
+    fn with<R>(&self, read: impl FnOnce(&HeaderValue) -> R) -> R {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+        // Only connections of one worker share a clock, so the lock is free.
+        let mut kept = self.0.lock();
+        let (second, value) = kept.get_or_insert_with(|| (now, text(now)));
+        if *second != now {
+            (*second, *value) = (now, text(now));
+        }
+        read(value)
+    }
+}
+
+fn text(second: u64) -> HeaderValue {
+    let date = date::http(UNIX_EPOCH + Duration::from_secs(second));
+    // It is letters, digits, spaces, commas and colons.
+    HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
+}

@@ -1,0 +1,256 @@
+//! The hops that a request claims to have passed, last hop first (`X-Forwarded-For`, and `Forwarded` of RFC 7239), and
+//! what they say about its client.
+//!
+//! Each proxy appends on the right, so the right end comes from a proxy that we trust and the left end from any client.
+//! Both fields are therefore read from the right, and an entry cannot change the ones to its right: an open quote of a
+//! client's does not swallow the entry of its proxy.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::HeaderValue;
+use http::header::{FORWARDED, HeaderMap, HeaderName};
+
+/// One hop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hop {
+    /// The address of its sender; port 0 where none is given.
+    pub(crate) address: SocketAddr,
+    /// The scheme of the request, as it is written.
+    pub(crate) scheme: Option<Vec<u8>>,
+    /// The host of the request, as it is written.
+    pub(crate) host: Option<Vec<u8>>,
+}
+
+/// The hops in `X-Forwarded-For`, none for an entry that is no address.
+pub(crate) fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
+    let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
+    let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
+    // RFC 9110, section 5.6.1: empty elements of a list do not count.
+    let entries = entries.filter(|entry| !entry.is_empty());
+    entries.map(|entry| Some(Hop { address: node(entry)?, scheme: None, host: None }))
+}
+
+/// The hops in `Forwarded`, none for an element that is malformed or has no address.
+pub(crate) fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
+    let lines = fields.get_all(FORWARDED).iter().rev().map(HeaderValue::as_bytes);
+    let elements = lines.flat_map(|line| {
+        let mut rest = Some(line);
+        std::iter::from_fn(move || {
+            let (before, element) = split_last(rest?, b',');
+            rest = before;
+            Some(element.trim_ascii())
+        })
+    });
+    elements.filter(|element| !element.is_empty()).map(hop)
+}
+
+pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// RFC 7239, section 4: pairs with a semicolon between them, no name twice.
+fn hop(element: &[u8]) -> Option<Hop> {
+    let (mut address, mut scheme, mut host) = (None, None, None);
+    let mut rest = Some(element);
+    while let Some(pairs) = rest {
+        let (before, pair) = split_last(pairs, b';');
+        rest = before;
+        let pair = pair.trim_ascii();
+        if pair.is_empty() {
+            continue;
+        }
+        let equals = pair.iter().position(|octet| *octet == b'=')?;
+        let value = unquoted(&pair[equals + 1..])?;
+        let place = match pair[..equals].to_ascii_lowercase().as_slice() {
+            b"for" => &mut address,
+            b"proto" => &mut scheme,
+            b"host" => &mut host,
+            _ => continue,
+        };
+        if place.replace(value).is_some() {
+            return None;
+        }
+    }
+    Some(Hop { address: node(&address?)?, scheme, host })
+}
+
+/// The text after the last delimiter outside quotes, and the text before it.
+fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
+    let mut is_quoted = false;
+    for (at, octet) in text.iter().enumerate().rev() {
+        let is_escaped = || text[..at].iter().rev().take_while(|octet| **octet == b'\\').count() % 2 == 1;
+        if *octet == b'"' && !is_escaped() {
+            is_quoted = !is_quoted;
+        } else if *octet == delimiter && !is_quoted {
+            return (Some(&text[..at]), &text[at + 1..]);
+        }
+    }
+    (None, text)
+}
+
+/// A token as it is, or the content of a quoted string (RFC 9110, section 5.6.4).
+fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
+    let Some(inner) = value.strip_prefix(b"\"") else {
+        let is_token = !value.is_empty() && value.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'"');
+        return is_token.then(|| value.to_vec());
+    };
+    let mut text = Vec::with_capacity(inner.len());
+    let mut octets = inner.strip_suffix(b"\"")?.iter();
+    while let Some(octet) = octets.next() {
+        text.push(match octet {
+            b'\\' => *octets.next()?,
+            b'"' => return None,
+            octet => *octet,
+        });
+    }
+    Some(text)
+}
+
+/// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`. A hidden one
+/// (`unknown`, `_name`) is none.
+fn node(text: &[u8]) -> Option<SocketAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (address, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']')?;
+            (IpAddr::V6(address.parse().ok()?), port.strip_prefix(':').or(port.is_empty().then_some("0"))?)
+        }
+        None => match text.parse() {
+            Ok(address) => (address, "0"),
+            Err(_) => {
+                let (address, port) = text.split_once(':')?;
+                (IpAddr::V4(address.parse().ok()?), port)
+            }
+        },
+    };
+    // RFC 7239, section 6.3: a port may be hidden too.
+    let port = if port.starts_with('_') { 0 } else { port.parse().ok()? };
+    Some(SocketAddr::new(address.to_canonical(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fields(name: &str, lines: &[&str]) -> HeaderMap {
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        lines.iter().map(|line| (name.clone(), HeaderValue::from_bytes(line.as_bytes()).unwrap())).collect()
+    }
+
+    /// The addresses up to the first entry that has none.
+    fn by_x_forwarded_for(lines: &[&str]) -> Vec<String> {
+        let hops = x_forwarded_for(&fields("x-forwarded-for", lines)).map_while(|hop| hop).collect::<Vec<_>>();
+        hops.iter().map(|hop| hop.address.to_string()).collect()
+    }
+
+    fn by_forwarded(lines: &[&str]) -> Vec<String> {
+        let hops = forwarded(&fields("forwarded", lines)).map_while(|hop| hop).collect::<Vec<_>>();
+        hops.iter().map(|hop| hop.address.to_string()).collect()
+    }
+
+    #[test]
+    fn all_lines_are_one_list_read_from_the_right() {
+        assert_eq!(
+            by_x_forwarded_for(&["192.0.2.1, 2001:db8::1", " 192.0.2.3:8080 ,[2001:db8::4]:443,,[2001:db8::5]", ","]),
+            ["[2001:db8::5]:0", "[2001:db8::4]:443", "192.0.2.3:8080", "[2001:db8::1]:0", "192.0.2.1:0"]
+        );
+        assert_eq!(by_x_forwarded_for(&["::ffff:192.0.2.1"]), ["192.0.2.1:0"]);
+    }
+
+    #[test]
+    fn what_is_no_address_ends_the_way() {
+        for wrong in [
+            "unknown",
+            "_hidden",
+            "192.0.2",
+            "192.0.2.256",
+            "0300.0.2.1",
+            "192.0.2.1:",
+            "192.0.2.1:65536",
+            "192.0.2.1:x",
+            "192.0.2.1 192.0.2.2",
+            "[192.0.2.1]",
+            "[2001:db8::1",
+            "[2001:db8::1]x",
+            "2001:db8::1%eth0",
+            "a.test",
+            "\"192.0.2.1\"",
+            "192.0.2.1;x",
+            "\u{e9}",
+        ] {
+            assert_eq!(by_x_forwarded_for(&[&format!("192.0.2.1, {wrong}, 192.0.2.9")]), ["192.0.2.9:0"], "{wrong}");
+            assert_eq!(by_x_forwarded_for(&[wrong]), Vec::<String>::new(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rfc_7239_4_elements_are_pairs() {
+        assert_eq!(
+            by_forwarded(&[
+                "for=192.0.2.43, For=\"[2001:db8:cafe::17]:4711\"",
+                "proto=http;for=192.0.2.60;by=203.0.113.43 , FOR=\"192.0.2.7:_port\" ; host=\"a,b;for=1.1.1.1\"",
+            ]),
+            ["192.0.2.7:0", "192.0.2.60:0", "[2001:db8:cafe::17]:4711", "192.0.2.43:0"]
+        );
+        let said = fields("forwarded", &["for=192.0.2.1;proto=HTTPS;host=\"a\\.test:443\""]);
+        let hop = forwarded(&said).next().unwrap().unwrap();
+        assert_eq!(hop.scheme.as_deref(), Some(&b"HTTPS"[..]));
+        assert_eq!(hop.host.as_deref(), Some(&b"a.test:443"[..]));
+    }
+
+    #[test]
+    fn an_open_quote_swallows_nothing_to_its_right() {
+        for forged in ["for=\"x", "for=6.6.6.6;host=\"", "\"", "for=\"6.6.6.6\\", "\\\""] {
+            let line = format!("{forged}, for=\"192.0.2.9\";host=\"a\"");
+            assert_eq!(by_forwarded(&[&line]).first().map(String::as_str), Some("192.0.2.9:0"), "{forged}");
+        }
+    }
+
+    proptest! {
+        /// Whatever a client sends, what its proxy appends to it is what is read first, and nothing panics.
+        #[test]
+        fn what_a_proxy_appends_is_read_first(
+            sent in proptest::collection::vec(any::<u8>(), 0..200),
+            shaped in "[for=:;,\"\\\\\\[\\]0-9a-f. ]{0,60}",
+        ) {
+            for sent in [sent, shaped.into_bytes()] {
+                for (name, appended) in [
+                    ("x-forwarded-for", &b", 192.0.2.9:4711"[..]),
+                    ("forwarded", b", for=\"192.0.2.9:4711\";proto=https;host=\"a,b\""),
+                ] {
+                    let Ok(line) = HeaderValue::from_bytes(&[&sent, appended].concat()) else { continue };
+                    let fields = HeaderMap::from_iter([(HeaderName::from_static(name), line)]);
+                    let hops: Vec<_> =
+                        if name == "forwarded" { forwarded(&fields).collect() } else { x_forwarded_for(&fields).collect() };
+                    let first = hops[0].as_ref().map(|hop| hop.address.to_string());
+                    prop_assert_eq!(first.as_deref(), Some("192.0.2.9:4711"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_quoted_comma_of_a_proxy_opens_no_element() {
+        let line = "for=192.0.2.9;host=\"a\\\", for=6.6.6.6;x=\\\"\"";
+        assert_eq!(by_forwarded(&[line]), ["192.0.2.9:0"]);
+    }
+
+    #[test]
+    fn a_malformed_element_ends_the_way() {
+        for wrong in [
+            "for=unknown",
+            "for=_x",
+            "proto=https",
+            "for",
+            "for=",
+            "for=192.0.2.1;for=192.0.2.2",
+            "for=\"192.0.2.1",
+            "for=192.0.2.1\"",
+            "for=\"192.0.2.1\\\"",
+            "for=192.0.2.1 ;proto=a b",
+            "x",
+        ] {
+            assert_eq!(by_forwarded(&["for=192.0.2.1", wrong, "for=192.0.2.9"]), ["192.0.2.9:0"], "{wrong}");
+        }
+    }
+}

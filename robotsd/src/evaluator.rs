@@ -1,0 +1,183 @@
+//! Judges requests and files without a server, as a server judges them.
+//!
+//! `check`, `diff`, `test`, `explain` and `replay` share one [`Evaluator`], so that they agree with each other, and, with
+//! the settings of a configured site, with `serve`: same registry, same policy, same checks. Where the settings come from
+//! is in [`EvaluatorSettings`]; which site is meant is a matter of the command line.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tower_robots::agent::{Agent, Agents, Class, Identity, NamedAgent, NamedAs, Recognizer, Registry};
+use tower_robots::check::{self, Diff, DiffOptions, ExpectationOutcome, Expectations, Guard, Page, PageLoss, Report};
+use tower_robots::policy::{Decision, Facts, HumanEvidence, Policy};
+use tower_robots::rules::{Fallback, Reading, RequestPath, RobotsTxt, RuleSet};
+
+use crate::config::{self, Config, ConfigError};
+use crate::unknown_name::UnknownName;
+
+/// How long two files are compared, and how long one is corrected: what is done by then counts, and a message says that it is not
+/// all. Real files take milliseconds; parsing and checking one of 8 MiB takes two seconds besides.
+pub(crate) const MOST_TIME: Duration = Duration::from_secs(1);
+
+/// What is known of the sender of a request, besides its agents.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KnownSender {
+    pub(crate) identity: Identity,
+    pub(crate) address: Option<IpAddr>,
+}
+
+/// A robots.txt, compiled, with the settings of a site.
+#[derive(Debug)]
+pub(crate) struct Evaluator {
+    rules: RuleSet,
+    recognizer: Recognizer,
+    reading: Reading,
+    settings: EvaluatorSettings,
+    /// Made on first use.
+    report: OnceLock<Report>,
+}
+
+impl Evaluator {
+    pub(crate) fn new(bytes: Vec<u8>, reading: Reading, settings: &EvaluatorSettings) -> Self {
+        let robots = RobotsTxt::parse(bytes);
+        let registry = &settings.registry;
+        Self {
+            rules: robots.compile_with(reading, |name| registry.stands_for(name.value())),
+            recognizer: Recognizer::new(registry.clone(), &robots),
+            reading,
+            settings: settings.clone(),
+            report: OnceLock::new(),
+        }
+    }
+
+    pub(crate) const fn robots(&self) -> &RobotsTxt {
+        self.rules.document()
+    }
+
+    pub(crate) const fn rules(&self) -> &RuleSet {
+        &self.rules
+    }
+
+    /// Requests of a limited crawler that pass at once after a pause.
+    pub(crate) const fn rate_burst(&self) -> NonZeroU32 {
+        self.settings.policy.rate_burst()
+    }
+
+    pub(crate) const fn reading(&self) -> Reading {
+        self.reading
+    }
+
+    /// The path of a URL, in the forms that the policy judges. The reference parser knows one form.
+    pub(crate) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
+        match self.reading {
+            Reading::Reference => RequestPath::verbatim(url),
+            _ => self.settings.policy.path(url),
+        }
+    }
+
+    /// The agents that a `User-Agent` field names; an empty field is one that was not sent.
+    pub(crate) fn agents(&self, field: &[u8]) -> Agents {
+        if field.is_empty() { Agent::empty().into() } else { self.recognizer.agents(field) }
+    }
+
+    /// The agent that a person means by a name or a header.
+    pub(crate) fn resolve(&self, name: &str) -> NamedAgent {
+        self.recognizer.resolve(name)
+    }
+
+    /// What to say about a name that neither the registry nor this file has, nor another one.
+    pub(crate) fn unknown_name<'n>(&self, name: &'n str, other: Option<&Self>) -> Option<UnknownName<'n>> {
+        let files: Vec<_> = [Some(self), other].into_iter().flatten().map(Self::robots).collect();
+        UnknownName::of(name, &self.recognizer, &files)
+    }
+
+    /// Whether a word, which is no whole header, is taken for the header of something that is no crawler: what is expected of it
+    /// holds whatever the file says.
+    pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
+        let named = self.resolve(name);
+        let is_crawler = matches!(named.agent().class(), Class::Registered | Class::Declared);
+        let is_header = name.trim().contains(|char: char| char.is_whitespace() || matches!(char, '/' | '('));
+        named.named_as() == NamedAs::Header && !is_crawler && !is_header
+    }
+
+    /// Whether the group of `*` applies to an agent that no group names.
+    pub(crate) fn holds_to_star(&self, agent: &Agent) -> bool {
+        self.settings.policy.holds_to_star(agent)
+    }
+
+    /// Whether a group of the file applies to an agent: if not, all its requests are allowed.
+    pub(crate) fn has_group_for(&self, agent: &Agent) -> bool {
+        let fallback = if self.holds_to_star(agent) { Fallback::Star } else { Fallback::Nothing };
+        self.rules.select(agent.tokens(), fallback).applies()
+    }
+
+    /// What the policy does about a request of these agents.
+    pub(crate) fn decide_for_sender(
+        &self,
+        agents: &[Agent],
+        sender: KnownSender,
+        method: &str,
+        path: &RequestPath<'_>,
+    ) -> Decision<'_> {
+        let address = || sender.address;
+        let facts = Facts::new(method, path).with_identity(sender.identity).with_address(&address);
+        self.settings.policy.decide(&self.rules, agents, facts)
+    }
+
+    /// A decision about a request with fields that suggest a person.
+    pub(crate) fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
+        self.settings.policy.weigh(decision, evidence)
+    }
+
+    pub(crate) fn check(&self) -> &Report {
+        self.report.get_or_init(|| check::check(self.robots(), &self.settings.checks))
+    }
+
+    /// The findings, and how each can be corrected, which costs more than finding them.
+    pub(crate) fn check_with_fixes(&self) -> Report {
+        self.check().clone().with_fixes(self.robots(), &self.settings.checks)
+    }
+
+    /// What changes for the crawlers of the registry if `new` takes the place of this file.
+    pub(crate) fn diff(&self, new: &Self, guards: impl IntoIterator<Item = Guard>) -> Diff {
+        let options = DiffOptions::new().with_registry(self.settings.registry.clone());
+        let options = guards.into_iter().fold(options, DiffOptions::guard);
+        let over = Instant::now() + MOST_TIME;
+        check::diff_while(self.robots(), new.robots(), &options, &|| Instant::now() < over)
+    }
+
+    /// What a change to another file takes of these pages from search engines.
+    pub(crate) fn page_losses(&self, new: &Self, pages: &[Page]) -> Vec<PageLoss> {
+        check::page_losses(self.robots(), new.robots(), pages, &self.settings.registry)
+    }
+
+    /// Asks the file about every expectation, as the gate of a site does: modes and exemptions do not count.
+    pub(crate) fn evaluate(&self, expectations: &Expectations) -> ExpectationOutcome {
+        expectations.evaluate(self.robots())
+    }
+}
+
+/// The registry, the policy and the checks of a site; by default those of a config that says nothing about them.
+#[derive(Clone, Debug)]
+pub(crate) struct EvaluatorSettings {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) policy: Policy,
+    pub(crate) checks: check::Options,
+}
+
+impl EvaluatorSettings {
+    /// As `serve` takes them from a config, `registry_extra` and what `registry_url` brought last included.
+    pub(crate) fn of_site(config: &Config, site: &config::SiteConfig) -> Result<Self, ConfigError> {
+        let registry = config::load_registry(&config.registry)?;
+        let checks = site.check.options(&registry, &site.policy).with_registry(registry.clone());
+        Ok(Self { registry, policy: site.policy.clone(), checks })
+    }
+}
+
+impl Default for EvaluatorSettings {
+    fn default() -> Self {
+        Self { registry: Registry::builtin().clone(), policy: Policy::default(), checks: check::Options::new() }
+    }
+}

@@ -1,0 +1,291 @@
+//! The text of a sitemap as a stream: unpacked, in UTF-8 whatever its octets are, with the place that is read. No more of it is held
+//! than a parser has to see at once. A fault of a sitemap says where it is.
+
+use std::fmt;
+use std::io::{self, BufRead, Cursor, ErrorKind, Read};
+
+use flate2::read::MultiGzDecoder;
+
+use crate::input::{AtMost, TooManyOctets};
+use crate::render::printable;
+
+/// Octets that are read at once.
+const BUFFER: usize = 32 << 10;
+
+/// Octets of one tag, comment, text or section. A parser holds each as a whole; articles in feeds are the longest that are honest.
+pub(super) const LONGEST_PART: usize = 2 << 20;
+
+/// What stands for an octet that is no UTF-8.
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+
+/// Line and column, in characters, both from 1.
+pub(super) type Place = (usize, usize);
+
+/// A text that is read once, from its beginning.
+pub(super) struct SitemapText<'a> {
+    octets: Box<dyn Read + 'a>,
+    /// Octets that are read and are no text yet: a character may continue in those that follow.
+    raw: Vec<u8>,
+    is_at_end: bool,
+    text: Vec<u8>,
+    /// How much of the text is consumed.
+    consumed: usize,
+    place: Place,
+    /// Where a part began, and how many octets ago.
+    part: Place,
+    of_part: usize,
+}
+
+impl<'a> SitemapText<'a> {
+    /// Unpacks what is packed. Octets of another encoding than UTF-8 stand in titles, not in locations, and are replaced.
+    pub(super) fn of(octets: impl Read + 'a) -> Result<Self, SitemapFault> {
+        let (head, octets) = beginning(AtMost::new(octets, MOST_OCTETS), 2)?;
+        let octets: Box<dyn Read + 'a> = match head[..] {
+            [0x1F, 0x8B] => {
+                let unpacked = Unpacked(MultiGzDecoder::new(Cursor::new(head).chain(octets)));
+                Box::new(AtMost::new(unpacked, MOST_OCTETS))
+            }
+            _ => Box::new(Cursor::new(head).chain(octets)),
+        };
+        let (mut raw, octets) = beginning(octets, 3)?;
+        match raw[..] {
+            [0xEF, 0xBB, 0xBF] => raw.clear(),
+            [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..] => {
+                return Err(SitemapFault::of_document(&"it is UTF-16: write it as UTF-8"));
+            }
+            _ => {}
+        }
+        let octets = Box::new(Cursor::new(std::mem::take(&mut raw)).chain(octets));
+        Ok(Self {
+            octets,
+            raw,
+            is_at_end: false,
+            text: Vec::new(),
+            consumed: 0,
+            place: (1, 1),
+            part: (1, 1),
+            of_part: 0,
+        })
+    }
+
+    /// Where reading is.
+    pub(super) const fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Begins a part: a text fails that goes on for longer than [`LONGEST_PART`] without another.
+    pub(super) const fn begin_part(&mut self) {
+        (self.part, self.of_part) = (self.place, 0);
+    }
+
+    /// Where the part began that is read.
+    pub(super) const fn part(&self) -> Place {
+        self.part
+    }
+
+    /// Passes over white space; the octet that follows, where there is one.
+    pub(super) fn skip_blank(&mut self) -> Result<Option<u8>, SitemapFault> {
+        loop {
+            let text = self.fill_buf()?;
+            let blank = text.iter().take_while(|octet| octet.is_ascii_whitespace()).count();
+            let next = text.get(blank).copied();
+            let is_over = text.is_empty();
+            self.consume(blank);
+            self.begin_part();
+            if next.is_some() || is_over {
+                return Ok(next);
+            }
+        }
+    }
+
+    /// Reads a line, with its end, into a buffer; none at the end of the text.
+    pub(super) fn line<'b>(&mut self, line: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, SitemapFault> {
+        self.begin_part();
+        line.clear();
+        self.read_until(b'\n', line)?;
+        Ok((!line.is_empty()).then_some(line))
+    }
+
+    /// Reads on, and makes text of what is whole.
+    fn read_on(&mut self) -> io::Result<()> {
+        self.text.clear();
+        self.consumed = 0;
+        while self.text.is_empty() && !self.is_at_end {
+            let kept = self.raw.len();
+            self.raw.resize(BUFFER, 0);
+            let read = self.octets.read(&mut self.raw[kept..]);
+            self.raw.truncate(kept + read.as_ref().copied().unwrap_or(0));
+            match read {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                read => self.is_at_end = read? == 0,
+            }
+            let rest = decode(&self.raw, self.is_at_end, &mut self.text);
+            self.raw.drain(..self.raw.len() - rest);
+        }
+        Ok(())
+    }
+}
+
+impl BufRead for SitemapText<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.of_part > LONGEST_PART {
+            let message = format_args!("a tag, comment or text is longer than {} MiB", LONGEST_PART >> 20);
+            return Err(io::Error::other(SitemapFault::at(self.part, &message)));
+        }
+        if self.consumed == self.text.len() {
+            self.read_on()?;
+        }
+        Ok(&self.text[self.consumed..])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        let consumed = &self.text[self.consumed..][..amount];
+        if let Some(end) = memchr::memrchr(b'\n', consumed) {
+            self.place = (self.place.0 + memchr::memchr_iter(b'\n', consumed).count(), 1);
+            self.place.1 += characters(&consumed[end + 1..]);
+        } else {
+            self.place.1 += characters(consumed);
+        }
+        self.consumed += amount;
+        self.of_part += amount;
+    }
+}
+
+impl Read for SitemapText<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+/// What gzip holds, with errors that say so. Those of where it is read from are passed on.
+struct Unpacked<R>(R);
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(|error| match error.kind() {
+            ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
+                io::Error::other(SitemapFault::of_document(&format_args!("it cannot be unpacked: {error}")))
+            }
+            _ => error,
+        })
+    }
+}
+
+/// The first octets, as far as there are so many, and the others.
+fn beginning<R: Read>(mut octets: R, length: usize) -> Result<(Vec<u8>, R), SitemapFault> {
+    let mut head = Vec::new();
+    octets.by_ref().take(length as u64).read_to_end(&mut head)?;
+    Ok((head, octets))
+}
+
+/// Appends octets as text, as [`String::from_utf8_lossy`] would. Returns how many are left at the end, which may be the beginning of a
+/// character.
+fn decode(octets: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
+    let mut chunks = octets.utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        text.extend_from_slice(chunk.valid().as_bytes());
+        let invalid = chunk.invalid();
+        let may_go_on = || std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+        if chunks.peek().is_none() && !is_end && may_go_on() {
+            return invalid.len();
+        }
+        if !invalid.is_empty() {
+            text.extend_from_slice(REPLACEMENT);
+        }
+    }
+    0
+}
+
+/// How many characters a piece of text has; one that is cut counts where it begins.
+fn characters(text: &[u8]) -> usize {
+    text.iter().filter(|octet| **octet & 0xC0 != 0x80).count()
+}
+
+/// Octets of a sitemap, unpacked: what the protocol allows.
+pub(crate) const MOST_OCTETS: usize = 50 << 20;
+
+/// Characters of a message that are shown: a parser repeats names of elements, which a stranger may have made as long as a sitemap.
+const LONGEST: usize = 160;
+
+/// A fault of a sitemap, without the name of the sitemap: `line 2, column 14: …`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SitemapFault {
+    /// It is larger than a sitemap may be.
+    TooLarge,
+    /// It is broken, or something else; with line and column where an editor shows one.
+    Broken { place: Option<(usize, usize)>, message: String },
+}
+
+impl SitemapFault {
+    /// A fault of the whole document.
+    pub(super) fn of_document(message: &dyn fmt::Display) -> Self {
+        Self::Broken { place: None, message: shown(message) }
+    }
+
+    /// A fault at a line and column of its text.
+    pub(super) fn at(place: (usize, usize), message: &dyn fmt::Display) -> Self {
+        Self::Broken { place: Some(place), message: shown(message) }
+    }
+
+    /// Why no more could be read: a fault that a reader found, a bound, or trouble of where the document comes from.
+    pub(super) fn of_reading(error: &io::Error) -> Self {
+        match error.get_ref().and_then(|cause| cause.downcast_ref::<Self>()) {
+            Some(fault) => fault.clone(),
+            None if TooManyOctets::is_in(error) => Self::TooLarge,
+            None => Self::of_document(error),
+        }
+    }
+
+    /// With the document before it: `sitemap.xml:2:14: …`.
+    pub(super) fn in_document(&self, name: &dyn fmt::Display) -> String {
+        match self {
+            Self::Broken { place: Some((line, column)), message } => format!("{name}:{line}:{column}: {message}"),
+            Self::Broken { .. } | Self::TooLarge => format!("{name}: {self}"),
+        }
+    }
+}
+
+impl std::error::Error for SitemapFault {}
+
+impl From<io::Error> for SitemapFault {
+    fn from(error: io::Error) -> Self {
+        Self::of_reading(&error)
+    }
+}
+
+impl fmt::Display for SitemapFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge => write!(f, "it is larger than {} MiB", MOST_OCTETS >> 20),
+            Self::Broken { place: Some((line, column)), message } => {
+                write!(f, "line {line}, column {column}: {message}")
+            }
+            Self::Broken { place: None, message } => f.write_str(message),
+        }
+    }
+}
+
+fn shown(message: &dyn fmt::Display) -> String {
+    let mut message = printable(message.to_string().as_bytes());
+    if let Some((end, _)) = message.char_indices().nth(LONGEST) {
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_a_stranger_is_short_and_safe_to_print() {
+        let fault = SitemapFault::at((2, 3), &"</\u{1b}[31m>");
+        assert_eq!(fault.in_document(&"s.xml"), "s.xml:2:3: </\\u{1b}[31m>");
+        assert_eq!(fault.to_string(), "line 2, column 3: </\\u{1b}[31m>");
+        let long = SitemapFault::of_document(&"\u{e9}".repeat(1 << 20)).in_document(&"s.xml");
+        assert_eq!(long, format!("s.xml: {}…", "\u{e9}".repeat(LONGEST)));
+    }
+}

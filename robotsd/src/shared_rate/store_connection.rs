@@ -1,0 +1,261 @@
+//! The connection to a store, one server or a cluster, and the addresses that its name stands for.
+//!
+//! **All addresses of a store's name are tried at once, and the lowest that works is taken**: the client's own race
+//! would take the first that accepts a connection, as one that hangs does, and a replica; and each process another one.
+
+use std::future::ready;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::io::AsyncDNSResolver;
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisFuture, RedisResult, Script, ServerErrorKind,
+    TlsCertificates,
+};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+use super::bucket::SharedKey;
+use super::script::{SCRIPT, StoreAnswer, StoreQuestion};
+use super::settings::{StoreNodes, StoreSettings};
+use super::trouble::{StoreTrouble, describe};
+
+/// How long connecting may take, TLS and the password included.
+const CONNECT: Duration = Duration::from_millis(250);
+
+/// A connection; clones share it, and what they ask is sent without waiting for earlier answers.
+#[derive(Clone)]
+pub(super) enum StoreConnection {
+    One(MultiplexedConnection),
+    Cluster(Box<ClusterConnection>),
+}
+
+impl StoreConnection {
+    /// Connects to one of the addresses of the store.
+    pub(super) async fn open(settings: &StoreSettings, address: SocketAddr) -> Result<Self, String> {
+        let late = |_| Err(format!("no connection within {} ms", 2 * CONNECT.as_millis()));
+        timeout(2 * CONNECT, Self::opening(settings, address)).await.unwrap_or_else(late)
+    }
+
+    async fn opening(settings: &StoreSettings, address: SocketAddr) -> Result<Self, String> {
+        let info = settings.info()?;
+        let failed = |error| describe(&error, settings);
+        let ca = settings.ca.clone().filter(|_| StoreSettings::is_encrypted(&info));
+        let certificates = ca.map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca) });
+        // The name is what a certificate is for; the address is only where it is connected to.
+        let (host, _) = host(info.addr());
+        let resolver = OneAddress { host: host.to_owned(), address };
+        match settings.nodes {
+            StoreNodes::One => {
+                let client = match certificates {
+                    Some(certificates) => Client::build_with_tls(info, certificates),
+                    None => Client::open(info),
+                };
+                let config = AsyncConnectionConfig::new()
+                    .set_dns_resolver(resolver)
+                    .set_connection_timeout(Some(CONNECT))
+                    .set_response_timeout(Some(settings.deadline));
+                let client = client.map_err(failed)?;
+                let connection = client.get_multiplexed_async_connection_with_config(&config).await;
+                connection.map(Self::One).map_err(failed)
+            }
+            StoreNodes::Cluster => {
+                let builder = ClusterClient::builder([info])
+                    .async_dns_resolver(resolver)
+                    .connection_timeout(CONNECT)
+                    .response_timeout(settings.deadline)
+                    // What waited is answered by the process's own bucket.
+                    .retries(1);
+                let builder = match certificates {
+                    Some(certificates) => builder.certs(certificates),
+                    None => builder,
+                };
+                let client = builder.build().map_err(failed)?;
+                let connection = client.get_async_connection().await.map_err(failed)?;
+                Ok(Self::Cluster(Box::new(connection)))
+            }
+        }
+    }
+
+    /// Whether it finds its way to nodes that come back, so that no other connection is needed.
+    pub(super) const fn mends_itself(&self) -> bool {
+        matches!(self, Self::Cluster(_))
+    }
+
+    /// Asks the store, which has the script or gets it.
+    pub(super) async fn ask(
+        &mut self,
+        script: &Script,
+        settings: &StoreSettings,
+        key: SharedKey,
+        question: StoreQuestion,
+    ) -> Result<StoreAnswer, StoreTrouble> {
+        let name = key.name(&settings.prefix);
+        let answered = match self {
+            Self::One(connection) => run(connection, script, &name, question).await,
+            Self::Cluster(connection) => run(&mut **connection, script, &name, question).await,
+        };
+        match answered {
+            Ok(answer) => question.answer(answer).ok_or_else(StoreTrouble::garbage),
+            Err(error) => Err(StoreTrouble::of(&error, settings)),
+        }
+    }
+}
+
+/// Host and port of a store.
+pub(super) fn host(address: &ConnectionAddr) -> (&str, u16) {
+    match address {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
+        // No URL that is accepted names another kind.
+        _ => ("", 0),
+    }
+}
+
+async fn run(
+    connection: &mut impl ConnectionLike,
+    script: &Script,
+    name: &str,
+    question: StoreQuestion,
+) -> RedisResult<(i64, i64)> {
+    let arguments = question.arguments();
+    let command = |command: &str, script: &str| {
+        let mut command = redis::cmd(command);
+        command.arg(script).arg(1).arg(name);
+        for argument in &arguments {
+            command.arg(argument);
+        }
+        command
+    };
+    match command("EVALSHA", script.get_hash()).query_async(connection).await {
+        // A server that was restarted, or has forgotten its scripts. Evaluating it makes it known.
+        Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+            command("EVAL", SCRIPT).query_async(connection).await
+        }
+        outcome => outcome,
+    }
+}
+
+/// How long a name may take to resolve; the addresses that it had are tried then.
+const RESOLVE: Duration = Duration::from_millis(250);
+
+/// Addresses that are tried.
+const MOST: usize = 4;
+
+/// Looks a host and port up, and may block.
+pub(super) type AddressLookup = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
+
+/// The system's resolver.
+pub(super) fn of_system() -> AddressLookup {
+    Arc::new(|host: &str, port: u16| (host, port).to_socket_addrs().map(Iterator::collect))
+}
+
+/// The addresses of one name.
+pub(super) struct StoreAddresses {
+    lookup: AddressLookup,
+    /// One that takes its time: no second one is begun.
+    under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
+    /// Those that were found last.
+    known: Vec<SocketAddr>,
+}
+
+impl StoreAddresses {
+    pub(super) const fn new(lookup: AddressLookup) -> Self {
+        Self { lookup, under_way: None, known: Vec::new() }
+    }
+
+    /// The addresses, in one order for all processes. Where the name cannot be resolved now, those that it had.
+    pub(super) async fn find(&mut self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+        let mut looking = self.under_way.take().unwrap_or_else(|| {
+            let (lookup, host) = (Arc::clone(&self.lookup), host.to_owned());
+            spawn_blocking(move || lookup(&host, port))
+        });
+        let found = match timeout(RESOLVE, &mut looking).await {
+            Ok(Ok(found)) => found.map_err(|error| error.to_string()),
+            Ok(Err(_)) => Err("the resolver failed".to_owned()),
+            Err(_) => {
+                self.under_way = Some(looking);
+                Err(format!("the resolver did not answer within {} ms", RESOLVE.as_millis()))
+            }
+        };
+        let why = match found {
+            Ok(mut found) if !found.is_empty() => {
+                found.sort_unstable();
+                found.dedup();
+                found.truncate(MOST);
+                self.known = found;
+                return Ok(self.known.clone());
+            }
+            Ok(_) => "it has no address".to_owned(),
+            Err(why) => why,
+        };
+        if self.known.is_empty() {
+            Err(format!("the name {host:?} cannot be resolved: {why}"))
+        } else {
+            Ok(self.known.clone())
+        }
+    }
+}
+
+/// Resolves one name to one address, and others as the system does.
+pub(super) struct OneAddress {
+    pub(super) host: String,
+    pub(super) address: SocketAddr,
+}
+
+impl AsyncDNSResolver for OneAddress {
+    fn resolve<'a, 'b: 'a>(
+        &'a self,
+        host: &'b str,
+        port: u16,
+    ) -> RedisFuture<'a, Box<dyn Iterator<Item = SocketAddr> + Send + 'a>> {
+        if host == self.host && port == self.address.port() {
+            let address: Box<dyn Iterator<Item = SocketAddr> + Send> = Box::new(std::iter::once(self.address));
+            return Box::pin(ready(Ok(address)));
+        }
+        Box::pin(async move {
+            let found: Vec<_> = tokio::net::lookup_host((host, port)).await?.collect();
+            Ok(Box::new(found.into_iter()) as Box<dyn Iterator<Item = SocketAddr> + Send>)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_name_stood_for_is_tried_while_it_cannot_be_resolved() {
+        let asked = Arc::new(AtomicU32::new(0));
+        let lookup: AddressLookup = Arc::new({
+            let asked = Arc::clone(&asked);
+            move |_: &str, port: u16| match asked.fetch_add(1, Ordering::Relaxed) {
+                0 => Err(io::Error::other("no such name")),
+                1 => Ok(["127.0.0.2", "127.0.0.1", "127.0.0.2"]
+                    .map(|ip| SocketAddr::new(ip.parse().unwrap(), port))
+                    .into()),
+                2 => Ok(Vec::new()),
+                // Longer than is waited for.
+                _ => {
+                    std::thread::sleep(2 * RESOLVE);
+                    Err(io::Error::other("no such name"))
+                }
+            }
+        });
+        let mut addresses = StoreAddresses::new(lookup);
+        let error = addresses.find("cache.internal", 6379).await.unwrap_err();
+        assert_eq!(error, "the name \"cache.internal\" cannot be resolved: no such name");
+        for _ in 0..4 {
+            let found = addresses.find("cache.internal", 6379).await.unwrap();
+            assert_eq!(found, ["127.0.0.1:6379", "127.0.0.2:6379"].map(|address| address.parse().unwrap()));
+        }
+        // The one that takes its time was waited for twice.
+        assert_eq!(asked.load(Ordering::Relaxed), 4);
+    }
+}

@@ -1,0 +1,108 @@
+//! What has passed on an HTTP/2 connection: its socket notes it, and what keeps, shares or gives up the connection asks.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tower_robots::internals::Mutex;
+
+use crate::edge::frames::Frame;
+
+/// Faults that are remembered: more than streams that a connection has at a time.
+const FAULTS: usize = 256;
+
+/// What has passed on a connection.
+#[derive(Debug)]
+pub(super) struct Passed {
+    opened: Instant,
+    /// When the server last sent something, in milliseconds since `opened`.
+    received_at: AtomicU64,
+    /// RST_STREAM frames to the server.
+    resets: AtomicUsize,
+    /// DATA and HEADERS frames from the server.
+    content: AtomicUsize,
+    /// What the server did wrong on streams that were reset for it, and which no request has looked up.
+    faults: Mutex<Vec<(u32, &'static str)>>,
+    /// Whether the server's SETTINGS are in force, or never will be because the connection has ended.
+    is_settled: AtomicBool,
+    settled: Notify,
+}
+
+impl Passed {
+    pub(super) fn new(opened: Instant) -> Self {
+        let (received_at, resets, content, faults, is_settled, settled) = Default::default();
+        Self { opened, received_at, resets, content, faults, is_settled, settled }
+    }
+
+    /// When the server last sent something.
+    pub(super) fn received_at(&self) -> Instant {
+        self.opened + std::time::Duration::from_millis(self.received_at.load(Ordering::Relaxed))
+    }
+
+    /// How many streams were reset, or frames refused after the reset of their stream was sent.
+    pub(super) fn resets(&self) -> usize {
+        self.resets.load(Ordering::Relaxed)
+    }
+
+    /// How many DATA and HEADERS frames came.
+    pub(super) fn content(&self) -> usize {
+        self.content.load(Ordering::Relaxed)
+    }
+
+    /// What the server did wrong on a stream, where it was reset for that. Said once.
+    pub(super) fn fault(&self, stream: u32) -> Option<&'static str> {
+        let mut faults = self.faults.lock();
+        let at = faults.iter().position(|(other, _)| *other == stream)?;
+        Some(faults.swap_remove(at).1)
+    }
+
+    pub(super) fn note_fault(&self, stream: u32, why: &'static str) {
+        let mut faults = self.faults.lock();
+        // Of requests that were given up, none is looked up.
+        if faults.len() >= FAULTS {
+            faults.remove(0);
+        }
+        faults.push((stream, why));
+    }
+
+    /// Whether it is known how many streams the server takes, or the connection has ended.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it is.
+    pub(super) async fn settled(&self) {
+        let mut settled = pin!(self.settled.notified());
+        settled.as_mut().enable();
+        if !self.is_settled() {
+            settled.await;
+        }
+    }
+
+    pub(super) fn settle(&self) {
+        if !self.is_settled.swap(true, Ordering::SeqCst) {
+            self.settled.notify_waiters();
+        }
+    }
+
+    pub(super) fn note_received(&self, frame: Frame) {
+        if frame.is_content() {
+            self.content.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn note_octets(&self) {
+        self.received_at.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_sent(&self, frame: Frame) {
+        if frame.is_reset() {
+            self.resets.fetch_add(1, Ordering::Relaxed);
+        }
+        // It is sent once they are applied.
+        if frame.is_settings_ack() {
+            self.settle();
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What a server of HTTP/2 does wrong on one stream is that stream's end, and no other's.
+
+use super::http2::upstream_to;
+use super::http2_frames::{STATUS, field};
+use super::*;
+use crate::edge::frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM};
+use crate::edge::test_peer::frame;
+
+/// The stream whose response is wrong, and the one that is sound.
+const BAD: u32 = 3;
+const SOUND: u32 = 1;
+
+/// The octets that a head may have, and the window of a stream.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// A field that the server's table keeps (RFC 7541, section 6.2.1).
+fn kept_field(name: &str, value: &str) -> Vec<u8> {
+    let mut octets = field(name, value);
+    octets[0] = 0x40;
+    octets
+}
+
+fn head(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS | flags, BAD, &fields.concat())
+}
+
+fn ok() -> Vec<u8> {
+    head(0, &[STATUS])
+}
+
+/// A head with these fields after the status, and a body.
+fn with(fields: &[u8]) -> Vec<u8> {
+    [head(0, &[STATUS, fields]), frame(DATA, END_STREAM, BAD, b"ok")].concat()
+}
+
+/// The body of the sound response.
+fn sound_body() -> Vec<u8> {
+    (0..40_000_u32).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+/// What became of a bad response, and of the one beside it.
+#[derive(Debug)]
+struct Outcome {
+    status: u16,
+    is_whole: bool,
+    is_sound_whole: bool,
+    /// Whether its stream was reset, and whether the connection was given up.
+    is_reset: bool,
+    is_given_up: bool,
+    /// Why, as the log has it.
+    why: String,
+}
+
+/// Has a server say these octets on a stream of a connection, between the halves of another response.
+async fn beside(octets: Vec<u8>) -> Outcome {
+    let (seen, mut came) = mpsc::unbounded_channel();
+    let origin = Origin::start(move |_, mut peer| {
+        let (octets, seen) = (octets.clone(), seen.clone());
+        async move {
+            peer.send(frame(4, 0, 0, &[])).await;
+            peer.bytes(24).await;
+            let body = sound_body();
+            loop {
+                let head = peer.bytes(9).await;
+                let payload = peer.bytes(u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize).await;
+                let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+                if let (HEADERS, SOUND) = (head[3], stream) {
+                    let begun = [frame(HEADERS, END_HEADERS, SOUND, STATUS), frame(DATA, 0, SOUND, &body[..16_000])];
+                    peer.send(begun.concat()).await;
+                }
+                if let (HEADERS, BAD) = (head[3], stream) {
+                    peer.try_send(&octets).await;
+                    let (middle, end) = (&body[16_000..32_000], &body[32_000..]);
+                    let end = [frame(DATA, 0, SOUND, middle), frame(DATA, END_STREAM, SOUND, end)];
+                    peer.try_send(end.concat()).await;
+                }
+                if seen.send((head[3], stream, payload)).is_err() || head[3] == GOAWAY {
+                    return;
+                }
+            }
+        }
+    })
+    .await;
+    let upstream = upstream_to([origin.address], |limits| {
+        (limits.body_idle, limits.buffer_bytes) = (Duration::from_secs(3), HEAD_BYTES);
+    });
+    let sound = soon(upstream.forward(request("GET", "/sound"))).await;
+    assert_eq!(sound.status(), 200);
+    let response = soon(upstream.forward(request("GET", "/bad"))).await;
+    let status = response.status().as_u16();
+    let failure = response.extensions().get::<UpstreamFailure>().map(|failure| failure.detail.clone());
+    let body = soon(response.into_body().collect()).await;
+    let broken = body.as_ref().err().and_then(|error| std::error::Error::source(error).map(ToString::to_string));
+    let sound = soon(sound.into_body().collect()).await;
+    let is_sound_whole = sound.is_ok_and(|body| body.to_bytes() == sound_body());
+    let mut frames = Vec::new();
+    while let Ok(Some(frame)) = tokio::time::timeout(MOMENT, came.recv()).await {
+        frames.push(frame);
+    }
+    let is_reset = frames.iter().any(|(kind, stream, _)| (*kind, *stream) == (RST_STREAM, BAD));
+    let is_given_up = frames.iter().any(|(kind, ..)| *kind == GOAWAY);
+    let why = failure.or(broken).unwrap_or_default();
+    Outcome { status, is_whole: body.is_ok(), is_sound_whole, is_reset, is_given_up, why }
+}
+
+/// A head of so many fields, each of 155 octets.
+fn large_head(fields: usize) -> Vec<u8> {
+    let fields: Vec<Vec<u8>> = (0..fields).map(|at| field("x-a", &format!("{at:0>120}"))).collect();
+    let pieces = fields.chunks(120).flat_map(|chunk| frame(CONTINUATION, 0, BAD, &chunk.concat()));
+    let end = frame(CONTINUATION, END_HEADERS, BAD, &field("x-b", "1"));
+    [frame(HEADERS, 0, BAD, STATUS), pieces.collect(), end].concat()
+}
+
+const NAME: &str = "a name that HTTP does not allow";
+const VALUE: &str = "octets that HTTP does not allow";
+const PSEUDO: &str = "a pseudo-header";
+const EMPTY: &str = "DATA frames without octets";
+
+#[tokio::test]
+async fn a_response_that_is_wrong_ends_no_other() {
+    let empty = |count: usize| frame(DATA, 0, BAD, &[]).repeat(count);
+    let lengths = [field("content-length", "2"), field("content-length", "3")].concat();
+    let huffman = [&[0, 3][..], b"x-a", &[0x84, 0xff, 0xff, 0xff, 0xf3]].concat();
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
+        ("101 DATA frames without octets", [ok(), empty(101)].concat(), EMPTY),
+        ("10,000 of them", [ok(), empty(10_000)].concat(), EMPTY),
+        ("101 of them before the head", empty(101), EMPTY),
+        ("101 of padding alone", [ok(), frame(DATA, PADDED, BAD, &[3, 0, 0, 0]).repeat(101)].concat(), "padding alone"),
+        ("CR in a value", with(&field("x-a", "b\rc")), VALUE),
+        ("LF in a value", with(&field("x-a", "b\nc")), VALUE),
+        ("NUL in a value", with(&field("x-a", "b\0c")), VALUE),
+        ("LF in a coded value", with(&huffman), VALUE),
+        ("LF in a value that the table keeps", with(&kept_field("x-a", "b\nc")), VALUE),
+        ("LF in the trailers", [ok(), head(END_STREAM, &[&field("x-a", "b\nc")])].concat(), VALUE),
+        ("capitals in a name", with(&field("X-A", "b")), NAME),
+        ("a space in a name", with(&field("x a", "b")), NAME),
+        ("an empty name", with(&field("", "b")), NAME),
+        ("an unknown pseudo-header", with(&field(":sent", "b")), PSEUDO),
+        ("a pseudo-header of requests", head(END_STREAM, &[STATUS, &field(":path", "/\n")]), PSEUDO),
+        ("a status of letters", head(END_STREAM, &[&field(":status", "abc")]), "the status"),
+        ("a status of four digits", head(END_STREAM, &[&field(":status", "2000")]), "the status"),
+        ("a status below 100", head(END_STREAM, &[&field(":status", "099")]), "the status"),
+        ("no status", head(0, &[&field("x-a", "b")]), ""),
+        ("two statuses", with(STATUS), ""),
+        ("connection", with(&field("connection", "close")), ""),
+        ("te", with(&field("te", "gzip")), ""),
+        ("a length that is no number", with(&field("content-length", "x")), ""),
+        ("two lengths", with(&lengths), ""),
+        ("a body longer than its length", with(&field("content-length", "1")), ""),
+        ("a body shorter than its length", with(&field("content-length", "3")), ""),
+        ("a head of 70 KiB", large_head(460), ""),
+        ("a head of 250 KiB", large_head(1_600), "too large"),
+        ("a head of 300 KiB", large_head(1_980), "too large"),
+        ("trailers that do not end it", [ok(), ok()].concat(), ""),
+        ("more than the window", [ok(), frame(DATA, 0, BAD, &[b'x'; 16_000]).repeat(9)].concat(), ""),
+        ("10,000 interim responses", head(0, &[&field(":status", "103")]).repeat(10_000), "interim"),
+        ("WINDOW_UPDATE of nothing", frame(8, 0, BAD, &[0; 4]), "WINDOW_UPDATE"),
+        ("a stream that depends on itself", frame(2, 0, BAD, &[0, 0, 0, 3, 0]), ""),
+    ];
+    let mut wrong = Vec::new();
+    for (what, octets, why) in cases {
+        let outcome = beside(octets).await;
+        let is_told = outcome.status == 502 || !outcome.is_whole;
+        let is_right = is_told && outcome.is_sound_whole && outcome.is_reset && !outcome.is_given_up;
+        if !is_right || !outcome.why.contains(why) {
+            wrong.push((what, outcome));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// RFC 9113 wants it so, or what follows cannot be understood.
+#[tokio::test]
+async fn what_is_no_http_2_ends_the_connection() {
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("PUSH_PROMISE", frame(5, END_HEADERS, BAD, &[0, 0, 0, 2, 0x82])),
+        ("an index of nothing", head(0, &[&[0xff, 0x7f]])),
+        ("a field that is cut", head(0, &[&[0x40, 0x05, b'a']])),
+        ("padding beyond the frame", [ok(), frame(DATA, PADDED, BAD, &[9, 0])].concat()),
+        ("another frame in a field section", [frame(HEADERS, 0, BAD, STATUS), frame(DATA, 0, BAD, b"ok")].concat()),
+        (
+            "1,000 CONTINUATION frames",
+            [frame(HEADERS, 0, BAD, STATUS), frame(CONTINUATION, 0, BAD, &[]).repeat(1_000)].concat(),
+        ),
+        ("a head of 3 MiB", large_head(20_000)),
+        ("DATA before the head", [frame(DATA, 0, BAD, b"ok"), ok()].concat()),
+        ("HEADERS of no stream", frame(HEADERS, END_HEADERS, 99, STATUS)),
+    ];
+    for (what, octets) in cases {
+        let outcome = beside(octets).await;
+        let is_told = outcome.status == 502 || !outcome.is_whole;
+        assert!(is_told && !outcome.is_sound_whole, "{what}: {outcome:?}");
+    }
+}
+
+/// The table of fields goes on, whatever was in it.
+#[tokio::test]
+async fn responses_after_a_bad_one_are_read_with_the_table_that_the_server_has() {
+    let origin = Origin::start(|_, mut peer| {
+        async move {
+            peer.send(frame(4, 0, 0, &[])).await;
+            peer.bytes(24).await;
+            loop {
+                let read = peer.bytes(9).await;
+                peer.bytes(u32::from_be_bytes([0, read[0], read[1], read[2]]) as usize).await;
+                let stream = u32::from_be_bytes([read[5], read[6], read[7], read[8]]);
+                if read[3] == HEADERS {
+                    let block = match stream {
+                        // A good field, a bad one and another good one are kept: the newest has the first index.
+                        1 => [STATUS, &kept_field("x-a", "1"), &kept_field("x-b", "2\n"), &kept_field("x-c", "3")]
+                            .concat(),
+                        3 => [STATUS, &[0xc0, 0xbe]].concat(),
+                        // The name of the bad one, with another value.
+                        5 => [STATUS, &[0x7f, 0, 1, b'4'], &[0xbe, 0xc1]].concat(),
+                        // The bad one itself.
+                        7 => [STATUS, &[0xc0]].concat(),
+                        _ => [STATUS, &[0xbf]].concat(),
+                    };
+                    peer.send(frame(HEADERS, END_HEADERS | END_STREAM, stream, &block)).await;
+                }
+            }
+        }
+    })
+    .await;
+    let upstream = upstream_to([origin.address], |_| {});
+    let mut answers = Vec::new();
+    for _ in 0..5 {
+        let response = soon(upstream.forward(request("GET", "/"))).await;
+        let field = |name: &str| response.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+        answers.push((response.status().as_u16(), ["x-a", "x-b", "x-c"].map(field).concat()));
+    }
+    let want = [(502, ""), (200, "13"), (200, "14"), (502, ""), (200, "3")]
+        .map(|(status, fields)| (status, fields.to_owned()));
+    assert_eq!(answers, want);
+    assert_eq!(origin.connections(), 1);
+}

@@ -1,0 +1,71 @@
+//! Hosts and URLs of the client's choice, through real servers: none is a way past a rule, and none costs a browser its page.
+
+use std::time::Duration;
+
+use super::super::decision_hosts;
+use super::server::{SERVERS, Stage};
+use crate::harness::{Answer, FIREFOX, GPTBOT};
+
+/// A host in so many of those that are generated.
+const EVERY: usize = 32;
+
+#[test]
+fn no_host_or_url_is_a_way_past_a_rule_through_real_servers() {
+    let named = r"h.test:? h.test:# h.test:80?x h.test:80@x h.test:@ h.test:80\ h.test:,x h.test:99999 [h.test]"
+        .split_whitespace();
+    let hosts: Vec<_> = decision_hosts::hosts().into_iter().step_by(EVERY).chain(named.map(str::to_owned)).collect();
+    let heads: Vec<_> = hosts
+        .iter()
+        .map(|host| format!("GET /drafts/x HTTP/1.1\r\nHost: {host}\r\n"))
+        .chain(hosts.iter().zip(["http", "ftp", "HTTPS", "x"].iter().cycle()).map(|(host, scheme)| {
+            let host = host.replace(['/', ' '], "");
+            format!("GET {scheme}://{host}/drafts/x HTTP/1.1\r\nHost: h.test\r\n")
+        }))
+        .chain(["GET drafts/x HTTP/1.1\r\nHost: h.test\r\n".to_owned(), "GET /drafts/x HTTP/1.0\r\n".to_owned()])
+        .collect();
+    let playing: Vec<_> = SERVERS
+        .iter()
+        .filter_map(|server| Some((server, crate::programs::present(server.find())?)))
+        .map(|(server, program)| {
+            let heads = heads.clone();
+            std::thread::spawn(move || {
+                let named = |text: String| text.replace("hosts       = []", "hosts = [\"h.test\"]");
+                let stage = Stage::set_with(server, &program, "", &named);
+                heads
+                    .iter()
+                    .filter_map(|head| fault(&stage, head))
+                    .map(|fault| format!("{}: {fault}\n", server.name))
+                    .collect()
+            })
+        })
+        .collect();
+    let faults: String =
+        playing.into_iter().map(|playing| playing.join().unwrap()).flat_map(|faults: Vec<_>| faults).collect();
+    println!("{} requests through {} servers, by a crawler and by a browser", heads.len(), SERVERS.len());
+    assert_eq!(faults, "");
+}
+
+/// What is wrong with the answers to a request. A question may take longer than a server waits on a busy machine, and then the
+/// request goes on: what is wrong stays so.
+fn fault(stage: &Stage, head: &str) -> Option<String> {
+    let is_wrong = |agent: &str, wrong: &dyn Fn(&Answer) -> bool| {
+        let request = format!("{head}User-Agent: {agent}\r\nConnection: close\r\n\r\n");
+        (0..10).all(|before| {
+            std::thread::sleep(Duration::from_millis(if before > 0 { 100 } else { 0 }));
+            stage.offer(request.as_bytes()).is_some_and(|answer| wrong(&answer))
+        })
+    };
+    if is_wrong(GPTBOT, &serves_the_page) {
+        return Some(format!("a crawler gets the page: {head:?}"));
+    }
+    // What a server refuses by itself is 400 or another; Envoy says 403 to https without TLS, and not in our words.
+    let is_own = |answer: &Answer| head.contains("HTTPS://") && answer.field("vary").is_none();
+    is_wrong(FIREFOX, &|answer| answer.status == 403 && !is_own(answer))
+        .then(|| format!("a browser is refused: {head:?}"))
+}
+
+/// Whether the site got a request for the page, which it answers with. One for `/` with anything in its query is none.
+fn serves_the_page(answer: &Answer) -> bool {
+    let target = answer.body.split(' ').nth(1).unwrap_or_default();
+    answer.field("served-by") == Some("site") && target.split('?').next().is_some_and(|path| path.contains("drafts"))
+}

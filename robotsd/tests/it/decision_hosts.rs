@@ -1,0 +1,202 @@
+//! Hosts and URLs that clients may write, as the questions of every preset hold them: none is a way past a rule, and none costs a
+//! browser its page.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use crate::harness::{FIREFOX, Folder, GPTBOT, LISTENER, PATIENCE, Running, serving};
+
+/// Every delimiter of RFC 3986, and what parsers of URLs and hosts take for one.
+const DELIMITERS: &str = ":/?#[]@!$&'()*+,;=\\%\"<>^`{|}~_. \u{e9}";
+
+/// `Host` fields: hosts with and without port, user information and brackets, with every delimiter in every kind of place.
+pub(super) fn hosts() -> Vec<String> {
+    let mut hosts = vec![String::new(), "h.test".to_owned(), "H.TEST.".to_owned()];
+    for base in
+        ["h.test", "h.test:80", "u@h.test", "h.test:80@x", "[h.test]", "[::1]:80", "h.test:80x", "other.test", "x"]
+    {
+        let ends = base.char_indices().filter(|(_, char)| !char.is_alphanumeric()).flat_map(|(at, _)| [at, at + 1]);
+        let mut places: Vec<_> = [0, 1, base.len()].into_iter().chain(ends).collect();
+        places.sort_unstable();
+        places.dedup();
+        for delimiter in DELIMITERS.chars() {
+            for at in &places {
+                let (before, behind) = base.split_at(*at);
+                hosts.push(format!("{before}{delimiter}{behind}"));
+            }
+            hosts.push(format!("{base}{delimiter}x"));
+            hosts.push(format!("{base}:{delimiter}{delimiter}"));
+        }
+    }
+    // No field has a space at its end or its beginning.
+    hosts.retain(|host| host.trim() == host);
+    hosts.sort();
+    hosts.dedup();
+    hosts
+}
+
+/// Whether a host is well-formed and not `h.test`: another site of the proxy's own may have it.
+pub(super) fn is_anothers(host: &str) -> bool {
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, port),
+        _ => (host, ""),
+    };
+    let is_port = port.bytes().all(|octet| octet.is_ascii_digit()) && (port.is_empty() || port.parse::<u16>().is_ok());
+    let is_address = name == "[::1]";
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let is_label = |label: &str| {
+        !label.is_empty() && label.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"-_".contains(&octet))
+    };
+    is_port && (is_address || name.split('.').all(is_label)) && !name.eq_ignore_ascii_case("h.test")
+}
+
+/// The targets of requests for a page that the file disallows, as whole URLs.
+fn targets() -> Vec<String> {
+    // With a slash in the host it is another path.
+    let hosts: Vec<_> = hosts().into_iter().filter(|host| !host.contains('/')).collect();
+    let schemes = ["http", "HTTPS", "ftp", "gopher", "", "x+y"];
+    hosts.iter().zip(schemes.iter().cycle()).map(|(host, scheme)| format!("{scheme}://{host}/private/x")).collect()
+}
+
+fn start(on_error: &str, hosts: &str) -> (Folder, Running) {
+    let config = format!(
+        "mode = \"refuse\"\n{LISTENER}kind = \"decision\"\non_error = \"{on_error}\"\n[[site]]\nname = \"the shop\"\n\
+         hosts = {hosts}\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"\n[[site]]\nname = \"open\"\n\
+         hosts = [\"open.test\"]\nrobots.text = \"# nothing\"\n"
+    );
+    serving(&[("robotsd.toml", &config)])
+}
+
+/// The question of a preset about a request, at this endpoint.
+fn question(endpoint: &str, preset: &str, target: &str, host: &str, agent: &str) -> Vec<u8> {
+    let (below, fields) = match preset {
+        "ingress-nginx" => (
+            "",
+            format!("X-Original-URL: http://{host}{target}\r\nX-Original-Method: GET\r\nHost: robotsd.internal\r\n"),
+        ),
+        "caddy" | "traefik" => (
+            "",
+            format!(
+                "X-Forwarded-Uri: {target}\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Host: {host}\r\nHost: robotsd\r\n"
+            ),
+        ),
+        "envoy" => (target, format!("Host: {host}\r\n")),
+        _ => ("", format!("X-Original-URI: {target}\r\nX-Original-Method: GET\r\nHost: {host}\r\n")),
+    };
+    format!("GET {endpoint}{preset}{below} HTTP/1.1\r\n{fields}User-Agent: {agent}\r\n\r\n").into_bytes()
+}
+
+/// The statuses of the answers to questions that follow each other on one connection.
+fn ask(address: SocketAddr, questions: &[Vec<u8>]) -> Vec<u16> {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut statuses = Vec::with_capacity(questions.len());
+    for some in questions.chunks(32) {
+        (&stream).write_all(&some.concat()).unwrap();
+        for question in some {
+            let (mut status, mut length, mut line) = (0, 0, String::new());
+            while line != "\r\n" {
+                line.clear();
+                let shown = || String::from_utf8_lossy(question);
+                assert!(reader.read_line(&mut line).unwrap() > 0, "the connection ended at {}", shown());
+                if let Some(rest) = line.strip_prefix("HTTP/1.1 ") {
+                    status = rest[..3].parse().unwrap();
+                } else if let Some(value) = line.strip_prefix("content-length: ") {
+                    length = value.trim().parse().unwrap();
+                }
+            }
+            reader.read_exact(&mut vec![0; length]).unwrap();
+            statuses.push(status);
+        }
+    }
+    statuses
+}
+
+const PRESETS: [&str; 7] = ["nginx", "haproxy", "varnish", "ingress-nginx", "caddy", "traefik", "envoy"];
+
+#[test]
+fn no_host_that_a_client_writes_is_a_way_past_a_rule() {
+    let hosts = hosts();
+    assert!(hosts.len() >= 2000, "{}", hosts.len());
+    let (mut held, mut passed) = (0, 0);
+    // What else the config says changes little for a host: every host once, and every fifth in the other ways.
+    let named = "[\"h.test\"]";
+    for (on_error, pattern, step) in [("pass", named, 1), ("refuse", named, 5), ("pass", "[]", 5), ("refuse", "[]", 5)]
+    {
+        let (_folder, running) = start(on_error, pattern);
+        for (endpoint, preset) in
+            PRESETS.iter().flat_map(|preset| [("/-/auth/", preset), ("/-/site/the%20shop/auth/", preset)])
+        {
+            let step = if crate::harness::is_long() { 1 } else { step };
+            // No nginx takes a slash in it: what follows one is the target.
+            let is_sent = |host: &&String| *preset != "ingress-nginx" || !host.contains('/');
+            let hosts: Vec<_> = hosts.iter().step_by(step).filter(is_sent).collect();
+            let questions = |agent| {
+                hosts.iter().map(|host| question(endpoint, preset, "/private/x", host, agent)).collect::<Vec<_>>()
+            };
+            // The proxy may have a site of its own for another host, unless it says that it has not; one whose rules are open is.
+            let may_pass = |host: &str| {
+                let is_named = endpoint != "/-/auth/";
+                !is_named && is_anothers(host) && (pattern != "[]" || host == "open.test")
+            };
+            for (host, status) in hosts.iter().zip(ask(running.address, &questions(GPTBOT))) {
+                assert_eq!(
+                    status,
+                    if may_pass(host) { 200 } else { 403 },
+                    "{endpoint}{preset} {pattern} {on_error}: {host}"
+                );
+                *if status == 200 { &mut passed } else { &mut held } += 1;
+            }
+            for (host, status) in hosts.iter().zip(ask(running.address, &questions(FIREFOX))) {
+                assert_eq!(status, 200, "a browser at {endpoint}{preset} {pattern} {on_error}: {host}");
+            }
+        }
+    }
+    println!("{} hosts: {held} questions refused, {passed} passed for hosts that are another's", hosts.len());
+}
+
+#[test]
+fn no_url_that_a_client_writes_is_a_way_past_a_rule() {
+    let targets = targets();
+    assert!(targets.len() >= 2000, "{}", targets.len());
+    for (on_error, pattern) in [("pass", "[\"h.test\"]"), ("refuse", "[]")] {
+        let (_folder, running) = start(on_error, pattern);
+        // Envoy has the target in that of its question, and ingress-nginx in a URL: they send none but paths.
+        for preset in PRESETS.iter().filter(|preset| !["envoy", "ingress-nginx"].contains(preset)) {
+            for (agent, want) in [(GPTBOT, 403), (FIREFOX, 200)] {
+                let questions: Vec<_> =
+                    targets.iter().map(|target| question("/-/auth/", preset, target, "h.test", agent)).collect();
+                for (target, status) in targets.iter().zip(ask(running.address, &questions)) {
+                    assert_eq!(status, want, "{preset} {pattern} {on_error} {agent}: {target}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_unknown_host_passes_or_is_judged_by_the_strictest_site() {
+    for (key, want) in [("", 200), ("unknown_host = \"pass\"", 200), ("unknown_host = \"strictest\"", 403)] {
+        let config = format!(
+            "mode = \"refuse\"\n{LISTENER}kind = \"decision\"\n{key}\n[[site]]\nname = \"open\"\n\
+             hosts = [\"open.test\"]\nrobots.text = \"# nothing\"\n[[site]]\nname = \"a\"\n\
+             enforcement.mode = \"observe\"\nhosts = [\"a.test\"]\nrobots.text = \"User-agent: GPTBot\\n\
+             Disallow: /private/\"\n[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\n\
+             robots.text = \"User-agent: GPTBot\\nDisallow: /private/b\"\n"
+        );
+        let (_folder, running) = serving(&[("robotsd.toml", &config)]);
+        let status =
+            |host: &str, target: &str| ask(running.address, &[question("/-/auth/", "caddy", target, host, GPTBOT)])[0];
+        assert_eq!(status("unknown.test", "/private/b"), want, "{key}");
+        assert_eq!(status("open.test", "/private/b"), 200);
+        // What is no host may be that of each site: the strictest decides, and where none refuses, the one that would is in the log.
+        assert_eq!((status("b.test:,x", "/private/b"), status("b.test:,x", "/private/a")), (403, 200), "{key}");
+        running.wait_for_event("refused", |line| line["site"] == "b" && line["path"] == "/private/b");
+        running.wait_for_event("observed", |line| line["site"] == "a" && line["path"] == "/private/a");
+        // Two places that name different sites.
+        assert_eq!(status("open.test", "http://b.test/private/b"), 403, "{key}");
+        assert_eq!(status("b.test", "http://open.test/private/b"), 403, "{key}");
+        assert_eq!(status("open.test", "http://open.test:80/private/b"), 200, "{key}");
+    }
+}

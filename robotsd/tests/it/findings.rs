@@ -1,0 +1,55 @@
+//! What the check finds in a file that goes live: the log, the status and the answer to a reload say it in the library's words.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use base64::Engine as _;
+use serde_json::Value;
+use tower_robots::live::LiveRobots;
+
+use crate::harness::{folder, is_long, message, robotsd, run};
+use crate::shared::cases;
+
+const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[gate]\nmode = \"off\"\n\
+                      [[site]]\nname = \"all\"\nroot = \".\"\n[site.robots]\nsource = \"directory\"\npath = \"sites\"\n";
+
+#[test]
+fn every_file_with_an_error_is_reported_alike_by_log_status_and_reload() {
+    let folder = folder(&[("robotsd.toml", CONFIG), ("sites/none.example.txt", "User-agent: *\nDisallow: /b\n")]);
+    let mut summaries = BTreeMap::new();
+    // A check of all of them takes most of a minute.
+    let step = if is_long() { 1 } else { 3 };
+    for (number, case) in cases("robots_files.jsonl.gz").into_iter().enumerate().step_by(step) {
+        let body = base64::engine::general_purpose::STANDARD.decode(case["body_base64"].as_str().unwrap()).unwrap();
+        let Ok(live) = LiveRobots::inline(body.clone()).open() else { continue };
+        let Some(summary) = live.status().report.as_deref().unwrap().summary() else { continue };
+        if summary.contains(" error") {
+            fs::write(folder.at(format!("sites/f{number}.example.txt")), body).unwrap();
+            summaries.insert(format!("all/f{number}.example"), summary);
+        }
+    }
+    assert!(summaries.len() >= 100 / step, "{}", summaries.len());
+    let running = folder.start();
+    let admin = running.admin().to_string();
+    let json = |command: &str| -> Value {
+        let output = run(robotsd().args([command, "--json", "--admin", &admin]));
+        serde_json::from_str(&output.out).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    };
+    let named = |sites: &Value, field: &str| -> BTreeMap<String, String> {
+        let text = |site: &Value, field: &str| site[field].as_str().unwrap_or_default().to_owned();
+        sites.as_array().unwrap().iter().map(|site| (text(site, "name"), text(site, field))).collect()
+    };
+    let of_status = named(&json("status")["sites"], "findings_summary");
+    let of_reload = named(&json("reload")["sites"], "message");
+    let published = running.all("published");
+    for (site, summary) in &summaries {
+        assert_eq!(&of_status[site], summary, "{site}");
+        assert!(of_reload[site].ends_with(&format!("; {summary}")), "{site}: {}", of_reload[site]);
+        let line = published.iter().find(|line| line["site"] == **site).unwrap();
+        assert_eq!((&line["level"], &line["reason"]), (&"warn".into(), &"start".into()), "{line}");
+        assert!(message(line).ends_with(&format!("; {summary}")), "{line}");
+    }
+    assert_eq!(of_status["all/none.example"], "");
+    let line = published.iter().find(|line| line["site"] == "all/none.example").unwrap();
+    assert_eq!(line["level"], "info", "{line}");
+}

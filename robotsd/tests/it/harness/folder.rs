@@ -1,0 +1,86 @@
+//! A folder with a config and the files of a site, and robotsd in it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::process::{Ended, Running, robotsd, run};
+
+/// A listener on a free port, for a config.
+pub(crate) const LISTENER: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
+
+/// An admin interface on a free port.
+pub(crate) const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\n";
+
+/// One on a socket beside the config.
+pub(crate) const ADMIN_SOCKET: &str = "[admin]\nsocket = \"admin.sock\"\n";
+
+/// Removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Folder(TempDir);
+
+/// A folder with files in it.
+pub(crate) fn folder(files: &[(&str, &str)]) -> Folder {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    for (name, text) in files {
+        folder.write(name, text);
+    }
+    folder
+}
+
+/// A folder with files in it, and the proxy that serves with its `robotsd.toml`.
+pub(crate) fn serving(files: &[(&str, &str)]) -> (Folder, Running) {
+    let folder = folder(files);
+    let running = folder.start();
+    (folder, running)
+}
+
+impl Folder {
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: impl AsRef<Path>, text: impl AsRef<[u8]>) {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Replaces a file in one step.
+    pub(crate) fn replace(&self, name: impl AsRef<Path>, text: impl AsRef<[u8]>) {
+        super::process::replace_file(&self.at(name), text);
+    }
+
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> String {
+        fs::read_to_string(self.at(name)).unwrap()
+    }
+
+    /// A command that runs here.
+    pub(crate) fn robotsd(&self) -> Command {
+        let mut command = robotsd();
+        command.current_dir(self.path());
+        command
+    }
+
+    /// What robotsd says with these arguments.
+    pub(crate) fn run(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ended {
+        run(self.robotsd().args(arguments))
+    }
+
+    /// What a command says whose last argument is the path of the config here.
+    pub(crate) fn configured(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ended {
+        run(robotsd().args(arguments).arg(self.at("robotsd.toml")))
+    }
+
+    /// Serves with `robotsd.toml`; its listener must be on port 0.
+    pub(crate) fn start(&self) -> Running {
+        Running::start_with(&self.at("robotsd.toml"))
+    }
+}

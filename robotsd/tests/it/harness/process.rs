@@ -1,0 +1,306 @@
+//! Running `robotsd` and speaking to it.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::client::{Answer, PATIENCE, exchange};
+
+pub(crate) const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
+pub(crate) const GPTBOT: &str =
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+pub(crate) const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+
+pub(crate) fn robotsd() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
+    command.current_dir(project(""));
+    // Where a config has no [admin], its socket is here, and not where one that serves in earnest has it.
+    command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR")).env_remove("ROBOTSD_CONFIG");
+    command
+}
+
+/// How a command ended, and what it wrote.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) error: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        let text = |octets| String::from_utf8(octets).expect("what is written is UTF-8");
+        Self { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
+    }
+}
+
+impl Ended {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// What was written by a command that has to succeed.
+    pub(crate) fn succeeded(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.out
+    }
+
+    /// What was complained about by a command that has to end with this status.
+    pub(crate) fn failed(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self.error
+    }
+
+    /// One document a line.
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Both outputs, one after the other.
+    pub(crate) fn said(&self) -> String {
+        format!("{}{}", self.out, self.error)
+    }
+}
+
+/// Runs to the end without input, with a bound on how long that may take.
+pub(crate) fn run(command: &mut Command) -> Ended {
+    ended(command.stdin(Stdio::null()), b"")
+}
+
+/// The same with something to read on standard input.
+pub(crate) fn run_with(command: &mut Command, input: &[u8]) -> Ended {
+    ended(command.stdin(Stdio::piped()), input)
+}
+
+/// Runs to the end with the standard input that the command has.
+pub(crate) fn ended(command: &mut Command, input: &[u8]) -> Ended {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    if let Some(mut pipe) = child.stdin.take() {
+        let input = input.to_owned();
+        // A command that reads no input may be gone before all of it is written.
+        std::thread::spawn(move || drop(pipe.write_all(&input)));
+    }
+    let (done, output) = std::sync::mpsc::channel();
+    // The pipes have to be read while the process runs, or a long answer would never end.
+    std::thread::spawn(move || done.send(child.wait_with_output()));
+    let output = output.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
+    output.into()
+}
+
+/// A running proxy; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    log: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Running {
+    pub(crate) fn start_with(config: &Path) -> Self {
+        Self::spawn(robotsd().args(["serve", "--config"]).arg(config))
+    }
+
+    /// Starts with a command that ends in being robotsd.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        // Also where a shell starts it, and where the caller does not say which runtime folder it has.
+        if !command.get_envs().any(|(name, _)| name == "RUNTIME_DIRECTORY") {
+            command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = log.clone();
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                // Every line of the log is one object. Whether it is as documented is asserted at the end, on the test's thread.
+                lines.lock().unwrap().push(serde_json::from_str::<Value>(&line).unwrap());
+            }
+        });
+        let mut running = Self { child, address: ([127, 0, 0, 1], 0).into(), log };
+        let listening = running.event("listening");
+        running.address = listening["message"].as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap();
+        running
+    }
+
+    /// Waits for a line of the log.
+    pub(crate) fn wait_for_event(&self, event: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let found = || self.log.lock().unwrap().iter().find(|line| line["event"] == event && fits(line)).cloned();
+        wait_for(&format!("the event {event}"), found)
+    }
+
+    /// Waits for a line of the log whose message has this in it.
+    pub(crate) fn wait_for_message(&self, event: &str, part: &str) -> Value {
+        self.wait_for_event(event, |line| line["message"].as_str().is_some_and(|said| said.contains(part)))
+    }
+
+    /// Waits for the first line of this event.
+    pub(crate) fn event(&self, event: &str) -> Value {
+        self.wait_for_event(event, |_| true)
+    }
+
+    pub(crate) fn has_event(&self, event: &str, fits: impl Fn(&Value) -> bool) -> bool {
+        self.log.lock().unwrap().iter().any(|line| line["event"] == event && fits(line))
+    }
+
+    /// Every line of this event, in their order.
+    pub(crate) fn all(&self, event: &str) -> Vec<Value> {
+        self.log.lock().unwrap().iter().filter(|line| line["event"] == event).cloned().collect()
+    }
+
+    pub(crate) fn count(&self, event: &str, fits: impl Fn(&Value) -> bool) -> usize {
+        self.all(event).iter().filter(|line| fits(line)).count()
+    }
+
+    /// The names of all events so far.
+    pub(crate) fn event_names(&self) -> std::collections::BTreeSet<String> {
+        self.log.lock().unwrap().iter().filter_map(|line| line["event"].as_str().map(str::to_owned)).collect()
+    }
+
+    pub(crate) fn events(&self, event: &str) -> usize {
+        self.all(event).len()
+    }
+
+    pub(crate) fn get(&self, path: &str, agent: &str) -> Answer {
+        self.request("GET", path, &[("User-Agent", agent)])
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let host = [("Host", "site.test")];
+        let fields = host.iter().filter(|_| !fields.iter().any(|(name, _)| *name == "Host")).chain(fields);
+        let fields: String = fields.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        self.send(format!("{method} {path} HTTP/1.1\r\n{fields}Connection: close\r\n\r\n").as_bytes())
+    }
+
+    pub(crate) fn send(&self, request: &[u8]) -> Answer {
+        exchange(self.address, request)
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// What the kernel says it holds in memory.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resident_kib(&self) -> u64 {
+        self.status_kib("VmRSS:")
+    }
+
+    /// The most that it has held in memory at once.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.status_kib("VmHWM:")
+    }
+
+    #[cfg(target_os = "linux")]
+    fn status_kib(&self, field: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Stops every thread; connections are still made, and nothing is answered.
+    #[cfg(unix)]
+    pub(crate) fn freeze(&self) {
+        self.signal("STOP");
+        // The signal is taken when the process next runs, which may be after an answer. Where nothing tells, that is that.
+        let tasks = PathBuf::from(format!("/proc/{}/task", self.child.id()));
+        wait_for("a process that is stopped", || {
+            let Ok(tasks) = fs::read_dir(&tasks) else { return Some(()) };
+            let is_stopped = |task: fs::DirEntry| {
+                let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+                stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+            };
+            tasks.flatten().all(is_stopped).then_some(())
+        });
+    }
+
+    /// Ends as a supervisor ends it, which has to succeed.
+    #[cfg(unix)]
+    pub(crate) fn end(&mut self) {
+        self.signal("TERM");
+        assert!(self.wait_for_end().success());
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn wait_for_end(&mut self) -> ExitStatus {
+        let child = RefCell::new(&mut self.child);
+        wait_for("the end of robotsd", || child.borrow_mut().try_wait().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if !std::thread::panicking() {
+            let log = self.log.lock().unwrap();
+            assert_eq!(log.iter().find_map(crate::log_schema::disagreement), None);
+        }
+    }
+}
+
+/// The message of a line of the log.
+pub(crate) fn message(line: &Value) -> &str {
+    line["message"].as_str().unwrap()
+}
+
+/// Tells others to stop when it goes, also because a test has failed: who waits for them would wait for ever.
+pub(crate) struct StopAtEnd<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether the whole of a long property is asked for; otherwise a sample of it is tried.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("ROBOTSD_LONG").is_some()
+}
+
+/// Waits until a question has an answer.
+pub(crate) fn wait_for<T>(what: &str, answer: impl Fn() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until something holds.
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    wait_for(what, || holds().then_some(()));
+}
+
+/// Replaces a file in one step, as editors and deployments do: the new one is written beside it and renamed over it.
+pub(crate) fn replace_file(path: &Path, text: impl AsRef<[u8]>) {
+    let aside = path.with_extension("new");
+    fs::write(&aside, text).unwrap();
+    fs::rename(aside, path).unwrap();
+}
+
+/// A path in the project, whose root is above this package.
+pub(crate) fn project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a package in a workspace").join(path)
+}

@@ -1,0 +1,340 @@
+//! Files made to cost, as a pull request can bring them: what the commands that read them take of time and of memory.
+//!
+//! Time says something about a build that is optimised: `ROBOTSD_HOSTILE` names one, and without it only the other tests run.
+//! `ROBOTSD_HOSTILE_OCTETS=8388608` makes the files as large as a robots.txt may be, which takes ten minutes; the bounds are the same.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tower_robots::check::lints;
+use tower_robots::live::VersionHash;
+
+use crate::harness::{folder, robotsd, run};
+
+/// The bounds of one command.
+const SECONDS: u64 = 4;
+const MEBIBYTES: u64 = 500;
+
+/// Octets of a file where nothing else is said: what is worse than linear shows there already.
+const OCTETS: usize = 432 << 10;
+
+fn octets() -> usize {
+    let octets = std::env::var("ROBOTSD_HOSTILE_OCTETS").ok();
+    octets.map_or(OCTETS, |octets| octets.parse().expect("a number of octets"))
+}
+
+/// A head, and as many units as there is room for.
+fn filled(head: &str, unit: impl Fn(usize) -> String) -> Vec<u8> {
+    let mut file = head.to_owned();
+    for number in 0.. {
+        let next = unit(number);
+        if file.len() + next.len() > octets() {
+            break;
+        }
+        file.push_str(&next);
+    }
+    file.into_bytes()
+}
+
+/// A head, one unit over and over, and a tail.
+fn long(head: &str, unit: &str, tail: &str) -> Vec<u8> {
+    let times = octets().saturating_sub(head.len() + tail.len()) / unit.len();
+    [head, &unit.repeat(times), tail].concat().into_bytes()
+}
+
+/// For each lint the file that shows it, over and over; no two copies are the same but in what the lint finds.
+fn of_lints() -> impl Iterator<Item = (String, Vec<u8>)> {
+    lints().iter().map(|lint| {
+        let example: String = String::from_utf8_lossy(&lint.bad_example().bytes()).chars().take(2_000).collect();
+        // A rule of its own keeps the copies apart.
+        let copy = |number: usize| format!("{example}\nAllow: /{number}\n");
+        (lint.code.to_owned(), filled("", copy))
+    })
+}
+
+/// Files of other kinds, each made for one weakness.
+fn others() -> Vec<(&'static str, Vec<u8>)> {
+    const ALL: &str = "User-agent: *\n";
+    let crawlers: Vec<_> = tower_robots::agent::Registry::builtin().crawlers().map(|one| one.name()).collect();
+    let named: String = crawlers.iter().fold(String::new(), |mut names, name| {
+        let _ = writeln!(names, "User-agent: {name}");
+        names
+    });
+    let half = octets() / 2;
+    let lengths = (1..).take_while(|length| length * length < octets()).fold(ALL.to_owned(), |mut file, length| {
+        let _ = writeln!(file, "Allow: /{}*b", "a".repeat(length));
+        file
+    });
+    vec![
+        ("groups-of-one-name", filled("", |n| format!("User-agent: a\nDisallow: /{n}\n\n"))),
+        ("groups-of-two-names", filled("", |n| format!("User-agent: {}\nDisallow: /{n}\n", ["a", "b"][n % 2]))),
+        ("groups-of-pairs", filled("", |n| format!("User-agent: a\nUser-agent: b{}\nDisallow: /{n}\n", n % 1000))),
+        (
+            "groups-with-comments",
+            filled("", |n| format!("# {n}\nUser-agent: a\nDisallow: /{n}\n\nUser-agent: b\nCrawl-delay: 1\n\n")),
+        ),
+        (
+            "groups-that-overlap",
+            filled("", |n| {
+                let names = (0..100).filter(|other| *other != n % 100).map(|other| format!("User-agent: b{other}\n"));
+                names.collect::<String>() + &format!("Disallow: /{n}\n")
+            }),
+        ),
+        ("one-name-repeated", long("", "User-agent: a\n", "Disallow: /\n")),
+        ("many-names", filled("", |n| format!("User-agent: a{n}\n"))),
+        ("empty-names", long("", "User-agent:\n", "Disallow: /\n")),
+        ("lines-between-names", filled("", |n| format!("User-agent: a{n}\nfoo: x\n"))),
+        ("names-nearly-known", filled("", |n| format!("User-agent: Googlebo{n}\nDisallow: /\n"))),
+        (
+            "names-of-all-crawlers",
+            filled("", |n| format!("User-agent: {}\nDisallow: /*ads{n}\n", crawlers[n % crawlers.len()])),
+        ),
+        ("one-group-for-all-crawlers", filled(&named, |n| format!("Disallow: /*a{n}.txt\n"))),
+        (
+            "headers-as-names",
+            filled("", |n| format!("User-agent: Mozilla/5.0 (compatible; Foo{n}/1.0)\nDisallow: /\n")),
+        ),
+        ("blank-lines", long("User-agent: a\n", "\n", "Disallow: /\n")),
+        ("blank-lines-between-rules", filled("User-agent: a\n", |n| format!("Disallow: /{n}\n\n"))),
+        ("rules-far-down", [vec![b'\n'; half], filled("", |n| format!("Disallow: /{n}\n"))[..half].to_vec()].concat()),
+        ("stars-first", filled(ALL, |n| format!("Disallow: /*a{n}\n"))),
+        ("stars-inside", filled(ALL, |n| format!("{}: /*a{n}*b\n", ["Allow", "Disallow"][n % 2]))),
+        ("stars-in-a-row", filled(ALL, |n| format!("Disallow: /{}{n}\n", "*a".repeat(250)))),
+        ("stars-in-one-rule", long(&format!("{ALL}Disallow: /"), "*", "\n")),
+        ("queries", filled(ALL, |n| format!("Disallow: /*{n}?*+*%2B*%20*$\n"))),
+        ("ties", filled(ALL, |n| format!("Allow: /a{n}\nDisallow: /a{n}\n"))),
+        ("prefixes-of-all-lengths", filled(&lengths, |_| format!("Disallow: /{}\n", "a".repeat(2_000)))),
+        (
+            "wide-and-long",
+            filled(ALL, |n| {
+                if n % 2 == 0 {
+                    format!("Disallow: /{}\n", "a".repeat(4_000))
+                } else {
+                    format!("Allow: /a{}\n", "*a".repeat(200))
+                }
+            }),
+        ),
+        (
+            "sitemaps-and-stars",
+            filled(ALL, |n| {
+                if n % 2 == 0 { format!("Sitemap: https://a.test/s{n}\n") } else { format!("Disallow: /*a{n}\n") }
+            }),
+        ),
+        ("sitemaps-and-hosts", filled(ALL, |n| format!("Host: a{n}.test\nSitemap: https://b{n}.test/s\n"))),
+        (
+            "long-sitemaps",
+            filled(&format!("{ALL}Disallow: /*x\n"), |n| format!("Sitemap: https://a.test/{}{n}\n", "a".repeat(8_000))),
+        ),
+        ("carriage-returns", long("", "\r", "")),
+        ("lines-of-carriage-returns", long("User-agent: *\r", "a\r", "")),
+        ("nul-octets", long(&format!("{ALL}Disallow: /"), "a\0", "\n")),
+        ("dollars", long(&format!("{ALL}Disallow: /"), "$a", "\n")),
+        ("dollar-rules", filled(ALL, |n| format!("Disallow: /$a{n}\n"))),
+        ("codes-in-one-line", long(&format!("{ALL}Disallow: /a # robots-check: allow("), "secret-pats,", ")\n")),
+        (
+            "codes-in-all-lines",
+            filled(ALL, |n| format!("Disallow: /a{n} # robots-check: allow(crawl-delay-xx{})\n", n % 10)),
+        ),
+        ("missing-colons", filled(ALL, |n| format!("Disallow /a{n}\n"))),
+        ("one-long-line", long(&format!("{ALL}Disallow: /"), "a", "")),
+        ("blanks-in-a-path", long(&format!("{ALL}Disallow: /"), "a ", "\n")),
+    ]
+}
+
+/// What reads a robots.txt that a pull request brings; for the files of lints the first two do.
+const COMMANDS: [&[&str]; 6] = [
+    &["check", "robots.txt"],
+    &["check", "--unsafe-fixes", "--diff", "robots.txt"],
+    &["check", "--format", "json", "robots.txt"],
+    &["check", "--diff", "robots.txt"],
+    &["diff", "old.txt", "robots.txt"],
+    &["test", "robots.test.toml"],
+];
+
+/// How long a command took of a processor, and the most memory that it held: other programs on the machine take no part in these.
+fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
+    /// The clock of `/proc`, on every platform that Linux has today.
+    const TICK: Duration = Duration::from_millis(10);
+    let start = Instant::now();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let own = format!("/proc/{}", child.id());
+    let read = |name: &str| fs::read_to_string(format!("{own}/{name}")).unwrap_or_default();
+    let (mut took, mut peak) = (Duration::ZERO, 0);
+    loop {
+        let status = read("status");
+        let held =
+            status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        peak = peak.max(held.unwrap_or(0));
+        // What stands before the closing bracket is the name of the program.
+        let stat = read("stat");
+        let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        let ticks: u32 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
+        took = took.max(TICK * ticks);
+        if let Some(ended) = child.try_wait().unwrap() {
+            return (took, peak >> 10, ended.code());
+        }
+        if start.elapsed() > Duration::from_secs(SECONDS * 15) {
+            let _ = child.kill();
+        }
+        // Between two looks at what it takes.
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_hostile_file_costs_what_its_size_costs() {
+    let Some(program) = std::env::var_os("ROBOTSD_HOSTILE") else {
+        println!("skipped: ROBOTSD_HOSTILE names no program");
+        return;
+    };
+    const EXPECTED: &str =
+        "robots = \"robots.txt\"\n[[allow]]\nagents = [\"Googlebot\", \"*\"]\npaths = [\"/\", \"/a/b\"]\n";
+    let others = others().into_iter().map(|(name, file)| (name.to_owned(), file, COMMANDS.len()));
+    // In an order that gives both halves as many of each.
+    let mut files: Vec<_> = of_lints().map(|(code, file)| (code, file, 2)).chain(others).collect();
+    files.sort_by_key(|(name, ..)| VersionHash::of(name.as_bytes()).to_string());
+    let judge = |files: &[(String, Vec<u8>, usize)]| {
+        let folder = folder(&[("old.txt", "User-agent: *\nDisallow: /x\n"), ("robots.test.toml", EXPECTED)]);
+        let mut costly = String::new();
+        for (name, file, commands) in files {
+            folder.write("robots.txt", file);
+            for arguments in &COMMANDS[..*commands] {
+                let (took, held, code) = cost(Command::new(&program).current_dir(folder.path()).args(*arguments));
+                let is_cheap = took <= Duration::from_secs(SECONDS) && held <= MEBIBYTES;
+                if !is_cheap || !matches!(code, Some(0..=2)) {
+                    let _ = writeln!(costly, "{name} {arguments:?}: {took:.1?}, {held} MiB, {code:?}");
+                }
+            }
+        }
+        costly
+    };
+    let (one, other) = files.split_at(files.len() / 2);
+    let costly = std::thread::scope(|scope| {
+        let threads = [one, other].map(|files| scope.spawn(move || judge(files)));
+        threads.map(|thread| thread.join().expect("no panic")).concat()
+    });
+    assert!(costly.is_empty(), "{costly}");
+}
+
+/// Settings and expectations are made of tables, which take a hundred times their octets.
+#[test]
+fn settings_and_expectations_have_a_size() {
+    let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
+    let comment = "#".repeat((64 << 10) + 1);
+    folder.write("robots-check.toml", &comment);
+    let output = run(robotsd_in(folder.path()).args(["check", "robots.txt"]));
+    let wanted = "robots-check.toml: larger than 64 KiB, which is more than such a file needs";
+    assert!(output.code == Some(2) && output.error.contains(wanted), "{output:?}");
+    folder.write("robots-check.toml", &comment[1..]);
+    assert!(run(robotsd_in(folder.path()).args(["check", "robots.txt"])).code == Some(0));
+
+    let list = |name: &str, count: usize| (0..count).map(|n| format!("\"{name}{n}\",")).collect::<String>();
+    for (expected, wanted) in [
+        ("#".repeat((1 << 20) + 1), "larger than 1024 KiB"),
+        (
+            format!(
+                "robots = \"robots.txt\"\n[[allow]]\nagents = [{}]\npaths = [{}]\n",
+                list("b", 1_000),
+                list("/", 101)
+            ),
+            "the agents and paths of the file make more than 100000 pairs",
+        ),
+    ] {
+        folder.write("e.toml", expected);
+        let output = run(robotsd_in(folder.path()).args(["test", "e.toml"]));
+        assert!(output.code == Some(2) && output.error.contains(wanted), "{output:?}");
+    }
+}
+
+/// A pipe is waited for where it is named, and not where it stands in a folder or in the place of settings.
+#[test]
+fn only_regular_files_are_read_that_were_not_named() {
+    let folder = folder(&[("site/robots.txt", "User-agent: *\nDisallow: /x\n"), ("other/robots.txt", "")]);
+    let fifo = |name: &str| {
+        let path = folder.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    fifo("site/deep/robots.txt");
+    let output = run(robotsd_in(folder.path()).args(["check", "site"]));
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.error.contains("site/deep/robots.txt: this is not a regular file"), "{output:?}");
+    fifo("other/robots-check.toml");
+    let output = run(robotsd_in(folder.path()).args(["check", "other/robots.txt"]));
+    assert!(output.error.contains("other/robots-check.toml: this is not a regular file"), "{output:?}");
+    let output = run(robotsd_in(folder.path()).args(["replay", "--robots", "site/robots.txt", "/dev/zero"]));
+    assert!(output.error.contains("/dev/zero: this is a device"), "{output:?}");
+    // A pipe that is named is a log.
+    let pipe = "printf '' | \"$0\" replay --robots site/robots.txt /dev/stdin; \"$0\" check <(cat site/robots.txt)";
+    run(Command::new("bash").current_dir(folder.path()).args(["-c", pipe, env!("CARGO_BIN_EXE_robotsd")])).succeeded();
+}
+
+/// Twenty sitemaps that send an octet now and then, each for as long as a request may take.
+#[test]
+fn sitemaps_that_drip_take_no_longer_than_all_requests_may() {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let robots: String = (0..20).map(|n| format!("Sitemap: http://{address}/{n}.xml\n")).collect();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let robots = robots.clone();
+            std::thread::spawn(move || {
+                let mut head = [0; 2048];
+                let read = stream.read(&mut head).unwrap_or(0);
+                if head[..read].starts_with(b"GET /robots.txt") {
+                    let _ = write!(
+                        stream,
+                        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{robots}",
+                        robots.len()
+                    );
+                    return;
+                }
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n<");
+                while stream.write_all(b" ").is_ok() {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            });
+        }
+    });
+    let start = Instant::now();
+    let url = format!("http://{address}");
+    let shown = run(robotsd().args(["check", "--sitemap", "--timeout", "500ms", "--notes", &url])).out;
+    // One request's time for each would be ten seconds.
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    assert!(shown.contains("after 2s this sitemap and those behind it were not fetched"), "{shown}");
+}
+
+/// A terminal sees no character that does not print, wherever it comes from; a pipe gets the octets that `patch` needs.
+#[test]
+fn nothing_of_a_file_commands_a_terminal() {
+    let hostile = "User-agent: *\nDissallow: /a\u{1b}[8m\u{1b}]0;x\u{7}\u{202e}\u{3164}\n";
+    let folder = folder(&[("robots.txt", hostile)]);
+    let robotsd = env!("CARGO_BIN_EXE_robotsd");
+    let on_terminal = |arguments: &str| {
+        let command = format!("{robotsd} {arguments}");
+        run(Command::new("script").current_dir(folder.path()).args(["-qec", &command, "/dev/null"])).out
+    };
+    let shown = on_terminal("check --diff robots.txt");
+    assert!(shown.contains("-Dissallow: /a\\u{1b}[8m\\u{1b}]0;x\\u{7}\\u{202e}\\u{3164}"), "{shown:?}");
+    for arguments in
+        ["check robots.txt", "check --format json robots.txt", "explain robots.txt", "diff /dev/null robots.txt"]
+    {
+        let shown = on_terminal(arguments);
+        assert!(
+            !shown.contains(['\u{7}', '\u{202e}', '\u{3164}']) && !shown.contains("\u{1b}]"),
+            "{arguments}: {shown:?}"
+        );
+    }
+    let piped = run(robotsd_in(folder.path()).args(["check", "--diff", "robots.txt"]));
+    assert!(piped.out.contains("-Dissallow: /a\u{1b}[8m\u{1b}]0;x\u{7}\u{202e}\u{3164}\n"), "{piped:?}");
+}
+
+fn robotsd_in(folder: &Path) -> Command {
+    let mut command = robotsd();
+    command.current_dir(folder);
+    command
+}

@@ -1,0 +1,233 @@
+//! The mode of a site bounds what is done about a request, at the proxy and at the decision endpoint.
+
+use std::fmt::Write as _;
+
+use crate::harness::{Answer, Folder, GPTBOT, LISTENER, Origin, Running, folder, serving};
+
+const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+const ROBOTS: &str = "User-agent: GPTBot\\nUser-agent: Googlebot\\nCrawl-delay: 20\\nDisallow: /drafts/\\n";
+const BARE: &str = "bare.test";
+
+/// The modes, from the mildest to the strictest.
+const MODES: [&str; 4] = ["off", "observe", "tag", "refuse"];
+
+/// A site of the table.
+#[derive(Debug)]
+struct Row {
+    host: String,
+    mode: usize,
+    rate: &'static str,
+    over: &'static str,
+}
+
+impl Row {
+    fn all() -> Vec<Self> {
+        let overrides = [
+            "",
+            "agent = \"GPTBot\"\nmode = \"refuse\"",
+            "agent = \"GPTBot\"\nrate = \"refuse\"",
+            "category = \"ai-training\"\nmode = \"tag\"",
+            "pattern = \"/drafts/\"\nmode = \"refuse\"",
+        ];
+        let mut rows = Vec::new();
+        for mode in 0..MODES.len() {
+            for rate in ["off", "observe", "refuse"] {
+                for over in overrides {
+                    rows.push(Self { host: format!("site{}.test", rows.len()), mode, rate, over });
+                }
+            }
+        }
+        rows
+    }
+
+    fn site(&self, upstream: &str) -> String {
+        let Self { host, mode, rate, over } = self;
+        let over = if over.is_empty() { String::new() } else { format!("[[site.override]]\n{over}\n") };
+        format!(
+            "[[site]]\nname = \"{host}\"\nhosts = [\"{host}\"]\n{upstream}robots.text = \"{ROBOTS}\"\n\
+             enforcement.mode = \"{}\"\nrate = {{ mode = \"{rate}\", burst = 1 }}\n{over}",
+            MODES[*mode]
+        )
+    }
+
+    /// The mode that holds for GPTBot's requests.
+    fn bound(&self) -> &'static str {
+        match self.over {
+            over if over.starts_with("agent") && over.contains("mode") => "refuse",
+            over if over.starts_with("category") => "tag",
+            _ => MODES[self.mode],
+        }
+    }
+
+    /// What is done about a request of GPTBot's that robots.txt disallows.
+    fn disallowed(&self) -> &'static str {
+        if self.over.starts_with("pattern") { "refuse" } else { self.bound() }
+    }
+
+    /// About one of Googlebot's, which only the rule's override names.
+    fn engine(&self) -> &'static str {
+        match (self.over.starts_with("pattern"), MODES[self.mode]) {
+            (true, _) => "refuse",
+            (false, "refuse") => "tag",
+            (false, mode) => mode,
+        }
+    }
+
+    fn is_limited(&self) -> bool {
+        self.over.contains("rate") || self.rate == "refuse" && self.bound() == "refuse"
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.over.is_empty() && self.mode < 2
+    }
+}
+
+fn start(listener: &str, origin: &Origin) -> (Folder, Running) {
+    let upstream = match listener {
+        "" => format!("upstreams = [\"http://{origin}\"]\n"),
+        _ => String::new(),
+    };
+    let mut config = format!("workers = 1\n{LISTENER}{listener}\n[admin]\nmode = \"off\"\n");
+    for row in Row::all() {
+        config.push_str(&row.site(&upstream));
+    }
+    let _ = writeln!(
+        config,
+        "[[site]]\nname = \"bare\"\nhosts = [\"{BARE}\"]\n{upstream}robots.text = \"# nothing restricted\\n\""
+    );
+    serving(&[("robotsd.toml", &config)])
+}
+
+/// An answer as it would be for any host, without the id of its request: the content is compared, so its length need not be.
+fn comparable(answer: &Answer, host: &str) -> (u16, Vec<String>, String) {
+    let is_of_request = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        ["x-request-id", "date", "content-length"].iter().any(|name| line.starts_with(name))
+    };
+    let of = |text: &str| {
+        text.replace(host, "HOST").lines().filter(|line| !is_of_request(line)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    (answer.status, of(&answer.head), of(&answer.body).join("\n"))
+}
+
+/// Asks about every row. Returns how many answers were compared, and how many of them with those of no layer.
+fn compare(ask: impl Fn(&str, &str, &str) -> Answer) -> (usize, usize) {
+    let (mut compared, mut untouched) = (0, 0);
+    for row in Row::all() {
+        let limit = if row.is_limited() { "limit" } else { "pass" };
+        for (agent, path, want) in [
+            (GPTBOT, "/drafts/x", row.disallowed()),
+            (GOOGLEBOT, "/drafts/x", row.engine()),
+            (GPTBOT, "/page", "pass"),
+            (GPTBOT, "/page", limit),
+        ] {
+            let answer = ask(&row.host, path, agent);
+            let is_tagged = format!("{}{}", answer.head, answer.body).to_ascii_lowercase().contains("robots-verdict:");
+            let done = match answer.status {
+                429 => "limit",
+                403 => "refuse",
+                200 if is_tagged => "tag",
+                _ => "pass",
+            };
+            let want = if matches!(want, "off" | "observe") { "pass" } else { want };
+            assert_eq!(done, want, "{row:?} {agent} {path}: {answer:?}");
+            if done == "pass" {
+                let bare = comparable(&ask(BARE, path, agent), BARE);
+                assert_eq!(comparable(&answer, &row.host), bare, "{row:?} {agent} {path}");
+            }
+            assert!(done == "pass" || !row.is_untouched());
+            compared += 1;
+            untouched += usize::from(row.is_untouched());
+        }
+    }
+    (compared, untouched)
+}
+
+#[test]
+fn a_site_that_observes_answers_as_no_layer_would() {
+    let origin = Origin::start();
+    let (_folder, running) = start("", &origin);
+    let ask =
+        |host: &str, path: &str, agent: &str| running.request("GET", path, &[("Host", host), ("User-Agent", agent)]);
+    assert_eq!(compare(ask), (240, 24));
+    // What would have been done is in the log.
+    let observing: Vec<_> = Row::all().into_iter().filter(|row| row.over.is_empty() && row.mode == 1).collect();
+    for row in &observing {
+        let of = |event: &str, agent: &str, would: &str| {
+            running.wait_for_event(event, |line| {
+                line["site"] == *row.host && line["agent"] == agent && line["would"] == would
+            })
+        };
+        of("observed", "GPTBot", "refuse");
+        of("observed", "Googlebot", "tag");
+        match row.rate {
+            "refuse" => drop(of("limit-observed", "GPTBot", "limit")),
+            "observe" => drop(of("limit-observed", "GPTBot", "pass")),
+            _ => {}
+        }
+    }
+    assert_eq!(observing.len(), 3);
+    let is_of_none = |line: &serde_json::Value| {
+        Row::all().iter().any(|row| row.mode == 0 && row.over.is_empty() && line["site"] == *row.host)
+    };
+    for event in ["observed", "limit-observed", "passed", "refused", "tagged", "limited"] {
+        assert!(!running.has_event(event, is_of_none), "{event}: the mode is off");
+    }
+}
+
+#[test]
+fn a_site_that_observes_lets_every_question_of_another_proxy_pass() {
+    let (_folder, running) = start("kind = \"decision\"", &Origin::down());
+    let ask = |host: &str, path: &str, agent: &str| {
+        let asked = [("X-Forwarded-Uri", path), ("X-Forwarded-Method", "GET"), ("X-Forwarded-Host", host)];
+        let client = [("User-Agent", agent), ("X-Forwarded-For", "192.0.2.3")];
+        running.request("GET", "/-/auth/traefik", &[&asked[..], &client].concat())
+    };
+    assert_eq!(compare(ask), (240, 24));
+}
+
+#[test]
+fn config_check_says_what_a_mode_leaves_of_a_setting() {
+    let say = |mode: &str, more: &str| {
+        let config = format!(
+            "mode = \"{mode}\"\n{LISTENER}[[site]]\nname = \"shop\"\nroot = \".\"\nrobots.text = \"{ROBOTS}\"\n\
+             enforcement.grace = \"24h\"\n{more}"
+        );
+        let folder = folder(&[("robotsd.toml", &config)]);
+        let output = folder.configured(["config", "check"]);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        output.error
+    };
+    let rate = |rate: &str| format!("rate.mode = \"{rate}\"\n");
+    let impostors = |impostors: &str| format!("[identity]\nimpostors = \"{impostors}\"\n");
+    for (mode, more, want) in [
+        ("observe", rate("refuse"), "note: rate.mode = \"refuse\" only records under mode = \"observe\""),
+        ("tag", rate("refuse"), "note: rate.mode = \"refuse\" only records under mode = \"tag\""),
+        ("off", rate("observe"), "note: rate.mode = \"observe\" counts nothing under mode = \"off\""),
+        (
+            "observe",
+            impostors("refuse"),
+            "note: impostors = \"refuse\" only records at the site \"shop\", whose mode is \"observe\"",
+        ),
+        (
+            "tag",
+            impostors("refuse"),
+            "note: impostors = \"refuse\" only tags at the site \"shop\", whose mode is \"tag\"",
+        ),
+        ("off", impostors("tag"), "note: impostors = \"tag\" does nothing at the site \"shop\", whose mode is \"off\""),
+    ] {
+        let said = say(mode, &more);
+        assert!(said.contains(want), "{mode} {more}: {said}");
+    }
+    for (mode, more) in [
+        ("refuse", rate("refuse")),
+        ("observe", rate("observe")),
+        ("off", rate("off")),
+        ("refuse", impostors("refuse")),
+        ("tag", impostors("tag")),
+        ("off", impostors("observe")),
+    ] {
+        let said = say(mode, &more);
+        assert!(!said.contains("under mode") && !said.contains("impostors ="), "{mode} {more}: {said}");
+    }
+}

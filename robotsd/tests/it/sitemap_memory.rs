@@ -1,0 +1,186 @@
+//! Sitemaps that are made to cost: what they take of memory, and of the requests that are served meanwhile.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::harness::{FIREFOX, Folder, Kept, Origin, Running, folder, robotsd, run, wait_for};
+
+/// What the sitemaps of all sites together may take above what the process holds anyway.
+const BUDGET_KIB: u64 = 64 << 10;
+
+/// Octets of a sitemap, unpacked: nearly what the protocol allows.
+const UNPACKED: usize = 49 << 20;
+
+/// Sites, and sitemaps of each: the whole of it with `ROBOTSD_LONG`, as in the long suite, which takes some two minutes.
+fn scale() -> (usize, usize) {
+    if crate::harness::is_long() { (10, 200) } else { (2, 2) }
+}
+
+fn packed(octets: &[u8]) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(octets).unwrap();
+    packer.finish().unwrap()
+}
+
+/// Pages as long as they are kept, and as many octets that are no UTF-8; nothing is closed. And the line that it ends on.
+fn hostile_sitemap() -> (Arc<[u8]>, usize) {
+    let mut block = Vec::new();
+    for number in 0..256 {
+        block.extend_from_slice(format!("<url><loc>/{number:0>2000}</loc><x>").as_bytes());
+        block.resize(block.len() + 2036, 0xFF);
+        block.extend_from_slice(b"</x></url>\n");
+    }
+    let mut all = packed(b"<urlset>");
+    let blocks = UNPACKED / block.len();
+    all.extend(packed(&block).repeat(blocks));
+    (all.into(), 256 * blocks + 1)
+}
+
+/// Sites of one upstream, each with a robots.txt of its own.
+fn site(upstream: &Origin, robots: &[String]) -> Folder {
+    let mut config = "mode = \"observe\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n".to_owned();
+    let folder = folder(&[]);
+    for (site, robots) in robots.iter().enumerate() {
+        let _ = write!(
+            config,
+            "[[site]]\nname = \"s{site}\"\nhosts = [\"s{site}.test\"]\nupstreams = [\"http://{}\"]\n[site.robots]\npath = \"{site}.txt\"\n",
+            upstream.address
+        );
+        fs::write(folder.at(format!("{site}.txt")), robots).unwrap();
+    }
+    folder.write("robotsd.toml", config);
+    folder
+}
+
+fn read_sitemaps(running: &Running) {
+    assert!(run(robotsd().args(["reload", "--admin"]).arg(running.admin().to_string())).code == Some(0));
+}
+
+/// What is noted about the sitemaps of a site, once it is.
+fn note(running: &Running, site: usize) -> Option<String> {
+    let lines = running.all("gate");
+    let mut notes = lines.iter().filter(|line| line["level"] == "warn").filter_map(|line| line["message"].as_str());
+    let of_site = format!("s{site}: sitemaps not read: ");
+    notes.find_map(|note| Some(note.split_once(&of_site)?.1.to_owned()))
+}
+
+/// How long requests for a page take while a condition holds, and for 500 of them at least.
+fn latencies(running: &Running, goes_on: impl Fn() -> bool) -> Vec<Duration> {
+    let mut kept = Kept::open(running.address, "s0.test");
+    let mut all = Vec::new();
+    while all.len() < 500 || goes_on() {
+        let start = Instant::now();
+        assert_eq!(kept.get("/page", FIREFOX), (200, "hello".to_owned()));
+        all.push(start.elapsed());
+    }
+    all.sort_unstable();
+    all
+}
+
+fn of_hundred(sorted: &[Duration], percentile: usize) -> Duration {
+    sorted[sorted.len() * percentile / 100]
+}
+
+#[test]
+fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() {
+    let (sites, sitemaps) = scale();
+    let index = (0..sites * sitemaps).fold(String::new(), |mut index, number| {
+        let site = number / sitemaps;
+        let _ = write!(index, "<sitemap><loc>http://s{site}.test/{}.gz</loc></sitemap>", number % sitemaps);
+        index
+    });
+    let (hostile, last_line) = hostile_sitemap();
+    let mut documents: Vec<(String, Arc<[u8]>)> =
+        (0..sitemaps).map(|number| (format!("/{number}.gz"), Arc::clone(&hostile))).collect();
+    documents.push(("/sitemap.xml".to_owned(), format!("<sitemapindex>{index}</sitemapindex>").into_bytes().into()));
+    documents.push(("/page".to_owned(), (*b"hello").into()));
+    let upstream = Origin::of(documents);
+    let folder = site(&upstream, &vec!["User-agent: *\nDisallow: /cart/\n".to_owned(); sites]);
+    let running = folder.start();
+
+    let idle = latencies(&running, || false);
+    let before = running.resident_kib();
+    let start = Instant::now();
+    read_sitemaps(&running);
+    let patience = Duration::from_secs(30) * u32::try_from(sites).unwrap();
+    let busy = latencies(&running, || {
+        assert!(start.elapsed() < patience, "not within {patience:?}");
+        !(0..sites).all(|site| note(&running, site).is_some())
+    });
+    let taken = running.peak_kib() - before;
+    let (idle, busy) = ([50, 99].map(|part| of_hundred(&idle, part)), [50, 99].map(|part| of_hundred(&busy, part)));
+    println!(
+        "{sites} sites of {sitemaps} sitemaps in {:?}: {} MiB above {} MiB; a page takes {busy:?}, and {idle:?} before",
+        start.elapsed(),
+        taken >> 10,
+        before >> 10
+    );
+    assert!(taken <= BUDGET_KIB, "{taken} KiB");
+    assert!(busy[1] <= idle[1] * 10 + Duration::from_millis(50), "{busy:?} while sitemaps are read, {idle:?} before");
+    for site in 0..sites {
+        let note = note(&running, site).unwrap();
+        let faults =
+            [format!(".gz:{last_line}:1: it is cut"), ".gz: not within the 10 s that all of them have".to_owned()];
+        assert!(
+            note.starts_with(&format!("http://s{site}.test/0.gz")) && faults.iter().any(|fault| note.contains(fault)),
+            "{note}"
+        );
+    }
+    // What is kept over a restart is bounded like what is kept in memory.
+    let saved = fs::read_dir(folder.at("state/pages")).unwrap().flatten();
+    let saved: u64 = saved.map(|file| file.metadata().unwrap().len()).sum();
+    assert!(saved > 0 && saved <= BUDGET_KIB << 10, "{saved} octets");
+}
+
+#[test]
+fn what_is_made_to_burst_is_noted_with_its_url_and_the_limit_and_is_never_held() {
+    const SIZE: &str = ": it is larger than 50 MiB";
+    let mib = |begin: &str, octet: u8| {
+        let mut octets = begin.as_bytes().to_vec();
+        octets.resize(1 << 20, octet);
+        packed(&octets)
+    };
+    // Some 50 KiB that are 55 MiB.
+    let of = |begin: &str, octet| [packed(begin.as_bytes()), mib("", octet).repeat(55)].concat();
+    let good = "<urlset><url><loc>/good</loc></url></urlset>";
+    let long = ": a tag, comment or text is longer than 2 MiB";
+    let bursting: Vec<(Vec<u8>, &str)> = vec![
+        (of("", b' '), SIZE),
+        ([packed(good.as_bytes()), packed(b"").repeat(10_000), packed(b"<")].concat(), ":1:45: syntax error"),
+        // Millions of members without content: where that takes long, time is the bound.
+        (packed(b"").repeat((52 << 20) / packed(b"").len()), SIZE),
+        (packed(good.as_bytes())[..30].to_vec(), ": it cannot be unpacked: "),
+        ([packed(good.as_bytes()), b"garbage".to_vec()].concat(), ": it cannot be unpacked: "),
+        (packed("<a>".repeat(1 << 20).as_bytes()), ":1:100: it has more than 32 elements in each other"),
+        (of("<urlset><a b=\"", b'x'), long),
+        (of("<urlset><url><loc>", b'x'), long),
+        (of("<urlset><!--", b'-'), long),
+        (of("<urlset><url><loc><![CDATA[", b']'), long),
+        (of("<!DOCTYPE a [<!ENTITY b \"", b'&'), long),
+        (of("<urlset><", b'n'), long),
+        (of("<urlset>&", b'n'), long),
+        (of("https://a.test/", b'n'), long),
+        (b"\xFF\xFE<\0u\0r\0l\0".to_vec(), ": it is UTF-16: write it as UTF-8"),
+    ];
+    let robots: Vec<String> = (0..bursting.len())
+        .map(|site| format!("User-agent: *\nDisallow: /cart/\nSitemap: http://s{site}.test/{site}.xml\n"))
+        .collect();
+    let documents = bursting.iter().enumerate().map(|(site, (octets, _))| (format!("/{site}.xml"), octets.clone()));
+    let upstream = Origin::of(documents);
+    let folder = site(&upstream, &robots);
+    let running = folder.start();
+    let before = running.resident_kib();
+    read_sitemaps(&running);
+    for (site, (_, fault)) in bursting.iter().enumerate() {
+        let note = wait_for(fault, || note(&running, site));
+        assert!(note.starts_with(&format!("http://s{site}.test/{site}.xml:")), "{fault}: {note}");
+        let is_late = *fault == SIZE && note.contains(": not within the 10 s that all of them have");
+        assert!(note.contains(fault) || is_late, "{fault}: {note}");
+    }
+    let taken = running.peak_kib() - before;
+    println!("{} sitemaps that burst: {} MiB above {} MiB", bursting.len(), taken >> 10, before >> 10);
+    assert!(taken <= BUDGET_KIB, "{taken} KiB");
+}

@@ -1,0 +1,136 @@
+//! An upgrade while every slot for connections is taken and connections wait, and one that is asked for twice.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::deaths::sent;
+use super::{Upgraded, download_slowly, kill};
+use crate::harness::{Answer, StopAtEnd, message, robotsd, run, wait_until};
+
+/// Connections that one process may have.
+const SLOTS: usize = 4;
+
+/// Clients that wait: one for each worker, those in the queue of the kernel, and some that do not get into it. No more than that, as a
+/// connection that has sent nothing yet may be closed for another where every slot is taken.
+const WAITING: usize = 8;
+
+/// A socket with a short queue, as a supervisor may pass it.
+fn with_short_queue() -> TcpListener {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    socket.listen(2).unwrap();
+    socket.into()
+}
+
+fn passed(socket: &TcpListener, more: &str) -> Upgraded {
+    Upgraded::start_by(socket.local_addr().unwrap(), more, |robotsd| {
+        let mut command = Command::new("sh");
+        let passing = "export LISTEN_PID=$$ LISTEN_FDS=1\nexec 3<&0 0</dev/null\nexec \"$0\" \"$@\"";
+        command.arg("-c").arg(passing).arg(robotsd);
+        command.stdin(Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
+        command
+    })
+}
+
+/// As many downloads as there are slots, and clients that wait behind them, of which some are not even in the queue.
+fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicUsize)) {
+    let address = upgraded.running.address;
+    let [answered, tried, closed] = [const { AtomicUsize::new(0) }; 3];
+    std::thread::scope(|scope| {
+        let stops = StopAtEnd(rest);
+        for _ in 0..SLOTS {
+            scope.spawn(|| download_slowly(address, rest));
+        }
+        let open = || upgraded.json(&["status"])["traffic"]["open_connections"].as_u64();
+        wait_until("every slot to be taken", || open() == Some(SLOTS as u64));
+        for _ in 0..WAITING {
+            scope.spawn(|| {
+                tried.fetch_add(1, Ordering::Relaxed);
+                // One that has sent nothing yet may be closed for another, which a busy machine brings about between the two calls.
+                let octets = crate::harness::rest(sent(address));
+                let octets = if octets.is_empty() {
+                    closed.fetch_add(1, Ordering::Relaxed);
+                    crate::harness::rest(sent(address))
+                } else {
+                    octets
+                };
+                assert_eq!(Answer::parse(&octets).status, 200);
+                answered.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        wait_until("every client", || tried.load(Ordering::Relaxed) == WAITING);
+        upgraded.running.wait_for_event("trouble", |line| line["reason"] == "full");
+        assert_eq!(answered.load(Ordering::Relaxed), 0);
+        check(&answered);
+        drop(stops);
+    });
+    assert_eq!(answered.load(Ordering::Relaxed), WAITING);
+    assert!(closed.load(Ordering::Relaxed) <= 2, "{closed:?} connections were closed without an answer");
+}
+
+#[test]
+fn an_upgrade_under_saturation_answers_everyone_who_waits() {
+    let (socket, rest) = (with_short_queue(), AtomicBool::new(false));
+    let upgraded = passed(&socket, &format!("[limits]\nconnections = {SLOTS}\ndrain = \"60s\""));
+    drop(socket);
+    saturated(&upgraded, &rest, |answered| {
+        let before = upgraded.process();
+        upgraded.upgraded();
+        assert_ne!(upgraded.process(), before);
+        // The new process has slots of its own; the one before holds a connection for each worker, which waits for a slot there.
+        wait_until("those in the queue", || answered.load(Ordering::Relaxed) >= WAITING - 2);
+    });
+}
+
+#[test]
+fn a_death_under_saturation_cuts_nobody_off_who_waits() {
+    let (socket, rest) = (with_short_queue(), AtomicBool::new(false));
+    let upgraded = passed(&socket, &format!("[limits]\nconnections = {SLOTS}\ndrain = \"60s\""));
+    drop(socket);
+    let before = upgraded.process();
+    upgraded.replace_program_by_one_that_only_says_so("exec sleep 60");
+    saturated(&upgraded, &rest, |answered| {
+        upgraded.upgraded();
+        kill("KILL", upgraded.started()[0]);
+        upgraded.running.wait_for_event("upgrade", |line| line["level"] == "error");
+        assert_eq!((upgraded.process(), answered.load(Ordering::Relaxed)), (before, 0));
+    });
+    upgraded.restore_program();
+    upgraded.upgraded();
+}
+
+#[test]
+fn of_upgrades_that_are_asked_for_at_once_one_is_made() {
+    let upgraded = Upgraded::start("");
+    let before = upgraded.process();
+    let asked: Vec<_> = std::thread::scope(|scope| {
+        let ask = || {
+            let path = upgraded.path("robotsd.toml");
+            run(robotsd().args(["upgrade", "--json", "--config"]).arg(path))
+        };
+        let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        asking.into_iter().map(|asking| asking.join().unwrap()).collect()
+    });
+    // Each is made, by whichever process is there when it is asked, or refused because one is under way. None is lost.
+    let mut made = Vec::new();
+    for output in &asked {
+        let said: serde_json::Value = serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{output:?}"));
+        let message = message(&said);
+        match said["state"].as_str().unwrap() {
+            "done" => made.push(said["process"].as_u64().unwrap()),
+            _ => assert!(message.starts_with("no upgrade: an upgrade is under way already, to process "), "{said}"),
+        }
+    }
+    assert!(!made.is_empty(), "{asked:?}");
+    let left = upgraded.process();
+    assert!(left != before && made.contains(&u64::from(left)), "{left} of {made:?}");
+    // All others end.
+    let all = upgraded.started().into_iter().chain([before]);
+    for process in all.filter(|process| *process != left) {
+        wait_until("the end of the others", || !super::is_alive(process));
+    }
+    assert_eq!(upgraded.started().len(), made.len());
+    drop(TcpStream::connect(upgraded.running.address).unwrap());
+}

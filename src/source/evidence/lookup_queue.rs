@@ -1,0 +1,286 @@
+//! Which address is looked up next, and which one finds no room: every network has its share. Also a note of what was
+//! reported lately, without a lock.
+//!
+//! An address waits behind those of its own /24 (IPv4) or /64 (IPv6), and then behind those of its own /48, which one customer may have
+//! many /64 of. So a client that has a network full of addresses that claim to be crawlers delays that network, and others by the questions
+//! that are under way. Networks that have nothing under way take turns as they came.
+
+use crate::live::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tokio::sync::Notify;
+
+use super::dns_resolver::IN_FLIGHT;
+use crate::agent::Network;
+use crate::identity::PublicAddress;
+
+/// Addresses that wait to be looked up.
+const QUEUE: usize = 256;
+
+/// Look-ups of one /24 or /64 at a time, and of one /48: the holder of a network's names may never answer, and each question to
+/// it takes its look-up some seconds then.
+const MOST_NARROW: usize = 4;
+const MOST_WIDE: usize = 8;
+
+/// Addresses that wait, and those that are looked up.
+#[derive(Debug)]
+pub(super) struct LookupQueue<T> {
+    places: Mutex<Places<T>>,
+    changed: Notify,
+    is_closed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Places<T> {
+    /// In the order in which they came.
+    waiting: Vec<Waiting<T>>,
+    in_flight: Vec<Networks>,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    networks: Networks,
+    /// How many of its networks were ahead of it when it came, the narrow one first.
+    ahead: [usize; 2],
+    lookup: T,
+}
+
+/// The networks whose shares an address takes from: a narrow one and a wide one, which are the same for IPv4.
+#[derive(Clone, Copy, Debug)]
+struct Networks([Network; 2]);
+
+/// A look-up that is under way, until it is dropped.
+#[derive(Debug)]
+pub(super) struct InFlight<T> {
+    queue: Arc<LookupQueue<T>>,
+    networks: Networks,
+}
+
+impl Networks {
+    fn of(address: PublicAddress) -> Self {
+        Self([64, 48].map(|length| Network::around(address.get(), 24, length)))
+    }
+
+    /// How many of others are in each of these.
+    fn count<'a>(self, others: impl Iterator<Item = &'a Self>) -> [usize; 2] {
+        others.fold([0, 0], |[narrow, wide], other| {
+            [narrow + usize::from(other.0[0] == self.0[0]), wide + usize::from(other.0[1] == self.0[1])]
+        })
+    }
+}
+
+impl<T> LookupQueue<T> {
+    pub(super) fn new() -> Arc<Self> {
+        let places = Places { waiting: Vec::with_capacity(QUEUE + 1), in_flight: Vec::with_capacity(IN_FLIGHT) };
+        Arc::new(Self { places: Mutex::new(places), changed: Notify::new(), is_closed: AtomicBool::new(false) })
+    }
+
+    /// Has an address wait. Returns what there is no room for: this one, or the one with the most of its networks ahead of it.
+    pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
+        let mut places = self.places.lock();
+        let networks = Networks::of(address);
+        let (waiting, under_way) = (places.waiting(networks), places.under_way(networks));
+        let ahead = [waiting[0] + under_way[0], waiting[1] + under_way[1]];
+        places.waiting.push(Waiting { networks, ahead, lookup });
+        let left_out = if places.waiting.len() > QUEUE {
+            let last = places.waiting.iter().enumerate().max_by_key(|(at, waiting)| (waiting.ahead, *at));
+            let last = last.map(|(at, _)| at);
+            last.map(|at| places.waiting.remove(at).lookup)
+        } else {
+            None
+        };
+        drop(places);
+        self.changed.notify_one();
+        left_out
+    }
+
+    /// The next one, as soon as it may be looked up; none once the queue is closed.
+    pub(super) async fn next(self: &Arc<Self>) -> Option<(T, InFlight<T>)> {
+        loop {
+            if self.is_closed.load(Ordering::Acquire) {
+                return None;
+            }
+            if let Some((networks, lookup)) = self.places.lock().next() {
+                return Some((lookup, InFlight { queue: self.clone(), networks }));
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    /// What waits is looked up no more.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.changed.notify_one();
+    }
+
+    /// How many wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.places.lock().waiting.len()
+    }
+}
+
+impl<T> Places<T> {
+    fn waiting(&self, networks: Networks) -> [usize; 2] {
+        networks.count(self.waiting.iter().map(|waiting| &waiting.networks))
+    }
+
+    fn under_way(&self, networks: Networks) -> [usize; 2] {
+        networks.count(self.in_flight.iter())
+    }
+
+    fn next(&mut self) -> Option<(Networks, T)> {
+        if self.in_flight.len() >= IN_FLIGHT {
+            return None;
+        }
+        let has_room = |waiting: &Waiting<T>| {
+            let [narrow, wide] = self.under_way(waiting.networks);
+            narrow < MOST_NARROW && wide < MOST_WIDE
+        };
+        let next = self.waiting.iter().enumerate().filter(|(_, waiting)| has_room(waiting));
+        let (at, _) = next.min_by_key(|(at, waiting)| (waiting.ahead, *at))?;
+        let Waiting { networks, lookup, .. } = self.waiting.remove(at);
+        self.in_flight.push(networks);
+        Some((networks, lookup))
+    }
+}
+
+impl<T> Drop for InFlight<T> {
+    fn drop(&mut self) {
+        let mut places = self.queue.places.lock();
+        if let Some(at) = places.in_flight.iter().position(|networks| networks.0 == self.networks.0) {
+            places.in_flight.swap_remove(at);
+        }
+        drop(places);
+        self.queue.changed.notify_one();
+    }
+}
+
+/// Marks that are remembered: a power of two.
+const SLOTS: usize = 8_192;
+
+/// Remembers hashes of what was noted, so that what comes again and again is noted once.
+///
+/// A mark is forgotten when another one takes its slot; then the same is noted again. Two marks that are equal for different
+/// things have one of them not noted: only what may be missed is kept track of here.
+#[derive(Debug)]
+pub(super) struct RecentMarks(Box<[AtomicU64]>);
+
+impl Default for RecentMarks {
+    fn default() -> Self {
+        Self(std::iter::repeat_with(AtomicU64::default).take(SLOTS).collect())
+    }
+}
+
+impl RecentMarks {
+    /// Whether a mark is new, which it is not from here on.
+    pub(super) fn is_new(&self, mark: u64) -> bool {
+        // The upper bits choose the slot. No mark is 0, which stands for none.
+        let (mark, at) = (mark | 1, (mark >> 51) as usize % SLOTS);
+        let Some(slot) = self.0.get(at) else { return true };
+        // A load first: a line that no core writes is in the cache of every core.
+        slot.load(Ordering::Relaxed) != mark && slot.swap(mark, Ordering::Relaxed) != mark
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv6Addr};
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    type Queue = Arc<LookupQueue<IpAddr>>;
+
+    fn v6(site: u16, network: u16, host: u64) -> IpAddr {
+        let bits = u128::from(0x2600_0001_u32) << 96 | u128::from(site) << 80 | u128::from(network) << 64;
+        Ipv6Addr::from_bits(bits | u128::from(host)).into()
+    }
+
+    fn v4(network: u8, host: u8) -> IpAddr {
+        [9, 9, network, host].into()
+    }
+
+    fn push(queue: &Queue, address: IpAddr) -> Option<IpAddr> {
+        queue.push(PublicAddress::of(Some(address), |_| false).expect("a public address"), address)
+    }
+
+    fn next(queue: &Queue) -> Option<(IpAddr, InFlight<IpAddr>)> {
+        let mut next = pin!(queue.next());
+        match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
+        }
+    }
+
+    /// Those that are looked up until no more may be, all at once.
+    fn all(queue: &Queue) -> (Vec<IpAddr>, Vec<InFlight<IpAddr>>) {
+        std::iter::from_fn(|| next(queue)).unzip()
+    }
+
+    #[test]
+    fn a_network_takes_four_look_ups_and_a_site_of_networks_eight() {
+        for (flood, most) in [
+            ((0..1_000).map(|host| v6(1, 1, host)).collect::<Vec<_>>(), MOST_NARROW),
+            ((0..=255).map(|host| v4(1, host)).collect(), MOST_NARROW),
+            ((0..1_000).map(|network| v6(1, network, 1)).collect(), MOST_WIDE),
+        ] {
+            let queue = LookupQueue::new();
+            let left_out = flood.iter().filter_map(|address| push(&queue, *address)).count();
+            assert_eq!((left_out, queue.waiting()), (flood.len() - QUEUE.min(flood.len()), QUEUE.min(flood.len())));
+            let (taken, under_way) = all(&queue);
+            assert_eq!(taken, flood[..most]);
+            // Another network is next, regardless of what waits, and takes the place of one of the flood.
+            while queue.waiting() < QUEUE {
+                push(&queue, flood[1]);
+            }
+            let left_out = push(&queue, v6(2, 1, 1)).expect("one of the flood");
+            assert!(flood.contains(&left_out), "{left_out}");
+            assert_eq!(next(&queue).map(|(address, _)| address), Some(v6(2, 1, 1)));
+            // One that has ended makes room for one of its own.
+            drop(under_way.into_iter().next());
+        }
+    }
+
+    #[test]
+    fn a_network_among_others_of_its_site_comes_before_a_full_one() {
+        let queue = LookupQueue::new();
+        (0..QUEUE as u64).for_each(|host| assert_eq!(push(&queue, v6(1, 1, host)), None));
+        assert_eq!(push(&queue, v6(1, 2, 1)), Some(v6(1, 1, QUEUE as u64 - 1)));
+        let (taken, _under_way) = all(&queue);
+        assert_eq!(taken[..2], [v6(1, 1, 0), v6(1, 2, 1)]);
+    }
+
+    /// What is not bounded: as many networks of as many holders as there is room for.
+    #[test]
+    fn as_many_networks_as_there_are_places_take_all() {
+        let queue = LookupQueue::new();
+        (0..QUEUE as u16).for_each(|site| assert_eq!(push(&queue, v6(site, 1, 1)), None));
+        assert_eq!(push(&queue, v4(1, 1)), Some(v4(1, 1)));
+        let (taken, mut under_way) = all(&queue);
+        assert_eq!(taken.len(), IN_FLIGHT);
+        // It takes its turn once one of them is done.
+        under_way.pop();
+        assert_eq!(push(&queue, v4(1, 1)), None);
+        let rest = std::iter::from_fn(|| next(&queue).map(|(address, _)| address));
+        assert_eq!(rest.last(), Some(v4(1, 1)));
+    }
+
+    #[test]
+    fn a_queue_that_is_closed_has_no_next() {
+        let queue = LookupQueue::new();
+        push(&queue, v4(1, 1));
+        queue.close();
+        assert!(next(&queue).is_none());
+    }
+
+    #[test]
+    fn a_mark_is_new_once_and_again_after_another_in_its_slot() {
+        let marks = RecentMarks::default();
+        for mark in [0, 7 << 51, u64::MAX, 9 << 51 | 2] {
+            assert_eq!((marks.is_new(mark), marks.is_new(mark)), (true, false), "{mark}");
+        }
+        assert_eq!((marks.is_new(7 << 51 | 4), marks.is_new(7 << 51)), (true, true));
+    }
+}

@@ -1,0 +1,36 @@
+//! What the check finds reaches the person who publishes: every file with an error, in the words of the report.
+
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use tower_robots::check::Severity;
+use tower_robots::live::{LiveRobots, Rejection};
+
+use crate::shared::cases;
+
+#[test]
+fn every_file_with_an_error_is_reported_wherever_it_goes_live() {
+    let mut with_errors = 0;
+    for case in cases("robots_files.jsonl.gz") {
+        let body = base64::engine::general_purpose::STANDARD.decode(case["body_base64"].as_str().unwrap()).unwrap();
+        let notified = Arc::new(Mutex::new(String::new()));
+        let listened = Arc::clone(&notified);
+        let listen = move |reload: &tower_robots::live::Reload, _: &_| *listened.lock().unwrap() = reload.to_string();
+        // What is no robots.txt at all is an error in itself.
+        let opened: Result<LiveRobots, Rejection> = LiveRobots::inline(body.clone()).on_reload(listen).open();
+        let Ok(live) = opened else { continue };
+        let status = live.status();
+        let report = status.report.as_deref().unwrap();
+        let Some(summary) = report.summary() else {
+            assert_eq!(report.count(Severity::Error), 0, "{}", case["robots"]);
+            continue;
+        };
+        with_errors += usize::from(report.count(Severity::Error) > 0);
+        let published = live.publish(&body).unwrap().to_string();
+        for said in [status.last_reload().to_string(), published, notified.lock().unwrap().clone()] {
+            assert!(said.ends_with(&format!("; {summary}")), "{}: {said}", case["robots"]);
+        }
+    }
+    println!("{with_errors} files with errors");
+    assert!(with_errors >= 100, "{with_errors}");
+}

@@ -1,0 +1,268 @@
+//! The layout is a house: which room may use which.
+
+use std::path::{Path, PathBuf};
+
+/// A room, a folder or file of the source folder, and the rooms it may use, which stand above it in the table.
+type Room = (&'static str, &'static [&'static str]);
+
+/// The rooms of the core.
+const CORE_ROOMS: &[Room] = &[
+    ("rules", &[]),
+    ("agent", &["rules"]),
+    ("identity", &["rules", "agent"]),
+    ("check", &["rules", "agent"]),
+    ("policy", &["rules", "agent"]),
+    ("rate", &["rules", "agent"]),
+];
+
+/// The rooms of the library, which may use all of the core.
+const ROOMS: &[Room] = &[("docs", &[]), ("live", &[]), ("source", &["live"]), ("layer", &["live", "source"])];
+
+/// The rooms of the binary.
+const ROBOTSD_ROOMS: &[Room] = &[
+    ("counter", &[]),
+    ("date", &[]),
+    ("docs", &[]),
+    ("private_file", &[]),
+    ("quoted_list", &[]),
+    ("regular_file", &[]),
+    ("suggestion", &[]),
+    ("unknown_name", &["suggestion"]),
+    ("render", &[]),
+    ("exit", &["render"]),
+    ("report", &[]),
+    ("html", &["date"]),
+    ("socket", &[]),
+    ("target_url", &[]),
+    ("input", &["regular_file", "render"]),
+    // Below `sites`, so that what is served may be fetched by the same client.
+    ("retrieval", &["input"]),
+    // The files and sitemaps of pages that matter.
+    ("pages", &["render", "input", "target_url"]),
+    ("metrics", &["counter"]),
+    ("edge", &["counter", "date", "metrics", "regular_file", "socket"]),
+    ("upstream", &["counter", "regular_file", "socket", "edge"]),
+    ("shared_rate", &[]),
+    ("refusal", &[]),
+    ("publish_hook", &["private_file", "regular_file", "upstream"]),
+    (
+        "config",
+        &[
+            "exit",
+            "regular_file",
+            "suggestion",
+            "render",
+            "input",
+            "edge",
+            "upstream",
+            "shared_rate",
+            "refusal",
+            "publish_hook",
+        ],
+    ),
+    ("expectations", &["render", "input", "target_url", "config"]),
+    ("log", &["date", "edge", "config"]),
+    ("decision", &["counter", "metrics", "edge", "config", "log"]),
+    ("evaluator", &["unknown_name", "config"]),
+    ("board", &["date", "html", "render", "report", "config", "decision"]),
+    (
+        "sites",
+        &[
+            "date",
+            "private_file",
+            "quoted_list",
+            "regular_file",
+            "render",
+            "report",
+            "metrics",
+            "input",
+            "expectations",
+            "pages",
+            "retrieval",
+            "edge",
+            "upstream",
+            "shared_rate",
+            "publish_hook",
+            "config",
+            "log",
+            "decision",
+            "board",
+        ],
+    ),
+    ("admin", &["date", "report", "metrics", "edge", "config", "log", "board", "sites"]),
+    (
+        "serve",
+        &["date", "exit", "report", "edge", "shared_rate", "config", "log", "decision", "board", "sites", "admin"],
+    ),
+    (
+        "commands",
+        &[
+            "date",
+            "exit",
+            "quoted_list",
+            "suggestion",
+            "render",
+            "report",
+            "html",
+            "input",
+            "retrieval",
+            "pages",
+            "target_url",
+            "unknown_name",
+            "expectations",
+            "config",
+            "evaluator",
+            "board",
+            "sites",
+            "admin",
+        ],
+    ),
+    ("fuzzing", &["pages", "edge", "decision", "upstream", "commands"]),
+    ("benching", &["decision"]),
+    ("cli", &["render", "serve", "commands"]),
+];
+
+/// The packages: their source folders, and their rooms.
+const PACKAGES: [(&str, &[Room]); 3] =
+    [("robots-core/src", CORE_ROOMS), ("src", ROOMS), ("robotsd/src", ROBOTSD_ROOMS)];
+
+/// What the core, without I/O, clocks and HTTP types, never names.
+/// A moment may be a value there (an override ends); the caller hands the current time over.
+const IMPURE: [&str; 10] = [
+    "std::fs",
+    "std::net::Tcp",
+    "std::io::stdin",
+    "std::thread",
+    "SystemTime::now",
+    "Instant",
+    ".elapsed(",
+    "http::",
+    "bytes::",
+    "tracing::",
+];
+
+/// The packages, with paths that lead from anywhere.
+fn packages() -> impl Iterator<Item = (PathBuf, &'static [Room])> {
+    PACKAGES.into_iter().map(|(source, rooms)| (Path::new(env!("CARGO_MANIFEST_DIR")).join(source), rooms))
+}
+
+fn all_files() -> Vec<PathBuf> {
+    packages().flat_map(|(source, _)| files(&source)).collect()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    assert!(!found.is_empty(), "{} holds code", folder.display());
+    found
+}
+
+/// The files of a room: those of its folder, or the one that is a room by itself.
+fn files_of_room(package: &Path, room: &str) -> Vec<PathBuf> {
+    let folder = package.join(room);
+    if folder.is_dir() { files(&folder) } else { vec![folder.with_extension("rs")] }
+}
+
+/// The code of a file, without comments, documentation and unit tests, by line.
+fn code(path: &Path) -> Vec<(usize, String)> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let is_test_file = path.file_name().is_some_and(|name| name == "tests.rs");
+    let text = if is_test_file { "" } else { text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default() };
+    let lines = text.lines().enumerate();
+    lines
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+        .map(|(number, line)| (number + 1, line.to_owned()))
+        .collect()
+}
+
+/// The rooms a line names: `crate::room` and what stands in the braces of `use crate::{…}` one a line.
+fn rooms_named(line: &str) -> impl Iterator<Item = &str> {
+    line.split("crate::")
+        .skip(1)
+        .filter_map(|rest| rest.split(|char: char| !char.is_alphanumeric() && char != '_').next())
+}
+
+#[test]
+fn a_room_uses_only_rooms_to_its_left() {
+    for (package, rooms) in packages() {
+        for (number, (room, allowed)) in rooms.iter().enumerate() {
+            let to_the_left = |used: &&str| rooms[..number].iter().any(|(left, _)| left == used);
+            assert!(allowed.iter().all(to_the_left), "{room}: the rooms it may use stand above it");
+            for file in files_of_room(&package, room) {
+                for (number, line) in code(&file) {
+                    assert!(!line.contains("use crate::{"), "{}:{number}: one `use` a room, please", file.display());
+                    for named in rooms_named(&line) {
+                        let known = rooms.iter().any(|(known, _)| *known == named);
+                        let fine = named == *room || allowed.contains(&named) || !known;
+                        assert!(fine, "{}:{number}: {room} must not use {named}", file.display());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_room_is_in_the_table() {
+    for (package, rooms) in packages() {
+        for entry in std::fs::read_dir(&package).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let listed = ["lib", "main"].contains(&name) || rooms.iter().any(|(room, _)| *room == name);
+            assert!(listed, "{}: which rooms may it use?", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_core_does_no_io() {
+    for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("robots-core/src")) {
+        for (number, line) in code(&file) {
+            let named = IMPURE.iter().find(|impure| line.contains(**impure));
+            assert_eq!(named, None, "{}:{number}: the core is pure", file.display());
+        }
+    }
+}
+
+/// The compiler sees to that, as long as no file of a package is compiled into another.
+#[test]
+fn a_package_uses_what_another_exports() {
+    for file in all_files() {
+        for (number, line) in code(&file) {
+            let inside = line.contains("#[path") || line.contains("include!(");
+            assert!(!inside, "{}:{number}: a package is a user like any other", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_room_says_what_it_is_for() {
+    for file in all_files() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let first = text.lines().next().unwrap_or_default();
+        let is_tests = file.file_name().is_some_and(|name| name == "tests.rs");
+        assert!(
+            is_tests || first.starts_with("//!") || first.starts_with("#!["),
+            "{}: what is it for?",
+            file.display()
+        );
+    }
+}
+
+#[test]
+fn no_file_holds_everything() {
+    for file in all_files() {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        for vague in ["util", "utils", "helper", "helpers", "common", "misc"] {
+            assert_ne!(name, vague, "{}: name the idea", file.display());
+        }
+        assert!(code(&file).len() <= 550, "{}: split it by idea", file.display());
+    }
+}
