@@ -27,6 +27,8 @@ pub(super) struct SitemapText<'a> {
     /// Octets that are read and are no text yet: a character may continue in those that follow.
     raw: Vec<u8>,
     is_at_end: bool,
+    /// Why no more can be read, until what stands before it is handed over.
+    fault: Option<io::Error>,
     text: Vec<u8>,
     /// How much of the text is consumed.
     consumed: usize,
@@ -60,6 +62,7 @@ impl<'a> SitemapText<'a> {
             octets,
             raw,
             is_at_end: false,
+            fault: None,
             text: Vec::new(),
             consumed: 0,
             place: (1, 1),
@@ -106,23 +109,25 @@ impl<'a> SitemapText<'a> {
         Ok((!line.is_empty()).then_some(line))
     }
 
-    /// Reads on, and makes text of what is whole.
+    /// Reads on, and makes text of what is whole. A buffer is filled before it is handed over: a parser that reads a document type differently
+    /// where a buffer ends, as quick-xml does, would list other pages with other packets.
     fn read_on(&mut self) -> io::Result<()> {
         self.text.clear();
         self.consumed = 0;
-        while self.text.is_empty() && !self.is_at_end {
-            let kept = self.raw.len();
-            self.raw.resize(BUFFER, 0);
-            let read = self.octets.read(&mut self.raw[kept..]);
-            self.raw.truncate(kept + read.as_ref().copied().unwrap_or(0));
-            match read {
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                read => self.is_at_end = read? == 0,
+        let mut filled = self.raw.len();
+        self.raw.resize(BUFFER, 0);
+        while filled < BUFFER && !self.is_at_end && self.fault.is_none() {
+            match self.octets.read(&mut self.raw[filled..]) {
+                Ok(0) => self.is_at_end = true,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => self.fault = Some(error),
             }
-            let rest = decode(&self.raw, self.is_at_end, &mut self.text);
-            self.raw.drain(..self.raw.len() - rest);
         }
-        Ok(())
+        self.raw.truncate(filled);
+        let rest = decode(&self.raw, self.is_at_end, &mut self.text);
+        self.raw.drain(..filled - rest);
+        if self.text.is_empty() { self.fault.take().map_or(Ok(()), Err) } else { Ok(()) }
     }
 }
 
