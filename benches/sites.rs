@@ -209,8 +209,8 @@ fn reload(folder: &Path) -> Measured {
 fn open(path: &Path) -> Result<(LiveRobots, Receiver<VersionHash>), Box<dyn Error>> {
     let (tell, published) = channel();
     let live = LiveRobots::file(path).on_reload(move |reload, _| {
-        if let ReloadOutcome::Published { hash, .. } = reload.outcome() {
-            let _ = tell.send(*hash);
+        if let ReloadOutcome::Published { hash, .. } = reload.outcome {
+            let _ = tell.send(hash);
         }
     });
     Ok((live.open()?, published))

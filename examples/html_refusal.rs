@@ -14,16 +14,16 @@ use tower_robots::policy::{Mode, Policy};
 /// The page of a refused request. The layer adds `Cache-Control: no-store` and `Vary: User-Agent`, and takes the body away
 /// from the response to a HEAD.
 fn page(event: &Event<'_>) -> Response<Bytes> {
-    let record = event.record();
+    let record = event.record;
     // Name and path come from the client: unescaped they could hold a script.
     let html = format!(
         "<!doctype html>\n<title>Not for crawlers</title>\n<h1>Not for {agent}</h1>\n\
          <p>Line {line} of <a href=\"/robots.txt\">robots.txt</a>, <code>Disallow: {rule}</code>, asks {agent} not to fetch \
          <code>{target}</code>.</p>\n",
         agent = escaped(record.agent()),
-        line = record.line().unwrap_or_default(),
-        rule = escaped(record.rule().unwrap_or_default()),
-        target = escaped(&event.target().escape_ascii().to_string()),
+        line = record.line.unwrap_or_default(),
+        rule = escaped(record.rule.as_deref().unwrap_or_default()),
+        target = escaped(&event.request.target().escape_ascii().to_string()),
     );
     let mut response = Response::new(html.into());
     *response.status_mut() = StatusCode::FORBIDDEN;

@@ -27,9 +27,9 @@ struct Labels {
 impl From<&CrawlerRequest> for Labels {
     /// Only a registered name is a label: any other is what the client calls itself, and each would be a series more.
     fn from(request: &CrawlerRequest) -> Self {
-        let agent = request.agent();
+        let agent = &request.agent;
         let crawler = agent.registered().map_or(agent.class().as_str(), |crawler| crawler.name());
-        Self { crawler: crawler.to_owned(), action: request.action().as_str() }
+        Self { crawler: crawler.to_owned(), action: request.action.as_str() }
     }
 }
 
@@ -42,7 +42,7 @@ fn app() -> Result<Router, Rejection> {
     let live = LiveRobots::inline(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
     // An observer is called while the request waits: it counts, and leaves everything else to a scrape.
     let count = move |event: &Event<'_, CrawlerRequest>| {
-        requests.get_or_create(&Labels::from(event.record())).inc();
+        requests.get_or_create(&Labels::from(event.record)).inc();
     };
     let layer = RobotsLayer::for_axum08(live).observe_crawlers(count);
     let metrics = async move || {

@@ -18,7 +18,7 @@ async fn draft(record: Option<Extension<Record>>) -> String {
             format!(
                 "a summary for {}, whom line {} asks to stay away\n",
                 record.agent().escape_debug(),
-                record.line().unwrap_or_default()
+                record.line.unwrap_or_default()
             )
         }
         None => "the whole draft\n".to_owned(),
@@ -42,10 +42,14 @@ fn app() -> Result<Router, Rejection> {
     let layer = RobotsLayer::for_axum08(live)
         .with_crawler_extension()
         .observe(|event| {
-            eprintln!("{} is not to fetch {}", event.record().agent().escape_debug(), event.target().escape_ascii());
+            eprintln!(
+                "{} is not to fetch {}",
+                event.record.agent().escape_debug(),
+                event.request.target().escape_ascii()
+            );
         })
         .observe_crawlers(|event| {
-            eprintln!("{} asks for {}", event.record().name().escape_debug(), event.target().escape_ascii());
+            eprintln!("{} asks for {}", event.record.name().escape_debug(), event.request.target().escape_ascii());
         });
     Ok(Router::new().route("/drafts/{page}", get(draft)).route("/news", get(news)).layer(layer))
 }

@@ -42,7 +42,7 @@ fn admin(sites: HostMap<LiveRobots>) -> Router {
 }
 
 async fn overview(State(sites): State<HostMap<LiveRobots>>) -> String {
-    let line = |live: &LiveRobots, host| format!("{host}: {}\n", live.status().last_reload());
+    let line = |live: &LiveRobots, host| format!("{host}: {}\n", live.status().last_reload);
     HOSTS.iter().filter_map(|(host, _)| Some(line(sites.get(host)?, host))).collect()
 }
 

@@ -3,15 +3,17 @@
 use bytes::Bytes;
 use http::{Extensions, Request, Response};
 
-use super::record;
-use super::record::Record;
+use super::record::{self, Record};
 
 /// The answer to a request: it owns its parts, so that no snapshot is held while the request goes on.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Answer {
-    outcome: Outcome,
-    /// What the request carries on, where it goes on; empty unless the layer is made for that.
-    extensions: Extensions,
+    /// What becomes of the request.
+    pub outcome: Outcome,
+    /// What the layer adds to the extensions of a request that goes on, besides the [`Record`] of one that is tagged: the
+    /// [`CrawlerRequest`](super::CrawlerRequest), where the layer adds it.
+    pub extensions: Extensions,
 }
 
 /// What becomes of a request. The rare cases are boxed to keep the common one small.
@@ -29,22 +31,6 @@ pub enum Outcome {
 impl Answer {
     pub(super) fn new(outcome: Outcome, extensions: Extensions) -> Self {
         Self { outcome, extensions }
-    }
-
-    /// What becomes of the request.
-    pub const fn outcome(&self) -> &Outcome {
-        &self.outcome
-    }
-
-    /// What becomes of the request, for code that answers it in its own way.
-    pub fn into_outcome(self) -> Outcome {
-        self.outcome
-    }
-
-    /// What the layer adds to the extensions of a request that goes on, besides the [`Record`] of one that is tagged: the
-    /// [`CrawlerRequest`](super::CrawlerRequest), where the layer adds it.
-    pub const fn extensions(&self) -> &Extensions {
-        &self.extensions
     }
 
     /// Carries the answer out: returns the response of a request that goes no further, and prepares any other to go on.

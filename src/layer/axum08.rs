@@ -25,7 +25,7 @@ pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
 
 /// Whether the request is judged by its own target although that is not what the outermost router got.
 pub(super) fn is_stripped(request: &Original<'_>) -> bool {
-    let original = original_uri(request.extensions()).map(Uri::path_and_query);
+    let original = original_uri(request.extensions).map(Uri::path_and_query);
     original.is_some_and(|original| request.own_uri().is_some_and(|own| own.path_and_query() != original))
 }
 
@@ -67,7 +67,7 @@ impl Judged {
             notified,
             site: live.identity(),
             target,
-            method: request.method().clone(),
+            method: request.method.clone(),
             agent,
         })
     }
@@ -93,7 +93,7 @@ impl Judged {
     /// Whether a request is judged for this site by what the mark's was judged by.
     pub(super) fn covers(&self, live: &LiveRobots, request: &Original<'_>, kept: &[HeaderValue]) -> bool {
         live.is(&self.site)
-            && self.method == *request.method()
+            && self.method == *request.method
             && request.target_uri().is_some_and(|uri| uri.path_and_query() == self.target.as_ref())
             && only_line(request, kept) == Some(self.agent.as_ref())
     }
@@ -101,7 +101,7 @@ impl Judged {
 
 /// The only line of `User-Agent`, or that there is no line; `None` where there are several.
 fn only_line<'r>(request: &Original<'r>, kept: &'r [HeaderValue]) -> Option<Option<&'r HeaderValue>> {
-    let mut own = request.headers().get_all(USER_AGENT).into_iter();
+    let mut own = request.headers.get_all(USER_AGENT).into_iter();
     match kept {
         [] => {
             let line = own.next();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{COOKIE, REFERER};
-use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri};
+use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode, Uri};
 
 use super::grpc;
 use super::original::Original;
@@ -30,22 +30,33 @@ use crate::rules::Access;
 /// enforcement is off.
 ///
 /// The agent is the one the request *claims* to come from; what became of that claim is its
-/// [`identity`](CrawlerRequest::identity), where the layer has a `Verifier` or
+/// [`identity`](Self::identity), where the layer has a `Verifier` or
 /// [`RobotsLayer::identity_from`](super::RobotsLayer::identity_from).
 ///
 /// [`RobotsLayer::with_crawler_extension`]: super::RobotsLayer::with_crawler_extension
 /// [`RobotsLayer::observe_crawlers`]: super::RobotsLayer::observe_crawlers
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CrawlerRequest {
-    agent: Agent,
+    /// The agent, with its class, category and product tokens.
+    pub agent: Agent,
     /// The name of an agent that is known by its product token alone.
     token: Option<String>,
-    identity: Option<Identity>,
-    action: Action,
-    reason: Reason,
-    access: Option<Access>,
-    rule: Option<(String, usize)>,
-    hash: VersionHash,
+    /// What became of the claim that the request makes about its sender; `None` where claims are not checked.
+    pub identity: Option<Identity>,
+    /// The action taken.
+    pub action: Action,
+    /// The reason for it.
+    pub reason: Reason,
+    /// The verdict of the rules; `None` where they were not evaluated: no group applies, or the request is exempt, as one for
+    /// `/robots.txt` is.
+    pub access: Option<Access>,
+    /// The path pattern of the rule that decided, as written, if one did: what no rule matches is allowed.
+    pub rule: Option<String>,
+    /// The line of the rule that decided, if one did.
+    pub line: Option<usize>,
+    /// The version of the robots.txt.
+    pub hash: VersionHash,
 }
 
 impl CrawlerRequest {
@@ -73,14 +84,10 @@ impl CrawlerRequest {
             action: decision.action(),
             reason: decision.reason(),
             access: verdict.map(|verdict| verdict.access()),
-            rule: rule.map(|rule| (text(rule.pattern()), rule.line())),
+            rule: rule.map(|rule| text(rule.pattern())),
+            line: rule.map(|rule| rule.line()),
             hash: content.hash(),
         })
-    }
-
-    /// The agent, with its class, category and product tokens.
-    pub const fn agent(&self) -> &Agent {
-        &self.agent
     }
 
     /// The agent's name: that of a crawler, or else its class. Partly from the client: escape it.
@@ -90,42 +97,6 @@ impl CrawlerRequest {
 
     fn claimed_name(&self) -> Option<&str> {
         self.agent.crawler().map(cut).or(self.token.as_deref())
-    }
-
-    /// What became of the claim that the request makes about its sender; `None` where claims are not checked.
-    pub const fn identity(&self) -> Option<Identity> {
-        self.identity
-    }
-
-    /// The action taken.
-    pub const fn action(&self) -> Action {
-        self.action
-    }
-
-    /// The reason for it.
-    pub const fn reason(&self) -> Reason {
-        self.reason
-    }
-
-    /// The verdict of the rules; `None` where they were not evaluated: no group applies, or the request is exempt, as one for
-    /// `/robots.txt` is.
-    pub const fn access(&self) -> Option<Access> {
-        self.access
-    }
-
-    /// The path pattern of the rule that decided, as written, if one did: what no rule matches is allowed.
-    pub fn rule(&self) -> Option<&str> {
-        self.rule.as_ref().map(|(pattern, _)| pattern.as_str())
-    }
-
-    /// The line of the rule that decided, if one did.
-    pub fn line(&self) -> Option<usize> {
-        self.rule.as_ref().map(|(_, line)| *line)
-    }
-
-    /// The version of the robots.txt.
-    pub const fn hash(&self) -> VersionHash {
-        self.hash
     }
 }
 
@@ -142,8 +113,8 @@ impl serde::Serialize for CrawlerRequest {
         fields.serialize_field("action", &self.action)?;
         fields.serialize_field("reason", &self.reason)?;
         fields.serialize_field("access", &self.access)?;
-        fields.serialize_field("rule", &self.rule())?;
-        fields.serialize_field("line", &self.line())?;
+        fields.serialize_field("rule", &self.rule)?;
+        fields.serialize_field("line", &self.line)?;
         fields.end()
     }
 }
@@ -166,8 +137,8 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The evidence in the fields of a disallowed request.
 pub(super) fn of<'a>(request: &Original<'a>) -> HumanEvidence<'a> {
-    let field = |name: &HeaderName| request.headers().get(name).map_or(&b""[..], |value| value.as_bytes());
-    let cookies = request.headers().get_all(COOKIE).into_iter();
+    let field = |name: &HeaderName| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
+    let cookies = request.headers.get_all(COOKIE).into_iter();
     let evidence = cookies.fold(HumanEvidence::new(), |evidence, value| evidence.cookies(value.as_bytes()));
     let site = field(&SEC_FETCH_SITE);
     if site.is_empty() {
@@ -186,11 +157,16 @@ pub(super) fn of<'a>(request: &Original<'a>) -> HumanEvidence<'a> {
 ///
 /// The record is owned, because it stays in the extensions; the request is borrowed.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Event<'a, R = Record> {
-    record: &'a R,
-    request: Original<'a>,
-    status: Option<StatusCode>,
-    grpc_status: Option<u16>,
+    /// The agent, the rule that decided, and the action taken.
+    pub record: &'a R,
+    /// The request as it was judged.
+    pub request: Original<'a>,
+    /// The status of the layer's own response: a refusal, or the robots.txt. The refusal of a call of gRPC has 200.
+    pub status: Option<StatusCode>,
+    /// The status of gRPC in the refusal of a call, such as 7 for `PERMISSION_DENIED`.
+    pub grpc_status: Option<u16>,
 }
 
 impl<'a, R> Event<'a, R> {
@@ -201,51 +177,6 @@ impl<'a, R> Event<'a, R> {
     pub(super) fn set_response<B>(&mut self, response: &Response<B>) {
         self.status = Some(response.status());
         self.grpc_status = grpc::said_status(response.headers());
-    }
-
-    /// The agent, the rule that decided, and the action taken.
-    pub const fn record(&self) -> &'a R {
-        self.record
-    }
-
-    /// The request's method.
-    pub const fn method(&self) -> &'a Method {
-        self.request.method()
-    }
-
-    /// The path and query that were judged, as octets: a client may send any. Escape them before writing them anywhere.
-    pub fn target(&self) -> &'a [u8] {
-        self.request.target()
-    }
-
-    /// The host the request is for.
-    pub fn host(&self) -> Option<&'a str> {
-        self.request.host()
-    }
-
-    /// The request's fields.
-    pub const fn headers(&self) -> &'a HeaderMap {
-        self.request.headers()
-    }
-
-    /// Whether the request is a [call of gRPC](Original::is_grpc_call), which has no use for a page.
-    pub fn is_grpc_call(&self) -> bool {
-        self.request.is_grpc_call()
-    }
-
-    /// The request's extensions.
-    pub const fn extensions(&self) -> &'a Extensions {
-        self.request.extensions()
-    }
-
-    /// The status of the layer's own response: a refusal, or the robots.txt. The refusal of a call of gRPC has 200.
-    pub const fn status(&self) -> Option<StatusCode> {
-        self.status
-    }
-
-    /// The status of gRPC in the refusal of a call, such as 7 for `PERMISSION_DENIED`.
-    pub const fn grpc_status(&self) -> Option<u16> {
-        self.grpc_status
     }
 }
 
@@ -346,9 +277,9 @@ impl fmt::Debug for Observers {
 /// Writes a trace event. The query is left out: it may hold secrets.
 #[cfg(feature = "tracing")]
 fn trace(event: &Event<'_>) {
-    let record = event.record();
-    let path = event.target().split(|octet| *octet == b'?').next().unwrap_or_default();
-    let message = match (record.reason(), record.access()) {
+    let record = event.record;
+    let path = event.request.target().split(|octet| *octet == b'?').next().unwrap_or_default();
+    let message = match (record.reason, record.access) {
         (Reason::Limited | Reason::LimitObserved, _) => "the request comes sooner than the delay of its group",
         (_, Access::Disallow) => "robots.txt disallows the request",
         // A refusal for the sender may be of a request that robots.txt allows.
@@ -357,14 +288,14 @@ fn trace(event: &Event<'_>) {
     tracing::info!(
         target: "tower_robots::layer",
         agent = record.agent(),
-        identity = record.identity().map(|identity| identity.to_string()),
-        host = event.host(),
+        identity = record.identity.map(|identity| identity.to_string()),
+        host = event.request.host(),
         path = %path.escape_ascii(),
-        decision = record.action().as_str(),
-        reason = record.reason().as_str(),
-        would = record.would().as_str(),
-        rule = record.rule(),
-        line = record.line(),
+        decision = record.action.as_str(),
+        reason = record.reason.as_str(),
+        would = record.would.as_str(),
+        rule = record.rule.as_deref(),
+        line = record.line,
         "{message}"
     );
 }

@@ -155,7 +155,7 @@ impl Enforcer {
         // The policy may ask twice: what it would do under another mode is a decision of its own.
         let known = OnceCell::new();
         let address = || *known.get_or_init(|| self.address(&request));
-        let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
+        let facts = Facts::of_target(request.method.as_str(), request.target()).with_address(&address);
         let facts = facts.with_identity(identity.unwrap_or_default());
         let mut decision = snapshot.decide(agents, facts);
         if decision.pace().is_some()
@@ -163,7 +163,7 @@ impl Enforcer {
             && !snapshot.policy().spares(|| crawler_request::of(&request))
             && let Some(taken) = record::taken(&decision, snapshot, &request, agents, identity, address)
         {
-            let elsewhere = self.too_soon_from.as_ref().and_then(|too_soon| too_soon(request.extensions()));
+            let elsewhere = self.too_soon_from.as_ref().and_then(|too_soon| too_soon(request.extensions));
             decision = match (elsewhere, self.counting) {
                 (Some(wait), _) if !wait.is_zero() => decision.too_soon(wait),
                 (None, Counting::Look) => record::looked_at(decision, snapshot, &taken),
@@ -225,7 +225,7 @@ impl Enforcer {
     /// What becomes of a request that robots.txt disallows.
     fn outcome(&self, live: &LiveRobots, request: Original<'_>, observers: &Observers, record: Record) -> Outcome {
         let mut event = Event::new(&record, request);
-        match record.action() {
+        match record.action {
             Action::Pass => {
                 observers.notify(live, &event);
                 Outcome::Pass
@@ -236,10 +236,10 @@ impl Enforcer {
             }
             Action::Refuse => {
                 // Of all 4xx only 429 is about a rate: any other says that the page is not for the crawler.
-                let custom = self.refuse_with.as_deref().filter(|_| record.reason() != Reason::Limited);
+                let custom = self.refuse_with.as_deref().filter(|_| record.reason != Reason::Limited);
                 let custom = custom.and_then(|custom| guarded(live, || custom(&event)));
                 let mut response = custom.unwrap_or_else(|| event.refusal());
-                refusal::complete(&mut response, request.method());
+                refusal::complete(&mut response, request.method);
                 event.set_response(&response);
                 observers.notify(live, &event);
                 response.extensions_mut().insert(record);
@@ -286,15 +286,15 @@ impl Enforcer {
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
         agents: &[Agent],
     ) -> Sender {
-        if let Some(identity) = self.identity_from.as_ref().and_then(|identity| identity(request.extensions())) {
+        if let Some(identity) = self.identity_from.as_ref().and_then(|identity| identity(request.extensions)) {
             return Sender::checked(identity);
         }
         #[cfg(feature = "verify")]
         if let Some(check) = &self.sender_check {
-            let checked = request.extensions().get::<CheckedSender>();
+            let checked = request.extensions.get::<CheckedSender>();
             return checked.map_or_else(
                 || check.sender(live.origin(), request, agents, || self.address(request)),
-                |checked| checked.sender().clone(),
+                |checked| checked.0.clone(),
             );
         }
         Sender::default()
@@ -305,11 +305,11 @@ impl Enforcer {
     pub(super) fn check_sender(&self, request: Original<'_>) -> Option<CheckedSender> {
         let check = self.sender_check.as_ref()?;
         self.ahead(request, None, |live, _, request, agents| {
-            if self.identity_from.as_ref().is_some_and(|identity| identity(request.extensions()).is_some()) {
+            if self.identity_from.as_ref().is_some_and(|identity| identity(request.extensions).is_some()) {
                 return None;
             }
             let sender = check.sender(live.origin(), request, agents, || self.address(request));
-            (sender.identity != Some(Identity::Unclaimed)).then(|| CheckedSender::new(sender))
+            (sender.identity != Some(Identity::Unclaimed)).then(|| CheckedSender(sender))
         })
     }
 
@@ -327,7 +327,7 @@ impl Enforcer {
             let sender = self.sender(live, request, agents);
             let (agents, identity) = (sender.agents(agents), sender.identity);
             let address = || self.address(request);
-            let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
+            let facts = Facts::of_target(request.method.as_str(), request.target()).with_address(&address);
             let decision = snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()));
             let (key, quota) = record::taken(&decision, snapshot, request, agents, identity, address)?;
             Some(PacedRequest::new(live.origin(), &key, quota, decision.pace()?.mode()))
@@ -359,7 +359,7 @@ impl Enforcer {
     }
 
     fn address(&self, request: &Original<'_>) -> Option<IpAddr> {
-        self.address_from.as_ref().and_then(|address| address(request.extensions()))
+        self.address_from.as_ref().and_then(|address| address(request.extensions))
     }
 
     #[cfg(feature = "verify")]
@@ -407,7 +407,7 @@ impl Enforcer {
         let (mut of_proxy, mut own);
         // Called twice a request: a chain of both iterators costs more than a call through a pointer.
         let lines: &mut dyn Iterator<Item = &HeaderValue> = if kept.is_empty() {
-            own = request.headers().get_all(USER_AGENT).into_iter();
+            own = request.headers.get_all(USER_AGENT).into_iter();
             &mut own
         } else {
             of_proxy = kept.iter();
@@ -427,7 +427,7 @@ impl Enforcer {
 
     /// The lines of `User-Agent` that a trusted proxy kept; none where the request's own count.
     fn kept_lines<'r>(&self, request: &Original<'r>) -> &'r [HeaderValue] {
-        self.agent_from.as_ref().and_then(|agent| agent(request.extensions())).unwrap_or_default()
+        self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
     }
 }
 
@@ -437,8 +437,8 @@ impl Enforcer {
     /// Whether a layer outside has judged the request for this site already, and done all that this one would do.
     fn was_judged(&self, live: &LiveRobots, request: &Original<'_>) -> bool {
         let Some(mark) = self.mark_of(live, request) else { return false };
-        let lacks_extension = self.crawler_extension == CrawlerExtension::Insert
-            && request.extensions().get::<CrawlerRequest>().is_none();
+        let lacks_extension =
+            self.crawler_extension == CrawlerExtension::Insert && request.extensions.get::<CrawlerRequest>().is_none();
         let lacks_check = self.checks_senders() && !mark.is_sender_checked();
         !lacks_extension && !lacks_check && mark.is_final() && self.observers.are_among(mark.notified())
     }
@@ -454,7 +454,7 @@ impl Enforcer {
     /// The mark that a layer outside has made for this site and for what is to be judged here.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &Original<'r>) -> Option<&'r Judged> {
         let is_axum = self.framework == Framework::Axum08;
-        let mark = is_axum.then(|| request.extensions().get::<Judged>())??;
+        let mark = is_axum.then(|| request.extensions.get::<Judged>())??;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 

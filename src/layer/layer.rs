@@ -232,7 +232,7 @@ impl RobotsLayer {
     /// static REQUESTS_OF_SEARCH_ENGINES: AtomicU64 = AtomicU64::new(0);
     ///
     /// let layer = RobotsLayer::new(live).observe_crawlers(|event| {
-    ///     if event.record().agent().category() == Some(tower_robots::agent::Category::Search) {
+    ///     if event.record.agent.category() == Some(tower_robots::agent::Category::Search) {
     ///         REQUESTS_OF_SEARCH_ENGINES.fetch_add(1, Ordering::Relaxed);
     ///     }
     /// });
@@ -285,7 +285,7 @@ impl RobotsLayer {
     /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457). One that
     /// comes too soon is answered with 429 all the same ([`Event::limited`]).
     ///
-    /// It is asked about a call of gRPC as well, where [`Event::is_grpc_call`] says that the request is one; what it returns is
+    /// It is asked about a call of gRPC as well, where [`Original::is_grpc_call`] says that the request is one; what it returns is
     /// sent as it is. A page is nothing to such a client: [`Event::refusal`] and [`Event::refusal_with_status`] know what is.
     ///
     /// Whatever the function returns, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to `HEAD`
@@ -333,8 +333,8 @@ impl RobotsLayer {
     ///     .open()?;
     /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
     /// let paced = RobotsLayer::new(live).paced(&Original::of(&request)).ok_or("limited")?;
-    /// assert_eq!(paced.key(), "gptbot claimed");
-    /// assert_eq!((paced.interval().as_secs(), paced.burst().get()), (10, 5));
+    /// assert_eq!(paced.key, "gptbot claimed");
+    /// assert_eq!((paced.interval.as_secs(), paced.burst.get()), (10, 5));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn paced(&self, request: &Original<'_>) -> Option<PacedRequest> {
@@ -369,7 +369,7 @@ impl RobotsLayer {
     /// // A question as some proxy might put it.
     /// let question = Request::get("/auth").header("user-agent", "GPTBot/1.2").body(())?;
     /// let original = Original::of(&question).with_method(&Method::HEAD).with_target(b"/%64rafts/\xFF").with_host(None);
-    /// match layer.decide(&original).into_outcome() {
+    /// match layer.decide(&original).outcome {
     ///     Outcome::Respond(refusal) => assert_eq!(refusal.status(), StatusCode::FORBIDDEN),
     ///     other => panic!("{other:?}"),
     /// }

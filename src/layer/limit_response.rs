@@ -28,14 +28,13 @@ impl Event<'_> {
     /// name, else with text. The time to wait is rounded up to seconds, and has up to a tenth more for some, so that clients
     /// which were refused together do not come back together.
     ///
-    /// A [call of gRPC](Self::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
+    /// A [call of gRPC](Original::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
     /// body.
     pub fn limited(&self) -> Response<Bytes> {
-        let record = self.record();
-        let wait = record.wait();
-        let least = whole_seconds(wait).max(1);
-        let retry_after = whole_seconds(record.retry_after()).max(least);
-        let mut response = if self.is_grpc_call() {
+        let limit = self.record.limit.as_deref();
+        let least = whole_seconds(limit.map_or(Duration::ZERO, |limit| limit.wait)).max(1);
+        let retry_after = whole_seconds(self.record.retry_after()).max(least);
+        let mut response = if self.request.is_grpc_call() {
             self.limited_call()
         } else {
             let (kind, body) = if self.wants_json() {
@@ -70,12 +69,12 @@ impl Event<'_> {
     fn limited_call(&self) -> Response<Bytes> {
         let mut message = String::new();
         self.push_limit(&mut message);
-        if let Some((interval, line)) = self.record().delay() {
-            let _ = write!(message, " Crawl-delay: {} (line {line})", interval.as_secs_f64());
+        if let Some(limit) = &self.record.limit {
+            let _ = write!(message, " Crawl-delay: {} (line {})", limit.interval.as_secs_f64(), limit.line);
         }
         self.push_request_id(&mut message);
         let mut response = grpc_response(GrpcCode::ResourceExhausted, &message);
-        let wait = self.record().retry_after().as_micros().div_ceil(1000).max(1);
+        let wait = self.record.retry_after().as_micros().div_ceil(1000).max(1);
         // gRPC reads a signed number of 32 bits.
         response.headers_mut().insert(GRPC_RETRY_PUSHBACK_MS, i32::try_from(wait).unwrap_or(i32::MAX).into());
         response
@@ -83,18 +82,17 @@ impl Event<'_> {
 
     /// The interval that the request is held to.
     fn interval(&self) -> Duration {
-        self.record().held_to().unwrap_or(Duration::from_secs(1))
+        self.record.limit.as_ref().map_or(Duration::from_secs(1), |limit| limit.held_to)
     }
 
     fn limit_text(&self, retry_after: u64) -> String {
-        let record = self.record();
         let mut out = "429 Too Many Requests\n\n".to_owned();
         self.push_limit(&mut out);
         out.push('\n');
-        if let Some((interval, line)) = record.delay() {
+        if let Some(limit) = &self.record.limit {
             out.push_str("\n    User-agent: ");
-            push_printable(&mut out, record.delay_group().unwrap_or("*"));
-            let _ = writeln!(out, "\n    Crawl-delay: {}        (line {line})", interval.as_secs_f64());
+            push_printable(&mut out, &limit.group);
+            let _ = writeln!(out, "\n    Crawl-delay: {}        (line {})", limit.interval.as_secs_f64(), limit.line);
         }
         let _ = writeln!(out, "\nCome again in {retry_after} s. The rules are at /robots.txt.");
         if let Some(id) = self.request_id() {
@@ -104,7 +102,8 @@ impl Event<'_> {
     }
 
     fn limit_problem(&self, retry_after: u64) -> String {
-        let record = self.record();
+        let record = self.record;
+        let limit = record.limit.as_deref();
         let mut detail = String::new();
         self.push_limit(&mut detail);
         let mut problem = json!({
@@ -114,10 +113,10 @@ impl Event<'_> {
             "detail": detail,
             "violated-policies": ["crawl"],
             "agent": record.agent(),
-            "identity": record.identity().map_or("claimed", |identity| identity.outcome().as_str()),
-            "group": record.delay_group(),
-            "crawl_delay": record.delay().map(|(interval, _)| interval.as_secs_f64()),
-            "line": record.delay().map(|(_, line)| line),
+            "identity": record.identity.map_or("claimed", |identity| identity.outcome().as_str()),
+            "group": limit.map(|limit| &limit.group),
+            "crawl_delay": limit.map(|limit| limit.interval.as_secs_f64()),
+            "line": limit.map(|limit| limit.line),
             "retry_after": retry_after,
             "robots": "/robots.txt",
         });
@@ -129,14 +128,14 @@ impl Event<'_> {
 
     fn push_limit(&self, out: &mut String) {
         out.push_str("The robots.txt");
-        if let Some(host) = self.host() {
+        if let Some(host) = self.request.host() {
             out.push_str(" of ");
             push_printable(out, host);
         }
         out.push_str(" asks ");
-        push_printable(out, self.record().agent());
+        push_printable(out, self.record.agent());
         let held_to = self.interval();
-        let asked = self.record().delay().map_or(held_to, |(interval, _)| interval);
+        let asked = self.record.limit.as_ref().map_or(held_to, |limit| limit.interval);
         let _ = write!(out, " for one request in {} s", asked.as_secs_f64());
         if asked > held_to {
             let _ = write!(out, ". It is held to one in {} s", held_to.as_secs_f64());

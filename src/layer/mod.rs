@@ -132,7 +132,7 @@ pub use self::crawler_request::{CrawlerRequest, Event};
 pub use self::grpc::{GrpcCode, grpc_status, is_grpc};
 pub use self::layer::RobotsLayer;
 pub use self::original::Original;
-pub use self::record::{PacedRequest, ROBOTS_VERDICT, Record};
+pub use self::record::{Limit, PacedRequest, ROBOTS_VERDICT, Record};
 #[cfg(feature = "verify")]
 #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
 pub use self::sender::CheckedSender;

@@ -16,15 +16,19 @@ use crate::source::Scheme;
 /// request, it names method, target and host. The target is octets, because it may hold some that [`http::Uri`] refuses.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
+#[non_exhaustive]
 pub struct Original<'a> {
-    method: &'a Method,
+    /// The method.
+    pub method: &'a Method,
     /// Of HTTP, where it is the client's own.
     version: Option<Version>,
     uri: &'a Uri,
     target: TargetIs<'a>,
     host: HostIs<'a>,
-    headers: &'a HeaderMap,
-    extensions: &'a Extensions,
+    /// The fields.
+    pub headers: &'a HeaderMap,
+    /// The request's extensions.
+    pub extensions: &'a Extensions,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,11 +76,6 @@ impl<'a> Original<'a> {
         Self { host: HostIs::Given(host), ..self }
     }
 
-    /// The method.
-    pub const fn method(&self) -> &'a Method {
-        self.method
-    }
-
     /// Path and query in the octets that are judged. From the client: escape them before writing them anywhere.
     pub fn target(&self) -> &'a [u8] {
         match self.target {
@@ -91,11 +90,6 @@ impl<'a> Original<'a> {
         self.host_octets().and_then(|host| std::str::from_utf8(host).ok())
     }
 
-    /// The fields.
-    pub const fn headers(&self) -> &'a HeaderMap {
-        self.headers
-    }
-
     /// Whether it is a call of gRPC: a `POST` over HTTP/2 or later whose fields [say so](is_grpc). Where the version is not known, after
     /// [`with_target`](Self::with_target), the rest suffices.
     ///
@@ -106,11 +100,6 @@ impl<'a> Original<'a> {
         *self.method == Method::POST
             && self.version.is_none_or(|version| version >= Version::HTTP_2)
             && is_grpc(self.headers)
-    }
-
-    /// The request's extensions.
-    pub const fn extensions(&self) -> &'a Extensions {
-        self.extensions
     }
 
     pub(super) fn host_octets(&self) -> Option<&'a [u8]> {

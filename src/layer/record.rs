@@ -28,36 +28,60 @@ const MAX_NAME: usize = 128;
 /// allows it, or `None`.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Record {
-    agent: Option<String>,
-    class: Class,
-    category: Option<Category>,
-    identity: Option<Identity>,
-    action: Action,
-    reason: Reason,
-    would: Would,
-    access: Access,
-    group: Option<String>,
-    group_size: usize,
-    rule: Option<String>,
-    line: Option<usize>,
-    form: PathForm,
+    /// The name it claims, if it claims one. Partly from the client: escape it.
+    #[cfg_attr(feature = "serde", serde(rename = "agent"))]
+    pub name: Option<String>,
+    /// The agent's class.
+    pub class: Class,
+    /// The crawler's category, where it is registered.
+    pub category: Option<Category>,
+    /// What became of the claim that the request makes about its sender; `None` where claims are not checked.
+    pub identity: Option<Identity>,
+    /// The action taken.
+    pub action: Action,
+    /// The reason for it.
+    pub reason: Reason,
+    /// What the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) would do, whatever the mode is: what to look at before it is on.
+    pub would: Would,
+    /// The verdict of the rules; [`Access::Allow`] where no group is for the agent.
+    pub access: Access,
+    /// The name, as written, that makes the deciding rule's group one for this agent.
+    pub group: Option<String>,
+    /// How many names the group has; 0 where there is none.
+    pub group_size: usize,
+    /// The path pattern of the deciding rule, as written.
+    pub rule: Option<String>,
+    /// The line of the deciding rule.
+    pub line: Option<usize>,
+    /// The form of the path that decided.
+    pub form: PathForm,
+    /// The delay that the request came too soon for; `None` for any other request.
     #[cfg_attr(feature = "serde", serde(skip))]
-    limit: Option<Box<Limit>>,
+    pub limit: Option<Box<Limit>>,
+    /// The signs that a person is behind the request.
     #[cfg_attr(feature = "serde", serde(skip))]
-    signs: HumanSigns,
+    pub signs: HumanSigns,
+    /// The version of the robots.txt.
     #[cfg_attr(feature = "serde", serde(skip))]
-    hash: VersionHash,
+    pub hash: VersionHash,
 }
 
 /// The delay that a request did not keep.
 #[derive(Clone, Debug)]
-struct Limit {
-    interval: Duration,
-    held_to: Duration,
-    line: usize,
-    group: String,
-    wait: Duration,
+#[non_exhaustive]
+pub struct Limit {
+    /// The delay, as written in the robots.txt.
+    pub interval: Duration,
+    /// The interval that the sender is held to, which may be shorter than the delay as written.
+    pub held_to: Duration,
+    /// The line of the delay.
+    pub line: usize,
+    /// The name, as written, that makes the delay's group one for this agent.
+    pub group: String,
+    /// How long to wait before the next request.
+    pub wait: Duration,
     /// Its place among the requests that were refused for their pace, which spreads their return.
     turn: u32,
 }
@@ -78,7 +102,7 @@ impl Record {
             text(name.map_or(&b"*"[..], |name| name.value()))
         });
         Some(Self {
-            agent: name(agent),
+            name: name(agent),
             class: agent.class(),
             category: agent.category(),
             identity,
@@ -99,92 +123,7 @@ impl Record {
 
     /// The claimed sender: a crawler's name, or else the agent's class. Partly from the client: escape it.
     pub fn agent(&self) -> &str {
-        self.name().unwrap_or(self.class.as_str())
-    }
-
-    /// The name it claims, if it claims one.
-    pub fn name(&self) -> Option<&str> {
-        self.agent.as_deref()
-    }
-
-    /// The agent's class.
-    pub const fn class(&self) -> Class {
-        self.class
-    }
-
-    /// The crawler's category, where it is registered.
-    pub const fn category(&self) -> Option<Category> {
-        self.category
-    }
-
-    /// What became of the claim that the request makes about its sender; `None` where claims are not checked.
-    pub const fn identity(&self) -> Option<Identity> {
-        self.identity
-    }
-
-    /// The action taken.
-    pub const fn action(&self) -> Action {
-        self.action
-    }
-
-    /// The reason for it.
-    pub const fn reason(&self) -> Reason {
-        self.reason
-    }
-
-    /// What the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) would do, whatever the mode is: what to look at before it is on.
-    pub const fn would(&self) -> Would {
-        self.would
-    }
-
-    /// The verdict of the rules; [`Access::Allow`] where no group is for the agent.
-    pub const fn access(&self) -> Access {
-        self.access
-    }
-
-    /// The name, as written, that makes the deciding rule's group one for this agent.
-    pub fn group(&self) -> Option<&str> {
-        self.group.as_deref()
-    }
-
-    /// How many names the group has; 0 where there is none.
-    pub const fn group_size(&self) -> usize {
-        self.group_size
-    }
-
-    /// The path pattern of the deciding rule, as written.
-    pub fn rule(&self) -> Option<&str> {
-        self.rule.as_deref()
-    }
-
-    /// The line of the deciding rule.
-    pub const fn line(&self) -> Option<usize> {
-        self.line
-    }
-
-    /// The form of the path that decided.
-    pub const fn form(&self) -> PathForm {
-        self.form
-    }
-
-    /// The delay that a request came too soon for, as written in the robots.txt, and its line; `None` for any other request.
-    pub fn delay(&self) -> Option<(Duration, usize)> {
-        self.limit.as_ref().map(|limit| (limit.interval, limit.line))
-    }
-
-    /// The interval that the sender is held to, which may be shorter than the delay as written.
-    pub(super) fn held_to(&self) -> Option<Duration> {
-        self.limit.as_ref().map(|limit| limit.held_to)
-    }
-
-    /// The name, as written, that makes the delay's group one for this agent.
-    pub fn delay_group(&self) -> Option<&str> {
-        self.limit.as_ref().map(|limit| limit.group.as_str())
-    }
-
-    /// How long to wait before the next request; zero unless this one came too soon.
-    pub fn wait(&self) -> Duration {
-        self.limit.as_ref().map_or(Duration::ZERO, |limit| limit.wait)
+        self.name.as_deref().unwrap_or(self.class.as_str())
     }
 
     /// The same record of a refusal that has this place among those of its site.
@@ -201,16 +140,6 @@ impl Record {
         // Multiples of the golden ratio, modulo 1, are apart from each other, however many there are.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
-    }
-
-    /// The signs that a person is behind the request.
-    pub const fn signs(&self) -> HumanSigns {
-        self.signs
-    }
-
-    /// The version of the robots.txt.
-    pub const fn hash(&self) -> VersionHash {
-        self.hash
     }
 }
 
@@ -303,13 +232,23 @@ pub(super) fn taken<'a>(
 /// The bucket of a site that a request takes from, for a store that several processes share: see
 /// [`RobotsLayer::paced`](super::RobotsLayer::paced).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PacedRequest {
-    origin: String,
-    key: String,
-    has_network: bool,
-    interval: Duration,
-    burst: NonZeroU32,
-    mode: RateMode,
+    /// Where the robots.txt comes from whose delay this is: a path, `inline`, or a URL. Where a layer has several, each has its own
+    /// buckets.
+    pub origin: String,
+    /// What tells the bucket from others of the robots.txt, the same in every process: the crawler's product token in lower case, or
+    /// `*` for all names that may be made up; what is known of the sender; and its network, for one that only claims to be the
+    /// crawler.
+    pub key: String,
+    /// Whether the bucket is that of one network: clients with many addresses have many of them.
+    pub has_network: bool,
+    /// One request passes in this time.
+    pub interval: Duration,
+    /// So many pass at once after a pause.
+    pub burst: NonZeroU32,
+    /// What becomes of the request if it comes too soon. Where that is only recorded, it has nothing to wait for.
+    pub mode: RateMode,
 }
 
 impl PacedRequest {
@@ -329,47 +268,14 @@ impl PacedRequest {
         };
         Self { origin: origin.to_owned(), key, has_network, interval: quota.interval(), burst: quota.burst(), mode }
     }
-
-    /// Where the robots.txt comes from whose delay this is: a path, `inline`, or a URL. Where a layer has several, each has its own
-    /// buckets.
-    pub fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    /// What tells the bucket from others of the robots.txt, the same in every process: the crawler's product token in lower case, or
-    /// `*` for all names that may be made up; what is known of the sender; and its network, for one that only claims to be the
-    /// crawler.
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// Whether the bucket is that of one network: clients with many addresses have many of them.
-    pub const fn has_network(&self) -> bool {
-        self.has_network
-    }
-
-    /// One request passes in this time.
-    pub const fn interval(&self) -> Duration {
-        self.interval
-    }
-
-    /// So many pass at once after a pause.
-    pub const fn burst(&self) -> NonZeroU32 {
-        self.burst
-    }
-
-    /// What becomes of the request if it comes too soon. Where that is only recorded, it has nothing to wait for.
-    pub const fn mode(&self) -> RateMode {
-        self.mode
-    }
 }
 
 /// What a crawler that renders a page fetches for it, all at once.
 fn is_part_of_page(request: &Original<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
     // Few crawlers send the field, and comparing the names of all fields costs less than a hash of its own.
-    let has_dest = || request.headers().keys().any(|name| *name == SEC_FETCH_DEST);
-    let dest = || request.headers().get(SEC_FETCH_DEST);
+    let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
+    let dest = || request.headers.get(SEC_FETCH_DEST);
     is_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))
 }
 
@@ -424,24 +330,24 @@ fn options(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
 impl Record {
     /// The value of the field [`ROBOTS_VERDICT`], in ASCII.
     pub fn to_field(&self) -> HeaderValue {
-        let mut out = format!("{};agent=\"", self.access());
+        let mut out = format!("{};agent=\"", self.access);
         push_string(&mut out, self.agent());
         out.push('"');
-        if let (Some(rule), Some(line)) = (self.rule(), self.line()) {
+        if let (Some(rule), Some(line)) = (&self.rule, self.line) {
             out.push_str(";rule=\"");
             push_string(&mut out, rule);
             out.push_str("\";line=");
             out.push_str(&line.to_string());
         }
-        if self.form() != PathForm::Standard {
+        if self.form != PathForm::Standard {
             out.push_str(";form=");
-            out.push_str(self.form().as_str());
+            out.push_str(self.form.as_str());
         }
-        if let Reason::SearchEngine | Reason::Impostor = self.reason() {
+        if let Reason::SearchEngine | Reason::Impostor = self.reason {
             out.push_str(";reason=");
-            out.push_str(self.reason().as_str());
+            out.push_str(self.reason.as_str());
         }
-        if let Some(identity) = self.identity() {
+        if let Some(identity) = self.identity {
             out.push_str(";identity=");
             out.push_str(identity.outcome().as_str());
         }

@@ -30,7 +30,7 @@ const MAX_RULE: usize = 256;
 impl<'a> Event<'a> {
     /// The request's `X-Request-Id`, where it is a plain word of at most 128 characters.
     pub fn request_id(&self) -> Option<&'a str> {
-        let id = self.headers().get(X_REQUEST_ID)?.to_str().ok()?;
+        let id = self.request.headers.get(X_REQUEST_ID)?.to_str().ok()?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         (!id.is_empty() && id.len() <= 128 && id.bytes().all(plain)).then_some(id)
     }
@@ -38,9 +38,9 @@ impl<'a> Event<'a> {
     /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text. Of a
     /// request that came too soon it is [`limited`](Self::limited).
     ///
-    /// A [call of gRPC](Self::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
+    /// A [call of gRPC](Original::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
     pub fn refusal(&self) -> Response<Bytes> {
-        if self.record().reason() == Reason::Limited {
+        if self.record.reason == Reason::Limited {
             return self.limited();
         }
         self.refusal_with_status(StatusCode::FORBIDDEN)
@@ -49,7 +49,7 @@ impl<'a> Event<'a> {
     /// The default refusal with another status, such as 402, 410 or 451, which text and problem details name. A call of gRPC gets
     /// `PERMISSION_DENIED` all the same: gRPC has no status for these.
     pub fn refusal_with_status(&self, status: StatusCode) -> Response<Bytes> {
-        if self.is_grpc_call() {
+        if self.request.is_grpc_call() {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
         }
         let (kind, body) = if self.wants_json() {
@@ -68,15 +68,19 @@ impl<'a> Event<'a> {
 
     /// Whether the client accepts JSON by name. `*/*` does not count: every crawler sends it.
     pub fn wants_json(&self) -> bool {
-        let types =
-            self.headers().get_all(ACCEPT).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+        let types = self
+            .request
+            .headers
+            .get_all(ACCEPT)
+            .into_iter()
+            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
         types.filter_map(|range| range.split(|byte| *byte == b';').next()).map(<[u8]>::trim_ascii).any(|range| {
             [&b"application/problem+json"[..], b"application/json"].iter().any(|json| range.eq_ignore_ascii_case(json))
         })
     }
 
     fn text(&self, status: StatusCode) -> String {
-        let record = self.record();
+        let record = self.record;
         let mut out = String::with_capacity(TEXT);
         out.push_str(status.as_str());
         if let Some(title) = status.canonical_reason() {
@@ -86,12 +90,12 @@ impl<'a> Event<'a> {
         out.push_str("\n\n");
         self.push_detail(&mut out);
         out.push('\n');
-        if let (Some(group), Some(rule), Some(line)) = (record.group(), record.rule(), record.line())
-            && record.access() == Access::Disallow
+        if let (Some(group), Some(rule), Some(line)) = (&record.group, &record.rule, record.line)
+            && record.access == Access::Disallow
         {
             out.push_str("\n    User-agent: ");
             push_printable(&mut out, group);
-            match record.group_size().saturating_sub(1) {
+            match record.group_size.saturating_sub(1) {
                 0 => out.push('\n'),
                 1 => out.push_str("        (and one other)\n"),
                 others => {
@@ -101,8 +105,8 @@ impl<'a> Event<'a> {
             out.push_str("    Disallow: ");
             push_printable(&mut out, rule);
             let _ = writeln!(out, "        (line {line})");
-            if record.form() != PathForm::Standard {
-                let _ = writeln!(out, "\nThe path was read otherwise than it is spelled (form={}).", record.form());
+            if record.form != PathForm::Standard {
+                let _ = writeln!(out, "\nThe path was read otherwise than it is spelled (form={}).", record.form);
             }
         }
         out.push_str("\nThe rules are at /robots.txt.\n");
@@ -115,7 +119,7 @@ impl<'a> Event<'a> {
     }
 
     fn problem(&self, status: StatusCode) -> String {
-        let record = self.record();
+        let record = self.record;
         let mut detail = String::new();
         self.push_detail(&mut detail);
         let mut problem = json!({
@@ -124,11 +128,11 @@ impl<'a> Event<'a> {
             "status": status.as_u16(),
             "detail": detail,
             "agent": record.agent(),
-            "identity": record.identity().map_or("claimed", |identity| identity.outcome().as_str()),
-            "group": record.group(),
-            "rule": record.rule(),
-            "line": record.line(),
-            "form": record.form().as_str(),
+            "identity": record.identity.map_or("claimed", |identity| identity.outcome().as_str()),
+            "group": record.group,
+            "rule": record.rule,
+            "line": record.line,
+            "form": record.form.as_str(),
             "robots": "/robots.txt",
         });
         if let Some(id) = self.request_id() {
@@ -139,11 +143,11 @@ impl<'a> Event<'a> {
 
     /// The refusal in a line.
     fn grpc_message(&self) -> String {
-        let record = self.record();
+        let record = self.record;
         let mut out = String::with_capacity(TEXT);
         self.push_detail(&mut out);
-        if let (Some(rule), Some(line)) = (record.rule(), record.line())
-            && record.access() == Access::Disallow
+        if let (Some(rule), Some(line)) = (&record.rule, record.line)
+            && record.access == Access::Disallow
         {
             out.push_str(" Disallow: ");
             push_printable(&mut out, &rule.chars().take(MAX_RULE).collect::<String>());
@@ -161,32 +165,32 @@ impl<'a> Event<'a> {
     }
 
     fn push_detail(&self, out: &mut String) {
-        let record = self.record();
-        if record.reason() == Reason::Impostor {
+        let record = self.record;
+        if record.reason == Reason::Impostor {
             // Which address or key would have done is no business of an impostor's.
-            let is_signed = record.identity().and_then(Identity::method) == Some(IdentityMethod::Signature);
+            let is_signed = record.identity.and_then(Identity::method) == Some(IdentityMethod::Signature);
             out.push_str(if is_signed {
                 "The signature of the request is not valid"
             } else {
                 "The request is not from "
             });
             if !is_signed {
-                push_printable(out, record.name().unwrap_or("the crawler that it names"));
+                push_printable(out, record.name.as_deref().unwrap_or("the crawler that it names"));
                 out.push_str(", which it claims to be");
             }
             out.push('.');
-            if record.access() == Access::Allow {
+            if record.access == Access::Allow {
                 return;
             }
             out.push(' ');
         }
         out.push_str("The robots.txt");
-        if let Some(host) = self.host() {
+        if let Some(host) = self.request.host() {
             out.push_str(" of ");
             push_printable(out, host);
         }
         out.push_str(" does not let ");
-        match record.name() {
+        match record.name.as_deref() {
             Some(name) => push_printable(out, name),
             None => out.push_str("this client"),
         }

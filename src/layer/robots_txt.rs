@@ -31,9 +31,9 @@ pub(super) fn serve(snapshot: &Snapshot, request: &Original<'_>) -> Option<Respo
             WhenMissing::Fail | WhenMissing::Unavailable => Some(unavailable()),
         };
     };
-    Some(match *request.method() {
-        Method::GET => file(snapshot, content, request.headers(), content.body().clone()),
-        Method::HEAD => file(snapshot, content, request.headers(), Bytes::new()),
+    Some(match *request.method {
+        Method::GET => file(snapshot, content, request.headers, content.body().clone()),
+        Method::HEAD => file(snapshot, content, request.headers, Bytes::new()),
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, (ALLOW, HeaderValue::from_static("GET, HEAD"))),
     })
 }

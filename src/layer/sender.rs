@@ -26,18 +26,10 @@ impl Sender {
 /// Cheap to clone.
 #[cfg(feature = "verify")]
 #[derive(Clone, Debug)]
-pub struct CheckedSender(Sender);
+pub struct CheckedSender(pub(super) Sender);
 
 #[cfg(feature = "verify")]
 impl CheckedSender {
-    pub(super) const fn new(sender: Sender) -> Self {
-        Self(sender)
-    }
-
-    pub(super) const fn sender(&self) -> &Sender {
-        &self.0
-    }
-
     /// What became of the request's claim.
     pub fn identity(&self) -> Identity {
         self.0.identity.unwrap_or_default()

@@ -44,7 +44,7 @@ impl SenderCheck {
         address: impl FnOnce() -> Option<IpAddr>,
     ) -> Sender {
         let Some(signed) = Signed::of(request, agents) else { return Sender::checked(Identity::Unclaimed) };
-        let listener = self.listener_from.as_ref().and_then(|listener| listener(request.extensions()));
+        let listener = self.listener_from.as_ref().and_then(|listener| listener(request.extensions));
         let site = self.site.as_deref().unwrap_or(origin);
         let path = ClaimPath { site, listener: listener.as_deref().unwrap_or_default() };
         let now = self.verifier.now();
@@ -81,7 +81,7 @@ impl Signed {
     /// `None` where a request claims nothing, by its agents or by a signature: nothing is to be checked.
     fn of(request: &Original<'_>, agents: &[Agent]) -> Option<Self> {
         // Requests have few fields: looking at each costs less than looking one up that nearly never is there.
-        let is_signed = request.headers().keys().any(|name| *name == SIGNATURE_INPUT);
+        let is_signed = request.headers.keys().any(|name| *name == SIGNATURE_INPUT);
         match is_signed {
             true => Some(Self::Yes),
             false => agents.iter().any(is_crawler).then_some(Self::No),
@@ -103,8 +103,8 @@ impl Signed {
             Self::Yes => {
                 let scheme = original.scheme().unwrap_or(Scheme::Https);
                 let target = String::from_utf8_lossy(original.target());
-                let fields = Fields(original.headers());
-                let method = original.method().as_str();
+                let fields = Fields(original.headers);
+                let method = original.method.as_str();
                 let message = MessageHead::new(method, scheme.as_str(), original.host(), &target, &fields);
                 let signers = check.verifier.signers();
                 read(&request.signed(&message, &signers))

@@ -88,7 +88,7 @@ impl LiveRobots {
     /// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
     /// live.publish("User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n")?;
     /// let rejection = live.publish("<!doctype html>").expect_err("a page");
-    /// assert_eq!(rejection.kind(), RejectionKind::Html);
+    /// assert_eq!(rejection.kind, RejectionKind::Html);
     /// let body = live.snapshot().content().map(|content| content.body().clone());
     /// assert!(body.is_some_and(|body| body.ends_with(b"/drafts/\n")), "what was published before stays");
     /// # Ok::<(), tower_robots::live::Rejection>(())

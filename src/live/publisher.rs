@@ -68,9 +68,11 @@ pub(super) enum Republished {
 
 /// Why a version was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AcceptError {
     requested: VersionHashPrefix,
-    pending: Option<VersionHash>,
+    /// The version that waits, if one does.
+    pub pending: Option<VersionHash>,
 }
 
 /// There is no version to go back to.
@@ -177,8 +179,8 @@ impl Publisher {
             let pending = self.pending.as_ref().map(Pending::hash);
             return Err(AcceptError { requested: prefix.clone(), pending });
         };
-        let compiled = self.compile(pending.version());
-        let outcome = self.publish(pending.version().clone(), compiled, now);
+        let compiled = self.compile(&pending.version);
+        let outcome = self.publish(pending.version.clone(), compiled, now);
         self.unsaved = Some(Durability::Machine);
         Ok(outcome)
     }
@@ -248,7 +250,7 @@ impl Publisher {
     pub(super) fn compiled_pending(&mut self) -> Option<Arc<Compiled>> {
         if self.pending_compiled.is_none() {
             let pending = self.pending.clone()?;
-            self.pending_compiled = Some(self.compile(pending.version()));
+            self.pending_compiled = Some(self.compile(&pending.version));
         }
         self.pending_compiled.clone()
     }
@@ -398,13 +400,6 @@ impl Publisher {
             Some(compiled) => compiled.robots().clone(),
             None => RobotsTxt::parse(version.bytes().clone()),
         }
-    }
-}
-
-impl AcceptError {
-    /// The version that waits, if one does.
-    pub const fn pending(&self) -> Option<VersionHash> {
-        self.pending
     }
 }
 

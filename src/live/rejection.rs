@@ -17,13 +17,18 @@ pub const MAX_FILE: u64 = 8 << 20;
 
 /// Why a candidate was not taken.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Rejection {
-    kind: RejectionKind,
-    origin: Arc<str>,
+    /// The kind.
+    pub kind: RejectionKind,
+    /// The path of the file, or its URL.
+    pub origin: Arc<str>,
     cause: Option<Arc<io::Error>>,
-    pending: Option<Pending>,
+    /// The version that the gate refused, if it refused one.
+    pub pending: Option<Pending>,
     why: Option<Arc<str>>,
-    until: Option<SystemTime>,
+    /// Until when a version that is missing at its source stays in force: [`RejectionKind::Held`].
+    pub until: Option<SystemTime>,
 }
 
 keyword_enum! {
@@ -99,11 +104,6 @@ impl Rejection {
         Self { why: Some(why.into()), ..self }
     }
 
-    /// The version that the gate refused, if it refused one.
-    pub const fn pending(&self) -> Option<&Pending> {
-        self.pending.as_ref()
-    }
-
     /// `title` is the part that was never read.
     pub(super) fn not_appended(title: &Arc<str>, origin: &Arc<str>) -> Self {
         Self { why: Some(title.clone()), ..Self::new(RejectionKind::NotAppended, origin) }
@@ -117,21 +117,6 @@ impl Rejection {
     #[cfg(feature = "fetch")]
     pub(crate) fn held(status: String, until: SystemTime, origin: &Arc<str>) -> Self {
         Self { why: Some(status.into()), until: Some(until), ..Self::new(RejectionKind::Held, origin) }
-    }
-
-    /// Until when a version that is missing at its source stays in force: [`RejectionKind::Held`].
-    pub const fn until(&self) -> Option<SystemTime> {
-        self.until
-    }
-
-    /// The kind.
-    pub const fn kind(&self) -> RejectionKind {
-        self.kind
-    }
-
-    /// The path of the file, or its URL.
-    pub fn origin(&self) -> &str {
-        &self.origin
     }
 
     /// Examines a document before it is compiled: bytes that are no robots.txt are not published.
@@ -230,7 +215,7 @@ mod tests {
     use super::*;
 
     fn kind(bytes: &[u8]) -> Option<RejectionKind> {
-        Rejection::of(&RobotsTxt::parse(bytes), &"robots.txt".into()).map(|rejection| rejection.kind())
+        Rejection::of(&RobotsTxt::parse(bytes), &"robots.txt".into()).map(|rejection| rejection.kind)
     }
 
     #[test]

@@ -17,12 +17,16 @@ use crate::check::{Report, Severity};
 
 /// One attempt to bring a new version live: its cause and its outcome.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Reload {
-    pub(crate) cause: Cause,
-    pub(crate) origin: Arc<str>,
-    pub(crate) outcome: ReloadOutcome,
+    /// The cause.
+    pub cause: Cause,
+    /// Where the bytes come from: a path, `inline`, or a URL.
+    pub origin: Arc<str>,
+    /// The outcome.
+    pub outcome: ReloadOutcome,
     /// Where the version comes from that was brought back at the start.
-    pub(crate) restored: Option<Arc<str>>,
+    pub restored: Option<Arc<str>>,
 }
 
 keyword_enum! {
@@ -163,25 +167,10 @@ impl Reload {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
-    /// The cause.
-    pub const fn cause(&self) -> Cause {
-        self.cause
-    }
-
-    /// Where the bytes come from: a path, `inline`, or a URL.
-    pub fn origin(&self) -> &str {
-        &self.origin
-    }
-
     /// A reload that a fault in this crate cut short.
     pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<VersionHash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);
         Self::new(cause, origin, ReloadOutcome::Kept { rejection, live })
-    }
-
-    /// The outcome.
-    pub const fn outcome(&self) -> &ReloadOutcome {
-        &self.outcome
     }
 }
 

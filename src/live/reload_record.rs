@@ -48,10 +48,10 @@ impl ReloadRecord {
             }
             (ReloadOutcome::Absent { .. }, last) => is_explicit || !matches!(last, ReloadOutcome::Absent { .. }),
             (ReloadOutcome::Kept { rejection: now, .. }, ReloadOutcome::Kept { rejection: before, .. }) => {
-                is_explicit || now.kind() != before.kind()
+                is_explicit || now.kind != before.kind
             }
             (ReloadOutcome::Gated { pending: now, .. }, ReloadOutcome::Gated { pending: before, .. }) => {
-                is_explicit || now.hash() != before.hash() || now.objections() != before.objections()
+                is_explicit || now.hash() != before.hash() || now.objections != before.objections
             }
             (ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. }, _) => true,
         }

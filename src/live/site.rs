@@ -142,7 +142,7 @@ impl Site {
             restored: restored.map(|(_, restored)| restored.text),
             ..Reload::new(self.opened_by, &self.origin, outcome)
         };
-        if refusal.as_ref().is_some_and(|refusal| refusal.kind() == RejectionKind::NotFetched) {
+        if refusal.as_ref().is_some_and(|refusal| refusal.kind == RejectionKind::NotFetched) {
             // There is nothing to report before the first answer.
             self.record.lock().update(&publisher, &reload, now);
             drop(publisher);
@@ -369,7 +369,7 @@ impl Site {
         Status {
             live: snapshot.content().map(|content| content.hash()),
             report: snapshot.content().map(|content| content.report().clone()),
-            last: record.last.clone(),
+            last_reload: record.last.clone(),
             since: record.since,
             pending: record.pending.clone(),
             before: record.before,

@@ -82,7 +82,8 @@ pub struct FetchStatus {
     pub failures: u32,
     /// Until when the version that is live stays in force although it is missing at its source.
     pub held_until: Option<SystemTime>,
-    pub(crate) next: SystemTime,
+    /// When the next fetch is due.
+    pub next_fetch: SystemTime,
 }
 
 impl From<Loaded> for Candidate {
@@ -91,13 +92,6 @@ impl From<Loaded> for Candidate {
             Ok(version) => Self::Version(version),
             Err(rejection) => Self::Rejected(rejection),
         }
-    }
-}
-
-impl FetchStatus {
-    /// When the next fetch is due.
-    pub const fn next_fetch(&self) -> SystemTime {
-        self.next
     }
 }
 

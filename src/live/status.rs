@@ -21,7 +21,8 @@ pub struct Status {
     pub live: Option<VersionHash>,
     /// What the check found in the version that is live; [`Report::summary`] is its errors and warnings in one line.
     pub report: Option<Arc<Report>>,
-    pub(super) last: Reload,
+    /// The last reload.
+    pub last_reload: Reload,
     /// Since when this version, or the lack of one, is live.
     pub since: SystemTime,
     /// The version that waits to be accepted, if one does, with the reasons.
@@ -68,17 +69,12 @@ keyword_enum! {
 impl Status {
     /// The condition of the site, in one word.
     pub const fn condition(&self) -> Condition {
-        match (&self.live, &self.pending, &self.last.outcome) {
+        match (&self.live, &self.pending, &self.last_reload.outcome) {
             (None, _, _) => Condition::None,
             (Some(_), _, ReloadOutcome::Kept { .. }) => Condition::LastGood,
             (Some(_), Some(_), _) => Condition::Gated,
             (Some(_), None, _) => Condition::Live,
         }
-    }
-
-    /// The last reload.
-    pub const fn last_reload(&self) -> &Reload {
-        &self.last
     }
 
     /// What is wrong with the site's part of the state directory, if anything is: the most pressing of

@@ -75,7 +75,7 @@ mod tests {
     use crate::live::VersionHash;
 
     fn kind(path: &Path) -> RejectionKind {
-        load(path, &"it".into()).expect_err("a rejection").kind()
+        load(path, &"it".into()).expect_err("a rejection").kind
     }
 
     #[test]

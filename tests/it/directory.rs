@@ -103,7 +103,7 @@ fn files_that_come_make_sites_and_files_that_go_leave_the_last_good_version() {
     fs::remove_file(folder.path("b.test.txt")).unwrap();
     folder.wait_for("the loss is reported", || {
         let live = folder.live("b.test").unwrap();
-        live.status().last_reload().to_string().contains("there is no such file")
+        live.status().last_reload.to_string().contains("there is no such file")
     });
     assert_eq!(folder.body("b.test").as_deref(), Some("# c\n"));
     replace(&folder.path("b.test.txt"), "# d\n");
@@ -170,8 +170,8 @@ fn one_bad_file_harms_no_other() {
     let kind = |host: &str| {
         let live = sites.get(host).unwrap();
         assert!(live.snapshot().content().is_none());
-        match live.status().last_reload().outcome() {
-            tower_robots::live::ReloadOutcome::Kept { rejection, .. } => rejection.kind(),
+        match &live.status().last_reload.outcome {
+            tower_robots::live::ReloadOutcome::Kept { rejection, .. } => rejection.kind,
             other => panic!("{host}: {other:?}"),
         }
     };

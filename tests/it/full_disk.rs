@@ -87,7 +87,7 @@ impl<'d> Site<'d> {
     /// Has the site reload another version, and says what came of it.
     fn replace(&self, live: &LiveRobots, text: &str) -> ReloadOutcomeKind {
         self.write(text);
-        match live.reload().wait().outcome().kind() {
+        match live.reload().wait().outcome.kind() {
             // The watcher was first: what it did is the last entry of the history.
             ReloadOutcomeKind::Unchanged => {
                 let history = live.history();
@@ -166,7 +166,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         let again = site.open(&site.state());
         assert_eq!((body(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
         assert_eq!(again.status().behind_trouble(), None);
-        let said = again.status().last_reload().to_string();
+        let said = again.status().last_reload.to_string();
         assert!(
             said.contains("stays live; it was accepted ")
                 && said.ends_with(" and was live before, as far as is written down"),
@@ -228,7 +228,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
             let older = format!("is older than what was live before: version {}, accepted ", short(STAGING));
             assert!(trouble.starts_with(&format!("version {} is served; it was accepted ", short(FIRST))), "{trouble}");
             assert!(trouble.contains(&older), "{trouble}");
-            let said = status.last_reload().to_string();
+            let said = status.last_reload.to_string();
             assert!(said.contains(&older), "start {start}: {said}");
             assert!(live.history().last().unwrap().detail.contains(&older));
             assert!(site.reported(&format!("shop: {trouble}")));
@@ -391,7 +391,7 @@ fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_writte
             assert!(state.trouble().unwrap().contains("Read-only file system"), "{:?}", state.trouble());
             let live = site.open(&state);
             assert_eq!((body(&live).as_str(), live.status().condition()), (FIRST, Condition::LastGood));
-            let said = live.status().last_reload().to_string();
+            let said = live.status().last_reload.to_string();
             assert!(said.ends_with(" and was live before, as far as is written down"), "{said}");
         },
     );

@@ -69,7 +69,7 @@ fn wait_for(live: &LiveRobots, condition: impl Fn(&LiveRobots) -> bool) {
 
 fn objections(live: &LiveRobots) -> Vec<ObjectionKind> {
     let status = live.status();
-    let pending = status.pending.as_ref().map(|pending| pending.objections().iter().map(|objection| objection.kind()));
+    let pending = status.pending.as_ref().map(|pending| pending.objections.iter().map(|objection| objection.kind));
     pending.into_iter().flatten().collect()
 }
 
@@ -81,7 +81,7 @@ fn replaced(gate: Gate, old: &str, new: &str) -> Vec<ObjectionKind> {
     site.write(new);
     let reload = live.reload().wait();
     let kinds = objections(&live);
-    let is_gated = matches!(reload.outcome(), ReloadOutcome::Gated { .. });
+    let is_gated = matches!(reload.outcome, ReloadOutcome::Gated { .. });
     assert_eq!(is_gated, !kinds.is_empty(), "{reload}");
     assert_eq!(body(&live).as_deref(), Some(if is_gated { old } else { new }));
     kinds
@@ -100,16 +100,16 @@ fn a_staging_file_shipped_by_a_restart_keeps_the_old_bytes_and_is_accepted_by_it
         assert_eq!(status.condition(), Condition::Gated);
         let pending = status.pending.as_ref().unwrap();
         assert_eq!(pending.hash(), VersionHash::of(STAGING.as_bytes()));
-        assert_eq!(pending.objections()[0].to_string(), "everyone is shut out: no crawler may fetch anything");
-        assert!(status.last_reload().to_string().contains(&pending.hash().short()));
+        assert_eq!(pending.objections[0].to_string(), "everyone is shut out: no crawler may fetch anything");
+        assert!(status.last_reload.to_string().contains(&pending.hash().short()));
     }
     let live = site.start();
     let error = live.accept(&VersionHash::of(b"another").into()).unwrap_err();
-    assert_eq!(error.pending(), Some(VersionHash::of(STAGING.as_bytes())));
+    assert_eq!(error.pending, Some(VersionHash::of(STAGING.as_bytes())));
     assert!(error.to_string().contains(&VersionHash::of(STAGING.as_bytes()).short()), "{error}");
     let prefix: VersionHashPrefix = VersionHash::of(STAGING.as_bytes()).short().parse().unwrap();
     let reload = live.accept(&prefix).unwrap();
-    assert_eq!((reload.cause(), reload.outcome().kind()), (Cause::Accept, ReloadOutcomeKind::Published));
+    assert_eq!((reload.cause, reload.outcome.kind()), (Cause::Accept, ReloadOutcomeKind::Published));
     assert_eq!(body(&live).as_deref(), Some(STAGING));
     assert_eq!(live.status().condition(), Condition::Live);
     assert!(live.accept(&prefix).unwrap_err().to_string().ends_with("none does"));
@@ -134,8 +134,8 @@ fn what_is_accepted_is_what_was_looked_at_whatever_the_file_holds_by_then() {
 fn a_first_start_with_a_total_shut_out_is_refused() {
     let site = Site::new(STAGING);
     let rejection = site.builder().open().unwrap_err();
-    assert_eq!(rejection.kind(), RejectionKind::Gated);
-    assert_eq!(rejection.pending().map(|pending| pending.hash()), Some(VersionHash::of(STAGING.as_bytes())));
+    assert_eq!(rejection.kind, RejectionKind::Gated);
+    assert_eq!(rejection.pending.as_ref().map(|pending| pending.hash()), Some(VersionHash::of(STAGING.as_bytes())));
     assert!(rejection.to_string().contains("waits to be accepted: everyone is shut out"), "{rejection}");
     let live = site.builder().when_missing(WhenMissing::Unavailable).open().unwrap();
     assert_eq!((body(&live), live.status().condition()), (None, Condition::None));
@@ -160,7 +160,7 @@ fn a_version_accepted_in_the_config_passes_and_the_next_one_does_not() {
     live.set_gate(accepting());
     let reload = live.reload().wait();
     // Unchanged, if the watcher was still looking at the file and came first.
-    assert!(matches!(reload.outcome().kind(), ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{reload}");
+    assert!(matches!(reload.outcome.kind(), ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{reload}");
     assert_eq!(body(&live).as_deref(), Some(STAGING), "what waits is examined again");
 }
 
@@ -241,13 +241,13 @@ fn a_rollback_stays_until_the_file_holds_something_else() {
     }
     wait_for(&live, |live| live.status().before == Some(VersionHash::of(second.as_bytes())));
     let reload = live.rollback().unwrap();
-    assert_eq!((reload.cause(), reload.outcome().hash()), (Cause::Rollback, Some(VersionHash::of(second.as_bytes()))));
+    assert_eq!((reload.cause, reload.outcome.hash()), (Cause::Rollback, Some(VersionHash::of(second.as_bytes()))));
     assert_eq!(body(&live).as_ref(), Some(&second));
     assert_eq!(objections(&live), [ObjectionKind::RolledBack]);
-    assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Gated, "nobody accepted it");
-    assert_eq!(live.rollback().unwrap().outcome().hash(), Some(VersionHash::of(OPEN.as_bytes())));
+    assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Gated, "nobody accepted it");
+    assert_eq!(live.rollback().unwrap().outcome.hash(), Some(VersionHash::of(OPEN.as_bytes())));
     // The file still holds the third version, which is not the one that was rolled back last.
-    assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Gated);
+    assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Gated);
     drop(live);
 
     let live = site.start();
@@ -306,16 +306,16 @@ const OTHER_TEXTS: [&str; 12] = [
 
 #[test]
 fn another_text_in_place_of_a_robots_txt_is_never_taken() {
-    let kept = |live: &LiveRobots| match live.status().last_reload().outcome() {
-        ReloadOutcome::Kept { rejection, .. } => rejection.kind(),
+    let kept = |live: &LiveRobots| match &live.status().last_reload.outcome {
+        ReloadOutcome::Kept { rejection, .. } => rejection.kind,
         other => panic!("{other:?}"),
     };
     for text in OTHER_TEXTS {
         let kind = if text.starts_with('<') { RejectionKind::Html } else { RejectionKind::NoField };
         let rejection = LiveRobots::inline(text).open().unwrap_err();
-        assert_eq!(rejection.kind(), kind, "{text:?}");
+        assert_eq!(rejection.kind, kind, "{text:?}");
         let site = Site::new(text);
-        assert_eq!(LiveRobots::file(site.path()).open().unwrap_err().kind(), kind, "{text:?}");
+        assert_eq!(LiveRobots::file(site.path()).open().unwrap_err().kind, kind, "{text:?}");
         site.write(OPEN);
         // Without a gate too.
         let live = LiveRobots::file(site.path()).poll_every(PATIENCE * 100).open().unwrap();
@@ -323,7 +323,7 @@ fn another_text_in_place_of_a_robots_txt_is_never_taken() {
         let _ = live.reload().wait();
         assert_eq!((kept(&live), body(&live).as_deref()), (kind, Some(OPEN)), "{text:?}");
         if kind == RejectionKind::NoField {
-            let said = live.status().last_reload().to_string();
+            let said = live.status().last_reload.to_string();
             assert!(said.contains("the file is no robots.txt: not one line is a field that crawlers know"), "{said}");
             assert!(said.contains("write \"User-agent: *\" with an empty \"Disallow:\""), "{said}");
         }
@@ -366,10 +366,10 @@ fn a_version_without_any_group_waits_where_there_were_groups() {
         let _ = live.reload().wait();
         let status = live.status();
         assert_eq!((status.condition(), body(&live).as_deref()), (Condition::Gated, Some(OPEN)), "{text:?}");
-        let objection = status.pending.as_ref().unwrap().objections()[0].clone();
-        assert_eq!(objection.kind(), ObjectionKind::Opening);
+        let objection = status.pending.as_ref().unwrap().objections[0].clone();
+        assert_eq!(objection.kind, ObjectionKind::Opening);
         assert!(objection.to_string().contains(how), "{objection}");
-        assert!(status.last_reload().to_string().contains(how) && live.history().last().unwrap().detail.contains(how));
+        assert!(status.last_reload.to_string().contains(how) && live.history().last().unwrap().detail.contains(how));
         // Over a restart too, until it is accepted.
         drop(live);
         let live = site.start();

@@ -87,7 +87,7 @@ fn objections(old: &str, new: &str, pages: &[String]) -> Vec<(ObjectionKind, Str
     let [old, new] = [old, new].map(|text| RobotsTxt::parse(text.as_bytes()));
     let report = check(&new, &Options::new());
     let found = gate.examine(&new, &report, Some(&old), Registry::builtin());
-    found.iter().map(|objection| (objection.kind(), objection.to_string())).collect()
+    found.iter().map(|objection| (objection.kind, objection.to_string())).collect()
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn what_was_disallowed_before_is_not_lost_and_each_list_counts_by_itself() {
     watched.set("of urls.txt", ["/news/", "/news/today", "/contact"].map(Page::new));
     assert_eq!(watched.counts(), [("of the sitemaps".to_owned(), 20_000), ("of urls.txt".to_owned(), 3)]);
     let rejection = live.publish("User-agent: *\nDisallow: /cart/\nDisallow: /news/\n").expect_err("two of three");
-    assert_eq!(rejection.kind(), RejectionKind::Gated);
+    assert_eq!(rejection.kind, RejectionKind::Gated);
     let why = live.status().pending.as_ref().unwrap().to_string();
     assert!(why.contains(" lose 2 of 3 pages of urls.txt (66 %); \"/news/\" by line 3, \"/news/\""), "{why}");
     // A list that is replaced counts from the next version on.

@@ -85,13 +85,13 @@ impl Site {
 
     fn wait_for_rejection(&self, kind: RejectionKind) {
         self.wait_for(kind.as_str(), |site| {
-            matches!(site.live.status().last_reload().outcome(), ReloadOutcome::Kept { rejection, live: Some(_), .. } if rejection.kind() == kind)
+            matches!(&site.live.status().last_reload.outcome, ReloadOutcome::Kept { rejection, live: Some(_), .. } if rejection.kind == kind)
         });
         assert_eq!(self.body(), version("old"), "the last good version stays");
         // Listeners are called a moment after the status has changed.
         self.wait_for("the report", |site| {
             let reported = site.reported.lock().unwrap();
-            reported.last().is_some_and(|last| *last == site.live.status().last_reload().to_string())
+            reported.last().is_some_and(|last| *last == site.live.status().last_reload.to_string())
         });
         let reported = self.reported.lock().unwrap();
         let last = reported.last().unwrap();
@@ -278,16 +278,16 @@ fn a_storm_of_renames_ends_with_the_last_version() {
 #[test]
 fn reload_returns_its_outcome() {
     let site = Site::new();
-    assert!(matches!(site.live.reload().wait().outcome(), ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(site.live.reload().wait().outcome, ReloadOutcome::Unchanged { .. }));
     let good = site.live.status().live;
     replace(&site.path(), version("new"));
     // The watcher may have been quicker.
-    assert!(!matches!(site.live.reload().wait().outcome(), ReloadOutcome::Kept { .. }));
+    assert!(!matches!(site.live.reload().wait().outcome, ReloadOutcome::Kept { .. }));
     assert_ne!(site.live.status().live, good);
     fs::remove_file(site.path()).unwrap();
     let reload = site.live.reload().wait();
-    let ReloadOutcome::Kept { rejection, live: Some(_), .. } = reload.outcome() else { panic!("{reload}") };
-    assert_eq!(rejection.kind(), RejectionKind::Missing);
+    let ReloadOutcome::Kept { rejection, live: Some(_), .. } = &reload.outcome else { panic!("{reload}") };
+    assert_eq!(rejection.kind, RejectionKind::Missing);
     assert!(reload.to_string().contains("there is no such file; version "), "{reload}");
 }
 
@@ -310,7 +310,7 @@ fn half_a_file_is_not_taken_on_request() {
             site.wait_for("still whole", |_| true);
             write(b"#");
         }
-        assert!(matches!(requested.join().unwrap().outcome(), ReloadOutcome::Kept { .. }));
+        assert!(matches!(requested.join().unwrap().outcome, ReloadOutcome::Kept { .. }));
     });
     // Closing it would say that it is finished, so it is replaced first.
     replace(&site.path(), version("two"));
@@ -375,7 +375,7 @@ fn an_older_file_put_back_is_newer_than_what_it_replaces() {
 #[test]
 fn a_listener_that_panics_stops_nothing() {
     let site = Site::with(|builder| builder.on_reload(|_, _| panic!("the listener's own fault")));
-    assert!(matches!(site.live.reload().wait().outcome(), ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(site.live.reload().wait().outcome, ReloadOutcome::Unchanged { .. }));
     for name in ["new", "two"] {
         replace(&site.path(), version(name));
         site.wait_for_version(name);
@@ -385,7 +385,7 @@ fn a_listener_that_panics_stops_nothing() {
 #[tokio::test]
 async fn reload_is_a_future_too() {
     let live = LiveRobots::inline("# x\n").open().unwrap();
-    assert!(matches!(live.reload().await.outcome(), ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(live.reload().await.outcome, ReloadOutcome::Unchanged { .. }));
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn a_site_that_starts_without_a_file_takes_it_when_it_comes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("robots.txt");
     let error: Rejection = LiveRobots::file(&path).open().unwrap_err();
-    assert_eq!(error.kind(), RejectionKind::Missing);
+    assert_eq!(error.kind, RejectionKind::Missing);
     assert_eq!(error.to_string(), format!("{}: there is no such file", path.display()));
     let live = LiveRobots::file(&path).when_missing(WhenMissing::Unavailable).open().unwrap();
     assert!(live.snapshot().content().is_none());

@@ -128,7 +128,7 @@ fn the_kill_switch_waits_for_no_reload() {
     let live = LiveRobots::inline(OPEN)
         .policy(Policy::builder().mode(Mode::Refuse).build())
         .on_reload(move |reload, _| {
-            if reload.outcome().kind() == ReloadOutcomeKind::Unchanged {
+            if reload.outcome.kind() == ReloadOutcomeKind::Unchanged {
                 started.send(()).unwrap();
                 let _ = may_finish.lock().unwrap().recv();
             }
@@ -408,7 +408,7 @@ fn a_clock_before_1970_is_a_clock() {
     assert!(live.history().iter().all(|entry| entry.when == now), "{:?}", live.history());
     drop(live);
     let live = open("<html>");
-    let said = live.status().last_reload().to_string();
+    let said = live.status().last_reload.to_string();
     assert!(
         said.ends_with("it was accepted at a time before 1970 and was live before, as far as is written down"),
         "{said}"
@@ -476,7 +476,7 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     fs::remove_file(&record).unwrap();
     fs::create_dir(&record).unwrap();
     write("User-agent: *\nDisallow: /account\n");
-    assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Published);
+    assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Published);
     assert!(!state.flush());
     let trouble = live.status().save_trouble().unwrap().to_owned();
     let want = format!("{}: cannot be written, so a restart does not know what goes live while", record.display());
@@ -521,7 +521,7 @@ fn a_folder_that_is_opened_to_be_read_shows_what_the_next_start_would_find_and_i
         .open()
         .unwrap();
     assert_eq!((shut.status().live, shut.status().switch), (live.status().live, Enforcement::Off));
-    assert!(shut.status().pending.as_ref().is_some(), "{}", shut.status().last_reload());
+    assert!(shut.status().pending.as_ref().is_some(), "{}", shut.status().last_reload);
     shut.set_enforcement(Enforcement::On).unwrap();
     read_only.set_enforcement(Enforcement::Off).unwrap();
     assert!(read_only.flush());

@@ -88,7 +88,7 @@ fn a_second_handle_in_one_process_is_refused_until_the_last_clone_and_site_are_d
             path.display()
         )
     );
-    assert_eq!((error.path(), error.process()), (&*path, Some(std::process::id())));
+    assert_eq!((&*error.path, error.process()), (&*path, Some(std::process::id())));
     let live = LiveRobots::inline(FIRST).state(&state.clone(), "shop").open().unwrap();
     drop(state);
     let clone = live.clone();
@@ -98,7 +98,7 @@ fn a_second_handle_in_one_process_is_refused_until_the_last_clone_and_site_are_d
     drop(clone);
     // What was written at the end is found, although nothing was flushed.
     let live = open(&path, SECOND);
-    assert_eq!(live.rollback().unwrap().outcome().hash(), Some(tower_robots::live::VersionHash::of(FIRST.as_bytes())));
+    assert_eq!(live.rollback().unwrap().outcome.hash(), Some(tower_robots::live::VersionHash::of(FIRST.as_bytes())));
 }
 
 #[test]

@@ -174,8 +174,8 @@ impl Recorder {
     }
 
     fn observe_at(&self, event: &Event<'_, CrawlerRequest>, now: Second) {
-        let record = event.record();
-        if RequestPath::is_robots_txt_target(event.target()) {
+        let record = event.record;
+        if RequestPath::is_robots_txt_target(event.request.target()) {
             if let Some(version) = read_version(event) {
                 let (mut origin, count) = (String::new(), 1);
                 write_origin(event, &mut origin);
@@ -186,10 +186,10 @@ impl Recorder {
             return;
         }
         let done = done(record);
-        if record.access() != Some(Access::Disallow) {
+        if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
             if is_of_index(record) {
-                counted.requested.count(event.target());
+                counted.requested.count(event.request.target());
             }
             counted.count(record, now, |row, _| {
                 row.allowed += 1;
@@ -204,9 +204,9 @@ impl Recorder {
         case.origin.clear();
         write_origin(event, &mut case.origin);
         (case.first, case.last, case.count) = (now, now, 1);
-        versions.write_name(record.hash(), &mut hits.version);
-        rewrite(&mut hits.pattern, cut(record.rule().unwrap_or_default()));
-        (hits.line, hits.hits) = (record.line().unwrap_or(0), 1);
+        versions.write_name(record.hash, &mut hits.version);
+        rewrite(&mut hits.pattern, cut(record.rule.as_deref().unwrap_or_default()));
+        (hits.line, hits.hits) = (record.line.unwrap_or(0), 1);
         counted.count(record, now, |row, RowScratch { case, hits, .. }| {
             row.disallowed += 1;
             row.done.merge(done);
@@ -227,7 +227,7 @@ impl Counted {
             self.lost += 1;
             return;
         }
-        let crawler = match record.agent().registered() {
+        let crawler = match record.agent.registered() {
             Some(crawler) => crawler.name(),
             None => self.unknown_name(record.name()),
         };
@@ -237,7 +237,7 @@ impl Counted {
         match self.rows.get_mut(&self.scratch.key) {
             Some(row) => count(row, &self.scratch),
             None => {
-                let row = self.rows.entry(self.scratch.key.clone()).or_insert_with(|| row_of(record.agent()));
+                let row = self.rows.entry(self.scratch.key.clone()).or_insert_with(|| row_of(&record.agent));
                 count(row, &self.scratch);
             }
         }
@@ -260,16 +260,16 @@ impl KnownVersions {
     /// disallowing only where the path as the client sent it is disallowed: what only another reading of the path meets is
     /// nothing a crawler has to expect.
     fn judge(&self, event: &Event<'_, CrawlerRequest>, case: &mut Case) {
-        let agents = std::slice::from_ref(event.record().agent());
+        let agents = std::slice::from_ref(&event.record.agent);
         let (mut disallowed_by, mut allowed_by) =
             (RewrittenNames::over(&mut case.disallowed_by), RewrittenNames::over(&mut case.allowed_by));
-        let live = event.record().hash();
+        let live = event.record.hash;
         let is_live = |version: &&KnownVersion| version.content.hash() == live;
         let versions = || self.versions.iter().filter(|_| self.policy.is_some());
         for KnownVersion { content, name, .. } in
             versions().filter(is_live).chain(versions().filter(|version| !is_live(version)))
         {
-            let facts = Facts::of_target(event.method().as_str(), event.target());
+            let facts = Facts::of_target(event.request.method.as_str(), event.request.target());
             let decision = self.policy.as_ref().map(|policy| policy.decide(content.rules(), agents, facts));
             match decision.and_then(|decision| decision.verdict()) {
                 Some(verdict) if verdict.access() == Access::Disallow => {
@@ -330,11 +330,11 @@ fn rewrite(text: &mut String, with: &str) {
 
 /// The version that a request for robots.txt got, if it got one; `Some(None)` where another server answers.
 fn read_version(event: &Event<'_, CrawlerRequest>) -> Option<Option<String>> {
-    if event.method() != Method::GET {
+    if event.request.method != Method::GET {
         return None;
     }
-    match event.status() {
-        Some(StatusCode::OK | StatusCode::NOT_MODIFIED) => Some(Some(written(event.record().hash()))),
+    match event.status {
+        Some(StatusCode::OK | StatusCode::NOT_MODIFIED) => Some(Some(written(event.record.hash))),
         None => Some(None),
         Some(_) => None,
     }
@@ -342,11 +342,11 @@ fn read_version(event: &Event<'_, CrawlerRequest>) -> Option<Option<String>> {
 
 /// Whether it is surely of a search engine with an index.
 fn is_of_index(record: &CrawlerRequest) -> bool {
-    standing(record) == Standing::Verified && record.agent().registered().is_some_and(Crawler::is_index_engine)
+    standing(record) == Standing::Verified && record.agent.registered().is_some_and(Crawler::is_index_engine)
 }
 
 fn standing(record: &CrawlerRequest) -> Standing {
-    standing_of(record.identity())
+    standing_of(record.identity)
 }
 
 fn standing_of(identity: Option<Identity>) -> Standing {
@@ -359,11 +359,11 @@ fn standing_of(identity: Option<Identity>) -> Standing {
 
 fn done(record: &CrawlerRequest) -> Done {
     let one = Done::default();
-    match RequestOutcome::of(record.action(), record.reason()) {
+    match RequestOutcome::of(record.action, record.reason) {
         RequestOutcome::Limited => Done { limited: 1, ..one },
         RequestOutcome::Refused => Done { refused: 1, ..one },
         RequestOutcome::Tagged => Done { tagged: 1, ..one },
-        _ if record.access() != Some(Access::Disallow) => one,
+        _ if record.access != Some(Access::Disallow) => one,
         RequestOutcome::Observed => Done { observed: 1, ..one },
         _ => Done { passed: 1, ..one },
     }
@@ -378,9 +378,9 @@ fn row_of(agent: &Agent) -> Row {
 
 /// The scheme and host that robots.txt is for (RFC 9309, section 2.3).
 fn write_origin(event: &Event<'_, CrawlerRequest>, out: &mut String) {
-    let scheme = event.headers().get(SCHEME).and_then(|scheme| scheme.to_str().ok());
+    let scheme = event.request.headers.get(SCHEME).and_then(|scheme| scheme.to_str().ok());
     let scheme = scheme.filter(|scheme| matches!(*scheme, "http" | "https")).unwrap_or("unknown");
-    let host = cut(event.host().unwrap_or_default());
+    let host = cut(event.request.host().unwrap_or_default());
     let port = if scheme == "https" { ":443" } else { ":80" };
     let host = host.strip_suffix(port).unwrap_or(host).trim_end_matches('.');
     out.push_str(scheme);

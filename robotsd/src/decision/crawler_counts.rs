@@ -95,7 +95,7 @@ impl CrawlerCounts {
 
     /// Counts a request for anything but `/robots.txt`.
     pub(super) fn request(&self, request: &CrawlerRequest, outcome: RequestOutcome) {
-        self.of_agent(request.agent(), identity(request), outcome);
+        self.of_agent(&request.agent, identity(request), outcome);
     }
 
     fn of_agent(&self, agent: &Agent, identity: &'static str, outcome: RequestOutcome) {
@@ -191,8 +191,8 @@ fn label(agent: &Agent) -> &str {
 
 /// The label of what is known of its sender: `claimed` where claims are not checked.
 fn identity(request: &CrawlerRequest) -> &'static str {
-    let unchecked = if request.agent().is_registered() { "claimed" } else { "unclaimed" };
-    request.identity().map_or(unchecked, |identity| identity.outcome().as_str())
+    let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
+    request.identity.map_or(unchecked, |identity| identity.outcome().as_str())
 }
 
 /// Compares two words of a few, nearly always by where they are.

@@ -256,7 +256,7 @@ impl DecisionState {
             let sites = self.sites.load();
             let Some(site) = sites.of_host(host) else { return response::elsewhere().into() };
             let mut counted = site.counts.request(target.as_bytes(), request.method().into(), self.counts.listener());
-            let outcome = site.layer.answer(&Original::of(request)).into_outcome();
+            let outcome = site.layer.answer(&Original::of(request)).outcome;
             site.counts.decided(&mut counted, MayWait::No);
             let response = match outcome {
                 Outcome::Respond(response) => *response,
@@ -350,8 +350,8 @@ impl DecisionState {
 impl Decided {
     fn new(preset: Preset, answer: Answer, site: &Arc<str>) -> Self {
         // No other preset has a place for it.
-        let crawler = answer.extensions().get::<CrawlerRequest>().filter(|_| preset == Preset::EnvoyGrpc).cloned();
-        let mut outcome = answer.into_outcome();
+        let crawler = answer.extensions.get::<CrawlerRequest>().filter(|_| preset == Preset::EnvoyGrpc).cloned();
+        let mut outcome = answer.outcome;
         let crawler = match &mut outcome {
             Outcome::Respond(response) => {
                 response::as_refusal(response);
@@ -420,11 +420,10 @@ enum Strictness {
 
 impl Strictness {
     fn of(answer: Answer) -> Self {
-        let is_reported = |crawler: &CrawlerRequest| {
-            crawler.access() == Some(Access::Disallow) || crawler.reason() == Reason::Limited
-        };
-        let reported = answer.extensions().get::<CrawlerRequest>().is_some_and(is_reported);
-        match answer.into_outcome() {
+        let is_reported =
+            |crawler: &CrawlerRequest| crawler.access == Some(Access::Disallow) || crawler.reason == Reason::Limited;
+        let reported = answer.extensions.get::<CrawlerRequest>().is_some_and(is_reported);
+        match answer.outcome {
             Outcome::Respond(_) => Self::Refused,
             Outcome::Tag(_) => Self::Tagged,
             _ if reported => Self::Reported,

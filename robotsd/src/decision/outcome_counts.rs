@@ -130,13 +130,13 @@ impl OutcomeCounts {
     /// Notes what was decided about a crawler's request. The layer calls this on the worker's thread, while it decides about the
     /// request that was counted last.
     pub(crate) fn crawler(&self, event: &Event<'_, CrawlerRequest>) {
-        let outcome = RequestOutcome::of(event.record().action(), event.record().reason());
+        let outcome = RequestOutcome::of(event.record.action, event.record.reason);
         self.noted.store(outcome as u8 + 1, Ordering::Relaxed);
-        match event.status() {
-            Some(status) if RequestPath::is_robots_txt_target(event.target()) => {
-                self.details().crawlers.robots_txt(Some(event.record().agent()), status);
+        match event.status {
+            Some(status) if RequestPath::is_robots_txt_target(event.request.target()) => {
+                self.details().crawlers.robots_txt(Some(&event.record.agent), status);
             }
-            _ => self.details().crawlers.request(event.record(), outcome),
+            _ => self.details().crawlers.request(event.record, outcome),
         }
     }
 
@@ -199,7 +199,7 @@ impl OutcomeCounts {
 
     /// Counts what was done about a disallowed request, which is counted as a request already.
     pub(crate) fn disallowed(&self, event: &Event<'_>) {
-        match RequestOutcome::of(event.record().action(), event.record().reason()) {
+        match RequestOutcome::of(event.record.action, event.record.reason) {
             RequestOutcome::Refused => &self.refused,
             RequestOutcome::Tagged => &self.tagged,
             RequestOutcome::Observed => &self.observed,

@@ -110,13 +110,13 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
     }
     if let Some(record) = response.extensions().get::<Record>() {
         variables.text("agent", record.agent().as_bytes());
-        variables.text("reason", record.reason().as_str().as_bytes());
-        for (name, value) in [("group", record.group()), ("rule", record.rule())] {
+        variables.text("reason", record.reason.as_str().as_bytes());
+        for (name, value) in [("group", record.group.as_deref()), ("rule", record.rule.as_deref())] {
             if let Some(value) = value {
                 variables.text(name, value.as_bytes());
             }
         }
-        if let Some(line) = record.line().and_then(|line| u32::try_from(line).ok()) {
+        if let Some(line) = record.line.and_then(|line| u32::try_from(line).ok()) {
             variables.number("line", line);
         }
     }

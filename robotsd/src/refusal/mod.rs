@@ -42,7 +42,7 @@ impl RefusalPage {
     /// they do by default.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
         // A template quotes the rule that disallows the request; the request of an impostor may be allowed.
-        let is_quoted = event.record().access() == Access::Disallow && !event.wants_json() && !event.is_grpc_call();
+        let is_quoted = event.record.access == Access::Disallow && !event.wants_json() && !event.request.is_grpc_call();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);
         };

@@ -241,16 +241,16 @@ impl Placeholder {
 
     /// The value for a refused request, of bounded length and not escaped.
     pub(super) fn value<'e>(self, event: &Event<'e>, status: StatusCode, contact: &'e str) -> Cow<'e, str> {
-        let record = event.record();
+        let record = event.record;
         let value = match self {
-            Self::Agent => record.name().unwrap_or("this client").into(),
+            Self::Agent => record.name.as_deref().unwrap_or("this client").into(),
             Self::Contact => return contact.into(),
-            Self::Group => record.group().unwrap_or_default().into(),
-            Self::Host => event.host().unwrap_or_default().into(),
-            Self::Line => record.line().unwrap_or_default().to_string().into(),
-            Self::Path => String::from_utf8_lossy(event.target()),
+            Self::Group => record.group.as_deref().unwrap_or_default().into(),
+            Self::Host => event.request.host().unwrap_or_default().into(),
+            Self::Line => record.line.unwrap_or_default().to_string().into(),
+            Self::Path => String::from_utf8_lossy(event.request.target()),
             Self::RequestId => event.request_id().unwrap_or_default().into(),
-            Self::Rule => record.rule().unwrap_or_default().into(),
+            Self::Rule => record.rule.as_deref().unwrap_or_default().into(),
             Self::Status => status.as_u16().to_string().into(),
             Self::Title => status.canonical_reason().unwrap_or_default().into(),
         };

@@ -58,9 +58,9 @@ impl AnswerKind {
             (Err(error), ChainEnd::Reached) => {
                 // Where a server leads is its own doing, so it is no trouble of the way to it.
                 let was_reached = chain.redirects() > 0 || chain.last().address.is_some();
-                return if was_reached { Self::Failed(error.kind()) } else { Self::Unreachable(error.kind()) };
+                return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
-            (Ok(answer), ChainEnd::Reached) => answer.status(),
+            (Ok(answer), ChainEnd::Reached) => answer.status,
         };
         Self::of_status(status)
     }
@@ -202,7 +202,7 @@ impl RetrievalChain {
         let kind = AnswerKind::of(self);
         match (kind, self.answer()) {
             (AnswerKind::Success(_), Some(answer)) => {
-                let decoded = decode(&codings(answer.headers()), answer.body(), answer.is_cut(), most);
+                let decoded = decode(&codings(&answer.headers), &answer.body, answer.is_cut, most);
                 decoded.map_err(DocumentError::Coding)
             }
             _ => Err(DocumentError::Answer(kind, self.detail())),
@@ -215,8 +215,8 @@ impl RetrievalChain {
         let (kind, detail) = (AnswerKind::of(&self), self.detail());
         match (kind, self.into_answer()) {
             (AnswerKind::Success(_), Some(answer)) => {
-                let codings = codings(answer.headers());
-                decoder(&codings, Cursor::new(answer.into_body()), most).map_err(DocumentError::Coding)
+                let codings = codings(&answer.headers);
+                decoder(&codings, Cursor::new(answer.body), most).map_err(DocumentError::Coding)
             }
             _ => Err(DocumentError::Answer(kind, detail)),
         }

@@ -215,8 +215,8 @@ impl Hop {
     /// The redirect's target as the server wrote it; none where this is no redirect that is followed.
     pub(super) fn location(&self) -> Option<Option<&[u8]>> {
         let answer = self.answer.as_ref().ok()?;
-        matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308)
-            .then(|| answer.headers().get(LOCATION).map(|location| location.as_bytes()))
+        matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308)
+            .then(|| answer.headers.get(LOCATION).map(|location| location.as_bytes()))
     }
 }
 
@@ -269,7 +269,7 @@ impl RetrievalChain {
 
     /// The fields of the answer at the end.
     pub(crate) fn headers(&self) -> Option<&HeaderMap> {
-        self.answer().map(FetchAnswer::headers)
+        self.answer().map(|answer| &answer.headers)
     }
 }
 

@@ -81,11 +81,11 @@ impl PaceQuestion {
         }
         let paced: PacedRequest = self.layer.paced(&Original::of(request))?;
         // The folder may be another one at each process; the file is named for its host at all of them.
-        let file = Path::new(paced.origin()).file_name().filter(|_| self.has_directory).unwrap_or_default();
-        let owner = if paced.has_network() { BucketOwner::Network } else { BucketOwner::Crawler };
-        let key = SharedKey::new(owner, &[self.site.as_bytes(), file.as_encoded_bytes(), paced.key().as_bytes()]);
-        let bucket = SharedBucket::new(paced.interval(), paced.burst().get());
-        if paced.mode() != RateMode::Refuse {
+        let file = Path::new(&paced.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
+        let owner = if paced.has_network { BucketOwner::Network } else { BucketOwner::Crawler };
+        let key = SharedKey::new(owner, &[self.site.as_bytes(), file.as_encoded_bytes(), paced.key.as_bytes()]);
+        let bucket = SharedBucket::new(paced.interval, paced.burst.get());
+        if paced.mode != RateMode::Refuse {
             attach(request, self.store.note(key, bucket));
             return None;
         }

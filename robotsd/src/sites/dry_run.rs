@@ -241,29 +241,29 @@ fn switch_of(live: &LiveSite, unenforced: &dyn Fn(String) -> Problem) -> Option<
 }
 
 fn is_not_fetched(reload: &Reload) -> bool {
-    matches!(reload.outcome(), ReloadOutcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::NotFetched)
+    matches!(&reload.outcome, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched)
 }
 
 fn problems_of(live: &LiveSite, at: &dyn Fn(String) -> Problem) -> Vec<Problem> {
     // A site with a version in the state directory starts with that one, and is fetched behind it.
-    if is_not_fetched(live.robots.status().last_reload()) {
+    if is_not_fetched(&live.robots.status().last_reload) {
         let _ = live.robots.reload().wait();
     }
     let status = live.robots.status();
     let snapshot = live.robots.snapshot();
     let Some(content) = snapshot.content() else {
-        let reason = match status.last_reload().outcome() {
+        let reason = match &status.last_reload.outcome {
             ReloadOutcome::Kept { rejection, .. } => rejection.to_string(),
-            _ => status.last_reload().to_string(),
+            _ => status.last_reload.to_string(),
         };
         return vec![at(of_site(&live.name, reason))];
     };
     // What stands in the state directory is served in its place.
-    let untaken = match status.last_reload().outcome() {
-        ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at(of_site(&live.name, status.last_reload()))),
+    let untaken = match &status.last_reload.outcome {
+        ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at(of_site(&live.name, &status.last_reload))),
         _ => None,
     };
-    let origin = status.last_reload().origin();
+    let origin = &status.last_reload.origin;
     // Its lines are not those of what the source holds now.
     let origin =
         if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };

@@ -149,7 +149,7 @@ impl GateSettings {
 /// Reads a baseline as any robots.txt: what is none is none of a version to compare with either.
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
-    let live = opened.map_err(|rejection| match rejection.kind() {
+    let live = opened.map_err(|rejection| match rejection.kind {
         RejectionKind::Missing => format!("there is no file {}", path.display()),
         _ => rejection.to_string(),
     })?;

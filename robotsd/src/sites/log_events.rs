@@ -26,48 +26,48 @@ use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 /// One line for every request that robots.txt disallows or that comes too soon, and for every one of an impostor that is tagged or refused.
 pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     move |event| {
-        let record = event.record();
-        let hash = record.hash().short();
-        let outcome = RequestOutcome::of(record.action(), record.reason());
+        let record = event.record;
+        let hash = record.hash.short();
+        let limit = record.limit.as_deref();
+        let outcome = RequestOutcome::of(record.action, record.reason);
         let done = match outcome {
             RequestOutcome::Refused => LogEvent::Refused,
             RequestOutcome::Tagged => LogEvent::Tagged,
-            RequestOutcome::Observed if record.reason() == Reason::Impostor => LogEvent::Impostor,
+            RequestOutcome::Observed if record.reason == Reason::Impostor => LogEvent::Impostor,
             RequestOutcome::Observed => LogEvent::Observed,
             RequestOutcome::Limited => LogEvent::Limited,
             RequestOutcome::LimitObserved => LogEvent::LimitObserved,
             _ => LogEvent::Passed,
         };
-        if let Some(notes) = event.extensions().get::<AccessFields>() {
+        if let Some(notes) = event.request.extensions.get::<AccessFields>() {
             note(notes, if outcome == RequestOutcome::Observed { "observed" } else { done.as_str() }, record);
-            if let Some(status) = event.grpc_status() {
+            if let Some(status) = event.grpc_status {
                 notes.add("grpc_status", usize::from(status));
             }
         }
         log.write(&LogEntry {
-            suspect_human: Some(record.signs().names().collect::<Vec<_>>().join(", "))
-                .filter(|signs| !signs.is_empty()),
-            request_id: event.headers().get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
-            trace_id: trace_id(event.headers()),
+            suspect_human: Some(record.signs.names().collect::<Vec<_>>().join(", ")).filter(|signs| !signs.is_empty()),
+            request_id: event.request.headers.get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
+            trace_id: trace_id(event.request.headers),
             site: Some(&site),
             agent: Some(record.agent()),
-            category: record.category().map(|category| category.as_str()),
-            identity: Some(identity_outcome(record.identity())),
-            identity_method: record.identity().and_then(Identity::method).map(IdentityMethod::as_str),
-            identity_reason: record.identity().and_then(Identity::reason),
-            decision: Some(record.access().as_str()),
-            reason: Some(record.reason().as_str()),
-            would: Some(record.would().as_str()),
-            status: event.status().map(|status| status.as_u16()),
-            grpc_status: event.grpc_status(),
-            group: record.delay_group().or(record.group()),
-            rule: record.rule().filter(|_| record.delay().is_none()),
-            line: record.delay().map(|(_, line)| line).or(record.line()),
-            form: Some(record.form()).filter(|form| *form != PathForm::Standard).map(PathForm::as_str),
+            category: record.category.map(|category| category.as_str()),
+            identity: Some(identity_outcome(record.identity)),
+            identity_method: record.identity.and_then(Identity::method).map(IdentityMethod::as_str),
+            identity_reason: record.identity.and_then(Identity::reason),
+            decision: Some(record.access.as_str()),
+            reason: Some(record.reason.as_str()),
+            would: Some(record.would.as_str()),
+            status: event.status.map(|status| status.as_u16()),
+            grpc_status: event.grpc_status,
+            group: limit.map(|limit| &*limit.group).or(record.group.as_deref()),
+            rule: record.rule.as_deref().filter(|_| limit.is_none()),
+            line: limit.map(|limit| limit.line).or(record.line),
+            form: Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str),
             robots_hash: Some(hash),
-            method: Some(event.method().as_str()),
-            path: Some(privacy.target(&String::from_utf8_lossy(event.target()))),
-            address: event.extensions().get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
+            method: Some(event.request.method.as_str()),
+            path: Some(privacy.target(&String::from_utf8_lossy(event.request.target()))),
+            address: event.request.extensions.get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
             ..LogEntry::now(done)
         });
     }
@@ -76,22 +76,22 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
 /// What the log of requests says of a request that robots.txt disallows.
 fn note(notes: &AccessFields, done: &'static str, record: &Record) {
     notes.add("agent", record.agent());
-    if let Some(category) = record.category() {
+    if let Some(category) = record.category {
         notes.add("category", category.as_str());
     }
-    note_identity(notes, record.identity());
-    notes.add("decision", record.access().as_str());
+    note_identity(notes, record.identity);
+    notes.add("decision", record.access.as_str());
     notes.add("action", done);
-    notes.add("reason", record.reason().as_str());
-    notes.add("would", record.would().as_str());
-    match record.delay() {
-        Some((_, line)) => note_rule(notes, record.delay_group(), None, Some(line)),
-        None => note_rule(notes, record.group(), record.rule(), record.line()),
+    notes.add("reason", record.reason.as_str());
+    notes.add("would", record.would.as_str());
+    match &record.limit {
+        Some(limit) => note_rule(notes, Some(&limit.group), None, Some(limit.line)),
+        None => note_rule(notes, record.group.as_deref(), record.rule.as_deref(), record.line),
     }
-    if record.form() != PathForm::Standard {
-        notes.add("form", record.form().as_str());
+    if record.form != PathForm::Standard {
+        notes.add("form", record.form.as_str());
     }
-    notes.add("robots_hash", record.hash().short());
+    notes.add("robots_hash", record.hash.short());
 }
 
 /// What the log of requests says of a crawler's request that has no line of its own, and a line for that of an impostor.
@@ -101,40 +101,40 @@ pub(super) fn crawler(
     privacy: LogPrivacy,
 ) -> impl Fn(&Event<'_, CrawlerRequest>) + Send + Sync + 'static {
     move |event| {
-        let request = event.record();
-        if request.reason().is_reported() {
+        let request = event.record;
+        if request.reason.is_reported() {
             return;
         }
-        let access = request.access().unwrap_or(Access::Allow);
-        if let Some(notes) = event.extensions().get::<AccessFields>() {
+        let access = request.access.unwrap_or(Access::Allow);
+        if let Some(notes) = event.request.extensions.get::<AccessFields>() {
             notes.add("agent", request.name());
-            if let Some(category) = request.agent().category() {
+            if let Some(category) = request.agent.category() {
                 notes.add("category", category.as_str());
             }
-            note_identity(notes, request.identity());
+            note_identity(notes, request.identity);
             notes.add("decision", access.as_str());
-            notes.add("reason", request.reason().as_str());
-            note_rule(notes, None, request.rule(), request.line());
-            notes.add("robots_hash", request.hash().short());
+            notes.add("reason", request.reason.as_str());
+            note_rule(notes, None, request.rule.as_deref(), request.line);
+            notes.add("robots_hash", request.hash.short());
         }
-        let Some(identity @ Identity::Refuted(_)) = request.identity() else { return };
+        let Some(identity @ Identity::Refuted(_)) = request.identity else { return };
         log.write(&LogEntry {
-            request_id: event.headers().get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
-            trace_id: trace_id(event.headers()),
+            request_id: event.request.headers.get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
+            trace_id: trace_id(event.request.headers),
             site: Some(&site),
             agent: Some(request.name()),
-            category: request.agent().category().map(|category| category.as_str()),
+            category: request.agent.category().map(|category| category.as_str()),
             identity: Some(identity.outcome().as_str()),
             identity_method: identity.method().map(IdentityMethod::as_str),
             identity_reason: identity.reason(),
             decision: Some(access.as_str()),
-            reason: Some(request.reason().as_str()),
-            rule: request.rule(),
-            line: request.line(),
-            robots_hash: Some(request.hash().short()),
-            method: Some(event.method().as_str()),
-            path: Some(privacy.target(&String::from_utf8_lossy(event.target()))),
-            address: event.extensions().get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
+            reason: Some(request.reason.as_str()),
+            rule: request.rule.as_deref(),
+            line: request.line,
+            robots_hash: Some(request.hash.short()),
+            method: Some(event.request.method.as_str()),
+            path: Some(privacy.target(&String::from_utf8_lossy(event.request.target()))),
+            address: event.request.extensions.get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
             ..LogEntry::now(LogEvent::Impostor)
         });
     }
@@ -170,12 +170,12 @@ fn note_rule(notes: &AccessFields, group: Option<&str>, rule: Option<&str>, line
 /// One line for every reload, and the errors and warnings that the check found in what went live.
 pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
-        let (event, hash) = match reload.outcome() {
+        let (event, hash) = match &reload.outcome {
             ReloadOutcome::Published { hash, .. } => (LogEvent::Published, Some(hash.short())),
             ReloadOutcome::Unchanged { hash, .. } => (LogEvent::Unchanged, Some(hash.short())),
             ReloadOutcome::Absent { .. } => (LogEvent::Absent, None),
             ReloadOutcome::Kept { rejection, live, .. } => {
-                let event = match rejection.kind() {
+                let event = match rejection.kind {
                     RejectionKind::Held => LogEvent::Held,
                     RejectionKind::Unreachable => LogEvent::Unreachable,
                     _ => LogEvent::Rejected,
@@ -185,19 +185,19 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
             ReloadOutcome::Gated { pending, .. } => (LogEvent::Gated, Some(pending.hash().short())),
             _ => (LogEvent::Reloaded, None),
         };
-        let has_faults = reload.outcome().report().is_some_and(|report| report.faults().next().is_some());
+        let has_faults = reload.outcome.report().is_some_and(|report| report.faults().next().is_some());
         log.write(&LogEntry {
             level: if has_faults { LogLevel::Warn } else { event.level() },
             site: Some(&site),
-            reason: Some(reload.cause().as_str()),
+            reason: Some(reload.cause.as_str()),
             robots_hash: hash,
-            message: Some(match reload.outcome() {
+            message: Some(match &reload.outcome {
                 ReloadOutcome::Gated { pending, live: None, .. } => without_robots(&site, Some(pending)),
                 _ => reload.to_string(),
             }),
             ..LogEntry::now(event)
         });
-        let (ReloadOutcome::Published { .. }, Some(content)) = (reload.outcome(), snapshot.content()) else { return };
+        let (ReloadOutcome::Published { .. }, Some(content)) = (&reload.outcome, snapshot.content()) else { return };
         for finding in content.report().faults() {
             log.write(&LogEntry {
                 level: if finding.severity >= Severity::Error { LogLevel::Error } else { LogLevel::Warn },
@@ -206,7 +206,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
                 reason: Some(finding.code),
                 severity: Some(finding.severity.as_str()),
                 line: Some(finding.line),
-                message: Some(placed_finding(content, reload.origin(), finding)),
+                message: Some(placed_finding(content, &reload.origin, finding)),
                 ..LogEntry::now(LogEvent::Finding)
             });
         }
@@ -282,7 +282,7 @@ pub(super) fn evidence(log: Log) -> impl Fn(&EvidenceEvent) + Send + Sync + 'sta
 pub(super) fn state(event: &StateEvent<'_>, log: &Log) {
     log.write(&LogEntry {
         level: if event.trouble().is_some() { LogLevel::Warn } else { LogLevel::Info },
-        site: event.site(),
+        site: event.site,
         message: Some(event.to_string()),
         ..LogEntry::now(LogEvent::State)
     });
@@ -342,18 +342,18 @@ pub(crate) type SiteName = Arc<str>;
 /// The steps an operator could or should take, the most pressing first; none where all is well.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<NextStep> {
     let mut steps = Vec::new();
-    let reload = status.last_reload();
-    let file = file(reload.origin());
+    let reload = &status.last_reload;
+    let file = file(&reload.origin);
     if status.switch == Enforcement::Off {
         steps.push(NextStep::command("to enforce again", ["robotsd", "enforce", "on", "--site", name]));
     }
-    if let ReloadOutcome::Kept { rejection, .. } = reload.outcome() {
+    if let ReloadOutcome::Kept { rejection, .. } = &reload.outcome {
         steps.push(NextStep::say(format!(
             "correct what is wrong with its source ({rejection}); it is then taken by itself"
         )));
     }
     if let Some(pending) = status.pending.as_ref() {
-        let is_back = pending.objections().iter().any(|objection| objection.kind() == ObjectionKind::RolledBack);
+        let is_back = pending.objections.iter().any(|objection| objection.kind == ObjectionKind::RolledBack);
         let hash = pending.hash().short();
         let source = file.as_deref().unwrap_or("the source");
         let (take, leave) = if is_back {
@@ -404,7 +404,7 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
     let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
     let shown = baseline.display().to_string();
     let hash = status.live.map(|hash| hash.short()).unwrap_or_default();
-    match file(status.last_reload().origin()) {
+    match file(&status.last_reload.origin) {
         // The source alone is not what is served.
         Some(_) if has_parts => vec![NextStep::say(format!(
             "to accept it in version control too, save /robots.txt as it is served now, with what is appended, as {shown} and \

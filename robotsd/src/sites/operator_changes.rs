@@ -187,14 +187,14 @@ fn accept(name: &str, live: &LiveRobots, hash: &VersionHashPrefix) -> Result<Cha
     let before = live.status();
     let reload = live.accept(hash).map_err(|error| ChangeError::Conflict(refused(name, &error, &before)))?;
     let why = before.pending.as_ref().map(|pending| format!("; it waited because: {pending}")).unwrap_or_default();
-    let hash = reload.outcome().hash().map(|hash| hash.short()).unwrap_or_default();
+    let hash = reload.outcome.hash().map(|hash| hash.short()).unwrap_or_default();
     Ok(changed(name, live, &before, format!("site {name:?}: version {hash} is live{why}")))
 }
 
 fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, ChangeError> {
     let before = live.status();
     let reload = live.rollback().map_err(|error| ChangeError::Conflict(format!("site {name:?}: {error}")))?;
-    let ReloadOutcome::Published { hash, .. } = reload.outcome() else {
+    let ReloadOutcome::Published { hash, .. } = reload.outcome else {
         return Err(ChangeError::Conflict(format!("site {name:?}: {reload}")));
     };
     let mut message = format!("site {name:?}: version {} is live again", hash.short());

@@ -218,7 +218,7 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     let hash = status.live.map(|hash| hash.to_string());
     let grace_end = status.grace_end.map(rfc3339);
     let (outcome, message) = match reload {
-        Ok(Ok(reload)) => (reload.outcome().kind().as_str(), reload.to_string()),
+        Ok(Ok(reload)) => (reload.outcome.kind().as_str(), reload.to_string()),
         Ok(Err(_)) | Err(_) => {
             ("kept", format!("still being read after {} s; the outcome is logged", PATIENCE.as_secs()))
         }

@@ -76,10 +76,10 @@ impl OneSite<'_> {
         let counts = ReloadCounts::default();
         let builder = builder.when_missing(*when_missing).compile_cache(&opener.compile_cache);
         let builder = opener.configured(builder, site, &site.name, settings, &counts, log);
-        let live = builder.open().map_err(|rejection| match rejection.pending() {
+        let live = builder.open().map_err(|rejection| match &rejection.pending {
             // What the library says besides is for programs.
             Some(pending) => {
-                format!("{}: version {} waits to be accepted: {pending}", rejection.origin(), pending.hash().short())
+                format!("{}: version {} waits to be accepted: {pending}", rejection.origin, pending.hash().short())
             }
             None => rejection.to_string(),
         })?;
@@ -350,12 +350,12 @@ impl PublishListener {
         let (own, site, name) = (self.clone(), site.to_owned(), name.to_owned());
         move |reload, snapshot| {
             let version = || own.version(&site, &name, snapshot);
-            if reload.cause().is_opening() {
+            if reload.cause.is_opening() {
                 // What is live may be what was live before a restart, whatever came of the source. A folder opens files later.
                 if own.is_serving.load(Ordering::Acquire) && snapshot.content().is_some() {
                     own.hooks.serves(&version());
                 }
-            } else if matches!(reload.outcome(), ReloadOutcome::Published { .. } | ReloadOutcome::Absent { .. }) {
+            } else if matches!(reload.outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Absent { .. }) {
                 own.hooks.published(&version());
             }
         }

@@ -98,10 +98,10 @@ impl SiteDocuments {
                 DocumentPlace::Upstreams(fetcher, servers) => (fetcher, servers),
             };
             let (answer, body) = self.answer(fetcher, servers, &url)?;
-            match (answer.status(), answer.headers().get(LOCATION)) {
+            match (answer.status, answer.headers.get(LOCATION)) {
                 (StatusCode::OK, _) => {
                     let body = ArrivingBody { body, part: Bytes::new(), end: self.end, runtime: &self.runtime };
-                    let body = decoder(&codings(answer.headers()), body, MOST_OCTETS);
+                    let body = decoder(&codings(&answer.headers), body, MOST_OCTETS);
                     return body.map(Some).map_err(|error| format!("{url}: {error}"));
                 }
                 (StatusCode::NOT_FOUND | StatusCode::GONE, _) => return Ok(None),

@@ -143,14 +143,14 @@ impl LiveSite {
         let snapshot = self.robots.snapshot();
         let status = self.robots.status();
         let history = self.robots.history();
-        let reload = status.last_reload();
+        let reload = &status.last_reload;
         let content = snapshot.content();
         let count = |severity| content.map_or(0, |content| content.report().count(severity));
         SiteReport {
             name: self.name.clone(),
             hosts: self.hosts.clone(),
             state: status.condition().as_str().to_owned(),
-            origin: reload.origin().to_owned(),
+            origin: reload.origin.to_string(),
             mode: snapshot.policy().mode().as_str().to_owned(),
             overrides: snapshot.policy().overrides().iter().map(exception).collect(),
             enforcement: status.enforcement.as_str().to_owned(),
@@ -168,16 +168,16 @@ impl LiveSite {
             findings_summary: status.report.as_deref().and_then(Report::summary),
             last_reload: Some(LastReload {
                 when: history.iter().map(|entry| entry.when).max().map(rfc3339),
-                cause: reload.cause().as_str().to_owned(),
-                outcome: reload.outcome().kind().as_str().to_owned(),
+                cause: reload.cause.as_str().to_owned(),
+                outcome: reload.outcome.kind().as_str().to_owned(),
                 message: reload.to_string(),
             }),
             reloads: self.counts.report(),
             pending: status.pending.as_ref().map(|pending| PendingReport {
                 hash: pending.hash().to_string(),
                 origin: pending.origin().to_owned(),
-                since: rfc3339(pending.since()),
-                objections: pending.objections().iter().map(ToString::to_string).collect(),
+                since: rfc3339(pending.since),
+                objections: pending.objections.iter().map(ToString::to_string).collect(),
             }),
             before: status.before.map(|hash| hash.to_string()),
             grace_end: status.grace_end.map(rfc3339),
@@ -240,7 +240,7 @@ fn fetching(fetch: &FetchStatus) -> FetchReport {
         failing_since: fetch.failing_since.map(rfc3339),
         failures: fetch.failures,
         held_until: fetch.held_until.map(rfc3339),
-        next: rfc3339(fetch.next_fetch()),
+        next: rfc3339(fetch.next_fetch),
     }
 }
 

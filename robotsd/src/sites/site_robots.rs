@@ -256,7 +256,7 @@ impl ReloadCounts {
         let this = self.clone();
         move |reload, _| {
             let mut counts = this.0.lock();
-            *counts.entry((reload.cause().as_str(), reload.outcome().kind().as_str())).or_default() += 1;
+            *counts.entry((reload.cause.as_str(), reload.outcome.kind().as_str())).or_default() += 1;
         }
     }
 

@@ -92,7 +92,7 @@ async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
     }
     let response = ask(layer.clone(), request).await;
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
-    let signs: Vec<_> = response.extensions().get::<Record>().expect("a record").signs().names().collect();
+    let signs: Vec<_> = response.extensions().get::<Record>().expect("a record").signs.names().collect();
     assert_eq!(signs, ["session-cookie", "fetch-metadata", "own-referer"]);
     let mut request = get("/drafts/x", GPTBOT);
     add(&mut request, "cookie", "staff=1");

@@ -10,8 +10,8 @@ async fn observers_are_notified_of_every_disallowed_request_and_of_no_other() {
         let notified = Arc::new(Mutex::new(Vec::new()));
         let sink = notified.clone();
         let layer = RobotsLayer::new(live(mode)).observe(move |event| {
-            let status = event.status().map(|status| status.as_u16());
-            sink.lock().push((status, String::from_utf8_lossy(event.target()).into_owned(), event.record().line()));
+            let status = event.status.map(|status| status.as_u16());
+            sink.lock().push((status, String::from_utf8_lossy(event.request.target()).into_owned(), event.record.line));
         });
         ask(layer.clone(), get("/drafts/x?y", GPTBOT)).await;
         ask(layer.clone(), get("/", GPTBOT)).await;
@@ -66,7 +66,7 @@ async fn a_panic_of_an_observer_changes_no_decision_and_is_counted() {
         let notified = Arc::new(Mutex::new(0));
         let sink = notified.clone();
         let layer = RobotsLayer::new(live.clone())
-            .observe(|event| panic!("{} is too much", event.record().agent()))
+            .observe(|event| panic!("{} is too much", event.record.agent()))
             .observe(move |_| *sink.lock() += 1);
         for asked in 1..=3 {
             let response = ask(layer.clone(), get("/drafts/x", GPTBOT)).await;
@@ -100,8 +100,8 @@ async fn a_request_in_grace_is_observed_with_that_reason() {
     let live = LiveRobots::inline(FILE).policy(policy).grace(Duration::from_secs(3600)).open().expect("a robots.txt");
     let notified = Arc::new(Mutex::new(Vec::new()));
     let sink = notified.clone();
-    let layer = RobotsLayer::new(live)
-        .observe(move |event| sink.lock().push((event.record().action(), event.record().reason())));
+    let layer =
+        RobotsLayer::new(live).observe(move |event| sink.lock().push((event.record.action, event.record.reason)));
     assert_eq!(ask(layer, get("/drafts/x", GPTBOT)).await.status(), StatusCode::OK);
     assert_eq!(*notified.lock(), [(Action::Pass, Reason::Grace)]);
 }

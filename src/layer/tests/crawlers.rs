@@ -43,15 +43,15 @@ async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
     ];
     for (target, agent, name, reason, access, rule) in cases {
         let crawler = crawler(layer.clone(), get(target, agent)).await.expect("a crawler");
-        assert_eq!((crawler.name(), crawler.reason(), crawler.access()), (name, reason, access), "{target} {agent}");
-        assert_eq!(crawler.rule().zip(crawler.line()), rule, "{target} {agent}");
-        assert_eq!(crawler.action() == Action::Tag, access == Some(Access::Disallow));
+        assert_eq!((crawler.name(), crawler.reason, crawler.access), (name, reason, access), "{target} {agent}");
+        assert_eq!(crawler.rule.as_deref().zip(crawler.line), rule, "{target} {agent}");
+        assert_eq!(crawler.action == Action::Tag, access == Some(Access::Disallow));
     }
     for agent in [FIREFOX, "python-requests/2.32", ""] {
         assert!(crawler(layer.clone(), get("/drafts/x", agent)).await.is_none(), "{agent}");
     }
     let crawler = crawler(layer, get("/", GPTBOT)).await.expect("a crawler");
-    assert_eq!((crawler.agent().class(), crawler.agent().category()), (Class::Registered, Some(Category::AiTraining)));
+    assert_eq!((crawler.agent.class(), crawler.agent.category()), (Class::Registered, Some(Category::AiTraining)));
 }
 
 #[tokio::test]
@@ -62,8 +62,8 @@ async fn an_exempt_agent_that_only_the_file_names_is_a_crawler_too() {
     let layer = RobotsLayer::new(robots).with_crawler_extension();
     for target in ["/drafts/x", "/robots.txt"] {
         let exempt = crawler(layer.clone(), get(target, "AcmeMonitor/1.0")).await.expect("a group is for it");
-        assert_eq!((exempt.reason(), exempt.access(), exempt.action()), (Reason::Exempt, None, Action::Pass));
-        assert_eq!(exempt.agent().tokens()[0].to_string(), "acmemonitor");
+        assert_eq!((exempt.reason, exempt.access, exempt.action), (Reason::Exempt, None, Action::Pass));
+        assert_eq!(exempt.agent.tokens()[0].to_string(), "acmemonitor");
     }
     for target in ["/drafts/x", "/robots.txt"] {
         assert!(crawler(layer.clone(), get(target, FIREFOX)).await.is_none(), "{target}");
@@ -75,8 +75,8 @@ fn an_answer_shows_what_a_request_will_carry() {
     let layer = RobotsLayer::new(robots(Mode::Tag));
     let request = get("/", GPTBOT);
     let with = layer.clone().with_crawler_extension().answer(&Original::of(&request));
-    assert_eq!(with.extensions().get::<CrawlerRequest>().expect("a crawler").name(), "GPTBot");
-    assert!(layer.answer(&Original::of(&request)).extensions().is_empty());
+    assert_eq!(with.extensions.get::<CrawlerRequest>().expect("a crawler").name(), "GPTBot");
+    assert!(layer.answer(&Original::of(&request)).extensions.is_empty());
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn a_crawler_among_several_agents_is_the_one_that_counts() {
         let mut request = get("/drafts/x", agents[0]);
         add(&mut request, "user-agent", agents[1]);
         let crawler = crawler(layer.clone(), request).await.expect("a crawler");
-        assert_eq!((crawler.name(), crawler.access()), (name, access));
+        assert_eq!((crawler.name(), crawler.access), (name, access));
     }
 }
 
@@ -96,7 +96,7 @@ async fn a_crawler_among_several_agents_is_the_one_that_counts() {
 async fn a_refusal_holds_the_extension_and_a_client_cannot_have_it_without_the_layer() {
     let layer = RobotsLayer::new(robots(Mode::Refuse));
     let refused = crawler(layer.clone().with_crawler_extension(), get("/drafts/x", GPTBOT)).await.expect("a crawler");
-    assert_eq!((refused.action(), refused.line()), (Action::Refuse, Some(2)));
+    assert_eq!((refused.action, refused.line), (Action::Refuse, Some(2)));
     assert!(crawler(layer, get("/", GPTBOT)).await.is_none(), "it was not asked for");
 }
 
@@ -118,11 +118,11 @@ async fn observers_of_crawlers_are_notified_of_every_request_of_theirs() {
     let sink = notified.clone();
     let live = robots(Mode::Refuse);
     let layer = RobotsLayer::new(live.clone())
-        .observe_crawlers(|event| panic!("{} is too much", event.record().name()))
+        .observe_crawlers(|event| panic!("{} is too much", event.record.name()))
         .observe_crawlers(move |event| {
-            let target = String::from_utf8_lossy(event.target()).into_owned();
-            let status = event.status().map(|status| status.as_u16());
-            sink.lock().push((event.record().name().to_owned(), target, status));
+            let target = String::from_utf8_lossy(event.request.target()).into_owned();
+            let status = event.status.map(|status| status.as_u16());
+            sink.lock().push((event.record.name().to_owned(), target, status));
         });
     let mut statuses = Vec::new();
     for (target, agent) in [

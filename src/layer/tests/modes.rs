@@ -244,7 +244,7 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
     let sink = noted.clone();
     let layer = RobotsLayer::new(live.clone())
         .identity_from(|extensions| extensions.get::<Identity>().copied())
-        .observe(move |event| *sink.lock() = Some(event.record().clone()));
+        .observe(move |event| *sink.lock() = Some(event.record.clone()));
     let (mut compared, mut bare_rows) = (0, 0);
     let policies = Settings::all().flat_map(|settings| Mode::ALL.iter().map(move |mode| (settings, *mode)));
     for (settings, mode) in policies {
@@ -275,7 +275,7 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
             let record = noted.lock().take();
             match &record {
                 Some(record) => {
-                    assert_eq!(record.would().as_str(), row.answer(Mode::Refuse).as_str(), "{mode} {row:?} {record:?}")
+                    assert_eq!(record.would.as_str(), row.answer(Mode::Refuse).as_str(), "{mode} {row:?} {record:?}")
                 }
                 // Whatever mode `refuse` would not let pass untouched is recorded, unless the mode is off.
                 None => assert!(

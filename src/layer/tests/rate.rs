@@ -94,8 +94,9 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
     assert_eq!(field(&response, "ratelimit-policy"), Some("\"crawl\";q=1;w=10"));
     assert_eq!(field(&response, "cache-control"), Some("no-store"));
     let record = response.extensions().get::<Record>().expect("a record").clone();
-    assert_eq!((record.action(), record.reason()), (Action::Refuse, Reason::Limited));
-    assert_eq!((record.delay(), record.delay_group()), (Some((Duration::from_secs(10), 2)), Some("GPTBot")));
+    assert_eq!((record.action, record.reason), (Action::Refuse, Reason::Limited));
+    let limit = record.limit.expect("a delay");
+    assert_eq!((limit.interval, limit.line, &*limit.group), (Duration::from_secs(10), 2, "GPTBot"));
     let body = text(response).await;
     assert!(body.contains("    User-agent: GPTBot\n    Crawl-delay: 10        (line 2)\n"), "{body}");
     assert!(body.contains(&format!("\nCome again in {retry_after} s.")), "{body}");
@@ -229,7 +230,7 @@ async fn what_is_observed_passes_and_is_reported() {
     let (layer, live, _) = limited(Policy::builder().rate(RateMode::Observe));
     let notes = reports.clone();
     let layer = layer.observe(move |event| {
-        notes.lock().push((event.record().action(), event.record().reason()));
+        notes.lock().push((event.record.action, event.record.reason));
     });
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
     assert_eq!(*reports.lock(), [(Action::Pass, Reason::LimitObserved); 5]);
@@ -299,7 +300,7 @@ async fn a_further_name_in_the_header_does_not_switch_limiting_off() {
         let response = ask(layer.clone(), from(agent, [192, 0, 2, 1])).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         let record = response.extensions().get::<Record>().expect("a record");
-        assert_eq!((record.agent(), record.access()), ("GPTBot", crate::rules::Access::Allow), "{agent}");
+        assert_eq!((record.agent(), record.access), ("GPTBot", crate::rules::Access::Allow), "{agent}");
     }
     // A refusal is one for either.
     let layer = limited_by(&disallowed, refusing());
@@ -389,9 +390,9 @@ async fn exempt_requests_take_nothing() {
 fn a_bucket_of_a_network_is_told_from_that_of_a_crawler() {
     let (layer, ..) = limited(refusing());
     let of_network = layer.paced(&Original::of(&from(GPTBOT, [192, 0, 2, 1])));
-    assert!(of_network.unwrap().has_network());
+    assert!(of_network.unwrap().has_network);
     let of_crawler = layer.paced(&Original::of(&known(GPTBOT, [192, 0, 2, 1], VERIFIED)));
-    assert!(!of_crawler.unwrap().has_network());
+    assert!(!of_crawler.unwrap().has_network);
 }
 
 #[tokio::test]
@@ -419,7 +420,7 @@ async fn a_second_question_about_a_refused_request_takes_nothing() {
 async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
     let policy = refusing().exempt_agents(["GPTBot"]).expect("a name");
     let (layer, _, _) = limited(policy);
-    let key = |request: Request<Body>| layer.paced(&Original::of(&request)).map(|paced| paced.key().to_owned());
+    let key = |request: Request<Body>| layer.paced(&Original::of(&request)).map(|paced| paced.key.to_owned());
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], VERIFIED)), None);
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], REFUTED)).as_deref(), Some("gptbot refuted"));
     assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 1], REFUTED)).await, 5);

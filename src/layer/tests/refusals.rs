@@ -13,8 +13,8 @@ async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
     assert_eq!(field(&response, "cache-control"), Some("no-store"));
     assert!(field(&response, "vary").expect("vary").contains("User-Agent"));
     let record = response.extensions().get::<Record>().expect("a record").clone();
-    assert_eq!((record.agent(), record.rule(), record.line()), ("GPTBot", Some("/drafts/"), Some(2)));
-    assert_eq!((record.action(), record.reason()), (Action::Refuse, Reason::Disallowed));
+    assert_eq!((record.agent(), record.rule.as_deref(), record.line), ("GPTBot", Some("/drafts/"), Some(2)));
+    assert_eq!((record.action, record.reason), (Action::Refuse, Reason::Disallowed));
     let body = text(response).await;
     assert!(body.contains("User-agent: GPTBot"), "{body}");
     assert!(body.contains("Disallow: /drafts/        (line 2)"), "{body}");
@@ -74,7 +74,7 @@ async fn nothing_from_the_client_reaches_a_refusal_unescaped() {
 #[tokio::test]
 async fn a_custom_refusal_keeps_what_must_be_kept() {
     let layer = RobotsLayer::new(live(Mode::Refuse)).refuse_with(|event| {
-        let mut response = Response::new(Bytes::from(format!("no, {}", event.record().agent())));
+        let mut response = Response::new(Bytes::from(format!("no, {}", event.record.agent())));
         response.headers_mut().insert("cache-control", http::HeaderValue::from_static("public, max-age=600"));
         response.headers_mut().insert("vary", http::HeaderValue::from_static("Accept-Encoding"));
         *response.status_mut() = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
@@ -93,7 +93,7 @@ async fn a_custom_refusal_keeps_what_must_be_kept() {
 async fn a_panic_of_a_custom_refusal_leaves_the_default_one() {
     let live = live(Mode::Refuse);
     let plain = RobotsLayer::new(live.clone());
-    let layer = plain.clone().refuse_with(|event| panic!("{} is too much", event.record().agent()));
+    let layer = plain.clone().refuse_with(|event| panic!("{} is too much", event.record.agent()));
     let want = ask(plain, get("/drafts/x", GPTBOT)).await;
     let response = ask(layer, get("/drafts/x", GPTBOT)).await;
     assert_eq!((response.status(), response.headers()), (want.status(), want.headers()));
@@ -194,7 +194,7 @@ async fn the_content_type_alone_makes_no_call() {
     *question.version_mut() = Version::HTTP_11;
     let original = Original::of(&question).with_target(b"/drafts/x");
     for (method, status) in [(Method::POST, Some("7")), (Method::GET, None)] {
-        let Outcome::Respond(response) = layer.decide(&original.with_method(&method)).into_outcome() else {
+        let Outcome::Respond(response) = layer.decide(&original.with_method(&method)).outcome else {
             panic!("{method} passes")
         };
         assert_eq!(field(&response, "grpc-status"), status, "{method}");
@@ -243,12 +243,12 @@ async fn observers_learn_the_status_of_a_call() {
     let noted_of_crawlers = Arc::clone(&of_crawlers);
     let layer = RobotsLayer::new(live(Mode::Refuse))
         .observe(move |event| {
-            let status = event.status().map(|status| status.as_u16());
-            noted.lock().push((status, event.grpc_status()));
+            let status = event.status.map(|status| status.as_u16());
+            noted.lock().push((status, event.grpc_status));
         })
         .observe_crawlers(move |event| {
-            let status = event.status().map(|status| status.as_u16());
-            noted_of_crawlers.lock().push((status, event.grpc_status()));
+            let status = event.status.map(|status| status.as_u16());
+            noted_of_crawlers.lock().push((status, event.grpc_status));
         });
     ask(layer.clone(), call("/drafts/x", GPTBOT)).await;
     ask(layer, get("/drafts/x", GPTBOT)).await;

@@ -30,18 +30,18 @@ async fn an_impostor_is_refused_where_the_file_allows_what_it_asks_for() {
     let notified = Arc::new(Mutex::new(Vec::new()));
     let sink = notified.clone();
     let layer = layer(Mode::Refuse, Impostors::Refuse).observe(move |event| {
-        let record = event.record();
-        let rule = record.rule().map(str::to_owned).zip(record.line());
-        sink.lock().push((record.reason(), record.access(), rule, record.identity()));
+        let record = event.record;
+        let rule = record.rule.as_deref().map(str::to_owned).zip(record.line);
+        sink.lock().push((record.reason, record.access, rule, record.identity));
     });
     // A rule allows it, no rule matches it, and no group is for the agent.
     for (agent, target) in [(GPTBOT, "/drafts/open"), (GPTBOT, "/"), (BINGBOT, "/drafts/x")] {
         let response = ask(layer.clone(), from(agent, target, REFUTED)).await;
         assert_eq!(response.status(), StatusCode::FORBIDDEN, "{agent} {target}");
         let record = response.extensions().get::<Record>().expect("a record").clone();
-        assert_eq!((record.action(), record.reason()), (Action::Refuse, Reason::Impostor));
+        assert_eq!((record.action, record.reason), (Action::Refuse, Reason::Impostor));
         let body = text(response).await;
-        let name = record.name().expect("a name").to_owned();
+        let name = record.name.expect("a name").to_owned();
         assert!(body.contains(&format!("The request is not from {name}, which it claims to be.\n")), "{body}");
         assert!(!body.contains("Disallow") && !body.contains("does not let"), "{body}");
     }
@@ -114,10 +114,10 @@ async fn handlers_learn_what_became_of_the_claim() {
     for (agent, identity) in [(GPTBOT, REFUTED), (BINGBOT, Identity::Verified(IdentityMethod::Range))] {
         let mut request = from(agent, "/", identity);
         assert!(layer.answer(&Original::of(&request)).carry_out(&mut request).is_none());
-        assert_eq!(request.extensions().get::<CrawlerRequest>().and_then(CrawlerRequest::identity), Some(identity));
+        assert_eq!(request.extensions().get::<CrawlerRequest>().and_then(|crawler| crawler.identity), Some(identity));
     }
     // This one was not checked.
     let mut request = get("/", GPTBOT);
     assert!(layer.answer(&Original::of(&request)).carry_out(&mut request).is_none());
-    assert_eq!(request.extensions().get::<CrawlerRequest>().expect("a crawler").identity(), None);
+    assert_eq!(request.extensions().get::<CrawlerRequest>().expect("a crawler").identity, None);
 }

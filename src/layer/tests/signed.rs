@@ -48,13 +48,16 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
     let record = response.extensions().get::<Record>().expect("a record");
-    assert_eq!((record.agent(), record.rule(), record.reason()), ("Playbot", Some("/drafts/"), Reason::Disallowed));
-    assert_eq!(record.identity(), Some(Identity::Verified(IdentityMethod::Signature)));
+    assert_eq!(
+        (record.agent(), record.rule.as_deref(), record.reason),
+        ("Playbot", Some("/drafts/"), Reason::Disallowed)
+    );
+    assert_eq!(record.identity, Some(Identity::Verified(IdentityMethod::Signature)));
 
     // A counter in front of the layer learns whose request it is, and nothing is counted or taken.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let paced = layer.paced(&Original::of(&ours(&fields))).expect("a request that is limited");
-    assert_eq!(paced.key(), "playbot verified");
+    assert_eq!(paced.key, "playbot verified");
     assert_eq!(layer.paced(&Original::of(&ours(&[]))), None);
     // Who sends it is checked once: what was found out goes with the request.
     let sender = layer.check_sender(&Original::of(&ours(&fields))).expect("a claim");
@@ -65,7 +68,7 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     assert_eq!(ask(layer.clone(), checked).await.status(), StatusCode::FORBIDDEN);
     let mut checked = ours(&[]);
     checked.extensions_mut().insert(sender);
-    assert_eq!(layer.paced(&Original::of(&checked)).expect("as before").key(), "playbot verified");
+    assert_eq!(layer.paced(&Original::of(&checked)).expect("as before").key, "playbot verified");
 
     // What the file allows it passes, and so does a browser without a signature.
     assert_eq!(ask(layer.clone(), request("example.com", "/", &fields)).await.status(), StatusCode::OK);
@@ -85,6 +88,6 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
         assert_eq!(sent_to(host, "Playbot/1.0").await.status(), status, "{host}");
     }
     let response = sent_to("other.example", "Playbot/1.0").await;
-    let identity = response.extensions().get::<Record>().and_then(Record::identity);
+    let identity = response.extensions().get::<Record>().and_then(|record| record.identity);
     assert_eq!(identity, Some(Identity::Refuted(Refutation::BadSignature)));
 }

@@ -8,7 +8,7 @@ async fn a_tagged_request_carries_the_verdict_and_the_record() {
     assert_eq!(response.status(), StatusCode::OK);
     let want = r#"disallow;agent="GPTBot";rule="/drafts/";line=2"#;
     assert_eq!(field(&response, "saw-robots-verdict"), Some(want));
-    assert_eq!(response.extensions().get::<Record>().and_then(Record::line), Some(2));
+    assert_eq!(response.extensions().get::<Record>().and_then(|record| record.line), Some(2));
 }
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn a_search_engine_that_a_refusing_site_spares_is_tagged_with_the_reason()
     let want = r#"disallow;agent="Googlebot";rule="/drafts/";line=2;reason=search-engine"#;
     assert_eq!(field(&spared, "saw-robots-verdict"), Some(want));
     let record = spared.extensions().get::<Record>().expect("a record");
-    assert_eq!((record.action(), record.reason()), (Action::Tag, Reason::SearchEngine));
+    assert_eq!((record.action, record.reason), (Action::Tag, Reason::SearchEngine));
     // The operator's own tag has no reason, and what no engine sends is refused.
     let tagged = ask_as(Policy::builder().mode(Mode::Tag), GOOGLEBOT).await;
     assert_eq!(field(&tagged, "saw-robots-verdict"), Some(r#"disallow;agent="Googlebot";rule="/drafts/";line=2"#));
@@ -107,7 +107,7 @@ fn carrying_out_marks_what_goes_on() {
     let mut request = get("/drafts/x", GPTBOT);
     add(&mut request, "robots-verdict", "allow");
     let answer = RobotsLayer::new(live(Mode::Tag)).answer(&Original::of(&request));
-    let Outcome::Tag(record) = answer.outcome() else { panic!("{answer:?}") };
+    let Outcome::Tag(record) = &answer.outcome else { panic!("{answer:?}") };
     let field = record.to_field();
     assert!(answer.carry_out(&mut request).is_none());
     assert_eq!(request.headers().get_all("robots-verdict").iter().collect::<Vec<_>>(), [field]);

@@ -23,7 +23,7 @@ async fn first_identities(wait: Duration, addresses: impl Iterator<Item = IpAddr
     let layer = RobotsLayer::new(live)
         .address_from(|extensions| extensions.get::<IpAddr>().copied())
         .verifier(&verifier)
-        .observe_crawlers(move |event| sink.lock().push(event.record().identity()));
+        .observe_crawlers(move |event| sink.lock().push(event.record.identity));
     let service = VerifyLayer::new(&layer, wait).layer(layer.layer(service_fn(app)));
     for address in addresses {
         let address_text = address.to_string();

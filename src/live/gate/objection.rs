@@ -19,9 +19,12 @@ const SHOWN: usize = 3;
 /// One reason for which a version does not go live by itself. `Display` gives it in one clause, safe to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Objection {
-    kind: ObjectionKind,
-    text: String,
+    /// The kind of an objection.
+    pub kind: ObjectionKind,
+    /// The clause.
+    pub text: String,
 }
 
 macro_rules! kinds {
@@ -118,11 +121,6 @@ impl Objection {
         let findings = report.findings().iter().filter(|finding| finding.severity >= severity);
         let count = Severity::ALL.into_iter().filter(|other| *other >= severity).map(|other| report.count(other)).sum();
         some_of(ObjectionKind::Finding, count, findings.map(ToString::to_string))
-    }
-
-    /// The kind of an objection.
-    pub const fn kind(&self) -> ObjectionKind {
-        self.kind
     }
 }
 
@@ -289,59 +287,44 @@ impl fmt::Debug for WatchedPages {
 
 /// A version that the gate refused, or that was rolled back, with the reasons. Cheap to clone.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Pending {
-    waiting: Arc<Waiting>,
-}
-
-struct Waiting {
-    version: Version,
-    since: SystemTime,
-    objections: Vec<Objection>,
+    pub(in crate::live) version: Version,
+    /// Since when it waits.
+    pub since: SystemTime,
+    /// Why it waits; never empty.
+    pub objections: Arc<[Objection]>,
 }
 
 impl Pending {
     pub(in crate::live) fn new(version: Version, since: SystemTime, objections: Vec<Objection>) -> Self {
-        Self { waiting: Arc::new(Waiting { version, since, objections }) }
+        Self { version, since, objections: objections.into() }
     }
 
     /// Its hash, by which it is accepted.
     pub fn hash(&self) -> VersionHash {
-        self.waiting.version.hash()
+        self.version.hash()
     }
 
     /// The file.
     pub fn bytes(&self) -> &Arc<[u8]> {
-        self.waiting.version.bytes()
+        self.version.bytes()
     }
 
     /// Where the bytes came from.
     pub fn origin(&self) -> &str {
-        self.waiting.version.origin()
-    }
-
-    /// Since when it waits.
-    pub fn since(&self) -> SystemTime {
-        self.waiting.since
-    }
-
-    /// Why it waits; never empty.
-    pub fn objections(&self) -> &[Objection] {
-        &self.waiting.objections
-    }
-
-    pub(in crate::live) fn version(&self) -> &Version {
-        &self.waiting.version
+        self.version.origin()
     }
 
     pub(in crate::live) fn is_rolled_back(&self) -> bool {
-        self.objections().iter().any(|objection| objection.kind() == ObjectionKind::RolledBack)
+        self.objections.iter().any(|objection| objection.kind == ObjectionKind::RolledBack)
     }
 }
 
 /// The reasons, in one line.
 impl fmt::Display for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, objection) in self.objections().iter().enumerate() {
+        for (at, objection) in self.objections.iter().enumerate() {
             write!(f, "{}{objection}", if at == 0 { "" } else { "; " })?;
         }
         Ok(())
@@ -353,7 +336,7 @@ impl fmt::Debug for Pending {
         f.debug_struct("Pending")
             .field("hash", &self.hash())
             .field("origin", &self.origin())
-            .field("objections", &self.objections())
+            .field("objections", &self.objections)
             .finish_non_exhaustive()
     }
 }

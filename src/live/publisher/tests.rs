@@ -99,7 +99,7 @@ fn what_cannot_be_used_keeps_what_is_live() {
         (holds(" \n"), RejectionKind::Empty),
     ] {
         let ReloadOutcome::Kept { rejection, live } = publisher.consider(candidate, day(2)) else { panic!("{kind:?}") };
-        assert_eq!((rejection.kind(), live, publisher.live()), (kind, Some(hash(OPEN)), Some(hash(OPEN))));
+        assert_eq!((rejection.kind, live, publisher.live()), (kind, Some(hash(OPEN)), Some(hash(OPEN))));
     }
     assert_eq!(publisher.take_unsaved(), None);
 }
@@ -123,13 +123,13 @@ fn what_the_gate_refuses_waits_until_it_is_accepted_by_its_hash() {
     }
     assert_eq!(publisher.take_unsaved(), Some(Durability::Machine));
     let error = publisher.accept(&hash(OTHER).into(), day(3)).expect_err("another waits");
-    assert_eq!(error.pending(), Some(hash(SHUT)));
+    assert_eq!(error.pending, Some(hash(SHUT)));
     let compiled = publisher.compiled_pending().expect("it waits");
     assert_published(&publisher.accept(&hash(SHUT).into(), day(3)).expect("it waits"), SHUT);
     let content = publisher.content().expect("it is live");
     assert!(std::ptr::eq(content.report(), compiled.report()), "what was compiled to be examined is what goes live");
     assert_eq!((publisher.pending().is_none(), publisher.take_unsaved()), (true, Some(Durability::Machine)));
-    assert_eq!(publisher.accept(&hash(SHUT).into(), day(4)).expect_err("none waits").pending(), None);
+    assert_eq!(publisher.accept(&hash(SHUT).into(), day(4)).expect_err("none waits").pending, None);
 }
 
 #[test]

@@ -47,11 +47,11 @@ fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order()
     let notified: Arc<Mutex<Vec<VersionHash>>> = Arc::default();
     let reported = notified.clone();
     let listener = move |reload: &Reload, snapshot: &Snapshot| {
-        if let ReloadOutcome::Published { hash, .. } = reload.outcome() {
+        if let ReloadOutcome::Published { hash, .. } = reload.outcome {
             // Room for the other thread to publish, and to deliver if it could.
             thread::yield_now();
-            assert_eq!(snapshot.content().map(|content| content.hash()), Some(*hash));
-            reported.lock().push(*hash);
+            assert_eq!(snapshot.content().map(|content| content.hash()), Some(hash));
+            reported.lock().push(hash);
         }
     };
     let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
@@ -82,7 +82,7 @@ fn listeners_are_notified_of_a_recovery_and_of_a_requested_reload_that_changes_n
     let notified: Arc<Mutex<Vec<(Cause, ReloadOutcomeKind)>>> = Arc::default();
     let reported = notified.clone();
     let listener = move |reload: &Reload, _: &Snapshot| {
-        let reload = (reload.cause(), reload.outcome().kind());
+        let reload = (reload.cause, reload.outcome.kind());
         reported.lock().push(reload);
     };
     let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
@@ -110,14 +110,14 @@ fn a_listener_may_use_the_site_that_it_is_notified_of() {
     let known = own.clone();
     let listener = move |reload: &Reload, _: &Snapshot| {
         let site = known.get().and_then(Weak::upgrade);
-        if let (Some(site), ReloadOutcome::Gated { pending, .. }) = (site, reload.outcome()) {
+        if let (Some(site), ReloadOutcome::Gated { pending, .. }) = (site, &reload.outcome) {
             let status = site.status();
             site.set_check(check::Options::default());
             site.set_gate(Gate::open());
             let elsewhere = site.clone();
             let reloaded = thread::spawn(move || elsewhere.reload(|_| true)).join().expect("no panic");
             let accepted = site.accept(&pending.hash().into());
-            let _ = sender.send((status.pending.as_ref().is_some(), reloaded.outcome().kind(), accepted.is_ok()));
+            let _ = sender.send((status.pending.as_ref().is_some(), reloaded.outcome.kind(), accepted.is_ok()));
         }
     };
     let settings = SiteSettings { gate: Gate::builder().build(), ..SiteSettings::default() };
@@ -136,7 +136,7 @@ fn a_listener_that_blocks_holds_up_no_publication() {
     let (release, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);
     let listener = move |reload: &Reload, _: &Snapshot| {
-        if reload.cause() != Cause::Start && sender.send(()).is_ok() {
+        if reload.cause != Cause::Start && sender.send(()).is_ok() {
             let _ = receiver.lock().recv();
         }
     };
@@ -146,7 +146,7 @@ fn a_listener_that_blocks_holds_up_no_publication() {
     blocked.recv_timeout(PATIENCE).expect("the listener blocks");
     let second = site.clone();
     let reload = within_patience(move || offer(&second, "User-agent: *\nDisallow: /b\n"));
-    assert_eq!((reload.outcome().hash(), site.status().live), (site.live(), site.live()));
+    assert_eq!((reload.outcome.hash(), site.status().live), (site.live(), site.live()));
     drop(blocked);
     drop(release);
     publishing.join().expect("no panic");

@@ -26,8 +26,10 @@ impl StateError {
 
 /// A state directory that another handle has open: in another process, or in this one.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StateDirInUse {
-    pub(super) path: PathBuf,
+    /// The directory.
+    pub path: PathBuf,
     pub(super) holder: LockHolder,
 }
 
@@ -40,11 +42,6 @@ pub(super) enum LockHolder {
 }
 
 impl StateDirInUse {
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The number of the process that has it open, as that process knows it; `None` where that is unknown. In a container
     /// it may be another number than outside.
     pub fn process(&self) -> Option<u32> {
@@ -104,7 +101,8 @@ impl Error for StateError {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct StateEvent<'a> {
-    pub(super) site: Option<&'a str>,
+    /// The site whose part of the directory it is about; `None` where it is the directory itself.
+    pub site: Option<&'a str>,
     pub(super) trouble: Result<&'a str, &'a str>,
 }
 
@@ -114,11 +112,6 @@ type StateListener = Box<dyn Fn(&StateEvent<'_>) + Send + Sync>;
 pub(super) struct StateListeners(Mutex<Vec<StateListener>>);
 
 impl<'a> StateEvent<'a> {
-    /// The site whose part of the directory it is about; `None` where it is the directory itself.
-    pub const fn site(&self) -> Option<&'a str> {
-        self.site
-    }
-
     /// The trouble, in the words of [`Status`](crate::live::Status); `None` where it is over.
     pub const fn trouble(&self) -> Option<&'a str> {
         match self.trouble {

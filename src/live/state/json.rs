@@ -49,13 +49,13 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
         })
     };
     let pending = pending.map(|pending| {
-        let objection = |objection: &Objection| json!([objection.kind().as_str(), objection.to_string()]);
+        let objection = |objection: &Objection| json!([objection.kind.as_str(), objection.to_string()]);
         json!({
             "hash": pending.hash().to_string(),
             "origin": pending.origin(),
-            "modified": pending.version().modified().map(millis),
-            "since": millis(pending.since()),
-            "objections": pending.objections().iter().map(objection).collect::<Vec<_>>(),
+            "modified": pending.version.modified().map(millis),
+            "since": millis(pending.since),
+            "objections": pending.objections.iter().map(objection).collect::<Vec<_>>(),
         })
     });
     let versions: Vec<_> = versions.iter().map(version).collect();

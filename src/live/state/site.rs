@@ -294,7 +294,7 @@ impl SiteStore {
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
         let SavedState { versions, pending, durability } = state;
         let kept = versions.iter().map(|accepted| &accepted.version);
-        let kept: Vec<_> = kept.chain(pending.iter().map(Pending::version)).collect();
+        let kept: Vec<_> = kept.chain(pending.iter().map(|pending| &pending.version)).collect();
         let recorded = self.record(written, &LiveRecord::of(versions), *durability);
         let saved = (|| {
             for version in &kept {

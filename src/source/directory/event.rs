@@ -61,7 +61,7 @@ impl DirectoryError {
 impl fmt::Display for DirectoryEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Added { host, live } => write!(f, "{host}: {}", live.status().last_reload()),
+            Self::Added { host, live } => write!(f, "{host}: {}", live.status().last_reload),
             Self::Removed { host } => write!(f, "{host}: its file is gone and was never good; it has no rules now"),
             Self::Ignored { name, reason } => write!(f, "{name:?} is passed over: {reason}"),
             Self::Unreadable { error } => write!(f, "{error}; the sites stay as they are"),

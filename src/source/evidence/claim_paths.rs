@@ -38,7 +38,7 @@ pub(super) struct CrawlerPath<'a> {
     path: ClaimPath<'a>,
     crawler: &'a str,
     /// The hash of both.
-    key: u64,
+    pub(super) key: u64,
 }
 
 /// Failures are counted apart for addresses and for signatures.
@@ -231,12 +231,6 @@ impl ClaimPaths {
     fn shard(&self, key: u64) -> MutexGuard<'_, PathTable> {
         // The upper bits: the tables use the others.
         self.shards[(key >> 56) as usize % SHARDS].lock()
-    }
-}
-
-impl CrawlerPath<'_> {
-    pub(super) const fn key(&self) -> u64 {
-        self.key
     }
 }
 

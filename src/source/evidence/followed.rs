@@ -19,8 +19,8 @@ use crate::source::fetch::{Client, FetchOutcome, FetchTarget, FetchUrl, Fetcher,
 
 /// One document, read by requests and written by the task that fetches it.
 pub(super) struct Followed<D: Document> {
-    url: FetchUrl,
-    context: D::Context,
+    pub(super) url: FetchUrl,
+    pub(super) context: D::Context,
     held: ArcSwapOption<Held<D>>,
     progress: Mutex<Progress>,
     schedule: Schedule,
@@ -118,14 +118,6 @@ impl<D: Document> Followed<D> {
             is_wanted: AtomicBool::new(D::DEMAND == Demand::Always),
             wanted: Notify::new(),
         }
-    }
-
-    pub(super) const fn url(&self) -> &FetchUrl {
-        &self.url
-    }
-
-    pub(super) const fn context(&self) -> &D::Context {
-        &self.context
     }
 
     /// What is at hand.
@@ -253,17 +245,18 @@ impl<D: Document> Followed<D> {
     }
 
     fn read(&self, found: &Found, now: SystemTime) -> Result<(Taken, Option<Validators>, Duration), String> {
-        if found.status() != StatusCode::OK {
-            return Err(format!("the answer is {}", found.status()));
+        if found.status != StatusCode::OK {
+            return Err(format!("the answer is {}", found.status));
         }
-        let content_type = found.content_type().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let content_type =
+            found.content_type.as_ref().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         let held = self.held();
         let fetched = held.as_deref().filter(|held| held.origin != EvidenceOrigin::Embedded);
         let before = fetched.map(|held| &*held.document);
-        let document = D::read(&self.context, found.bytes(), content_type.as_deref(), before)?;
-        let interval = self.schedule.interval(found.freshness());
+        let document = D::read(&self.context, &found.bytes, content_type.as_deref(), before)?;
+        let interval = self.schedule.interval(found.freshness);
         self.hold(Arc::new(document), now, interval);
-        Ok((Taken::New(found.bytes().clone()), Some(found.validators().clone()), interval))
+        Ok((Taken::New(found.bytes.clone()), Some(found.validators.clone()), interval))
     }
 
     fn hold(&self, document: Arc<D>, confirmed: SystemTime, interval: Duration) {
@@ -298,7 +291,7 @@ const LONGEST_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else
 /// A document that is followed until this is dropped.
 #[derive(Debug)]
 pub(super) struct Follower<D: Document> {
-    followed: Arc<Followed<D>>,
+    pub(super) followed: Arc<Followed<D>>,
     task: AbortHandle,
 }
 
@@ -349,10 +342,6 @@ impl<D: Document> Follower<D> {
         let task = following.fetcher.handle().spawn(task.run()).abort_handle();
         (Self { followed, task }, trouble)
     }
-
-    pub(super) const fn followed(&self) -> &Arc<Followed<D>> {
-        &self.followed
-    }
 }
 
 impl<D: Document> Drop for Follower<D> {
@@ -366,7 +355,7 @@ impl<D: Document> FollowTask<D> {
         loop {
             self.until_due().await;
             let Ok(permit) = self.permits.acquire().await else { return };
-            let target = FetchTarget::document(self.followed.url().clone(), D::MOST);
+            let target = FetchTarget::document(self.followed.url.clone(), D::MOST);
             let outcome = self.client.fetch_apart(target, self.followed.validators(), D::MODE, 0).await;
             drop(permit);
             let (followed, saved) = (self.followed.clone(), self.saved.clone());
@@ -380,7 +369,7 @@ impl<D: Document> FollowTask<D> {
                 }
                 let held = followed.held();
                 D::concluded(
-                    followed.context(),
+                    &followed.context,
                     held.as_deref().map(|held| &*held.document),
                     followed.trouble().as_deref(),
                 );
@@ -422,7 +411,7 @@ fn read_saved<D: Document>(
 }
 
 fn save<D: Document>(saved: &SavedDocuments, followed: &Followed<D>, taken: &Taken, now: SystemTime) -> io::Result<()> {
-    let url = followed.url().to_string();
+    let url = followed.url.to_string();
     match taken {
         Taken::New(octets) => saved.save(&url, octets, now, &followed.validators()),
         Taken::Confirmed => match saved.read(&url) {

@@ -32,7 +32,7 @@ const PROOF_PAUSE: u64 = 60;
 pub(super) struct OperatorNames {
     /// Tells the names of operators apart in the cache.
     number: u32,
-    patterns: Arc<[NamePattern]>,
+    pub(super) patterns: Arc<[NamePattern]>,
     /// When an address was last verified through this resolver, in seconds since the epoch; 0 for never.
     last_verified: AtomicU64,
     /// That address.
@@ -69,10 +69,6 @@ impl OperatorNames {
             proof: Mutex::new(proof),
             proof_asked: AtomicU64::new(0),
         }
-    }
-
-    pub(super) fn patterns(&self) -> &Arc<[NamePattern]> {
-        &self.patterns
     }
 
     /// An address that verified by these names.

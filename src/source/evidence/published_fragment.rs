@@ -94,12 +94,12 @@ impl PublishedFragment {
 
     /// The fragment at hand; `None` until one was fetched or saved.
     pub fn fragment(&self) -> Option<Fragment> {
-        self.follower.followed().with_held(|held| held.map(|held| held.document.fragment.clone()))
+        self.follower.followed.with_held(|held| held.map(|held| held.document.fragment.clone()))
     }
 
     /// How it stands.
     pub fn status(&self) -> PublishedFragmentStatus {
-        let followed = self.follower.followed();
+        let followed = &self.follower.followed;
         let held = followed.held();
         PublishedFragmentStatus {
             origin: held.as_ref().map(|held| held.origin),

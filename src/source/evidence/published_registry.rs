@@ -142,15 +142,15 @@ impl PublishedRegistry {
 
     /// The registry at hand; `None` until one was fetched or saved.
     pub fn registry(&self) -> Option<Arc<Registry>> {
-        self.follower.followed().with_held(|held| held.map(|held| held.document.registry.clone()))
+        self.follower.followed.with_held(|held| held.map(|held| held.document.registry.clone()))
     }
 
     /// Which versions are used whatever they change, in place of those before. A version that waits and is among them is
     /// fetched again at once.
     pub fn accept(&self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) {
-        let followed = self.follower.followed();
+        let followed = &self.follower.followed;
         let is_accepted = {
-            let mut state = followed.context().state.lock();
+            let mut state = followed.context.state.lock();
             state.accepted = hashes.into_iter().map(Into::into).collect();
             state.waiting.as_ref().is_some_and(|waiting| state.accepts(&waiting.hash))
         };
@@ -161,16 +161,16 @@ impl PublishedRegistry {
 
     /// Fetches it again now.
     pub fn fetch_now(&self) {
-        self.follower.followed().want_now(self.following.clock.now());
+        self.follower.followed.want_now(self.following.clock.now());
     }
 
     /// How it stands.
     pub fn status(&self) -> PublishedRegistryStatus {
-        let followed = self.follower.followed();
+        let followed = &self.follower.followed;
         let held = followed.held();
-        let waiting = followed.context().state.lock().waiting.clone();
+        let waiting = followed.context.state.lock().waiting.clone();
         PublishedRegistryStatus {
-            url: followed.url().to_string(),
+            url: followed.url.to_string(),
             origin: held.as_ref().map(|held| held.origin),
             hash: held.as_ref().map(|held| held.document.hash),
             confirmed: held.as_ref().and_then(|held| held.confirmed),

@@ -107,7 +107,7 @@ impl OperatorTable {
     /// The names of these patterns.
     pub(super) fn names_of(&self, patterns: Vec<NamePattern>) -> Arc<OperatorNames> {
         let mut operators = self.0.lock();
-        if let Some(names) = operators.names.iter().find(|names| **names.patterns() == patterns[..]) {
+        if let Some(names) = operators.names.iter().find(|names| *names.patterns == patterns[..]) {
             return names.clone();
         }
         let number = u32::try_from(operators.names.len()).unwrap_or(u32::MAX);
@@ -121,7 +121,7 @@ impl OperatorTable {
     /// The proofs of all resolvers' answers.
     pub(super) fn proofs(&self) -> Vec<ResolverProof> {
         let proof = |names: &Arc<OperatorNames>| {
-            Some(ResolverProof { patterns: written(names.patterns()), address: names.proof()? })
+            Some(ResolverProof { patterns: written(&names.patterns), address: names.proof()? })
         };
         self.0.lock().names.iter().filter_map(proof).collect()
     }

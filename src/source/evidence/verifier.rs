@@ -215,7 +215,7 @@ impl Verifier {
         };
         let paths = &evidence.learned.paths;
         let claims = paths.of_crawler(path, agent.registered().map_or("", Crawler::name));
-        let key = ClaimKey::new(claims.key(), client, now, evidence.learned.version.current());
+        let key = ClaimKey::new(claims.key, client, now, evidence.learned.version.current());
         if let Some(method) = evidence.verified.find(&key) {
             return Identity::Verified(method);
         }
@@ -246,7 +246,7 @@ impl Verifier {
     /// Has every list fetched again as soon as that may be: an hour after the last time.
     pub fn refresh(&self) {
         let changing = self.inner.changing.lock();
-        changing.lists.values().for_each(|list| list.followed().want());
+        changing.lists.values().for_each(|list| list.followed.want());
     }
 
     /// Completes when names have been looked up after the call; never where none are looked up.
@@ -262,12 +262,12 @@ impl Verifier {
         let evidence = &*self.inner;
         let (lists, unnamed_lists) = {
             let changing = evidence.changing.lock();
-            let lists: Vec<_> = changing.lists.values().map(|list| ListStatus::of(list.followed())).collect();
+            let lists: Vec<_> = changing.lists.values().map(|list| ListStatus::of(&list.followed)).collect();
             (lists, evidence.configured.unnamed(changing.lists.keys()))
         };
         let directories = evidence.directories.load();
         let mut directories: Vec<_> =
-            directories.values().map(|directory| DirectoryStatus::of(directory.followed())).collect();
+            directories.values().map(|directory| DirectoryStatus::of(&directory.followed)).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
         let lookups = evidence.learned.lookups.as_ref();
         let looks_names_up = lookups.is_some();
@@ -293,7 +293,7 @@ impl Verifier {
     /// Whether every list was requested once, successfully or not.
     pub(super) fn has_asked(&self) -> bool {
         let changing = self.inner.changing.lock();
-        changing.lists.values().all(|list| list.followed().was_asked())
+        changing.lists.values().all(|list| list.followed.was_asked())
     }
 
     pub(super) const fn of(inner: Arc<Evidence>) -> Self {
@@ -322,7 +322,7 @@ impl ClaimEvidence for Verifier {
     fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> DirectoryKeys {
         let directories = self.inner.directories.load();
         let Some(follower) = directories.get(directory) else { return DirectoryKeys::NotConfigured };
-        let followed = follower.followed();
+        let followed = &follower.followed;
         followed.want_if_stale(now);
         match followed.held() {
             None => DirectoryKeys::Unavailable,
@@ -359,7 +359,7 @@ impl Evidence {
     fn range(&self, lists: &[Arc<Follower<RangeList>>], address: PublicAddress, now: SystemTime) -> MethodOutcome {
         let examine = |first_seen: Option<SystemTime>| {
             ListEvidence::combine(lists.iter().map(|list| {
-                list.followed().with_held(|held| {
+                list.followed.with_held(|held| {
                     let Some(held) = held else { return MethodOutcome::Undecided(UndecidedReason::NotLoaded) };
                     let set = held.document.set();
                     let evidence = held
@@ -383,7 +383,7 @@ impl Evidence {
                     None => outcome,
                 };
                 if matches!(outcome, MethodOutcome::Undecided(_)) {
-                    lists.iter().for_each(|list| list.followed().want());
+                    lists.iter().for_each(|list| list.followed.want());
                 }
                 outcome
             }

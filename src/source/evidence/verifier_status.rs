@@ -85,7 +85,7 @@ impl ListStatus {
         let held = list.held();
         let held = held.as_deref();
         Self {
-            url: list.url().to_string(),
+            url: list.url.to_string(),
             origin: held.map(|held| held.origin),
             prefixes: held.map_or(0, |held| held.document.prefixes()),
             created: held.and_then(|held| held.document.created()).map(str::to_owned),
@@ -100,7 +100,7 @@ impl DirectoryStatus {
         let held = directory.held();
         let held = held.as_deref();
         Self {
-            url: directory.url().to_string(),
+            url: directory.url.to_string(),
             keys: held.map(|held| held.document.len()),
             confirmed: held.and_then(|held| held.confirmed),
             trouble: directory.trouble(),

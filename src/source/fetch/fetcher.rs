@@ -127,7 +127,7 @@ impl Fetcher {
     /// let request = FetchRequest::new("https://example.com/sitemap.xml".parse()?).at_most(50 << 20);
     /// let (exchanging, mut body) = Fetcher::new()?.stream(request);
     /// let mut octets = 0;
-    /// if exchanging.await.answer?.status().is_success() {
+    /// if exchanging.await.answer?.status.is_success() {
     ///     while let Some(part) = body.part().await {
     ///         octets += part?.len();
     ///     }

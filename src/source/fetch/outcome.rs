@@ -37,12 +37,18 @@ pub enum FetchOutcome {
 
 /// A body that was found.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Found {
-    pub(super) bytes: Arc<[u8]>,
-    pub(super) status: StatusCode,
-    pub(super) freshness: Freshness,
-    pub(super) validators: Validators,
-    pub(super) content_type: Option<HeaderValue>,
+    /// The whole body.
+    pub bytes: Arc<[u8]>,
+    /// The status: 200 or another of success.
+    pub status: StatusCode,
+    /// How long it may be used.
+    pub freshness: Freshness,
+    /// The validators for the next request.
+    pub validators: Validators,
+    /// `Content-Type`, as it came.
+    pub content_type: Option<HeaderValue>,
 }
 
 /// The validators by which a server finds out whether its file has changed (RFC 9110, section 8.8).
@@ -73,33 +79,6 @@ impl FetchOutcome {
         } else {
             Self::Status { status, freshness, retry_after: retry_after(headers, now) }
         }
-    }
-}
-
-impl Found {
-    /// The whole body.
-    pub const fn bytes(&self) -> &Arc<[u8]> {
-        &self.bytes
-    }
-
-    /// How long it may be used.
-    pub const fn freshness(&self) -> Freshness {
-        self.freshness
-    }
-
-    /// The status: 200 or another of success.
-    pub const fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    /// `Content-Type`, as it came.
-    pub const fn content_type(&self) -> Option<&HeaderValue> {
-        self.content_type.as_ref()
-    }
-
-    /// The validators for the next request.
-    pub const fn validators(&self) -> &Validators {
-        &self.validators
     }
 }
 
@@ -147,8 +126,10 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 /// A fetch that brought no answer that can be read.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FetchError {
-    kind: FetchErrorKind,
+    /// What went wrong.
+    pub kind: FetchErrorKind,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -211,11 +192,6 @@ impl FetchError {
     pub fn with_cause(kind: FetchErrorKind, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { kind, cause: Some(Arc::from(cause.into())) }
     }
-
-    /// What went wrong.
-    pub const fn kind(&self) -> FetchErrorKind {
-        self.kind
-    }
 }
 
 impl fmt::Display for FetchError {
@@ -272,7 +248,7 @@ mod tests {
         for status in [100, 103, 199, 600, 999] {
             let status = StatusCode::from_u16(status).expect("a status");
             let answer = FetchOutcome::of(status, &HeaderMap::new(), *b"", SystemTime::UNIX_EPOCH);
-            assert!(matches!(answer, FetchOutcome::Failed(error) if error.kind() == FetchErrorKind::BadResponse));
+            assert!(matches!(answer, FetchOutcome::Failed(error) if error.kind == FetchErrorKind::BadResponse));
         }
     }
 }

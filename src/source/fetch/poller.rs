@@ -177,7 +177,7 @@ impl PollTask {
         };
         let reload = self.offer(cause, candidate).await?;
         if let Some((version, validators, interval)) = found {
-            let settled = match reload.outcome() {
+            let settled = match reload.outcome {
                 ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => Settled::Taken,
                 _ => Settled::Refused,
             };
@@ -201,13 +201,13 @@ fn fetch_status(state: &SiteFreshness) -> FetchStatus {
         failing_since: state.failing_since(),
         failures: state.failures(),
         held_until: state.held_until(),
-        next: state.next(),
+        next_fetch: state.next(),
     }
 }
 
 fn rejection(trouble: &Trouble, origin: &Arc<str>) -> Rejection {
     match trouble {
-        Trouble::Failed(error) if error.kind() == FetchErrorKind::TooLarge => {
+        Trouble::Failed(error) if error.kind == FetchErrorKind::TooLarge => {
             Rejection::new(RejectionKind::TooLarge, origin)
         }
         Trouble::Failed(error) => Rejection::unreachable(error.to_string(), origin),

@@ -205,9 +205,9 @@ impl Remote {
         // Nothing else sets it.
         let _ = polled.poller.set(poller);
         if site.live().is_none() && must_have_one {
-            match first.wait().outcome() {
-                ReloadOutcome::Kept { rejection, .. } => return Err(rejection.clone()),
-                ReloadOutcome::Gated { pending, .. } => return Err(Rejection::gated(pending.clone(), &origin)),
+            match first.wait().outcome {
+                ReloadOutcome::Kept { rejection, .. } => return Err(rejection),
+                ReloadOutcome::Gated { pending, .. } => return Err(Rejection::gated(pending, &origin)),
                 ReloadOutcome::Absent { .. } => return Err(Rejection::new(RejectionKind::Missing, &origin)),
                 ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => {}
             }

@@ -26,11 +26,16 @@ pub struct FetchRequest {
 
 /// What a server sent for a [`FetchRequest`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FetchAnswer {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Vec<u8>,
-    is_cut: bool,
+    /// The status.
+    pub status: StatusCode,
+    /// The fields.
+    pub headers: HeaderMap,
+    /// The body as it was sent, codings included; that of a redirect is not read.
+    pub body: Vec<u8>,
+    /// Whether there was more than was to be read.
+    pub is_cut: bool,
 }
 
 /// What came of a [`FetchRequest`].
@@ -91,30 +96,5 @@ impl FetchAnswer {
         let is_cut = body.len() > most;
         body.truncate(most);
         Self { status: head.status, headers: head.headers, body, is_cut }
-    }
-
-    /// The status.
-    pub const fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    /// The fields.
-    pub const fn headers(&self) -> &HeaderMap {
-        &self.headers
-    }
-
-    /// The body as it was sent, codings included; that of a redirect is not read.
-    pub fn body(&self) -> &[u8] {
-        &self.body
-    }
-
-    /// The body without the rest.
-    pub fn into_body(self) -> Vec<u8> {
-        self.body
-    }
-
-    /// Whether there was more than was to be read.
-    pub const fn is_cut(&self) -> bool {
-        self.is_cut
     }
 }

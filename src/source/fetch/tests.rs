@@ -61,7 +61,7 @@ fn a_year_of_trouble_and_a_day_of_absence() {
     says(TROUBLE);
     for _ in 0..365 {
         pass(24);
-        assert!(matches!(reload().outcome(), ReloadOutcome::Kept { .. }));
+        assert!(matches!(reload().outcome, ReloadOutcome::Kept { .. }));
         assert!(is_good());
     }
     says(GONE);
@@ -69,18 +69,18 @@ fn a_year_of_trouble_and_a_day_of_absence() {
     for _ in 0..24 {
         let reloaded = reload();
         assert!(
-            matches!(reloaded.outcome(), ReloadOutcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::Held
-                && rejection.until() == Some(missed + Duration::from_secs(24 * 3600))),
+            matches!(&reloaded.outcome, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::Held
+                && rejection.until == Some(missed + Duration::from_secs(24 * 3600))),
             "{reloaded}"
         );
         assert!(is_good());
         pass(1);
     }
     let reloaded = reload();
-    assert!(matches!(reloaded.outcome(), ReloadOutcome::Absent { status: 410 }), "{reloaded}");
+    assert!(matches!(reloaded.outcome, ReloadOutcome::Absent { status: 410 }), "{reloaded}");
     assert!(live.snapshot().content().is_none());
     says(GOOD);
-    assert!(matches!(reload().outcome(), ReloadOutcome::Published { .. }));
+    assert!(matches!(reload().outcome, ReloadOutcome::Published { .. }));
     assert!(is_good());
 }
 
@@ -92,10 +92,7 @@ fn the_thread_of_a_fetcher_ends_with_its_last_user() {
     let handle = fetcher.handle().clone();
     let live = LiveRobots::url(&server(&answer)).expect("a URL").fetcher(&fetcher).open().expect("open");
     drop(fetcher);
-    assert!(matches!(
-        live.reload().wait().outcome(),
-        ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }
-    ));
+    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }));
     drop(live);
     let start = std::time::Instant::now();
     while client.strong_count() > 0 {

@@ -27,7 +27,7 @@ pub(super) trait Target: Send + Sync {
 }
 
 pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
-    read.as_ref().map(Version::hash).map_err(Rejection::kind)
+    read.as_ref().map(Version::hash).map_err(|rejection| rejection.kind)
 }
 
 /// The robots.txt of a site. Its owner may drop it at any time; then there is nothing left to do.

@@ -50,7 +50,7 @@ fn kind(answer: FetchOutcome) -> FetchErrorKind {
     match answer {
         FetchOutcome::Failed(error) => {
             assert!(!error.to_string().is_empty());
-            error.kind()
+            error.kind
         }
         other => panic!("no failure: {other:?}"),
     }
@@ -164,14 +164,14 @@ fn what_has_not_changed_is_not_sent_again() {
     });
     let url = server.url("/robots.txt");
     let FetchOutcome::Found(found) = fetch(&url) else { panic!("found") };
-    let again = fetch_with(Fetcher::builder(), &url, Some(found.validators()));
+    let again = fetch_with(Fetcher::builder(), &url, Some(&found.validators));
     assert!(
         matches!(again, FetchOutcome::NotModified(freshness) if freshness.private() == Some(Duration::from_secs(60)))
     );
     assert!(server.last_head().to_lowercase().contains("if-modified-since: tue, 14 nov 2023 22:13:20 gmt\r\n"));
     // They say nothing about another resource.
     assert!(matches!(
-        fetch_with(Fetcher::builder(), &server.url("/other"), Some(found.validators())),
+        fetch_with(Fetcher::builder(), &server.url("/other"), Some(&found.validators)),
         FetchOutcome::Found(_)
     ));
 }
@@ -292,7 +292,7 @@ fn nothing_without_end_is_read_to_its_end() {
     let body = drip("HTTP/1.1 200 OK\r\n\r\n", endless, now);
     match fetch(&body.url("/")) {
         FetchOutcome::Found(found) => {
-            assert_eq!(found.bytes().len() as u64, MAX_FILE, "crawlers obey what they have read")
+            assert_eq!(found.bytes.len() as u64, MAX_FILE, "crawlers obey what they have read")
         }
         other => panic!("{other:?}"),
     }

@@ -62,23 +62,20 @@ fn whatever_a_server_sends_harms_nothing() {
     let fetcher = Fetcher::builder().fetch_within(Duration::from_secs(5)).start().unwrap();
     let live = LiveRobots::url(&server.url("/robots.txt")).unwrap();
     let live = live.fetcher(&fetcher).schedule(Schedule::new().retry(PATIENCE * 10, PATIENCE * 10)).open().unwrap();
-    assert!(matches!(
-        live.reload().wait().outcome(),
-        ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }
-    ));
+    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }));
     proptest!(ProptestConfig::with_cases(500), |(answer in answers())| {
         octets.lock().unwrap().clone_from(&answer);
         let reload = live.reload().wait();
         prop_assert!(!reload.to_string().contains('\n'), "one line");
         let snapshot = live.snapshot();
         let body = snapshot.content().unwrap().body().clone();
-        match reload.outcome() {
-            ReloadOutcome::Kept { rejection, .. } => prop_assert_ne!(rejection.kind(), RejectionKind::Interrupted),
+        match &reload.outcome {
+            ReloadOutcome::Kept { rejection, .. } => prop_assert_ne!(rejection.kind, RejectionKind::Interrupted),
             ReloadOutcome::Published { .. } => prop_assert!(body.len() as u64 <= MAX_FILE && body.len() <= answer.len()),
             _ => {}
         }
     });
     *octets.lock().unwrap() = robots("# good again").into_bytes();
-    assert!(matches!(live.reload().wait().outcome(), ReloadOutcome::Published { .. }));
+    assert!(matches!(live.reload().wait().outcome, ReloadOutcome::Published { .. }));
     assert_eq!(&live.snapshot().content().unwrap().body()[..], b"# good again");
 }

@@ -35,8 +35,8 @@ fn reload(live: &LiveRobots) -> Reload {
 
 /// Why what was fetched was not taken.
 fn kept(reload: &Reload) -> RejectionKind {
-    match reload.outcome() {
-        ReloadOutcome::Kept { rejection, .. } => rejection.kind(),
+    match &reload.outcome {
+        ReloadOutcome::Kept { rejection, .. } => rejection.kind,
         other => panic!("{other:?}"),
     }
 }
@@ -52,13 +52,13 @@ fn good() -> (Server, LiveRobots) {
 #[test]
 fn what_is_fetched_is_live_and_so_is_the_next_version() {
     let (server, live) = good();
-    assert_eq!(live.status().last_reload().cause(), Cause::Start);
+    assert_eq!(live.status().last_reload.cause, Cause::Start);
     server.now_says(robots("# next"));
     let reloaded = reload(&live);
-    assert_eq!(reloaded.cause(), Cause::Request);
-    assert!(matches!(reloaded.outcome(), ReloadOutcome::Published { .. }), "{reloaded}");
+    assert_eq!(reloaded.cause, Cause::Request);
+    assert!(matches!(reloaded.outcome, ReloadOutcome::Published { .. }), "{reloaded}");
     assert_eq!(body(&live).as_deref(), Some("# next"));
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
     assert_eq!(live.status().fetch().unwrap().failures, 0);
     assert!(live.status().fetch().unwrap().confirmed.is_some());
 }
@@ -85,7 +85,7 @@ fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
     let snapshot = live.snapshot();
     assert!(snapshot.content().is_none());
     assert_eq!(snapshot.when_missing(), WhenMissing::Unavailable);
-    let reloaded = live.status().last_reload().to_string();
+    let reloaded = live.status().last_reload.to_string();
     assert!(
         reloaded.ends_with(
             "it cannot be fetched: the answer is 503 Service Unavailable; nothing is live, so nothing is enforced"
@@ -104,7 +104,7 @@ fn a_start_does_not_wait_for_an_origin_that_hangs() {
     let server = Server::start(move |_, _| hung.lock().unwrap().recv().unwrap_or_default());
     let live = url(&server).open().unwrap();
     let status = live.status();
-    assert!(status.last_reload().to_string().contains("it was not fetched yet"));
+    assert!(status.last_reload.to_string().contains("it was not fetched yet"));
     let reloading = live.reload();
     drop(live);
     assert_eq!(kept(&reloading.wait()), RejectionKind::Interrupted, "a caller that waits gets an answer");
@@ -115,10 +115,10 @@ fn a_start_does_not_wait_for_an_origin_that_hangs() {
 fn a_start_that_must_not_fail_silently_waits_and_fails() {
     let open = |url: &str| LiveRobots::url(url).unwrap().when_missing(WhenMissing::Fail).open().unwrap_err();
     let down = open(&format!("http://{}/robots.txt", nowhere()));
-    assert_eq!(down.kind(), RejectionKind::Unreachable);
+    assert_eq!(down.kind, RejectionKind::Unreachable);
     assert!(down.to_string().contains("no connection could be made: 127.0.0.1:"), "{down}");
-    assert_eq!(open(&Server::saying(response("404 N", "", "")).url("/")).kind(), RejectionKind::Missing);
-    assert_eq!(open(&Server::saying(robots("<html>")).url("/")).kind(), RejectionKind::Html);
+    assert_eq!(open(&Server::saying(response("404 N", "", "")).url("/")).kind, RejectionKind::Missing);
+    assert_eq!(open(&Server::saying(robots("<html>")).url("/")).kind, RejectionKind::Html);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn every_failure_keeps_the_last_good_version() {
     }
     assert!(live.status().fetch().unwrap().failures >= 18);
     server.now_says(robots("# back"));
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Published { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
 }
 
 #[test]
@@ -165,8 +165,8 @@ fn a_missing_file_is_held_and_reported() {
         server.now_says(response(status, "", ""));
         let reloaded = reload(&live);
         assert_eq!(kept(&reloaded), RejectionKind::Held);
-        let ReloadOutcome::Kept { rejection, .. } = reloaded.outcome() else { panic!("{reloaded}") };
-        let until = rejection.until().unwrap();
+        let ReloadOutcome::Kept { rejection, .. } = &reloaded.outcome else { panic!("{reloaded}") };
+        let until = rejection.until.unwrap();
         let hours = until.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 3600.0;
         assert!((23.0..24.1).contains(&hours), "{hours}");
         assert_eq!(live.status().fetch().unwrap().held_until, Some(until));
@@ -176,7 +176,7 @@ fn a_missing_file_is_held_and_reported() {
         );
         assert_eq!(body(&live).as_deref(), Some("# good"));
         server.now_says(robots("# good"));
-        assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
+        assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
         assert_eq!(live.status().fetch().unwrap().held_until, None);
     }
 }
@@ -192,9 +192,7 @@ fn a_file_that_was_held_long_enough_is_gone_and_may_come_back() {
     server.now_says(response("404 N", "", ""));
     wait_for("its end", || body(&live).is_none());
     assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay, "the application behind says so itself");
-    wait_for("the report", || {
-        matches!(live.status().last_reload().outcome(), ReloadOutcome::Absent { status: 404, .. })
-    });
+    wait_for("the report", || matches!(live.status().last_reload.outcome, ReloadOutcome::Absent { status: 404, .. }));
     server.now_says(robots("# good"));
     wait_for("its return", || body(&live).as_deref() == Some("# good"));
 }
@@ -204,7 +202,7 @@ fn a_file_that_never_was_means_no_rules_at_once() {
     let server = Server::saying(response("404 N", "", ""));
     let live = url(&server).open().unwrap();
     let reloaded = reload(&live);
-    assert!(matches!(reloaded.outcome(), ReloadOutcome::Absent { status: 404, .. }), "{reloaded}");
+    assert!(matches!(reloaded.outcome, ReloadOutcome::Absent { status: 404, .. }), "{reloaded}");
     assert!(
         reloaded.to_string().ends_with("the answer is 404: there is no robots.txt, so nothing is enforced"),
         "{reloaded}"
@@ -238,7 +236,7 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
     assert_eq!(kept(&reload(&live)), RejectionKind::Held);
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     server.now_says(robots("# new"));
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Published { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
 }
 
 #[test]
@@ -255,7 +253,7 @@ fn a_version_that_may_be_older_than_what_was_live_is_reported_until_the_origin_a
     let trouble = live.status().behind_trouble().unwrap().to_owned();
     assert!(trouble.ends_with("may be older than what was live before: nothing says what was"), "{trouble}");
     server.now_says(robots("# kept"));
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
     assert_eq!(live.status().behind_trouble(), None);
 }
 
@@ -267,22 +265,22 @@ fn what_is_fetched_passes_the_gate_and_can_be_taken_back() {
     let live = url(&server).gate(gate).when_missing(WhenMissing::Fail).open().unwrap();
     *served.lock().unwrap() = ("2", "User-agent: *\nDisallow: /\n");
     let reloaded = reload(&live);
-    let ReloadOutcome::Gated { pending, .. } = reloaded.outcome() else { panic!("{reloaded}") };
+    let ReloadOutcome::Gated { pending, .. } = &reloaded.outcome else { panic!("{reloaded}") };
     let hash = pending.hash();
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Gated { .. }), "it waits on");
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Gated { .. }), "it waits on");
     *served.lock().unwrap() = ("3", "User-agent: *\nDisallow: /b\n");
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Published { .. }));
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
     live.rollback().unwrap();
     // 304 does not bring it back.
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Gated { .. }));
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Gated { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Gated { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Gated { .. }));
     assert!(body(&live).unwrap().ends_with("/a\n"));
     *served.lock().unwrap() = ("2", "User-agent: *\nDisallow: /\n");
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Gated { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Gated { .. }));
     live.accept(&hash.to_string().parse().unwrap()).unwrap();
     assert!(body(&live).unwrap().ends_with("/\n"));
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
 }
 
 /// Serves an entity tag and a body, and 304 to a client that has the tag.
@@ -306,16 +304,16 @@ fn what_has_not_changed_is_not_sent_again_but_what_was_refused_is() {
     let server = tagged(&served);
     let live = url(&server).open().unwrap();
     reload(&live);
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
     assert!(server.last_head().to_lowercase().contains("if-none-match: \"1\""));
     *served.lock().unwrap() = ("2", "# two");
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Published { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
     *served.lock().unwrap() = ("3", "<html>");
     assert_eq!(kept(&reload(&live)), RejectionKind::Html);
     assert_eq!(kept(&reload(&live)), RejectionKind::Html, "a 304 would have confirmed what is not live");
     assert!(!server.last_head().to_lowercase().contains("if-none-match"));
     *served.lock().unwrap() = ("2", "# two");
-    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
 }
 
 #[test]
@@ -338,8 +336,8 @@ fn an_upstream_is_asked_for_the_site() {
         head.starts_with("get /robots.txt http/1.1\r\n") && head.contains("\r\nhost: shop.example:8080\r\n"),
         "{head}"
     );
-    let origin = live.status().last_reload().origin().to_owned();
-    assert_eq!(origin, format!("http://shop.example:8080/robots.txt at {}", server.address));
+    let origin = live.status().last_reload.origin.to_owned();
+    assert_eq!(&*origin, format!("http://shop.example:8080/robots.txt at {}", server.address));
 }
 
 #[cfg(unix)]

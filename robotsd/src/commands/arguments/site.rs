@@ -363,9 +363,9 @@ impl ConfiguredSite {
             io::Error::other(format!("the site {name:?} has no robots.txt for the host {host:?}; there is {}", list()))
         })?;
         let status = live.status();
-        let reload = status.last_reload();
+        let reload = &status.last_reload;
         match live.snapshot().content() {
-            Some(content) => Ok(RobotsFile { name: reload.origin().to_string(), bytes: content.body().to_vec() }),
+            Some(content) => Ok(RobotsFile { name: reload.origin.to_string(), bytes: content.body().to_vec() }),
             None => Err(io::Error::other(reload.to_string())),
         }
     }

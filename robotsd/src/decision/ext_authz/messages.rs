@@ -216,14 +216,14 @@ pub(crate) fn metadata(site: &str, request: &CrawlerRequest) -> Metadata {
     };
     text("site", Some(site));
     text("agent", Some(request.name()));
-    text("category", request.agent().category().map(Category::as_str));
-    text("identity", Some(request.identity().map_or("claimed", |identity| identity.outcome().as_str())));
-    text("decision", Some(request.access().unwrap_or(Access::Allow).as_str()));
-    text("action", Some(RequestOutcome::of(request.action(), request.reason()).as_str()));
-    text("reason", Some(request.reason().as_str()));
-    text("rule", request.rule());
-    text("robots_hash", Some(&request.hash().short()));
-    if let Some(line) = request.line() {
+    text("category", request.agent.category().map(Category::as_str));
+    text("identity", Some(request.identity.map_or("claimed", |identity| identity.outcome().as_str())));
+    text("decision", Some(request.access.unwrap_or(Access::Allow).as_str()));
+    text("action", Some(RequestOutcome::of(request.action, request.reason).as_str()));
+    text("reason", Some(request.reason.as_str()));
+    text("rule", request.rule.as_deref());
+    text("robots_hash", Some(&request.hash.short()));
+    if let Some(line) = request.line {
         // Exact up to 2^53.
         fields.push(entry("line", MetadataValue { number: Some(line as f64), text: None }));
     }

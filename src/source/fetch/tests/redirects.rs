@@ -104,8 +104,8 @@ fn file(text: &str) -> String {
 fn outcome(fetcher: &Fetcher, url: &str) -> Result<String, FetchErrorKind> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     match runtime.block_on(fetcher.fetch(&url.parse().expect(url), None)) {
-        FetchOutcome::Found(found) => Ok(String::from_utf8_lossy(found.bytes()).into_owned()),
-        FetchOutcome::Failed(error) => Err(error.kind()),
+        FetchOutcome::Found(found) => Ok(String::from_utf8_lossy(&found.bytes).into_owned()),
+        FetchOutcome::Failed(error) => Err(error.kind),
         other => panic!("{other:?}"),
     }
 }
@@ -224,7 +224,7 @@ fn a_site_keeps_its_version_and_the_message_says_what_would_be_right() {
     let hash = live.snapshot().content().map(|content| content.hash());
     let here = here.redirects_to(&format!("http://{}/status", admin.address));
     let reload = live.reload().wait();
-    assert!(matches!(reload.outcome(), ReloadOutcome::Kept { .. }), "{reload}");
+    assert!(matches!(reload.outcome, ReloadOutcome::Kept { .. }), "{reload}");
     let expected = format!(
         "the redirect leads to an address that it must not lead to: http://{}/status is at 127.0.0.1, a loopback \
          address, and was named by a server with a public address: if the file is kept there, configure that URL itself",

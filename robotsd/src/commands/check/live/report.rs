@@ -70,9 +70,9 @@ impl AnswerSummary {
         let hops: Vec<_> = chain.hops().collect();
         let redirects = hops.windows(2).filter_map(|pair| {
             let answer = pair[0].answer.as_ref().ok()?;
-            Some((answer.status().as_u16(), pair[1].url.to_string()))
+            Some((answer.status.as_u16(), pair[1].url.to_string()))
         });
-        let sent = chain.answer().map(|answer| answer.body().len());
+        let sent = chain.answer().map(|answer| answer.body.len());
         Self {
             url: chain.url().to_string(),
             redirects: redirects.collect(),
