@@ -175,7 +175,7 @@ fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields:
     let request = IdentityRequest::new(agents, verifier.public_address(address));
     let message = MessageHead::new("GET", "https", Some("example.com"), "/path?x=1", fields);
     let signers = verifier.signers();
-    verifier.identify(&request.signed(&message, &signers), PATH, now).identity()
+    verifier.identify(&request.signed(&message, &signers), PATH, now).identity
 }
 
 /// What calling [`judge`] costs.

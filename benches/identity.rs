@@ -125,7 +125,7 @@ fn made(prefixes: u32) -> RangeSet {
             }
         })
         .collect();
-    RangeList::parse(text.as_bytes()).expect("a list").into_set()
+    RangeList::parse(text.as_bytes()).expect("a list").set
 }
 
 fn membership(criterion: &mut Criterion) {

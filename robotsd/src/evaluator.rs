@@ -99,7 +99,7 @@ impl Evaluator {
         let named = self.resolve(name);
         let is_crawler = matches!(named.agent().class(), Class::Registered | Class::Declared);
         let is_header = name.trim().contains(|char: char| char.is_whitespace() || matches!(char, '/' | '('));
-        named.named_as() == NamedAs::Header && !is_crawler && !is_header
+        named.named_as == NamedAs::Header && !is_crawler && !is_header
     }
 
     /// Whether the group of `*` applies to an agent that no group names.

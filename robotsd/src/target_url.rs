@@ -54,11 +54,11 @@ impl<'a> TargetUrl<'a> {
         let behind = &rest[b"://".len()..];
         let end = behind.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(behind.len());
         let authority = Authority::split(&behind[..end]);
-        let has_blank = authority.host().iter().any(|octet| octet.is_ascii_whitespace() || octet.is_ascii_control());
-        match authority.port() {
+        let has_blank = authority.host.iter().any(|octet| octet.is_ascii_whitespace() || octet.is_ascii_control());
+        match authority.port {
             // For a browser the host ends there, for others what precedes an "@" is no host.
             _ if behind[..end].contains(&b'\\') => fail(TargetUrlFault::Backslash),
-            _ if authority.host().is_empty() => fail(TargetUrlFault::NoHost),
+            _ if authority.host.is_empty() => fail(TargetUrlFault::NoHost),
             Port::Malformed => fail(TargetUrlFault::MalformedAuthority),
             _ if has_blank => fail(TargetUrlFault::MalformedAuthority),
             _ => Ok(Self { text, authority: Some(authority) }),
@@ -72,7 +72,7 @@ impl<'a> TargetUrl<'a> {
 
     /// Host and port, as the URL has them; `None` for a path.
     pub(crate) fn host(&self) -> Option<&'a [u8]> {
-        self.authority.map(|authority| authority.host_and_port())
+        self.authority.map(|authority| authority.host_and_port)
     }
 
     /// The path and what follows it, without scheme and host.

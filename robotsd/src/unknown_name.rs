@@ -28,7 +28,7 @@ impl<'n> UnknownName<'n> {
     pub(crate) fn of(name: &'n str, recognizer: &Recognizer, files: &[&RobotsTxt]) -> Option<Self> {
         let named = recognizer.resolve(name);
         let agent = named.agent();
-        let token = agent.tokens().first().filter(|_| named.named_as() == NamedAs::Unregistered)?;
+        let token = agent.tokens().first().filter(|_| named.named_as == NamedAs::Unregistered)?;
         let groups = || files.iter().flat_map(|file| file.groups()).flat_map(|group| group.names());
         let is_named = || groups().any(|group| ProductToken::from_name(group.value()).as_ref() == Some(token));
         if recognizer.registry().knows(token) || is_named() {

@@ -60,7 +60,7 @@ impl Judged {
     ) -> Option<Self> {
         let target = request.target_uri()?.path_and_query().cloned();
         let agent = only_line(request, kept)?.cloned();
-        let decision = (decision.action(), decision.reason());
+        let decision = (decision.action, decision.reason);
         Some(Self {
             decision,
             is_sender_checked,
@@ -83,7 +83,7 @@ impl Judged {
 
     /// Whether the mark is of the same decision.
     pub(super) fn is_of(&self, decision: &Decision<'_>) -> bool {
-        self.decision == (decision.action(), decision.reason())
+        self.decision == (decision.action, decision.reason)
     }
 
     pub(super) const fn notified(&self) -> &Observers {

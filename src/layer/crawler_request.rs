@@ -68,10 +68,10 @@ impl CrawlerRequest {
         identity: Option<Identity>,
         decision: &Decision<'_>,
     ) -> Option<Self> {
-        let verdict = decision.verdict();
-        let judged = agents.get(decision.agent()).filter(|_| verdict.is_some());
+        let verdict = decision.verdict;
+        let judged = agents.get(decision.agent).filter(|_| verdict.is_some());
         // Where a request is exempt there may be a group for its agent, though no verdict says so.
-        let is_exempt = decision.reason() == Reason::Exempt;
+        let is_exempt = decision.reason == Reason::Exempt;
         let has_group = |agent: &&Agent| is_exempt && policy.has_group(content.rules(), agent);
         let agent = judged
             .or_else(|| agents.iter().find(|agent| is_crawler(agent)))
@@ -81,8 +81,8 @@ impl CrawlerRequest {
             agent: agent.clone(),
             token: if agent.crawler().is_some() { None } else { token_name(agent) },
             identity,
-            action: decision.action(),
-            reason: decision.reason(),
+            action: decision.action,
+            reason: decision.reason,
             access: verdict.map(|verdict| verdict.access()),
             rule: rule.map(|rule| text(rule.pattern())),
             line: rule.map(|rule| rule.line()),
@@ -122,7 +122,7 @@ impl serde::Serialize for CrawlerRequest {
 /// Whether a request may be a crawler's. Most are not, and are known by this.
 pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bool {
     // Of what no group is for, the agents alone decide.
-    decision.reason() != Reason::NoGroup || agents.iter().any(is_crawler)
+    decision.reason != Reason::NoGroup || agents.iter().any(is_crawler)
 }
 
 /// Whether an agent is a crawler, regardless of the robots.txt.

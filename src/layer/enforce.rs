@@ -158,7 +158,7 @@ impl Enforcer {
         let facts = Facts::of_target(request.method.as_str(), request.target()).with_address(&address);
         let facts = facts.with_identity(identity.unwrap_or_default());
         let mut decision = snapshot.decide(agents, facts);
-        if decision.pace().is_some()
+        if decision.pace.is_some()
             && !self.was_counted(live, &request)
             && !snapshot.policy().spares(|| crawler_request::of(&request))
             && let Some(taken) = record::taken(&decision, snapshot, &request, agents, identity, address)
@@ -186,7 +186,7 @@ impl Enforcer {
         if decision.is_reported()
             && let Some(record) = Record::new(content, agents, identity, &decision)
         {
-            let record = if decision.reason() == Reason::Limited {
+            let record = if decision.reason == Reason::Limited {
                 record.with_turn(|| snapshot.refused_for_its_pace())
             } else {
                 record
@@ -330,7 +330,7 @@ impl Enforcer {
             let facts = Facts::of_target(request.method.as_str(), request.target()).with_address(&address);
             let decision = snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()));
             let (key, quota) = record::taken(&decision, snapshot, request, agents, identity, address)?;
-            Some(PacedRequest::new(live.origin(), &key, quota, decision.pace()?.mode()))
+            Some(PacedRequest::new(live.origin(), &key, quota, decision.pace?.mode))
         })
     }
 
@@ -481,7 +481,7 @@ impl Enforcer {
         decision: &Decision<'_>,
     ) -> Option<Judged> {
         let is_followed = || self.follows_crawlers() && may_be_of_crawler(agents, decision);
-        let is_marked = decision.reason() != Reason::NoGroup || is_followed();
+        let is_marked = decision.reason != Reason::NoGroup || is_followed();
         if !is_marked {
             return None;
         }
@@ -496,7 +496,7 @@ impl Enforcer {
 /// Counts a request that was judged by a target without its prefix.
 #[cfg(feature = "axum08")]
 fn count_if_stripped(live: &LiveRobots, request: &Original<'_>, decision: &Decision<'_>) {
-    if decision.reason() != Reason::NoGroup && axum08::is_stripped(request) {
+    if decision.reason != Reason::NoGroup && axum08::is_stripped(request) {
         live.count_stripped_target();
     }
 }

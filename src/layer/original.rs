@@ -107,9 +107,7 @@ impl<'a> Original<'a> {
             (HostIs::Given(host), _) => host,
             // An absolute target and HTTP/2's `:authority` say which host is meant; else the `Host` field does (RFC 9112,
             // 3.2.2). User information is no part of the host: `http://user@host/`.
-            (HostIs::InRequest, Some(authority)) => {
-                Some(Authority::split(authority.as_str().as_bytes()).host_and_port())
-            }
+            (HostIs::InRequest, Some(authority)) => Some(Authority::split(authority.as_str().as_bytes()).host_and_port),
             (HostIs::InRequest, None) => self.headers.get(HOST).map(|host| host.as_bytes()),
         }
     }

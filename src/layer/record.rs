@@ -94,8 +94,8 @@ impl Record {
         identity: Option<Identity>,
         decision: &Decision<'_>,
     ) -> Option<Self> {
-        let agent = agents.get(decision.agent())?;
-        let verdict = decision.verdict();
+        let agent = agents.get(decision.agent)?;
+        let verdict = decision.verdict;
         let rule = verdict.and_then(|verdict| verdict.rule());
         let group = rule.map(|rule| {
             let name = verdict.and_then(|verdict| verdict.name()).or_else(|| rule.group().names().next());
@@ -106,8 +106,8 @@ impl Record {
             class: agent.class(),
             category: agent.category(),
             identity,
-            action: decision.action(),
-            reason: decision.reason(),
+            action: decision.action,
+            reason: decision.reason,
             would: decision.would(),
             access: verdict.map_or(Access::Allow, |verdict| verdict.access()),
             group,
@@ -116,7 +116,7 @@ impl Record {
             line: rule.map(|rule| rule.line()),
             form: verdict.map_or(PathForm::Standard, |verdict| verdict.form()),
             limit: limit(decision),
-            signs: decision.signs(),
+            signs: decision.signs,
             hash: content.hash(),
         })
     }
@@ -145,17 +145,17 @@ impl Record {
 
 /// The explanation for a request that came too soon; `None` for any other.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
-    let pace = decision.pace()?;
-    let delay = pace.delay();
+    let pace = decision.pace?;
+    let delay = pace.delay;
     let limit = || Limit {
         interval: delay.interval(),
-        held_to: pace.interval(),
+        held_to: pace.interval,
         line: delay.line(),
         group: text(delay.name().value()),
-        wait: decision.wait(),
+        wait: decision.wait,
         turn: 0,
     };
-    (!decision.wait().is_zero()).then(|| Box::new(limit()))
+    (!decision.wait.is_zero()).then(|| Box::new(limit()))
 }
 
 /// The name an agent claims: the registered one, or the product that declares itself, or the product token it obeys.
@@ -219,14 +219,14 @@ pub(super) fn taken<'a>(
     identity: Option<Identity>,
     address: impl FnOnce() -> Option<IpAddr>,
 ) -> Option<(RateKey<'a>, Quota)> {
-    let pace = decision.pace()?;
+    let pace = decision.pace?;
     if is_part_of_page(request) {
         return None;
     }
     let sender = RateSender::of(identity.unwrap_or_default(), address);
-    let is_named = |token: &ProductToken| pace.is_known() && snapshot.names(token);
-    let key = RateKey::of(agents.get(pace.agent())?, sender, is_named)?;
-    Some((key, Quota::new(pace.interval(), snapshot.policy().rate_burst())))
+    let is_named = |token: &ProductToken| pace.is_known && snapshot.names(token);
+    let key = RateKey::of(agents.get(pace.agent)?, sender, is_named)?;
+    Some((key, Quota::new(pace.interval, snapshot.policy().rate_burst())))
 }
 
 /// The bucket of a site that a request takes from, for a store that several processes share: see

@@ -52,7 +52,7 @@ impl SenderCheck {
             Signed::No => Sender::checked(self.verifier.identify_unsigned(agents, address(), path, now)),
             Signed::Yes => signed.with_request(self, request, agents, address(), |request| {
                 let found = self.verifier.identify(request, path, now);
-                Sender { identity: Some(found.identity()), signer: found.signer().cloned() }
+                Sender { identity: Some(found.identity), signer: found.signer.cloned() }
             }),
         }
     }

@@ -108,9 +108,9 @@ impl<T> HostMap<T> {
             None => (pattern, false),
         };
         let authority = Authority::of_host_field(pattern.as_bytes());
-        let port = authority.port();
+        let port = authority.port;
         // Text that is split at an ASCII octet stays text.
-        let host = std::str::from_utf8(authority.host()).unwrap_or_default();
+        let host = std::str::from_utf8(authority.host).unwrap_or_default();
         if host == "*" && port == Port::Absent && !wildcard {
             return match self.any {
                 None => {
@@ -196,13 +196,13 @@ impl<T> HostMap<T> {
 
     fn place(&self, host: &[u8], scheme: Option<Scheme>) -> Option<usize> {
         let authority = Authority::of_host_field(host);
-        let port = match authority.port() {
+        let port = match authority.port {
             Port::Absent | Port::Empty => scheme.map(Scheme::port),
             Port::Number(port) => Some(port),
             // The name says whose it is: what no port is must not be a way past a site's rules.
             Port::Malformed => None,
         };
-        let name = authority.host();
+        let name = authority.host;
         if let [b'[', address @ .., b']'] = name {
             // Parsing takes no more than 45 octets of it.
             let address = std::str::from_utf8(address).ok()?.parse().ok()?;
@@ -411,12 +411,12 @@ impl Origin {
     fn split(url: &str) -> Option<(Self, &str)> {
         let (scheme, authority, rest) = Authority::of_url(url.as_bytes())?;
         let scheme = Scheme::from_name(std::str::from_utf8(scheme).ok()?)?;
-        let port = match authority.port() {
+        let port = match authority.port {
             Port::Absent | Port::Empty => scheme.port(),
             Port::Number(port) => port,
             Port::Malformed => return None,
         };
-        let host = canonical(std::str::from_utf8(authority.host()).ok()?)?;
+        let host = canonical(std::str::from_utf8(authority.host).ok()?)?;
         Some((Self { scheme, host, port }, std::str::from_utf8(rest).ok()?))
     }
 }

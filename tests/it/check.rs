@@ -16,7 +16,7 @@ fn checked(file: &[u8]) -> Report {
 fn found(file: &[u8]) -> Vec<String> {
     let place =
         |finding: &tower_robots::check::Finding| format!("{}:{} {}", finding.line, finding.column, finding.code);
-    checked(file).findings().iter().map(place).collect()
+    checked(file).findings.iter().map(place).collect()
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn options_turn_lints_off_and_change_their_severity() {
 #[test]
 fn a_file_of_rubbish_has_a_bounded_report() {
     let report = checked(&[&b"User-agent: *\nDisallow:\n"[..], &b"rubbish\n".repeat(10_000)].concat());
-    assert_eq!(report.findings().len(), MAX_FINDINGS_PER_LINT);
+    assert_eq!(report.findings.len(), MAX_FINDINGS_PER_LINT);
     assert_eq!(report.count(Severity::Error), 10_000);
     assert_eq!(report.omitted(), 10_000 - MAX_FINDINGS_PER_LINT);
 }
@@ -96,7 +96,7 @@ fn hold_invariants(file: &[u8]) {
     let robots = RobotsTxt::parse(file);
     let lines = robots.lines().count();
     let report = check(&robots, &Options::new());
-    assert!(report.findings().is_sorted_by_key(|finding| finding.span.start));
+    assert!(report.findings.is_sorted_by_key(|finding| finding.span.start));
     for finding in &report {
         let span = finding.span.clone();
         assert!(span.start <= span.end && span.end <= file.len(), "{finding:?}");

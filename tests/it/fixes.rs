@@ -75,19 +75,19 @@ fn hold(file: &[u8], questions: &[(String, Vec<u8>)]) -> (Report, FixedFile) {
     let (robots, options) = (RobotsTxt::parse(file), Options::new());
     let report = check(&robots, &options);
     let fixed = fix(&robots, &options, Safety::Safe);
-    assert!(fixed.applied.iter().all(|applied| applied.safety() == Safety::Safe));
+    assert!(fixed.applied.iter().all(|applied| applied.safety == Safety::Safe));
     let [before, after] = [&robots, &fixed.robots].map(|robots| verdicts(robots, questions));
     let differs = before.iter().zip(&after).position(|(before, after)| before != after);
     let question = |at: usize| (Reading::ALL[at / questions.len()], &questions[at % questions.len()]);
     assert!(differs.is_none(), "{:?}: {}", differs.map(question), shown());
-    let applied: BTreeSet<&str> = fixed.applied.iter().map(|applied| applied.finding().code).collect();
+    let applied: BTreeSet<&str> = fixed.applied.iter().map(|applied| applied.finding.code).collect();
     if !applied.iter().any(|code| ["unknown-directive", "not-a-field", "missing-colon"].contains(code)) {
         assert_eq!(other_lines(&robots), other_lines(&fixed.robots), "{}", shown());
     }
     let again = fix(&fixed.robots, &options, Safety::Safe);
     assert!(again.applied.is_empty(), "{:?} in {}", again.applied, String::from_utf8_lossy(fixed.robots.bytes()));
     assert_eq!(again.robots.bytes(), fixed.robots.bytes());
-    assert_eq!(fixed.report.fixes().count(Safety::Safe), 0, "{}", shown());
+    assert_eq!(fixed.report.fixes.count(Safety::Safe), 0, "{}", shown());
     (report, fixed)
 }
 
@@ -149,10 +149,10 @@ fn safe_fixes_of_real_files_change_no_verdict() {
 
 /// Adds what became of the findings of a file, also with its unsafe fixes.
 fn add(rows: &mut BTreeMap<&str, Row>, report: &Report, fixed: &FixedFile) {
-    let is_more = fixed.report.fixes().count(Safety::Unsafe) > 0;
+    let is_more = fixed.report.fixes.count(Safety::Unsafe) > 0;
     let all = is_more.then(|| fix(&fixed.robots, &Options::new(), Safety::Unsafe));
     let of = |fixed: &FixedFile, code: &str, safety: Safety| {
-        fixed.applied.iter().filter(|one| one.finding().code == code && one.safety() == safety).count()
+        fixed.applied.iter().filter(|one| one.finding.code == code && one.safety == safety).count()
     };
     for lint in lints() {
         let row = rows.entry(lint.code).or_default();

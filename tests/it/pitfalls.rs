@@ -19,7 +19,7 @@ fn is_refused(file: &str, agent: &str, method: &str, target: &str) -> bool {
     live.with(|snapshot| {
         let agents = snapshot.content().unwrap().agents(agent.as_bytes());
         let path = RequestPath::new(target.as_bytes());
-        snapshot.decide(&agents, Facts::new(method, &path)).action() == Action::Refuse
+        snapshot.decide(&agents, Facts::new(method, &path)).action == Action::Refuse
     })
 }
 
@@ -150,7 +150,7 @@ fn the_answer_for_one_header_is_not_the_answer_for_the_next() {
             live.with(|snapshot| {
                 let agents = snapshot.content().unwrap().agents(agent.as_bytes());
                 let path = RequestPath::new(b"/");
-                assert_eq!(snapshot.decide(&agents, Facts::new("GET", &path)).action(), action, "{agent}");
+                assert_eq!(snapshot.decide(&agents, Facts::new("GET", &path)).action, action, "{agent}");
             });
         }
     }
@@ -167,7 +167,7 @@ fn a_control_token_is_no_ones_name() {
 fn extensions_and_their_misspellings_are_distinguished() {
     let codes = |file: &str| {
         let report = check(&RobotsTxt::parse(file.as_bytes()), &Options::new());
-        report.findings().iter().map(|finding| finding.code).collect::<Vec<_>>()
+        report.findings.iter().map(|finding| finding.code).collect::<Vec<_>>()
     };
     let known = "Content-Signal: search=yes\nLicense: https://example.com/l.xml\nUser-agent: *\nContent-Usage: ai=n\nAllow: /\n";
     assert_eq!(codes(known), [""; 0]);

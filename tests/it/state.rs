@@ -71,7 +71,7 @@ fn decide(live: &LiveRobots, target: &str) -> (Action, Reason) {
         let agents = snapshot.content().unwrap().agents(GPTBOT);
         let path = RequestPath::new(target.as_bytes());
         let decision = snapshot.decide(&agents, Facts::new("GET", &path));
-        (decision.action(), decision.reason())
+        (decision.action, decision.reason)
     })
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Claim {
 impl<'a, 'h> Testimony<'a, 'h> {
     pub(super) fn of(header: &'a Header<'h>) -> Self {
         let mut found = Vec::new();
-        for (at, part) in header.parts().iter().enumerate() {
+        for (at, part) in header.parts.iter().enumerate() {
             if is_address_of_service(header.address(part)) {
                 found.push((at, Trade::Serves));
             }
@@ -41,7 +41,7 @@ impl<'a, 'h> Testimony<'a, 'h> {
             }
             let words = header.words_of(part);
             let start = words.first().map_or(0, |word| word.start);
-            let text = &header.bytes()[start..words.last().map_or(start, |word| word.end)];
+            let text = &header.bytes[start..words.last().map_or(start, |word| word.end)];
             let mut words = words.iter().peekable();
             for (place, trade) in trades(text) {
                 while words.next_if(|word| word.end <= start + place).is_some() {}
@@ -63,7 +63,7 @@ impl<'a, 'h> Testimony<'a, 'h> {
     /// something.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
-        header.parts().iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
+        header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
     /// The first word of the parts that name the agent; only there do everyday words count as names.
@@ -74,7 +74,7 @@ impl<'a, 'h> Testimony<'a, 'h> {
         if !first.kinds.is_costume() || first.voice == Voice::Named {
             return Some(first).filter(|first| first.may_name_a_crawler());
         }
-        let compatible = header.parts().iter().filter(|part| part.marks.has(Marks::COMPATIBLE));
+        let compatible = header.parts.iter().filter(|part| part.marks.has(Marks::COMPATIBLE));
         let first =
             compatible.flat_map(|part| header.words_of(part)).find(|word| names(word) && !is_compatible(header, word));
         first.filter(|first| first.may_name_a_crawler())
@@ -88,9 +88,9 @@ impl<'a, 'h> Testimony<'a, 'h> {
             return nothing(Class::Empty);
         }
         let evidence = self.evidence();
-        if header.kinds().has(Kinds::HEADLESS) && evidence.crawls.is_none() {
+        if header.kinds.has(Kinds::HEADLESS) && evidence.crawls.is_none() {
             let product = header.words().find(|word| word.kinds.has(Kinds::HEADLESS));
-            let product = product.map(|word| String::from_utf8_lossy(word.text(header.bytes())).into_owned());
+            let product = product.map(|word| String::from_utf8_lossy(word.text(header.bytes)).into_owned());
             return Claim { class: Class::Headless, category: None, product };
         }
         evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
@@ -98,13 +98,13 @@ impl<'a, 'h> Testimony<'a, 'h> {
 
     /// Whether the part at this position may name the agent.
     fn speaks(&self, at: usize) -> bool {
-        self.header.browser().is_none_or(|browser| at < browser) || self.declares(at)
+        self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
     /// Whether a part of a browser's header declares a product: after `compatible;`, with or before a contact, or by
     /// calling it a crawler. A comment with `MSIE` or `Konqueror` needs the last: toolbars leave their addresses there.
     fn declares(&self, at: usize) -> bool {
-        let marks = self.header.parts()[at].marks;
+        let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
         !marks.has(Marks::MODEL) && (points && !marks.has(Marks::OLD_BROWSER) || self.crawls(at))
     }
@@ -124,7 +124,7 @@ impl<'a, 'h> Testimony<'a, 'h> {
         let on_device = is_on_device(header);
         let mut evidence = DeclaredEvidence { on_device, ..DeclaredEvidence::default() };
         for (at, trade) in &self.trades {
-            let part = &header.parts()[*at];
+            let part = &header.parts[*at];
             match trade {
                 Trade::Serves if self.speaks(*at) => evidence.serves = evidence.serves.or(Some(part)),
                 // `SpiderSolitaire/3 CFNetwork/1399` is a person's telephone, `CUBOT_X9 MAUI/11A` too.
@@ -160,7 +160,7 @@ impl<'a, 'h> Testimony<'a, 'h> {
                 && !part.marks.has(Marks::OLD_BROWSER)
                 && (!of_source || part.marks.has(Marks::COMPATIBLE))
         };
-        let mut addressed = header.parts().iter().filter(addressed);
+        let mut addressed = header.parts.iter().filter(addressed);
         let first = addressed.next();
         // A contact may come before the product: the first that names one says more.
         evidence.addressed = first
@@ -194,7 +194,7 @@ impl<'a> DeclaredEvidence<'a> {
             let category = Some(Category::Infrastructure);
             return Some(Claim { class: Class::Infrastructure, category, product: product(part) });
         }
-        let is_app = self.on_device || header.kinds().has(Kinds::APP);
+        let is_app = self.on_device || header.kinds.has(Kinds::APP);
         let leads_library = header.words().next().is_some_and(|first| first.kinds.has(Kinds::LIBRARY));
         let part = self
             .crawls
@@ -227,16 +227,16 @@ impl DeclaredEvidence<'_> {
         }
         let names = |other: &&Part| {
             header.product_lead(other).is_some_and(|word| {
-                !word.kinds.has(everyday) && word.text(header.bytes()).iter().any(u8::is_ascii_alphabetic)
+                !word.kinds.has(everyday) && word.text(header.bytes).iter().any(u8::is_ascii_alphabetic)
             })
         };
-        let parts = header.parts();
+        let parts = &header.parts;
         let beside = parts.iter().filter(|other| other.comment == part.comment);
         let compatible = beside.filter(|other| other.marks.has(Marks::COMPATIBLE)).find(names);
-        if header.browser() == Some(0) || self.on_device {
+        if header.browser == Some(0) || self.on_device {
             return compatible.unwrap_or(part);
         }
-        let free = parts[..header.browser().unwrap_or(parts.len())].iter().filter(|other| !other.is_comment());
+        let free = parts[..header.browser.unwrap_or(parts.len())].iter().filter(|other| !other.is_comment());
         let mut leading = free.take_while(|other| other.words.start < part.words.start);
         leading.find(names).or(compatible).unwrap_or(part)
     }
@@ -244,16 +244,16 @@ impl DeclaredEvidence<'_> {
 
 /// `example.com/1.0`: a product named after its site names a contact.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
-    let free = header.browser().unwrap_or(header.parts().len());
-    header.parts()[..free].iter().find(|part| {
+    let free = header.browser.unwrap_or(header.parts.len());
+    header.parts[..free].iter().find(|part| {
         let words = header.words_of(part).iter().filter(|word| word.may_name_a_crawler());
-        !part.marks.has(Marks::MODEL) && words.into_iter().any(|word| is_host(word.text(header.bytes())))
+        !part.marks.has(Marks::MODEL) && words.into_iter().any(|word| is_host(word.text(header.bytes)))
     })
 }
 
 /// `Mozilla/5.0 (compatible; Product/1.0)`: a browser would name its platform.
 fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
-    let part = header.parts().iter().find(|part| {
+    let part = header.parts.iter().find(|part| {
         part.marks.has(Marks::COMPATIBLE)
             && header.words_of(part).iter().any(|word| word.may_name_a_crawler() && !is_compatible(header, word))
     })?;
@@ -263,20 +263,20 @@ fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
         .with(Kinds::APPLIANCE)
         .with(Kinds::PROGRAM)
         .with(Kinds::APP);
-    (header.browser().is_none() && !header.kinds().has(browsers)).then_some(part)
+    (header.browser.is_none() && !header.kinds.has(browsers)).then_some(part)
 }
 
 fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
-    word.text(header.bytes()).eq_ignore_ascii_case(b"compatible")
+    word.text(header.bytes).eq_ignore_ascii_case(b"compatible")
 }
 
 /// The class of a header that makes no claim.
 fn silent_class(header: &Header<'_>) -> Class {
-    let kinds = header.kinds();
-    if header.browser() == Some(0) || kinds.has(Kinds::APPLIANCE) {
+    let kinds = header.kinds;
+    if header.browser == Some(0) || kinds.has(Kinds::APPLIANCE) {
         return Class::Browser;
     }
-    if kinds.has(Kinds::APP) || header.browser().is_some() {
+    if kinds.has(Kinds::APP) || header.browser.is_some() {
         return Class::App;
     }
     match header.words().next() {
@@ -392,7 +392,7 @@ mod tests {
         let speaks = |header: &str| {
             let header = Header::read(header.as_bytes());
             let testimony = Testimony::of(&header);
-            (0..header.parts().len()).map(|at| testimony.speaks(at)).collect::<Vec<_>>()
+            (0..header.parts.len()).map(|at| testimony.speaks(at)).collect::<Vec<_>>()
         };
         assert_eq!(speaks("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Quux/2"), [true, false, false, false, false]);
         assert_eq!(speaks("Foo/1.0 (Bar) Quux/2"), [true, true, true]);

@@ -36,9 +36,9 @@ impl FileNames {
         for part in testimony.declared_parts() {
             for word in header.words_of(part).iter().filter(|word| word.may_name_a_crawler()) {
                 let leads = leading == Some(word.start);
-                self.starting_at(header.bytes(), word.start, word.end, |name, end, length| {
+                self.starting_at(header.bytes, word.start, word.end, |name, end, length| {
                     let general = is_general(&self.tokens[name as usize]);
-                    let alone = || leads && end == End::Whole && is_whole_product(header.bytes(), word.end);
+                    let alone = || leads && end == End::Whole && is_whole_product(header.bytes, word.end);
                     if general && !alone() || end == End::Versioned && length < 4 {
                         return;
                     }
@@ -54,7 +54,7 @@ impl FileNames {
 
     /// Reports every name that begins with the word at `start`, or with a beginning of it that a version may follow.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
-        let limit = end.min(start.saturating_add(self.index.longest_word()));
+        let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
             let next = bytes.get(at + 1).copied().unwrap_or(b' ');
             let may_end = at + 1 == end || is_joint(next) || next.is_ascii_digit();

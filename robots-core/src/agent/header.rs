@@ -18,6 +18,7 @@ pub(super) struct Header<'h> {
     /// The part that starts with `Mozilla/` or `Opera/`, where an engine is named too: from there it is browser-shaped.
     /// Browsers that never called themselves so are from their first part on.
     pub(super) browser: Option<usize>,
+    /// The kinds of all words that speak.
     pub(super) kinds: Kinds,
     /// A version begins with a letter: it may be a name (`FooBot/Nutch-1.10`). Those of browsers do not.
     pub(super) has_named_version: bool,
@@ -122,26 +123,8 @@ impl Word {
 }
 
 impl<'h> Header<'h> {
-    pub(super) fn bytes(&self) -> &'h [u8] {
-        self.bytes
-    }
-
-    pub(super) fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
     pub(super) fn is_blank(&self) -> bool {
         self.bytes.iter().all(|byte| is_blank(*byte))
-    }
-
-    /// The first part from which the header is shaped as a browser's.
-    pub(super) fn browser(&self) -> Option<usize> {
-        self.browser
-    }
-
-    /// The kinds of all words that speak.
-    pub(super) fn kinds(&self) -> Kinds {
-        self.kinds
     }
 
     pub(super) fn words_of(&self, part: &Part) -> &[Word] {

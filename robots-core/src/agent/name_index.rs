@@ -70,7 +70,8 @@ pub(super) struct NameIndex {
     slots: Box<[u32]>,
     /// Sorted by hash, so those with one first word follow each other.
     names: Box<[Named]>,
-    longest_word: usize,
+    /// The length of the longest first word; no longer one needs looking up.
+    pub(super) longest_word: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -117,11 +118,6 @@ impl NameIndex {
 
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
-    }
-
-    /// The length of the longest first word; no longer one needs looking up.
-    pub(super) fn longest_word(&self) -> usize {
-        self.longest_word
     }
 
     /// The names whose first word has this hash.

@@ -30,25 +30,18 @@ pub enum NamedAs {
 
 /// The agent that a name stands for: see [`Recognizer::resolve`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct NamedAgent {
-    named_as: NamedAs,
-    agents: Agents,
+    /// How the name was understood.
+    pub named_as: NamedAs,
+    /// The agent, or all that a header names: a request is judged by each of them.
+    pub agents: Agents,
 }
 
 impl NamedAgent {
-    /// How the name was understood.
-    pub const fn named_as(&self) -> NamedAs {
-        self.named_as
-    }
-
     /// The agent, the first of a header; for a name that no registered crawler has, a crawler of that name.
     pub fn agent(&self) -> &Agent {
         self.agents.first()
-    }
-
-    /// The agent, or all that a header names: a request is judged by each of them.
-    pub const fn agents(&self) -> &Agents {
-        &self.agents
     }
 
     /// Whether the agent itself obeys the groups of `*`: crawlers do, unless their operator says otherwise. A
@@ -69,12 +62,12 @@ impl Recognizer {
     ///
     /// let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
     /// let stripe = recognizer.resolve("Stripe");
-    /// assert_eq!((stripe.named_as(), stripe.agent().crawler()), (NamedAs::Registered, Some("Stripe")));
+    /// assert_eq!((stripe.named_as, stripe.agent().crawler()), (NamedAs::Registered, Some("Stripe")));
     /// // A header needs more than the word.
     /// assert_eq!(recognizer.identify(b"Stripe").crawler(), None);
     ///
     /// let unknown = recognizer.resolve("NeverSeenBot");
-    /// assert_eq!((unknown.named_as(), unknown.agent().class()), (NamedAs::Unregistered, Class::Declared));
+    /// assert_eq!((unknown.named_as, unknown.agent().class()), (NamedAs::Unregistered, Class::Declared));
     /// ```
     pub fn resolve(&self, name: &str) -> NamedAgent {
         let name = name.trim();
@@ -134,7 +127,7 @@ mod tests {
                 for name in [name.to_owned(), name.to_uppercase(), format!(" {name} ")] {
                     let resolved = resolve(&name);
                     assert_eq!(
-                        (resolved.named_as(), resolved.agent().crawler()),
+                        (resolved.named_as, resolved.agent().crawler()),
                         (NamedAs::Registered, Some(crawler.name()))
                     );
                     assert_eq!(resolved.agent().tokens(), crawler.tokens());
@@ -161,7 +154,7 @@ mod tests {
             ("", NamedAs::Header, None, Fallback::Nothing),
         ] {
             let resolved = resolve(name);
-            let found = (resolved.named_as(), resolved.agent().crawler(), resolved.fallback());
+            let found = (resolved.named_as, resolved.agent().crawler(), resolved.fallback());
             assert_eq!(found, (named_as, crawler, fallback), "{name}");
         }
         assert_eq!(resolve("").agent().class(), Class::Empty);

@@ -15,13 +15,12 @@ pub(super) fn has_contact(part: &Part) -> bool {
 
 /// Whether neither the header nor a part of it begins as those of browsers do.
 fn is_plain(header: &Header<'_>) -> bool {
-    if header.browser().is_some_and(|part| part > 0) {
+    if header.browser.is_some_and(|part| part > 0) {
         return false;
     }
     let Some(first) = header.words().next() else { return true };
-    let costume =
-        || [&b"mozilla"[..], b"opera"].iter().any(|name| first.text(header.bytes()).eq_ignore_ascii_case(name));
-    let may_be = match header.browser() {
+    let costume = || [&b"mozilla"[..], b"opera"].iter().any(|name| first.text(header.bytes).eq_ignore_ascii_case(name));
+    let may_be = match header.browser {
         None => true,
         Some(part) => part == 0 && first.kinds.has(Kinds::PLAIN_BROWSER),
     };
@@ -30,9 +29,9 @@ fn is_plain(header: &Header<'_>) -> bool {
 
 /// Whether it comes from a telephone, a television or an application on such a device.
 pub(super) fn is_on_device(header: &Header<'_>) -> bool {
-    let kinds = header.kinds();
+    let kinds = header.kinds;
     let leads_there = || {
-        let first = header.words().next().map_or(&b""[..], |first| first.text(header.bytes()));
+        let first = header.words().next().map_or(&b""[..], |first| first.text(header.bytes));
         ends_with(first, b"-ios") || ends_with(first, b"-android")
     };
     kinds.has(Kinds::RUNTIME.with(Kinds::APPLIANCE).with(Kinds::WEB_VIEW))
@@ -41,14 +40,14 @@ pub(super) fn is_on_device(header: &Header<'_>) -> bool {
 
 /// Whether it comes from the view of an application on a telephone: browsers there say `Safari` in the end.
 pub(super) fn is_in_view(header: &Header<'_>) -> bool {
-    header.browser().is_some()
+    header.browser.is_some()
         && [&b"(iphone"[..], b"(ipad", b"(ipod"].iter().any(|device| header.contains(device))
         && !header.contains(b"safari/")
 }
 
 /// Whether it is a program without the costume of browsers, on a system that people sit in front of.
 pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
-    header.kinds().has(Kinds::PERSONAL) && !header.kinds().has(Kinds::ENGINE) && is_plain(header)
+    header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
 /// Whether a part declares a crawler in the header of a device: it has a contact, and a form that crawlers give it.
@@ -65,7 +64,7 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
     }
     // Programs on desks say what they run on. So do some crawlers, but their addresses tell.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
-    let on_desk = presents || header.kinds().has(Kinds::PLATFORM);
+    let on_desk = presents || header.kinds.has(Kinds::PLATFORM);
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
 }
 
@@ -73,14 +72,14 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
 /// it states what it was built with or for (`go1.20.5`, `ruby3.1.4`, `linux/amd64`, `x86_64-pc-linux-gnu`).
 pub(super) fn is_program(header: &Header<'_>) -> bool {
     let is_known = |part: &Part| header.product_lead(part).is_some_and(|lead| lead.kinds.has(Kinds::PROGRAM));
-    header.parts().iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
+    header.parts.iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
 }
 
 /// Whether a part names the runtime, or the machine as compilers and Go spell it.
 fn states_build(header: &Header<'_>, part: &Part) -> bool {
     let mut system = false;
     header.words_of(part).iter().any(|word| {
-        let text = word.text(header.bytes());
+        let text = word.text(header.bytes);
         let rest = |start: &[u8]| {
             text.get(..start.len()).filter(|head| head.eq_ignore_ascii_case(start)).map(|_| &text[start.len()..])
         };
@@ -94,7 +93,7 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
 
 /// Whether every address of the header is where its source code is kept: a crawler's operator has another one.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
-    let mut contacts = header.parts().iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
+    let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
@@ -110,29 +109,28 @@ fn crawls(text: &[u8]) -> bool {
 
 /// Whether the product that leads is called a player, a reader or the like: `MediaPlayer/1.0 (+https://…)`.
 fn is_called_program(header: &Header<'_>) -> bool {
-    let leading = header.parts().iter().find(|part| header.names_product(part));
+    let leading = header.parts.iter().find(|part| header.names_product(part));
     leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
 }
 
 /// Whether every address of the header is that of something to hear or to read, and none is about a crawler.
 pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
-    let mut addresses =
-        header.parts().iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
+    let mut addresses = header.parts.iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
     addresses.peek().is_some() && addresses.all(|text| is_host_of_media(host(text))) && !has_page_of_crawler(header)
 }
 
 /// Whether the header holds a contact as crawlers write it: an e-mail address, `+http://…`, or a page about a crawler.
 fn has_crawlers_contact(header: &Header<'_>) -> bool {
     let marked = |part: &Part| {
-        part.address.start.checked_sub(1).is_some_and(|before| header.bytes()[before] == b'+')
+        part.address.start.checked_sub(1).is_some_and(|before| header.bytes[before] == b'+')
             || header.address(part).is_empty()
     };
-    header.parts().iter().filter(|part| part.marks.has(Marks::CONTACT)).any(marked) || has_page_of_crawler(header)
+    header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).any(marked) || has_page_of_crawler(header)
 }
 
 /// Whether an address of the header is a page about a crawler: `https://example.com/about/bot.html`.
 fn has_page_of_crawler(header: &Header<'_>) -> bool {
-    header.parts().iter().any(|part| {
+    header.parts.iter().any(|part| {
         let address = header.address(part);
         crawls(&address[start_of_host(address) + host(address).len()..])
     })
@@ -162,7 +160,7 @@ mod tests {
 
     fn of_maker(text: &str) -> bool {
         let header = header(text);
-        let part = header.parts().iter().find(|part| has_contact(part)).unwrap();
+        let part = header.parts.iter().find(|part| has_contact(part)).unwrap();
         is_of_maker(&header, part, false)
     }
 
@@ -214,7 +212,7 @@ mod tests {
     fn a_crawler_that_dresses_as_a_device_declares_itself() {
         let declares = |text: &str| {
             let header = header(text);
-            header.parts().iter().any(|part| declares_on_device(&header, part))
+            header.parts.iter().any(|part| declares_on_device(&header, part))
         };
         assert!(declares("DoCoMo/2.0 N902iS(c100;TB;W24H12)(compatible; foo-crawler; http://foo.example/)"));
         assert!(declares("ChatBot/5 (+https://x.test) CFNetwork/1399 Darwin/22"));

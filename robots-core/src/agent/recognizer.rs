@@ -193,7 +193,7 @@ impl Registry {
         let mut refused = Vec::new();
         let may_name = |word: &&Word| {
             let is_place = word.voice == Voice::Version || speaks && word.may_name_a_crawler();
-            is_place && word.text(header.bytes()).first().is_some_and(u8::is_ascii_alphabetic)
+            is_place && word.text(header.bytes).first().is_some_and(u8::is_ascii_alphabetic)
         };
         header.words().filter(may_name).find_map(|word| {
             let (crawler, _) = self.named_at(word, header, &mut refused)?;

@@ -161,13 +161,13 @@ impl Registry {
         header: &Header<'_>,
         refused: &mut Vec<u32>,
     ) -> Option<(&Arc<Crawler>, usize)> {
-        let stem = word.stem(header.bytes()).map(WordHash::of);
+        let stem = word.stem(header.bytes).map(WordHash::of);
         let mut best: Option<(&Named, usize)> = None;
         for name in iter::once(word.hash).chain(stem).flat_map(|hash| self.index.with_first_word(hash)) {
             if best.is_some_and(|(best, _)| best.len() >= name.len()) {
                 continue;
             }
-            if let Some((_, end)) = name.end(header.bytes(), word.start)
+            if let Some((_, end)) = name.end(header.bytes, word.start)
                 && self.accepts(name.value, header, refused)
             {
                 best = Some((name, end));

@@ -45,7 +45,7 @@ impl<'a> CheckedFile<'a> {
         self.hosts_with_tls.get_or_init(|| {
             let host = |url: &[u8]| {
                 let (scheme, authority, _) = Authority::of_url(url)?;
-                (scheme == b"https").then(|| authority.host_and_port().to_ascii_lowercase())
+                (scheme == b"https").then(|| authority.host_and_port.to_ascii_lowercase())
             };
             self.robots.sitemaps().filter_map(|sitemap| host(sitemap.value())).collect()
         })
@@ -118,7 +118,7 @@ mod tests {
 
     fn found(file: &str) -> Vec<String> {
         let report = check(&RobotsTxt::parse(file.as_bytes()), &Options::new());
-        report.findings().iter().map(|finding| format!("{} {}", finding.line, finding.code)).collect()
+        report.findings.iter().map(|finding| format!("{} {}", finding.line, finding.code)).collect()
     }
 
     #[test]
@@ -144,6 +144,6 @@ mod tests {
     fn what_is_turned_off_is_not_counted() {
         let file = ["User-agent: *\n", &"Disallow: x # robots-check: allow(path-without-slash)\n".repeat(300)].concat();
         let report = check(&RobotsTxt::parse(file.as_bytes()), &Options::new());
-        assert_eq!((report.findings().len(), report.omitted()), (0, 0), "{:?}", report.findings().first());
+        assert_eq!((report.findings.len(), report.omitted()), (0, 0), "{:?}", report.findings.first());
     }
 }

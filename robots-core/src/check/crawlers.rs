@@ -21,17 +21,13 @@ const GUESSES: usize = 64;
 
 /// The crawlers of a registry.
 pub(super) struct CrawlersByToken<'r> {
-    registry: &'r Registry,
+    pub(super) registry: &'r Registry,
     by_token: OnceCell<HashMap<&'r [u8], &'r Crawler>>,
 }
 
 impl<'r> CrawlersByToken<'r> {
     pub(super) const fn new(registry: &'r Registry) -> Self {
         Self { registry, by_token: OnceCell::new() }
-    }
-
-    pub(super) const fn registry(&self) -> &'r Registry {
-        self.registry
     }
 
     /// The crawler that a name stands for: the one whose own token it is.

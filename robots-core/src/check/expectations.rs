@@ -20,8 +20,8 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 /// let outcome = Expectations::new(Registry::builtin().clone())
 ///     .expect(Access::Allow, ["Googlebot"], ["/", "/drafts/novel"])
 ///     .evaluate(&robots);
-/// assert_eq!(outcome.evaluated(), 2);
-/// assert_eq!(outcome.unmet()[0].path, "/drafts/novel");
+/// assert_eq!(outcome.evaluated, 2);
+/// assert_eq!(outcome.unmet[0].path, "/drafts/novel");
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -41,9 +41,12 @@ struct Expectation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[must_use]
+#[non_exhaustive]
 pub struct ExpectationOutcome {
-    evaluated: usize,
-    unmet: Vec<Unmet>,
+    /// How many pairs were judged.
+    pub evaluated: usize,
+    /// The pairs that are not as expected, in the order of the expectations.
+    pub unmet: Vec<Unmet>,
 }
 
 /// A pair of agent and path of which the file says something else.
@@ -121,16 +124,6 @@ impl Expectations {
 }
 
 impl ExpectationOutcome {
-    /// How many pairs were judged.
-    pub const fn evaluated(&self) -> usize {
-        self.evaluated
-    }
-
-    /// The pairs that are not as expected, in the order of the expectations.
-    pub fn unmet(&self) -> &[Unmet] {
-        &self.unmet
-    }
-
     /// Whether everything is as expected.
     pub fn is_met(&self) -> bool {
         self.unmet.is_empty()
@@ -146,9 +139,9 @@ mod tests {
         let outcome = expectations
             .expect(access, agents.iter().copied(), paths.iter().copied())
             .evaluate(&RobotsTxt::parse(file.as_bytes()));
-        assert_eq!(outcome.evaluated(), agents.len() * paths.len());
-        assert_eq!(outcome.is_met(), outcome.unmet().is_empty());
-        outcome.unmet().iter().map(|unmet| format!("{} {}", unmet.agent, unmet.path)).collect()
+        assert_eq!(outcome.evaluated, agents.len() * paths.len());
+        assert_eq!(outcome.is_met(), outcome.unmet.is_empty());
+        outcome.unmet.iter().map(|unmet| format!("{} {}", unmet.agent, unmet.path)).collect()
     }
 
     #[test]
@@ -172,7 +165,7 @@ mod tests {
             .expect(Access::Disallow, ["*"], ["/x"])
             .expect(Access::Allow, ["*"], ["/x/1"])
             .evaluate(&robots);
-        let unmet = &outcome.unmet()[0];
+        let unmet = &outcome.unmet[0];
         assert_eq!(
             (unmet.expectation, unmet.access, unmet.rule.as_ref().map(|decider| decider.line), unmet.has_group),
             (1, Access::Disallow, Some(2), true)
@@ -181,6 +174,6 @@ mod tests {
         let outcome = Expectations::new(Registry::builtin().clone())
             .expect(Access::Disallow, ["AdsBot-Google"], ["/x"])
             .evaluate(&robots);
-        assert_eq!((outcome.unmet()[0].rule.as_ref(), outcome.unmet()[0].has_group), (None, false));
+        assert_eq!((outcome.unmet[0].rule.as_ref(), outcome.unmet[0].has_group), (None, false));
     }
 }

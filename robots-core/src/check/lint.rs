@@ -28,8 +28,10 @@ pub struct Lint {
     pub summary: &'static str,
     /// Why that matters, in one paragraph.
     pub why: &'static str,
-    pub(super) bad: Example,
-    pub(super) good: Example,
+    /// A file that has a finding of this lint.
+    pub bad: Example,
+    /// The same file without the finding.
+    pub good: Example,
     pub(super) pass: Pass,
     /// How its findings are corrected; `None` where the file does not say what is meant.
     pub(super) fix: Option<LintFix>,
@@ -95,16 +97,6 @@ impl Lint {
     /// Its row of the table of all lints, in the documentation of the newest version.
     pub fn url(&self) -> String {
         format!("https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#{}", self.code)
-    }
-
-    /// A file that has a finding of this lint.
-    pub const fn bad_example(&self) -> &Example {
-        &self.bad
-    }
-
-    /// The same file without the finding.
-    pub const fn good_example(&self) -> &Example {
-        &self.good
     }
 }
 

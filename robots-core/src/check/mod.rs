@@ -20,7 +20,7 @@
 //!
 //! let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: private/\n"[..]);
 //! let report = check(&robots, &Options::new());
-//! let finding = &report.findings()[0];
+//! let finding = &report.findings[0];
 //! assert_eq!((finding.code, finding.line, finding.column), ("path-without-slash", 2, 11));
 //! assert_eq!(report.worst(), Some(Severity::Error));
 //! ```

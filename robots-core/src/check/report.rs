@@ -15,14 +15,18 @@ const SUMMARISED: usize = 3;
 /// The findings of [`check`](super::check()).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Report {
-    findings: Vec<Finding>,
+    /// The findings, sorted by where they begin; at most as many of each lint as
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) says.
+    pub findings: Vec<Finding>,
     omitted: [usize; 3],
     /// The same, by the code of the lint.
     #[cfg_attr(feature = "serde", serde(skip))]
     omitted_of: Vec<(&'static str, [usize; 3])>,
+    /// How the findings can be corrected; nothing unless [`Report::with_fixes`] looked for it.
     #[cfg_attr(feature = "serde", serde(skip))]
-    fixes: Fixes,
+    pub fixes: Fixes,
 }
 
 impl Report {
@@ -42,17 +46,6 @@ impl Report {
         report.findings.sort_by_key(|finding| finding.span.start);
         locate(robots, &mut report.findings);
         report
-    }
-
-    /// The findings, sorted by where they begin; at most as many of each lint as
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) says.
-    pub fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    /// How the findings can be corrected; nothing unless [`Report::with_fixes`] looked for it.
-    pub const fn fixes(&self) -> &Fixes {
-        &self.fixes
     }
 
     pub(super) fn fixed_by(self, fixes: Fixes) -> Self {

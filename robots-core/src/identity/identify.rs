@@ -23,12 +23,18 @@ pub struct IdentityRequest<'a> {
 
 /// Who sent a request, as far as the evidence shows.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Identified<'a> {
-    identity: Identity,
-    crawler: Option<&'a str>,
-    signer: Option<&'a Agent>,
+    /// What became of the claim.
+    pub identity: Identity,
+    /// The crawler that is claimed, or that a valid signature is from.
+    pub crawler: Option<&'a str>,
+    /// The crawler that a signature names, where the `User-Agent` names none of the registry: then the request is that
+    /// crawler's, for groups, policy and log.
+    pub signer: Option<&'a Agent>,
     /// The crawler of the registry that the `User-Agent` names.
-    registered: Option<&'a str>,
+    #[doc(hidden)]
+    pub registered: Option<&'a str>,
 }
 
 impl<'a> IdentityRequest<'a> {
@@ -102,8 +108,8 @@ impl<'a> IdentityRequest<'a> {
                 Claim::Unregistered(_) | Claim::None => ClaimedDirectories::Any,
             };
             examination = examination.signatures(checks, directories);
-            let valid = checks.iter().find(|check| check.outcome() == MethodOutcome::Verified)?;
-            signers.agent(valid.directory()?)
+            let valid = checks.iter().find(|check| check.outcome == MethodOutcome::Verified)?;
+            signers.agent(valid.directory.as_ref()?)
         });
         #[cfg(not(feature = "signatures"))]
         let signed_by: Option<&'a Agent> = None;
@@ -168,32 +174,10 @@ impl IdentityRequest<'_> {
 }
 
 impl<'a> Identified<'a> {
-    /// What became of the claim.
-    pub const fn identity(&self) -> Identity {
-        self.identity
-    }
-
     /// The same request with another outcome, of one who counts claims.
     #[doc(hidden)]
     pub const fn with_identity(self, identity: Identity) -> Self {
         Self { identity, ..self }
-    }
-
-    /// The crawler of the registry that is claimed: a client cannot make such names up.
-    #[doc(hidden)]
-    pub const fn registered(&self) -> Option<&'a str> {
-        self.registered
-    }
-
-    /// The crawler that is claimed, or that a valid signature is from.
-    pub const fn crawler(&self) -> Option<&'a str> {
-        self.crawler
-    }
-
-    /// The crawler that a signature names, where the `User-Agent` names none of the registry: then the request is that
-    /// crawler's, for groups, policy and log.
-    pub const fn signer(&self) -> Option<&'a Agent> {
-        self.signer
     }
 }
 
@@ -296,7 +280,7 @@ mod tests {
             .map(|last| PublicAddress::of(Some(IpAddr::from([8, 8, 8, last])), |_| false).expect("a public address"));
         let request = IdentityRequest::new(&agents, address);
         let found = request.identify(&Played, SystemTime::UNIX_EPOCH);
-        (found.identity(), found.crawler().map(str::to_owned))
+        (found.identity, found.crawler.map(str::to_owned))
     }
 
     const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";

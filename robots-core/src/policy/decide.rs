@@ -90,7 +90,7 @@ impl Policy {
                 .unwrap_or(Decision::unjudged(Reason::NoGroup)),
         };
         let decision = decide(self.mode, work);
-        if self.mode == Mode::Refuse || !self.depends_on_mode(&decision, request.identity()) {
+        if self.mode == Mode::Refuse || !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
         // With what is left of the work, which must not make the decision itself another one.
@@ -99,15 +99,15 @@ impl Policy {
 
     /// Whether a decision may be another one under another mode.
     fn depends_on_mode(&self, decision: &Decision<'_>, identity: Identity) -> bool {
-        let is_disallowed = || decision.verdict().is_some_and(|verdict| verdict.access() == Access::Disallow);
-        decision.pace().is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
+        let is_disallowed = || decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
+        decision.pace.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
     /// Weighs the evidence of a person behind a request that is disallowed, limited or an impostor's: an exempt cookie lets it pass; other signs are
     /// recorded, and let it pass where the policy says so. Any other decision stays as it is.
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
-        let is_disallowed = decision.verdict().is_some_and(|verdict| verdict.access() == Access::Disallow);
-        if !is_disallowed && !matches!(decision.reason(), Reason::Impostor | Reason::Limited | Reason::LimitObserved) {
+        let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
+        if !is_disallowed && !matches!(decision.reason, Reason::Impostor | Reason::Limited | Reason::LimitObserved) {
             return decision;
         }
         if evidence.is_exempt(&self.cookies) {
@@ -115,7 +115,7 @@ impl Policy {
         }
         let decision = decision.with_signs(evidence.signs(&self.cookies));
         match self.suspect_human {
-            SuspectHuman::Exempt if decision.signs().any() => decision.passed(Reason::SuspectHuman),
+            SuspectHuman::Exempt if decision.signs.any() => decision.passed(Reason::SuspectHuman),
             SuspectHuman::Exempt | SuspectHuman::Record => decision,
         }
     }
@@ -221,11 +221,11 @@ impl Policy {
         request: &Facts<'_>,
         work: &mut MatchBudget,
     ) -> Decision<'r> {
-        let star = self.star.holds(agent) && self.star.covers_method(request.method());
+        let star = self.star.holds(agent) && self.star.covers_method(request.method);
         let tokens = self.tokens_of(agent);
         let fallback = if star { Fallback::Star } else { Fallback::Nothing };
         let selection = rules.select(tokens, fallback);
-        let identity = request.identity();
+        let identity = request.identity;
         let impostor = self.identity.handling(agent, identity);
         if !selection.applies() && impostor.is_none() {
             return Decision::unjudged(Reason::NoGroup);
@@ -250,7 +250,7 @@ impl Policy {
                 let pace = self.rate.pace(bound, agent, selection, verdict, request, is_believed);
                 let pace = pace.map(|pace| {
                     let Some((grace, now)) = grace.zip(request.now()) else { return pace };
-                    match grace.due_interval(now, pace.interval(), |rules| rules.select(tokens, fallback)) {
+                    match grace.due_interval(now, pace.interval, |rules| rules.select(tokens, fallback)) {
                         Some(interval) => pace.shortened_to(interval),
                         None => pace.at_most(RateMode::Observe),
                     }
@@ -285,7 +285,7 @@ impl Policy {
     ) -> (Handling, Verdict<'r>) {
         let of = |verdict: &Verdict<'_>| {
             let pattern = verdict.rule().map(Rule::pattern);
-            self.handling(mode, agent, request.identity(), pattern, |over| over.holds(request))
+            self.handling(mode, agent, request.identity, pattern, |over| over.holds(request))
         };
         let handling = of(&verdict);
         if handling.mode == Mode::Refuse || !self.overrides.iter().any(|over| over.rule_pattern().is_some()) {

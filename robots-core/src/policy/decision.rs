@@ -11,15 +11,23 @@ use crate::rules::Verdict;
 
 /// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Decision<'r> {
-    action: Action,
-    reason: Reason,
-    verdict: Option<Verdict<'r>>,
-    agent: usize,
-    signs: HumanSigns,
-    pace: Option<Pace<'r>>,
+    /// The action it takes.
+    pub action: Action,
+    /// The reason for it.
+    pub reason: Reason,
+    /// The verdict of the rules, where the path was judged.
+    pub verdict: Option<Verdict<'r>>,
+    /// Which of the agents it is about, as an index into those given to [`Policy::decide`](super::Policy::decide).
+    pub agent: usize,
+    /// The signs that a person is behind a disallowed request, as [`Policy::weigh`](super::Policy::weigh) found them.
+    pub signs: HumanSigns,
+    /// The delay that the request is held to, where the policy limits: that of the groups that allow it. Of several agents the
+    /// strictest one, even where another agent is disallowed. A request that is refused has none.
+    pub pace: Option<Pace<'r>>,
     /// How long to wait; zero for a request that did not come too soon.
-    wait: Duration,
+    pub wait: Duration,
     /// Where that is not what the decision does.
     would: Option<Would>,
 }
@@ -161,42 +169,6 @@ impl Reason {
 }
 
 impl<'r> Decision<'r> {
-    /// The action it takes.
-    pub const fn action(&self) -> Action {
-        self.action
-    }
-
-    /// The reason for it.
-    pub const fn reason(&self) -> Reason {
-        self.reason
-    }
-
-    /// The verdict of the rules, where the path was judged.
-    pub const fn verdict(&self) -> Option<Verdict<'r>> {
-        self.verdict
-    }
-
-    /// Which of the agents it is about, as an index into those given to [`Policy::decide`](super::Policy::decide).
-    pub const fn agent(&self) -> usize {
-        self.agent
-    }
-
-    /// The signs that a person is behind a disallowed request, as [`Policy::weigh`](super::Policy::weigh) found them.
-    pub const fn signs(&self) -> HumanSigns {
-        self.signs
-    }
-
-    /// The delay that the request is held to, where the policy limits: that of the groups that allow it. Of several agents the
-    /// strictest one, even where another agent is disallowed. A request that is refused has none.
-    pub const fn pace(&self) -> Option<Pace<'r>> {
-        self.pace
-    }
-
-    /// How long to wait before the next request; zero unless this one came too soon.
-    pub const fn wait(&self) -> Duration {
-        self.wait
-    }
-
     /// What the mode [`Mode::Refuse`] would do about the request, with the same overrides and exemptions.
     pub fn would(&self) -> Would {
         self.would.unwrap_or(match (self.action, self.reason) {
@@ -217,14 +189,14 @@ impl<'r> Decision<'r> {
     #[doc(hidden)]
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(pace) = self.pace else { return self };
-        let is_limited = pace.mode_if_refusing() == RateMode::Refuse;
+        let is_limited = pace.refusing == RateMode::Refuse;
         let would = self.would.map(|would| if is_limited { would.max(Would::Limit) } else { would });
         let limited = |action, reason| {
-            let (agent, verdict) = (pace.agent(), Some(pace.verdict()));
+            let (agent, verdict) = (pace.agent, Some(pace.verdict));
             Self { action, reason, agent, verdict, wait, would, ..self }
         };
         match self.reason {
-            _ if pace.mode() == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
+            _ if pace.mode == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
             Reason::Allowed | Reason::Off => limited(self.action, Reason::LimitObserved),
             // An impostor stays one, and so does what is observed for another reason.
             _ => Self { would, ..self },

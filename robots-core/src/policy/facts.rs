@@ -16,11 +16,11 @@ use crate::rules::{PathForms, RequestPath};
 /// Path and address are only looked at once a group applies to the agent, and the clock only for disallowed requests.
 #[must_use]
 pub struct Facts<'a> {
-    method: &'a str,
+    pub(super) method: &'a str,
     path: FactsPath<'a>,
     address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
     clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
-    identity: Identity,
+    pub(super) identity: Identity,
 }
 
 enum FactsPath<'a> {
@@ -54,14 +54,6 @@ impl<'a> Facts<'a> {
     /// nothing.
     pub fn with_identity(self, identity: Identity) -> Self {
         Self { identity, ..self }
-    }
-
-    pub(super) const fn identity(&self) -> Identity {
-        self.identity
-    }
-
-    pub(super) const fn method(&self) -> &'a str {
-        self.method
     }
 
     pub(super) fn address(&self) -> Option<IpAddr> {

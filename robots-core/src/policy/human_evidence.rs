@@ -88,7 +88,7 @@ impl<'a> HumanEvidence<'a> {
     pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
         let authority = Authority::of_url(referer).map(|(_, authority, _)| authority);
         self.comes_from_here = authority.is_some_and(|authority| {
-            authority.userinfo().is_none() && authority.host_and_port().eq_ignore_ascii_case(host)
+            authority.userinfo.is_none() && authority.host_and_port.eq_ignore_ascii_case(host)
         });
         self
     }

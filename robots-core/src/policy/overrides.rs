@@ -148,7 +148,7 @@ pub(super) fn called(name: &str) -> Result<ProductToken, PolicyError> {
     let token = ProductToken::from_name(name.as_bytes()).ok_or_else(|| PolicyError::agent_name(name, None))?;
     let registry = Registry::builtin();
     let named = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b""[..])).resolve(name);
-    if named.named_as() == NamedAs::Registered {
+    if named.named_as == NamedAs::Registered {
         return Ok(token);
     }
     if is_header(name) {

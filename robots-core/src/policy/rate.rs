@@ -48,17 +48,24 @@ pub(super) struct RateRules {
 
 /// The delay that a request is held to, and how.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Pace<'r> {
-    delay: CrawlDelay<'r>,
-    interval: Duration,
-    mode: RateMode,
+    /// The delay, with its line.
+    pub delay: CrawlDelay<'r>,
+    /// The interval that requests are held to: the [enforced](CrawlDelay::enforced_interval) one of the delay or, while a delay
+    /// that was made longer is in grace, the longest one before it.
+    pub interval: Duration,
+    /// What becomes of a request that comes sooner, as far as the mode of the site lets it; never [`RateMode::Off`].
+    pub mode: RateMode,
     /// The same where the mode of the site is [`Mode::Refuse`].
-    refusing: RateMode,
+    pub(super) refusing: RateMode,
     /// Of the agent that is held to it.
-    verdict: Verdict<'r>,
-    agent: usize,
+    pub verdict: Verdict<'r>,
+    /// Which of the agents is held to it, as an index into those given to [`Policy::decide`](super::Policy::decide). The
+    /// decision itself may be about another one.
+    pub agent: usize,
     /// Whether the registry or the file knows the agent's name.
-    is_known: bool,
+    pub is_known: bool,
 }
 
 impl Default for RateRules {
@@ -115,7 +122,7 @@ impl RateRules {
         request: &Facts<'_>,
         is_believed: bool,
     ) -> RateMode {
-        let identity = request.identity();
+        let identity = request.identity;
         // A page that a search engine is refused too often leaves its index: it is named one by one, in the file and here.
         let is_spared = agent.is_index_engine() && !matches!(identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
@@ -135,44 +142,6 @@ impl RateRules {
 }
 
 impl<'r> Pace<'r> {
-    /// The delay, with its line.
-    pub const fn delay(&self) -> CrawlDelay<'r> {
-        self.delay
-    }
-
-    /// The interval that requests are held to: the [enforced](CrawlDelay::enforced_interval) one of the delay or, while a delay
-    /// that was made longer is in grace, the longest one before it.
-    pub const fn interval(&self) -> Duration {
-        self.interval
-    }
-
-    /// What becomes of a request that comes sooner, as far as the mode of the site lets it; never [`RateMode::Off`].
-    pub const fn mode(&self) -> RateMode {
-        self.mode
-    }
-
-    /// What would become of it if the mode of the site were [`Mode::Refuse`].
-    pub(super) const fn mode_if_refusing(&self) -> RateMode {
-        self.refusing
-    }
-
-    /// The verdict about the agent that is held to it.
-    pub const fn verdict(&self) -> Verdict<'r> {
-        self.verdict
-    }
-
-    /// Which of the agents is held to it, as an index into those given to [`Policy::decide`](super::Policy::decide). The
-    /// decision itself may be about another one.
-    pub const fn agent(&self) -> usize {
-        self.agent
-    }
-
-    /// Whether the agent's name is one of the registry or of the file. Any other name a client may have made up, another one
-    /// for each request.
-    pub const fn is_known(&self) -> bool {
-        self.is_known
-    }
-
     pub(super) fn at_most(self, mode: RateMode) -> Self {
         Self { mode: self.mode.min(mode), refusing: self.refusing.min(mode), ..self }
     }

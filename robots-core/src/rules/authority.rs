@@ -10,17 +10,22 @@
 /// use robots_core::rules::{Authority, Port};
 ///
 /// let authority = Authority::split(b"user@[::1]:8080");
-/// assert_eq!(authority.userinfo(), Some(&b"user"[..]));
-/// assert_eq!(authority.host(), b"[::1]");
+/// assert_eq!(authority.userinfo, Some(&b"user"[..]));
+/// assert_eq!(authority.host, b"[::1]");
 /// assert_eq!(authority.bare_host(), b"::1");
-/// assert_eq!(authority.port(), Port::Number(8080));
+/// assert_eq!(authority.port, Port::Number(8080));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Authority<'a> {
-    userinfo: Option<&'a [u8]>,
-    host_and_port: &'a [u8],
-    host: &'a [u8],
-    port: Port,
+    /// The octets before the `@`.
+    pub userinfo: Option<&'a [u8]>,
+    /// Host and port as written: the authority without its user information.
+    pub host_and_port: &'a [u8],
+    /// The host as written, an IPv6 address in its brackets. It may be empty.
+    pub host: &'a [u8],
+    /// The port.
+    pub port: Port,
 }
 
 /// The port of an authority (RFC 3986, section 3.2.3).
@@ -69,32 +74,12 @@ impl<'a> Authority<'a> {
         Some((scheme, Self::split(authority), rest))
     }
 
-    /// The octets before the `@`.
-    pub const fn userinfo(&self) -> Option<&'a [u8]> {
-        self.userinfo
-    }
-
-    /// The host as written, an IPv6 address in its brackets. It may be empty.
-    pub const fn host(&self) -> &'a [u8] {
-        self.host
-    }
-
     /// The host without the brackets of an address.
     pub const fn bare_host(&self) -> &'a [u8] {
         match self.host {
             [b'[', address @ .., b']'] => address,
             host => host,
         }
-    }
-
-    /// The port.
-    pub const fn port(&self) -> Port {
-        self.port
-    }
-
-    /// Host and port as written: the authority without its user information.
-    pub const fn host_and_port(&self) -> &'a [u8] {
-        self.host_and_port
     }
 }
 
@@ -125,7 +110,7 @@ mod tests {
     fn parts(authority: &str) -> (Option<&str>, &str, Port) {
         let text = |octets| std::str::from_utf8(octets).expect("text");
         let split = Authority::split(authority.as_bytes());
-        (split.userinfo().map(text), text(split.host()), split.port())
+        (split.userinfo.map(text), text(split.host), split.port)
     }
 
     #[test]
@@ -188,9 +173,9 @@ mod tests {
     #[test]
     fn rfc_9110_7_2_a_host_field_has_no_userinfo() {
         let authority = Authority::of_host_field(b"user@example.com:80");
-        assert_eq!(authority.userinfo(), None);
-        assert_eq!(authority.host(), b"user@example.com");
-        assert_eq!(authority.port(), Port::Number(80));
+        assert_eq!(authority.userinfo, None);
+        assert_eq!(authority.host, b"user@example.com");
+        assert_eq!(authority.port, Port::Number(80));
     }
 
     #[test]
@@ -204,7 +189,7 @@ mod tests {
         ] {
             let (found, authority, behind) = Authority::of_url(url.as_bytes()).expect(url);
             let want = (scheme.as_bytes(), host_and_port.as_bytes(), rest.as_bytes());
-            assert_eq!((found, authority.host_and_port(), behind), want, "{url}");
+            assert_eq!((found, authority.host_and_port, behind), want, "{url}");
         }
         assert_eq!(Authority::of_url(b"/robots.txt"), None);
     }
@@ -213,11 +198,11 @@ mod tests {
         #[test]
         fn no_octet_is_lost(authority: Vec<u8>) {
             let split = Authority::split(&authority);
-            let userinfo = split.userinfo().map_or(0, |userinfo| userinfo.len() + 1);
-            prop_assert_eq!(userinfo + split.host_and_port().len(), authority.len());
-            prop_assert!(split.host_and_port().starts_with(split.host()));
-            let is_whole = split.host().len() == split.host_and_port().len();
-            prop_assert_eq!(is_whole, split.port() == Port::Absent);
+            let userinfo = split.userinfo.map_or(0, |userinfo| userinfo.len() + 1);
+            prop_assert_eq!(userinfo + split.host_and_port.len(), authority.len());
+            prop_assert!(split.host_and_port.starts_with(split.host));
+            let is_whole = split.host.len() == split.host_and_port.len();
+            prop_assert_eq!(is_whole, split.port == Port::Absent);
         }
     }
 }

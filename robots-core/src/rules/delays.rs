@@ -7,18 +7,24 @@ use super::document::{DelayRecord, Group, Name, RobotsTxt};
 
 /// The value of a request-rate line: `1/10m 1300-1659`, one page in ten minutes, from 13:00 to 16:59 GMT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RequestRate {
-    pages: u32,
-    period: Duration,
-    window: Option<TimeWindow>,
+    /// Pages that may be fetched in one [`period`](Self::period), at least 1.
+    pub pages: u32,
+    /// In how long; never zero.
+    pub period: Duration,
+    /// At what time of the day; `None` for the whole of it.
+    pub window: Option<TimeWindow>,
 }
 
 /// A part of the day, GMT: the value of a visit-time line, `0600-0845`. One that ends before it begins spans midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TimeWindow {
     /// Minutes since midnight.
-    from: u16,
-    to: u16,
+    pub from: u16,
+    /// Minutes from midnight GMT to its end, below 1,440.
+    pub to: u16,
 }
 
 impl RequestRate {
@@ -42,21 +48,6 @@ impl RequestRate {
         let period = Duration::from_secs(u64::from(time) * unit);
         (pages > 0 && time > 0).then_some(Self { pages, period, window })
     }
-
-    /// Pages that may be fetched in one [`period`](Self::period), at least 1.
-    pub const fn pages(&self) -> u32 {
-        self.pages
-    }
-
-    /// In how long; never zero.
-    pub const fn period(&self) -> Duration {
-        self.period
-    }
-
-    /// At what time of the day; `None` for the whole of it.
-    pub const fn window(&self) -> Option<TimeWindow> {
-        self.window
-    }
 }
 
 impl TimeWindow {
@@ -64,16 +55,6 @@ impl TimeWindow {
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (from, to) = value.split_at(memchr::memchr(b'-', value)?);
         Some(Self { from: time_of_day(from)?, to: time_of_day(&to[1..])? })
-    }
-
-    /// Minutes from midnight GMT to its start, below 1,440.
-    pub const fn start(&self) -> u16 {
-        self.from
-    }
-
-    /// Minutes from midnight GMT to its end, below 1,440.
-    pub const fn end(&self) -> u16 {
-        self.to
     }
 }
 
@@ -222,7 +203,7 @@ mod tests {
             ("", None),
         ] {
             let found = RequestRate::parse(value.as_bytes());
-            let found = found.map(|rate| (rate.pages(), rate.period().as_secs(), rate.window()));
+            let found = found.map(|rate| (rate.pages, rate.period.as_secs(), rate.window));
             let want = want.map(|(pages, seconds, window)| {
                 (pages, seconds, window.and_then(|window: &str| TimeWindow::parse(window.as_bytes())))
             });
@@ -243,7 +224,7 @@ mod tests {
             ("", None),
         ] {
             let found = TimeWindow::parse(value.as_bytes());
-            let found = found.map(|window| (window.start(), window.end(), window.to_string()));
+            let found = found.map(|window| (window.from, window.to, window.to_string()));
             assert_eq!(found, want.map(|(from, to, text)| (from, to, text.to_owned())), "{value}");
         }
     }

@@ -64,21 +64,21 @@ pub(super) struct DelayRecord {
 #[derive(Clone, Copy)]
 pub struct Group<'r> {
     document: &'r Document,
-    index: usize,
+    pub(super) index: usize,
 }
 
 /// The value of a user-agent line.
 #[derive(Clone, Copy)]
 pub struct Name<'r> {
     document: &'r Document,
-    index: usize,
+    pub(super) index: usize,
 }
 
 /// An allow or disallow line inside a group.
 #[derive(Clone, Copy)]
 pub struct Rule<'r> {
     document: &'r Document,
-    index: usize,
+    pub(super) index: usize,
 }
 
 /// A sitemap line.
@@ -169,20 +169,12 @@ impl<'r> Group<'r> {
         self.names().next().map_or(0, Name::line)
     }
 
-    pub(super) fn index(self) -> usize {
-        self.index
-    }
-
     fn record(self) -> &'r GroupRecord {
         &self.document.groups[self.index]
     }
 }
 
 impl<'r> Name<'r> {
-    pub(super) fn index(self) -> usize {
-        self.index
-    }
-
     /// The value as written.
     pub fn value(self) -> &'r [u8] {
         &self.document.bytes[self.range()]
@@ -228,10 +220,6 @@ impl<'r> Rule<'r> {
     /// The group it belongs to.
     pub fn group(self) -> Group<'r> {
         Group { document: self.document, index: self.record().group }
-    }
-
-    pub(super) fn index(self) -> usize {
-        self.index
     }
 
     fn record(self) -> &'r RuleRecord {

@@ -150,14 +150,14 @@ mod tests {
                 Meaning::CrawlDelay(delay) => format!("{delay:?}"),
                 Meaning::CleanParam(clean) => {
                     let names: Vec<_> = clean.parameters().map(String::from_utf8_lossy).collect();
-                    format!("{} {}", names.join("+"), String::from_utf8_lossy(clean.path()))
+                    format!("{} {}", names.join("+"), String::from_utf8_lossy(clean.path))
                 }
                 Meaning::ContentUsage(preferences) | Meaning::ContentSignal(preferences) => {
                     let pair = |(name, value): (&[u8], &[u8])| {
                         format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
                     };
                     let pairs: Vec<_> = preferences.pairs().map(pair).collect();
-                    format!("{} {}", String::from_utf8_lossy(preferences.path()), pairs.join("+"))
+                    format!("{} {}", String::from_utf8_lossy(preferences.path), pairs.join("+"))
                 }
                 other => format!("{other:?}"),
             };

@@ -56,7 +56,7 @@ pub enum Fallback {
 /// The groups that apply to an agent; empty where none does.
 #[derive(Clone, Copy)]
 pub struct Selection<'r> {
-    rules: &'r RuleSet,
+    pub(crate) rules: &'r RuleSet,
     section: Option<Section>,
     star: bool,
 }
@@ -189,10 +189,6 @@ impl<'r> Selection<'r> {
         self.star
     }
 
-    pub(crate) const fn rule_set(self) -> &'r RuleSet {
-        self.rules
-    }
-
     /// The groups that apply, in the order of the file.
     pub(super) fn group_indexes(self) -> &'r [usize] {
         self.section.map_or(&[], |section| &self.rules.sets[section.number])
@@ -282,7 +278,7 @@ impl<'r> Verdict<'r> {
 
     /// The name that makes [`group`](Self::group) one for this agent: the first in it that stands for its token, or `*`.
     pub fn name(&self) -> Option<Name<'r>> {
-        let name = self.rules.name_in(self.section?, self.group()?.index())?;
+        let name = self.rules.name_in(self.section?, self.group()?.index)?;
         Some(self.rules.document.name(name))
     }
 
@@ -337,8 +333,8 @@ fn groups_by_token(
 
 /// Group numbers only grow, so looking at the last one is enough.
 fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
-    if groups.last().is_none_or(|(last, _)| *last != group.index()) {
-        groups.push((group.index(), name.index()));
+    if groups.last().is_none_or(|(last, _)| *last != group.index) {
+        groups.push((group.index, name.index));
     }
 }
 
@@ -371,7 +367,7 @@ pub struct FormTrace<'r> {
 impl<'r> Selection<'r> {
     /// The groups that apply together, in the order of the file.
     pub fn groups(self) -> impl ExactSizeIterator<Item = Group<'r>> + Clone {
-        let document = self.rule_set().document();
+        let document = self.rules.document();
         self.group_indexes().iter().map(move |index| document.group(*index))
     }
 
@@ -383,7 +379,7 @@ impl<'r> Selection<'r> {
 
     /// The rules that match, the one that decides first; those without a pattern never do.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
-        let reading = self.rule_set().reading();
+        let reading = self.rules.reading();
         let counts = |rule: &Rule<'_>| reading == Reading::Reference || rule.range().end <= STANDARD_LIMIT;
         let mut found: Vec<(usize, Rule<'r>)> = self
             .groups()

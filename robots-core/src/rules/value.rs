@@ -8,23 +8,31 @@ use super::line::is_space;
 
 /// The value of a host line: one host name, perhaps with scheme and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Host<'r> {
-    is_https: bool,
-    name: &'r str,
-    port: Option<u16>,
+    /// Whether the mirror is reached over HTTPS; only where the line says so.
+    pub is_https: bool,
+    /// The name as written.
+    pub name: &'r str,
+    /// The port, where one is written.
+    pub port: Option<u16>,
 }
 
 /// The value of a clean-param line: `sid&ref /shop/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CleanParam<'r> {
     parameters: &'r [u8],
-    path: &'r [u8],
+    /// The path that the pages begin with; empty for all.
+    pub path: &'r [u8],
 }
 
 /// The value of a content-usage or content-signal line: `/path train-ai=n, search=y`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Preferences<'r> {
-    path: &'r [u8],
+    /// The path they are about; empty for all.
+    pub path: &'r [u8],
     pairs: &'r [u8],
 }
 
@@ -43,28 +51,13 @@ impl<'r> Host<'r> {
             (None, None) => (false, value),
         };
         let authority = Authority::of_host_field(rest.as_bytes());
-        let port = match authority.port() {
+        let port = match authority.port {
             Port::Absent => None,
             Port::Number(port) if port > 0 => Some(port),
             Port::Empty | Port::Number(_) | Port::Malformed => return None,
         };
-        let name = std::str::from_utf8(authority.host()).ok()?;
+        let name = std::str::from_utf8(authority.host).ok()?;
         is_host_name(name).then_some(Self { is_https, name, port })
-    }
-
-    /// The name as written.
-    pub const fn name(&self) -> &'r str {
-        self.name
-    }
-
-    /// The port, where one is written.
-    pub const fn port(&self) -> Option<u16> {
-        self.port
-    }
-
-    /// Whether the mirror is reached over HTTPS; only where the line says so.
-    pub const fn is_https(&self) -> bool {
-        self.is_https
     }
 }
 
@@ -86,11 +79,6 @@ impl<'r> CleanParam<'r> {
     pub fn parameters(&self) -> impl Iterator<Item = &'r [u8]> {
         self.parameters.split(|octet| *octet == b'&').filter(|name| !name.is_empty())
     }
-
-    /// The path that the pages begin with; empty for all.
-    pub const fn path(&self) -> &'r [u8] {
-        self.path
-    }
 }
 
 impl<'r> Preferences<'r> {
@@ -100,11 +88,6 @@ impl<'r> Preferences<'r> {
             _ => (&value[..0], value),
         };
         (!pairs.is_empty()).then_some(Self { path, pairs })
-    }
-
-    /// The path they are about; empty for all.
-    pub const fn path(&self) -> &'r [u8] {
-        self.path
     }
 
     /// The preferences and what is said about each, such as `ai-train` and `no`; the second is empty where nothing is.
@@ -177,7 +160,7 @@ mod tests {
             ("http://a.b:1", "a.b", Some(1), false, "http://a.b:1"),
         ] {
             let host = Host::parse(value.as_bytes()).unwrap();
-            assert_eq!((host.name(), host.port(), host.is_https()), (name, port, is_https), "{value}");
+            assert_eq!((host.name, host.port, host.is_https), (name, port, is_https), "{value}");
             assert_eq!(host.to_string(), origin, "{value}");
         }
     }

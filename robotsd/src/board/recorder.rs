@@ -271,7 +271,7 @@ impl KnownVersions {
         {
             let facts = Facts::of_target(event.request.method.as_str(), event.request.target());
             let decision = self.policy.as_ref().map(|policy| policy.decide(content.rules(), agents, facts));
-            match decision.and_then(|decision| decision.verdict()) {
+            match decision.and_then(|decision| decision.verdict) {
                 Some(verdict) if verdict.access() == Access::Disallow => {
                     if matches!(verdict.form(), PathForm::Verbatim | PathForm::Standard) {
                         disallowed_by.push(name);

@@ -164,7 +164,7 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     let selected = args.select()?;
     let evaluator = Evaluator::new(Vec::new(), Reading::Standard, &selected.settings);
     let resolved = evaluator.resolve(name);
-    let agents = resolved.agents();
+    let agents = &resolved.agents;
     let names = if args.offline { Names::Leave } else { Names::LookUp };
     let claim = claim::check(agents, address, &selected.evidence, names)?;
     let outcome = claim.identity.outcome();
@@ -305,7 +305,7 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
 fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     let named = evaluator.resolve(header);
     let crawler = named.agent().crawler();
-    let is_same = match named.named_as() {
+    let is_same = match named.named_as {
         NamedAs::Header => true,
         // No header is.
         NamedAs::Star => false,
@@ -314,7 +314,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     if is_same {
         return None;
     }
-    let crawler = match (named.named_as(), crawler) {
+    let crawler = match (named.named_as, crawler) {
         (NamedAs::Registered, Some(crawler)) => format!("the crawler {}", printable(crawler.as_bytes())),
         (NamedAs::Star, _) => "every crawler that no group names".to_owned(),
         _ => "a crawler that is not registered".to_owned(),

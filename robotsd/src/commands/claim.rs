@@ -56,14 +56,14 @@ pub(super) fn check(
     };
     let evidence = NotedEvidence { places, resolver, note: &note };
     let found = IdentityRequest::new(agents, public.ok()).identify(&evidence, SystemTime::now());
-    match found.crawler() {
+    match found.crawler {
         None => note("no crawler is named, so nothing is to be checked".to_owned()),
-        Some(name) if found.identity() == Identity::Unverifiable => {
+        Some(name) if found.identity == Identity::Unverifiable => {
             note(format!("the operator of {name} publishes nothing that could refute the claim"));
         }
         Some(_) => {}
     }
-    let identity = found.identity();
+    let identity = found.identity;
     Ok(CheckedClaim { identity, steps: steps.into_inner() })
 }
 
@@ -114,7 +114,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
             (self.note)(match copy {
                 None => format!("list {url}: there is no copy"),
                 Some(copy) => {
-                    let is_in = if copy.list.set().contains(address.get()) { "is in it" } else { "is not in it" };
+                    let is_in = if copy.list.set.contains(address.get()) { "is in it" } else { "is not in it" };
                     format!("list {url} ({}): {} {is_in}", self.shown_origin(url, copy), address.get())
                 }
             });

@@ -118,8 +118,8 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
 }
 
 fn summarize(out: &mut impl Write, outcome: &ExpectationOutcome) -> io::Result<()> {
-    let count = outcome.evaluated();
-    match outcome.unmet().len() {
+    let count = outcome.evaluated;
+    match outcome.unmet.len() {
         0 => writeln!(out, "{count} expected, all met"),
         unmet => writeln!(out, "{count} expected, {unmet} not met"),
     }
@@ -179,7 +179,7 @@ impl EvaluatedExpectations<'_> {
     /// The unmet pairs, each with the line of its expectation.
     pub(in crate::commands) fn unmet(&self) -> impl Iterator<Item = (usize, &Unmet)> {
         let line = |unmet: &Unmet| self.file.lines.get(unmet.expectation).copied().unwrap_or(1);
-        self.outcome.unmet().iter().map(move |unmet| (line(unmet), unmet))
+        self.outcome.unmet.iter().map(move |unmet| (line(unmet), unmet))
     }
 
     pub(in crate::commands) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {

@@ -56,7 +56,7 @@ pub(in crate::commands) fn added(old: &Evaluator, new: &Evaluator) -> Vec<Findin
 }
 
 fn findings<'e>(evaluator: &'e Evaluator, codes: &'static [&'static str]) -> impl Iterator<Item = Finding> + 'e {
-    evaluator.check().findings().iter().filter(|finding| codes.contains(&finding.code)).cloned()
+    evaluator.check().findings.iter().filter(|finding| codes.contains(&finding.code)).cloned()
 }
 
 #[cfg(test)]

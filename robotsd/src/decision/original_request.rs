@@ -127,7 +127,7 @@ pub(super) fn is_target(target: &[u8]) -> bool {
 /// The host and port of a URL that a client sent.
 pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
     let url = Some(url).filter(|url| !url.starts_with(b"/"))?;
-    Authority::of_url(url).map(|(_, authority, _)| authority.host_and_port())
+    Authority::of_url(url).map(|(_, authority, _)| authority.host_and_port)
 }
 
 /// The `Host` field in a URL that a proxy made of its scheme, that field and its target, as nginx does. The target begins with the first

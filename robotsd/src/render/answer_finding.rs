@@ -104,13 +104,13 @@ pub(crate) struct Checked<'a> {
 impl<'a> Checked<'a> {
     /// The fix of a finding, by its place in the report.
     pub(crate) fn fix_of(&self, finding: usize) -> Option<&'a Fix> {
-        self.report.fixes().get(finding)
+        self.report.fixes.get(finding)
     }
 
     /// The findings, each with the fix that is written with it.
     pub(crate) fn findings(self) -> impl Iterator<Item = (&'a Finding, Option<&'a Fix>)> {
         let mut written: HashSet<*const Fix> = HashSet::new();
-        self.report.findings().iter().enumerate().map(move |(at, finding)| {
+        self.report.findings.iter().enumerate().map(move |(at, finding)| {
             let fix = self.fix_of(at).filter(|fix| written.insert(ptr::from_ref(fix)) || is_short(fix));
             (finding, fix)
         })

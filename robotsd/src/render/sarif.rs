@@ -61,7 +61,7 @@ impl SarifLog {
             }
             self.results.push(result);
         }
-        let omitted = checked.report.omitted() + checked.report.findings().len().saturating_sub(room);
+        let omitted = checked.report.omitted() + checked.report.findings.len().saturating_sub(room);
         if omitted > 0 {
             self.notify("note", &format!("{omitted} more findings of these kinds are not shown"), &uri);
         }
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn every_place_is_within_the_file() {
         for lint in lints() {
-            let bytes = lint.bad_example().bytes();
+            let bytes = lint.bad.bytes();
             let robots = RobotsTxt::parse(bytes.clone().into_owned());
             let lines: Vec<Line<'_>> = robots.lines().collect();
             for finding in &check(&robots, &lint.example_options()) {

@@ -16,7 +16,7 @@ pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) 
     let name = printable(checked.name.as_bytes());
     // Findings are sorted, so one walk over the lines finds the line of each.
     let mut lines = checked.robots.lines().peekable();
-    for (at, finding) in checked.report.findings().iter().enumerate() {
+    for (at, finding) in checked.report.findings.iter().enumerate() {
         while lines.next_if(|line| line.number() < finding.line).is_some() {}
         let Some(line) = lines.peek() else { break };
         writeln!(out, "{}\n", render(colour, &name, line, finding, checked.fix_of(at)))?;
@@ -37,7 +37,7 @@ pub(super) fn write_one(
     let name = printable(checked.name.as_bytes());
     match checked.robots.lines().nth(finding.line.saturating_sub(1)) {
         Some(line) => {
-            let at = checked.report.findings().iter().position(|other| std::ptr::eq(other, finding));
+            let at = checked.report.findings.iter().position(|other| std::ptr::eq(other, finding));
             writeln!(out, "{}", render(colour, &name, &line, finding, at.and_then(|at| checked.fix_of(at))))
         }
         None => Ok(()),
@@ -203,7 +203,7 @@ pub(super) fn write_concise_answer(out: &mut impl Write, findings: &[AnswerFindi
 }
 
 pub(super) fn write_concise(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    for (at, finding) in checked.report.findings().iter().enumerate() {
+    for (at, finding) in checked.report.findings.iter().enumerate() {
         let is_fixed = checked.fix_of(at).is_some_and(|fix| fix.safety == Safety::Safe);
         let hint = if is_fixed { " [--fix]" } else { "" };
         writeln!(out, "{} [{}]{hint}", finding_line(checked.name, finding), finding.code)?;
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn every_example_renders() {
         for lint in tower_robots::check::lints() {
-            let robots = RobotsTxt::parse(lint.bad_example().bytes().into_owned());
+            let robots = RobotsTxt::parse(lint.bad.bytes().into_owned());
             let report = check(&robots, &lint.example_options());
             let mut out = Vec::new();
             let checked = Checked { name: "robots.txt", robots: &robots, report: &report };

@@ -275,5 +275,5 @@ fn problems_of(live: &LiveSite, at: &dyn Fn(String) -> Problem) -> Vec<Problem> 
             Severity::Note => None,
         }
     };
-    untaken.into_iter().chain(content.report().findings().iter().filter_map(problem)).collect()
+    untaken.into_iter().chain(content.report().findings.iter().filter_map(problem)).collect()
 }

@@ -86,10 +86,10 @@ impl Endpoint {
         }
         let host = authority.host();
         let authority = Authority::split(authority.as_str().as_bytes());
-        if authority.userinfo().is_some() {
+        if authority.userinfo.is_some() {
             return wrong("a user cannot be given");
         }
-        let port = match authority.port() {
+        let port = match authority.port {
             Port::Absent => usual_port,
             Port::Number(port) if port != 0 => port,
             _ => return wrong("the port is a number from 1 to 65535"),

@@ -48,7 +48,7 @@ fn long(head: &str, unit: &str, tail: &str) -> Vec<u8> {
 /// For each lint the file that shows it, over and over; no two copies are the same but in what the lint finds.
 fn of_lints() -> impl Iterator<Item = (String, Vec<u8>)> {
     lints().iter().map(|lint| {
-        let example: String = String::from_utf8_lossy(&lint.bad_example().bytes()).chars().take(2_000).collect();
+        let example: String = String::from_utf8_lossy(&lint.bad.bytes()).chars().take(2_000).collect();
         // A rule of its own keeps the copies apart.
         let copy = |number: usize| format!("{example}\nAllow: /{number}\n");
         (lint.code.to_owned(), filled("", copy))

@@ -142,9 +142,9 @@ impl Gate {
         let misspelled = |(kind, name)| Some(Objection::misspelled(kind, name, crawler_meant(name, robots, registry)?));
         objections.extend(self.names().filter_map(misspelled));
         let unmet = must_allow.evaluate(robots);
-        objections.extend(Objection::unmet(ObjectionKind::MustAllow, unmet.unmet()));
+        objections.extend(Objection::unmet(ObjectionKind::MustAllow, &unmet.unmet));
         if let Some(expectations) = &self.expectations {
-            objections.extend(Objection::unmet(ObjectionKind::Expectation, expectations.evaluate(robots).unmet()));
+            objections.extend(Objection::unmet(ObjectionKind::Expectation, &expectations.evaluate(robots).unmet));
         }
         if let (Some(accepted), false) = (accepted, self.guards.is_empty()) {
             let options = DiffOptions::new().with_registry(registry.clone());
@@ -168,7 +168,7 @@ impl Gate {
             .map(String::as_str)
             .map(of(ObjectionKind::MustAllow))
             .chain(expected.map(of(ObjectionKind::Expectation)))
-            .chain(self.guards.iter().map(Guard::crawler).map(of(ObjectionKind::Guard)))
+            .chain(self.guards.iter().map(|guard| (ObjectionKind::Guard, guard.crawler.as_str())))
     }
 
     /// Whether the version that was accepted last matters.

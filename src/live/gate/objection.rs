@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::agent::Registry;
-use crate::check::{Breach, LostPage, Page, PageLoss, Report, Severity, Unmet, Upheaval, page_losses};
+use crate::check::{Breach, Page, PageLoss, Report, Severity, Unmet, Upheaval, page_losses};
 use crate::live::version::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
@@ -107,10 +107,10 @@ impl Objection {
     }
 
     pub(super) fn breach(breach: &Breach) -> Self {
-        let change = breach.change();
+        let change = &breach.change;
         let text = format!(
             "the guard {:?} is broken: {:?} is now {}",
-            breach.guard().to_string(),
+            breach.guard.to_string(),
             change.path,
             participle(change.access)
         );
@@ -118,7 +118,7 @@ impl Objection {
     }
 
     pub(super) fn findings(severity: Severity, report: &Report) -> Vec<Self> {
-        let findings = report.findings().iter().filter(|finding| finding.severity >= severity);
+        let findings = report.findings.iter().filter(|finding| finding.severity >= severity);
         let count = Severity::ALL.into_iter().filter(|other| *other >= severity).map(|other| report.count(other)).sum();
         some_of(ObjectionKind::Finding, count, findings.map(ToString::to_string))
     }
@@ -209,7 +209,7 @@ pub(super) fn objections(
 fn is_too_much(loss: &PageLoss) -> bool {
     let lost = loss.lost.len();
     let is_many = lost > MOST || lost * SHARE > loss.of;
-    is_many && lost >= LEAST || loss.lost.iter().map(LostPage::page).any(Page::is_front)
+    is_many && lost >= LEAST || loss.lost.iter().any(|lost| lost.page.is_front())
 }
 
 /// A share in percent, in whole numbers where it is at least one.

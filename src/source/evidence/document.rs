@@ -82,7 +82,7 @@ impl Document for RangeList {
         check_media_type(content_type.unwrap_or_default()).map_err(|error| error.to_string())?;
         let list = Self::parse(octets).map_err(|error| error.to_string())?;
         if let Some(before) = before {
-            list.check_after(before.set()).map_err(|error| error.to_string())?;
+            list.check_after(&before.set).map_err(|error| error.to_string())?;
         }
         Ok(list)
     }
@@ -302,7 +302,7 @@ mod tests {
         let save = |octets: &[u8]| lists.0.save(URL, octets, confirmed, &Validators::default()).expect("saved");
         save(b"8.8.8.0/24\n");
         let saved = lists.read(URL).expect("a list").expect("saved");
-        assert_eq!((saved.list.prefixes(), saved.confirmed), (1, confirmed));
+        assert_eq!((saved.list.prefixes, saved.confirmed), (1, confirmed));
         save(b"<html>");
         let error = lists.read(URL).expect_err("no list").to_string();
         assert!(error.starts_with("the list that was saved of https://lists.test/one.json: "), "{error}");

@@ -69,7 +69,7 @@ impl SignatureResults {
         let is_busy = || self.failing.are_too_many(address, now);
         let (checks, kept) = KeptChecks::check(lines, message, now, test_keys, &keys, is_busy);
         let failed = MethodOutcome::Failed(Refutation::BadSignature);
-        let failures = checks.iter().filter(|check| check.outcome() == failed).count();
+        let failures = checks.iter().filter(|check| check.outcome == failed).count();
         if failures > 0 {
             self.failing.count(address, failures, now);
         }

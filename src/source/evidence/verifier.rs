@@ -193,10 +193,10 @@ impl Verifier {
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let identified = request.identify(self, now);
         // All requests that claim no crawler of the registry, and are signed, are counted together: a client makes no names up.
-        let crawler = identified.registered().unwrap_or_default();
+        let crawler = identified.registered.unwrap_or_default();
         let paths = &self.inner.learned.paths;
         let claims = paths.of_crawler(path, crawler);
-        identified.with_identity(paths.judge(claims, identified.identity(), request.address(), now))
+        identified.with_identity(paths.judge(claims, identified.identity, request.address(), now))
     }
 
     /// The same for a request without a signature, from its address as the server has it. The crawlers that come again and again
@@ -211,7 +211,7 @@ impl Verifier {
         let evidence = &*self.inner;
         let ([agent], Some(client)) = (agents, address) else {
             // Of several agents the strictest counts, so that one alone says nothing.
-            return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity();
+            return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity;
         };
         let paths = &evidence.learned.paths;
         let claims = paths.of_crawler(path, agent.registered().map_or("", Crawler::name));
@@ -220,7 +220,7 @@ impl Verifier {
             return Identity::Verified(method);
         }
         let request = IdentityRequest::new(agents, self.public_address(address));
-        let found = request.identify(self, now).identity();
+        let found = request.identify(self, now).identity;
         let identity = paths.judge(claims, found, request.address(), now);
         if let Identity::Verified(method) = identity {
             evidence.verified.note(&key, method);
@@ -235,7 +235,7 @@ impl Verifier {
 
     /// Whether names of the sender's address are being looked up, and would say more than is known. It counts no claim.
     pub fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
-        request.identify(self, now).identity() == Identity::Undecided(UndecidedReason::Pending)
+        request.identify(self, now).identity == Identity::Undecided(UndecidedReason::Pending)
     }
 
     /// The time by which requests are judged.
@@ -361,7 +361,7 @@ impl Evidence {
             ListEvidence::combine(lists.iter().map(|list| {
                 list.followed.with_held(|held| {
                     let Some(held) = held else { return MethodOutcome::Undecided(UndecidedReason::NotLoaded) };
-                    let set = held.document.set();
+                    let set = &held.document.set;
                     let evidence = held
                         .confirmed
                         .map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at));

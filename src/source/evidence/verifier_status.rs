@@ -87,8 +87,8 @@ impl ListStatus {
         Self {
             url: list.url.to_string(),
             origin: held.map(|held| held.origin),
-            prefixes: held.map_or(0, |held| held.document.prefixes()),
-            created: held.and_then(|held| held.document.created()).map(str::to_owned),
+            prefixes: held.map_or(0, |held| held.document.prefixes),
+            created: held.and_then(|held| held.document.created.as_deref()).map(str::to_owned),
             confirmed: held.and_then(|held| held.confirmed),
             trouble: list.trouble(),
         }

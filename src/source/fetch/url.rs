@@ -170,16 +170,16 @@ impl FromStr for FetchUrl {
         if cfg!(not(feature = "tls")) && scheme == UrlScheme::Https {
             return Err(error(UrlFault::NoTls));
         }
-        if authority.userinfo().is_some() {
+        if authority.userinfo.is_some() {
             return Err(error(UrlFault::Userinfo));
         }
-        let port = match authority.port() {
+        let port = match authority.port {
             Port::Number(port) if port != 0 => port,
             // `example.com:` is `example.com` (RFC 3986, section 6.2.3).
             Port::Absent | Port::Empty => scheme.port(),
             Port::Number(_) | Port::Malformed => return Err(error(UrlFault::Port)),
         };
-        let host = std::str::from_utf8(authority.host()).unwrap_or_default();
+        let host = std::str::from_utf8(authority.host).unwrap_or_default();
         let host = match host.is_ascii() {
             true => Cow::Borrowed(host),
             false if cfg!(feature = "idn") => to_ascii(host).ok_or_else(|| error(UrlFault::Host))?,

@@ -107,10 +107,13 @@ pub struct DelayChange {
 /// A delay and its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Delay {
-    line: usize,
+    /// Its line.
+    pub line: usize,
+    /// The time from one request to the next, as written.
     #[cfg_attr(feature = "serde", serde(rename = "seconds", serialize_with = "seconds"))]
-    interval: Duration,
+    pub interval: Duration,
 }
 
 #[cfg(feature = "serde")]
@@ -147,16 +150,6 @@ impl fmt::Display for DelayChange {
 }
 
 impl Delay {
-    /// Its line.
-    pub const fn line(&self) -> usize {
-        self.line
-    }
-
-    /// The time from one request to the next, as written.
-    pub const fn interval(&self) -> Duration {
-        self.interval
-    }
-
     fn of(delay: &CrawlDelay<'_>) -> Self {
         Self { line: delay.line(), interval: delay.interval() }
     }

@@ -184,7 +184,7 @@ impl Pair {
 
     fn breach(&self, guard: &Guard, recognizer: &Recognizer, goes_on: &dyn Fn() -> bool) -> Option<Breach> {
         let [before, after] = self.select(&guard.subject(recognizer));
-        let paths = witness::paths_within(before, after, guard.pattern().as_bytes(), goes_on);
+        let paths = witness::paths_within(before, after, guard.pattern.as_bytes(), goes_on);
         let paths: Vec<_> = paths.into_iter().filter(|path| guard.covers(path)).collect();
         let change = self.changes(before, after, &paths, goes_on).into_iter().next()?;
         Some(Breach::new(guard.clone(), change))

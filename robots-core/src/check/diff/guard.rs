@@ -10,17 +10,23 @@ use crate::rules::{PathPattern, Reading, RequestPath};
 /// Paths of a crawler under which no verdict may change, written `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Guard {
-    crawler: String,
-    pattern: String,
+    /// The crawler, as written.
+    pub crawler: String,
+    /// The path pattern, as written.
+    pub pattern: String,
 }
 
 /// A [`Guard`] and what changes in spite of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Breach {
-    guard: Guard,
-    change: Change,
+    /// What was not to change.
+    pub guard: Guard,
+    /// What does: the change that is about the most paths.
+    pub change: Change,
 }
 
 impl Guard {
@@ -31,16 +37,6 @@ impl Guard {
         let (crawler, pattern) = (crawler.trim(), pattern.trim());
         let fits = !crawler.is_empty() && (pattern.starts_with('/') || pattern.starts_with('*'));
         fits.then(|| Self { crawler: crawler.to_owned(), pattern: pattern.to_owned() })
-    }
-
-    /// The crawler, as written.
-    pub fn crawler(&self) -> &str {
-        &self.crawler
-    }
-
-    /// The path pattern, as written.
-    pub fn pattern(&self) -> &str {
-        &self.pattern
     }
 
     pub(super) fn covers(&self, path: &[u8]) -> bool {
@@ -61,15 +57,5 @@ impl fmt::Display for Guard {
 impl Breach {
     pub(super) const fn new(guard: Guard, change: Change) -> Self {
         Self { guard, change }
-    }
-
-    /// What was not to change.
-    pub const fn guard(&self) -> &Guard {
-        &self.guard
-    }
-
-    /// What does: the change that is about the most paths.
-    pub const fn change(&self) -> &Change {
-        &self.change
     }
 }

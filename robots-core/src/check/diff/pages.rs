@@ -28,9 +28,12 @@ pub struct PageLoss {
 
 /// A page that was allowed and is disallowed, with the rule that does it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LostPage {
-    page: Page,
-    rule: Option<Decider>,
+    /// The page.
+    pub page: Page,
+    /// The rule that disallows it.
+    pub rule: Option<Decider>,
 }
 
 /// What a change of the file takes from search engines that have an index ([`Crawler::is_index_engine`]): one loss for those of
@@ -119,17 +122,7 @@ impl PageLoss {
     }
 }
 
-impl LostPage {
-    /// The page.
-    pub const fn page(&self) -> &Page {
-        &self.page
-    }
-
-    /// The rule that disallows it.
-    pub const fn rule(&self) -> Option<&Decider> {
-        self.rule.as_ref()
-    }
-}
+impl LostPage {}
 
 /// As in `"Googlebot", "bingbot" and 9 more lose 1204 of 9800 pages`.
 impl fmt::Display for PageLoss {

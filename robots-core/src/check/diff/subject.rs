@@ -13,12 +13,14 @@ const NAMES: usize = 2;
 /// A crawler that a change is shown for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Subject {
     /// `None` for a crawler that no group names.
-    name: Option<String>,
-    category: Option<Category>,
+    pub name: Option<String>,
+    /// What it fetches pages for, where the registry knows.
+    pub category: Option<Category>,
     /// Whether one of the files names it.
-    named: bool,
+    pub named: bool,
     #[cfg_attr(feature = "serde", serde(skip))]
     tokens: Vec<ProductToken>,
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -26,21 +28,6 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The registered name, or the one in the file; `None` for a crawler that neither file nor registry names.
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    /// What it fetches pages for, where the registry knows.
-    pub const fn category(&self) -> Option<Category> {
-        self.category
-    }
-
-    /// Whether one of the files names it.
-    pub const fn is_named(&self) -> bool {
-        self.named
-    }
-
     pub(in crate::check) fn select<'r>(&self, rules: &'r RuleSet) -> Selection<'r> {
         rules.select(&self.tokens, self.fallback)
     }
@@ -75,7 +62,7 @@ impl Subject {
 
     /// The agent that a person means by a name, `*` included.
     pub(in crate::check) fn named(name: &str, named: &NamedAgent) -> Self {
-        if named.named_as() == NamedAs::Star {
+        if named.named_as == NamedAs::Star {
             return Self::unnamed();
         }
         let agent = named.agent();
@@ -100,7 +87,7 @@ impl fmt::Display for FirstCrawlers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, crawler) in self.0.iter().take(NAMES).enumerate() {
             f.write_str(if at == 0 { "" } else { ", " })?;
-            match crawler.name() {
+            match crawler.name.as_deref() {
                 Some(name) => write!(f, "{}", Quoted(name.as_bytes()))?,
                 None => f.write_str("crawlers that no group names")?,
             }

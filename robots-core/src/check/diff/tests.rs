@@ -9,7 +9,8 @@ fn between(old: &str, new: &str) -> Diff {
 
 /// Changes for the crawler of this name, as `access path`.
 fn changes_for(diff: &Diff, name: Option<&str>) -> Vec<String> {
-    let about = diff.effects.iter().find(|effect| effect.crawlers.iter().any(|crawler| crawler.name() == name));
+    let about =
+        diff.effects.iter().find(|effect| effect.crawlers.iter().any(|crawler| crawler.name.as_deref() == name));
     let said = |change: &Change| format!("{} {}", change.access, change.path);
     about.map_or_else(Vec::new, |effect| effect.changes.iter().map(said).collect())
 }
@@ -94,7 +95,7 @@ fn crawlers_are_distinguished_and_search_engines_come_first() {
                Disallow: /\n";
     let diff = between(old, new);
     let first = &diff.effects[0].crawlers[0];
-    assert_eq!((first.name(), first.is_named()), (Some("Googlebot"), true));
+    assert_eq!((first.name.as_deref(), first.named), (Some("Googlebot"), true));
     assert_eq!(changes_for(&diff, Some("Googlebot")), ["disallow /b", "allow /a"]);
     assert_eq!(changes_for(&diff, Some("Googlebot-Image")), ["disallow /b", "allow /a"]);
     assert_eq!(changes_for(&diff, Some("GPTBot")), ["disallow /"]);
@@ -145,7 +146,7 @@ fn a_delay_that_changes_is_said_for_those_that_obey_it() {
     assert_eq!(said, want);
     assert!(found.effects.is_empty() && !found.is_empty());
     assert_eq!(found.to_string(), want.join("; "));
-    assert_eq!(found.delays[0].after.map(|delay| delay.line()), Some(2));
+    assert_eq!(found.delays[0].after.map(|delay| delay.line), Some(2));
     let back = between(new, old);
     assert_eq!(back.delays[0].to_string(), "\"ClaudeBot\": no delay instead of one request in 10 s");
     // A line that moved, or says the same in other words, is no change.

@@ -174,7 +174,7 @@ fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usiz
 }
 
 fn crawlers_let_in(pair: &Pair, old: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
-    let named = subject::all(old, old, registry).into_iter().filter(Subject::is_named);
+    let named = subject::all(old, old, registry).into_iter().filter(|subject| subject.named);
     let shut: Vec<Subject> = named.filter(|subject| pair.extents(subject)[0] == Extent::Shut).collect();
     let of = shut.len();
     let crawlers: Vec<Subject> = shut.into_iter().filter(|subject| pair.extents(subject)[1] > Extent::Shut).collect();

@@ -132,7 +132,7 @@ fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
 
 /// What the selected rules say, without where they stand.
 fn rules(selection: Selection<'_>) -> HashSet<(bool, Cow<'_, [u8]>)> {
-    let is_legacy = selection.rule_set().reading() == Reading::Legacy;
+    let is_legacy = selection.rules.reading() == Reading::Legacy;
     let says = |rule: Rule<'_>| rule.access() == Access::Allow;
     let rules = selection.groups().flat_map(Group::rules);
     let counted = rules.filter_map(|rule| match rule.pattern() {

@@ -39,7 +39,7 @@ impl Fixes {
     /// assert_eq!(safeties, [Safety::Safe, Safety::Unsafe]);
     /// ```
     pub fn of(robots: &RobotsTxt, report: &Report, options: &Options) -> Self {
-        Self::judged(Prover::new(robots, report, options).judge(Candidate::all(robots, report.findings(), options)))
+        Self::judged(Prover::new(robots, report, options).judge(Candidate::all(robots, &report.findings, options)))
     }
 
     fn judged(candidates: Vec<Candidate>) -> Self {

@@ -37,9 +37,12 @@ pub struct FixedFile {
 
 /// A finding that was corrected.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AppliedFix {
-    finding: Finding,
-    safety: Safety,
+    /// The finding, with its place in the file that its pass looked at.
+    pub finding: Finding,
+    /// Whether the fix was safe.
+    pub safety: Safety,
 }
 
 /// Corrects the findings of a file: those with a safe fix, and with [`Safety::Unsafe`] then those with any.
@@ -53,7 +56,7 @@ pub struct AppliedFix {
 /// let robots = RobotsTxt::parse(&b"User-agent: *\r\nDissallow: /p\r\nDisallow: b # all\r\n"[..]);
 /// let fixed = fix(&robots, &Options::new(), Safety::Safe);
 /// assert_eq!(&**fixed.robots.bytes(), b"User-agent: *\r\nDisallow: /p\r\nDisallow: b # all\r\n");
-/// assert_eq!((fixed.applied.len(), fixed.report.findings().len()), (1, 1));
+/// assert_eq!((fixed.applied.len(), fixed.report.findings.len()), (1, 1));
 /// let fixed = fix(&robots, &Options::new(), Safety::Unsafe);
 /// assert_eq!(&**fixed.robots.bytes(), b"User-agent: *\r\nDisallow: /p\r\nDisallow: /b # all\r\n");
 /// ```
@@ -77,7 +80,7 @@ pub fn fix_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &
         }
         let report = check(&file, &every);
         let prover = Prover::new(&file, &report, &every);
-        let candidates = prover.judge(Candidate::all(&file, report.findings(), &every));
+        let candidates = prover.judge(Candidate::all(&file, &report.findings, &every));
         let of = |safety: Safety| -> Vec<usize> {
             (0..candidates.len()).filter(|at| candidates[*at].safety == safety).collect()
         };
@@ -93,31 +96,21 @@ pub fn fix_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &
         }
         let corrected = chosen.iter().flat_map(|at| {
             let Candidate { findings, safety, .. } = &candidates[*at];
-            findings.iter().map(|place| AppliedFix { finding: report.findings()[*place].clone(), safety: *safety })
+            findings.iter().map(|place| AppliedFix { finding: report.findings[*place].clone(), safety: *safety })
         });
         applied.extend(corrected);
         file = RobotsTxt::parse(after);
     }
     let report = check(&file, options);
     let fixes = match left {
-        Some((every, candidates)) if every.findings() == report.findings() => Fixes::judged(candidates),
+        Some((every, candidates)) if &every.findings == &report.findings => Fixes::judged(candidates),
         _ if is_cut => Fixes::default(),
         _ => Fixes::of(&file, &report, options),
     };
     FixedFile { robots: file, applied, report: report.fixed_by(fixes), is_cut }
 }
 
-impl AppliedFix {
-    /// The finding, with its place in the file that its pass looked at.
-    pub const fn finding(&self) -> &Finding {
-        &self.finding
-    }
-
-    /// Whether the fix was safe.
-    pub const fn safety(&self) -> Safety {
-        self.safety
-    }
-}
+impl AppliedFix {}
 
 /// Octets of all files that are looked at to judge the fixes of one, and again to make them together; those of files whose effect
 /// is compared path by path, once for each reading; fixes of one lint that are looked at alone; comparisons that find a change, for

@@ -16,15 +16,15 @@ fn safeties(file: &[u8], options: &Options) -> Vec<(&'static str, Option<Safety>
     let report = check(&robots, options);
     let fixes = Fixes::of(&robots, &report, options);
     let safety = |(at, finding): (usize, &Finding)| (finding.code, fixes.get(at).map(|fix| fix.safety));
-    report.findings().iter().enumerate().map(safety).collect()
+    report.findings.iter().enumerate().map(safety).collect()
 }
 
 #[test]
 fn every_lint_with_edits_corrects_its_own_example() {
     for lint in lints().iter().filter(|lint| lint.fix.is_some()) {
-        let (options, file) = (lint.example_options(), lint.bad_example().bytes().into_owned());
+        let (options, file) = (lint.example_options(), lint.bad.bytes().into_owned());
         let fixed = fix(&RobotsTxt::parse(file), &options, Safety::Unsafe);
-        let left = fixed.report.findings().iter().filter(|finding| finding.code == lint.code).count();
+        let left = fixed.report.findings.iter().filter(|finding| finding.code == lint.code).count();
         // What is meant is not in these examples: the name of the site, and that of the crawler.
         if ["sitemap-not-absolute", "license-value", "cut-product-token"].contains(&lint.code) {
             assert_eq!((left, fixed.applied.len()), (1, 0), "{}", lint.code);
@@ -32,14 +32,14 @@ fn every_lint_with_edits_corrects_its_own_example() {
         }
         let text = String::from_utf8_lossy(fixed.robots.bytes()).into_owned();
         assert_eq!(left, 0, "{}: {text}", lint.code);
-        assert!(fixed.applied.iter().any(|applied| applied.finding().code == lint.code), "{}", lint.code);
+        assert!(fixed.applied.iter().any(|applied| applied.finding.code == lint.code), "{}", lint.code);
     }
 }
 
 #[test]
 fn the_usual_safety_of_each_lint() {
     let usual = |lint: &Lint| {
-        let found = safeties(&lint.bad_example().bytes(), &lint.example_options());
+        let found = safeties(&lint.bad.bytes(), &lint.example_options());
         found.into_iter().find(|(code, _)| *code == lint.code).and_then(|(_, safety)| safety)
     };
     let of = |wanted: Safety| -> Vec<&str> {

@@ -23,12 +23,12 @@ pub(super) fn helps(code: &str, file: &[u8]) -> Vec<String> {
 
 fn of(code: &str, file: &[u8]) -> Vec<Finding> {
     let report = check(&RobotsTxt::parse(file), &Options::new());
-    report.findings().iter().filter(|finding| finding.code == code).cloned().collect()
+    report.findings.iter().filter(|finding| finding.code == code).cloned().collect()
 }
 
 fn findings(lint: &Lint, example: &Example) -> Vec<Finding> {
     let file = example.bytes().into_owned();
-    check(&RobotsTxt::parse(file), &lint.example_options()).findings().to_vec()
+    check(&RobotsTxt::parse(file), &lint.example_options()).findings.to_vec()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn every_lint_says_why_in_one_paragraph() {
 #[test]
 fn every_bad_example_triggers_its_lint() {
     for lint in lints() {
-        let found = findings(lint, lint.bad_example());
+        let found = findings(lint, &lint.bad);
         assert!(found.iter().any(|finding| finding.code == lint.code), "{}: {found:?}", lint.code);
         assert!(found.iter().all(|finding| finding.code == lint.code), "{}: others too: {found:?}", lint.code);
         assert!(found.iter().any(|finding| finding.severity == lint.severity), "{}: {found:?}", lint.code);
@@ -64,7 +64,7 @@ fn every_bad_example_triggers_its_lint() {
 #[test]
 fn every_good_example_is_clean() {
     for lint in lints() {
-        assert_eq!(findings(lint, lint.good_example()), [], "{}", lint.code);
+        assert_eq!(findings(lint, &lint.good), [], "{}", lint.code);
     }
 }
 
@@ -87,7 +87,7 @@ fn a_finding_about_a_crawler_names_it_safely() {
 
 #[test]
 fn every_message_keeps_the_house_style() {
-    for finding in lints().iter().flat_map(|lint| findings(lint, lint.bad_example())) {
+    for finding in lints().iter().flat_map(|lint| findings(lint, &lint.bad)) {
         for text in [Some(finding.message), finding.help].into_iter().flatten() {
             assert!(!text.starts_with(|char: char| char.is_uppercase()), "{text}");
             assert!(!text.ends_with('.') && !text.chars().any(char::is_control), "{text}");
@@ -99,7 +99,7 @@ fn every_message_keeps_the_house_style() {
 #[test]
 fn every_span_is_inside_the_file_and_agrees_with_line_and_column() {
     for lint in lints() {
-        let file = lint.bad_example().bytes().into_owned();
+        let file = lint.bad.bytes().into_owned();
         let robots = RobotsTxt::parse(file.clone());
         for finding in &check(&robots, &lint.example_options()) {
             assert!(finding.span.start <= finding.span.end && finding.span.end <= file.len(), "{finding:?}");

@@ -25,7 +25,7 @@ const SHORTEST_V6: u32 = 19;
 /// use robots_core::identity::{RangeList, RangeListErrorKind};
 ///
 /// let list = RangeList::parse(br#"{"creationTime":"2026-09-02T14:46:00","prefixes":[{"ipv4Prefix":"66.249.64.0/27"}]}"#)?;
-/// assert!(list.set().contains("66.249.64.1".parse()?));
+/// assert!(list.set.contains("66.249.64.1".parse()?));
 ///
 /// // What an old URL answers once its list has moved.
 /// let moved = RangeList::parse(br#"{"Action needed":"update the location you're fetching from"}"#).unwrap_err();
@@ -33,11 +33,16 @@ const SHORTEST_V6: u32 = 19;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RangeList {
-    set: RangeSet,
-    prefixes: usize,
-    skipped: usize,
-    created: Option<Box<str>>,
+    /// The addresses.
+    pub set: RangeSet,
+    /// How many valid prefixes it has.
+    pub prefixes: usize,
+    /// How many entries were skipped because they are no valid prefix.
+    pub skipped: usize,
+    /// When the operator made it, as written: few write it as RFC 3339 has it.
+    pub created: Option<Box<str>>,
 }
 
 impl RangeList {
@@ -100,31 +105,6 @@ impl RangeList {
             self.prefixes
         );
         Err(RangeListError::new(RangeListErrorKind::Shrunk, message))
-    }
-
-    /// The addresses.
-    pub const fn set(&self) -> &RangeSet {
-        &self.set
-    }
-
-    /// The addresses, by value.
-    pub fn into_set(self) -> RangeSet {
-        self.set
-    }
-
-    /// How many valid prefixes it has.
-    pub const fn prefixes(&self) -> usize {
-        self.prefixes
-    }
-
-    /// How many entries were skipped because they are no valid prefix.
-    pub const fn skipped(&self) -> usize {
-        self.skipped
-    }
-
-    /// When the operator made it, as written: few write it as RFC 3339 has it.
-    pub fn created(&self) -> Option<&str> {
-        self.created.as_deref()
     }
 }
 
@@ -251,7 +231,7 @@ mod tests {
             writeln!(text, "{}", std::net::Ipv4Addr::from_bits(0x0800_0000 + 2 * number)).expect("text");
         }
         let list = RangeList::parse(text.as_bytes()).expect("a list");
-        assert_eq!((list.prefixes(), list.set().ranges()), (MOST_PREFIXES, MOST_PREFIXES));
+        assert_eq!((list.prefixes, list.set.ranges()), (MOST_PREFIXES, MOST_PREFIXES));
         text.push_str("9.9.9.9\n");
         assert_eq!(kind(&text), RangeListErrorKind::TooMany);
         let mut large = b"9.9.9.9\n".to_vec();
@@ -283,11 +263,11 @@ mod tests {
     fn a_list_that_lost_most_of_its_addresses_does_not_take_the_place_of_the_one_before() {
         let list = |text: &str| RangeList::parse(text.as_bytes()).expect(text);
         let before = list("8.8.0.0/24\n8.8.2.0/24\n2a00::/32");
-        assert_eq!(list("8.8.0.0/24\n2a00::/32").check_after(before.set()), Ok(()));
-        assert_eq!(list("8.8.0.0/16\n2a00::/32").check_after(before.set()), Ok(()));
-        let error = list("8.8.0.0/25\n2a00::/32").check_after(before.set()).expect_err("shrunk");
+        assert_eq!(list("8.8.0.0/24\n2a00::/32").check_after(&before.set), Ok(()));
+        assert_eq!(list("8.8.0.0/16\n2a00::/32").check_after(&before.set), Ok(()));
+        let error = list("8.8.0.0/25\n2a00::/32").check_after(&before.set).expect_err("shrunk");
         assert_eq!(error.kind(), RangeListErrorKind::Shrunk);
-        assert!(list("8.8.0.0/16").check_after(before.set()).is_err());
+        assert!(list("8.8.0.0/16").check_after(&before.set).is_err());
     }
 
     fn error(text: &str) -> RangeListError {
@@ -299,12 +279,12 @@ mod tests {
         let google = r#"{"creationTime": "2026-09-02T14:46:00.000000", "prefixes": [
             {"ipv4Prefix": "66.249.64.0/27"}, {"ipv6Prefix": "2001:4860:4801:10::/64"}]}"#;
         let list = RangeList::parse(google.as_bytes()).expect("a list");
-        assert_eq!((list.prefixes(), list.skipped()), (2, 0));
-        assert_eq!(list.created(), Some("2026-09-02T14:46:00.000000"));
+        assert_eq!((list.prefixes, list.skipped), (2, 0));
+        assert_eq!(list.created.as_deref(), Some("2026-09-02T14:46:00.000000"));
         let jafar = r#"{"formatVersion": "1.3", "synctoken": "x", "creationTime": 7, "notes": {}, "prefixes": [
             {"ipv4Prefix": "66.249.64.0/27", "service": ["a"], "services": 4, "more": null}]}"#;
         let list = RangeList::parse(jafar.as_bytes()).expect("a list");
-        assert_eq!((list.prefixes(), list.created()), (1, None));
+        assert_eq!((list.prefixes, list.created.as_deref()), (1, None));
         let marked = [b"\xEF\xBB\xBF \n".as_slice(), google.as_bytes()].concat();
         assert!(RangeList::parse(&marked).is_ok());
     }
@@ -317,9 +297,9 @@ mod tests {
             {"ipv4Prefix": 16843009}, {"ipv4Prefix": "1.1.1.1/33"}, {"ipv4Prefix": " 1.1.1.1"}, {"ipv4Prefix": "1.1.1.1/24"},
             {"ipv6Prefix": "fe80::1%eth0"}, {"ipv4prefix": "1.1.1.1"}]}"#;
         let list = RangeList::parse(text.as_bytes()).expect("a list");
-        assert_eq!((list.prefixes(), list.skipped()), (2, 16));
+        assert_eq!((list.prefixes, list.skipped), (2, 16));
         for (address, is_listed) in [("8.8.8.8", true), ("9.9.9.9", true), ("1.1.1.1", false), ("2a00::1", false)] {
-            assert_eq!(list.set().contains(address.parse().expect(address)), is_listed, "{address}");
+            assert_eq!(list.set.contains(address.parse().expect(address)), is_listed, "{address}");
         }
     }
 

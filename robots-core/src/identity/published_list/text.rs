@@ -63,8 +63,8 @@ mod tests {
     fn a_prefix_a_line_is_read() {
         let text = "\u{FEFF}# UptimeRobot\r\n8.8.8.8\r\n\r\n  9.9.9.0/24  # Dallas\r\n2a00::/32\r\n\t# end";
         let list = RangeList::parse(text.as_bytes()).expect("a list");
-        assert_eq!((list.prefixes(), list.skipped()), (3, 0));
-        assert!(list.set().contains("9.9.9.9".parse().expect("an address")));
+        assert_eq!((list.prefixes, list.skipped), (3, 0));
+        assert!(list.set.contains("9.9.9.9".parse().expect("an address")));
     }
 
     #[test]
@@ -72,9 +72,9 @@ mod tests {
         let text = "# prefix,country,region,city,postal\n8.8.8.0/24,US,US-TX,\"Dallas, Fort Worth\",\n\
                     \"9.9.9.0/24\",\"DE\",,,\n2a00::/32,,,,\n1.1.1.1,AU\n";
         let list = RangeList::parse(text.as_bytes()).expect("a list");
-        assert_eq!(list.prefixes(), 4);
+        assert_eq!(list.prefixes, 4);
         for address in ["8.8.8.8", "9.9.9.9", "2a00::1", "1.1.1.1"] {
-            assert!(list.set().contains(address.parse().expect(address)), "{address}");
+            assert!(list.set.contains(address.parse().expect(address)), "{address}");
         }
     }
 

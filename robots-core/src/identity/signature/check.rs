@@ -69,10 +69,15 @@ pub struct SignatureChecks(Option<Arc<[SignatureCheck]>>);
 
 /// What a signature of a request says.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SignatureCheck {
-    outcome: MethodOutcome,
-    directory: Option<DirectoryUrl>,
-    until: Option<SystemTime>,
+    /// What the signature says, whatever key made it.
+    pub outcome: MethodOutcome,
+    /// The directory that the signature names, where the request alone did not refute it. Of a verified signature it says
+    /// who the crawler is.
+    pub directory: Option<DirectoryUrl>,
+    /// Until when the result holds.
+    pub until: Option<SystemTime>,
 }
 
 /// The signatures of Web Bot Auth that a request bears, at most two, each with the reason where it cannot hold.
@@ -267,11 +272,6 @@ impl SignatureCheck {
         Self { outcome, directory: None, until: None }
     }
 
-    /// What the signature says, whatever key made it.
-    pub const fn outcome(&self) -> MethodOutcome {
-        self.outcome
-    }
-
     #[cfg(test)]
     pub(super) const fn of_unavailable(directory: DirectoryUrl) -> Self {
         let outcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);
@@ -292,16 +292,5 @@ impl SignatureCheck {
             }
             outcome => Some(outcome),
         }
-    }
-
-    /// The directory that the signature names, where the request alone did not refute it. Of a verified signature it says
-    /// who the crawler is.
-    pub const fn directory(&self) -> Option<&DirectoryUrl> {
-        self.directory.as_ref()
-    }
-
-    /// Until when the result holds.
-    pub const fn until(&self) -> Option<SystemTime> {
-        self.until
     }
 }

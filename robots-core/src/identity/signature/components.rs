@@ -89,11 +89,11 @@ fn value(item: &Item<'_>, message: &MessageHead<'_>, budget: &mut usize) -> Resu
 fn derived(name: &str, message: &MessageHead<'_>) -> Result<String, Refutation> {
     let (path, query) = message.path_and_query();
     match name {
-        "@method" => Ok(message.method().to_owned()),
+        "@method" => Ok(message.method.to_owned()),
         "@scheme" => Ok(message.scheme()),
         "@authority" => message.authority().ok_or(Refutation::ComponentMissing),
         "@target-uri" => message.target_uri().ok_or(Refutation::ComponentMissing),
-        "@request-target" => Ok(message.target().to_owned()),
+        "@request-target" => Ok(message.target.to_owned()),
         "@path" => Ok(path.to_owned()),
         "@query" => Ok(format!("?{}", query.unwrap_or_default())),
         _ => Err(Refutation::ComponentUnsupported),
@@ -142,9 +142,9 @@ enum CoveredValue {
 impl CoveredValues {
     /// The values of these components; `None` where one of them cannot be compared.
     pub(super) fn of<'a>(components: impl Iterator<Item = &'a str>, message: &MessageHead<'_>) -> Option<Self> {
-        let method = || CoveredValue::Method(message.method().into());
-        let scheme = || CoveredValue::Scheme(message.raw_scheme().into());
-        let authority = || CoveredValue::Authority(message.raw_authority().map(Into::into));
+        let method = || CoveredValue::Method(message.method.into());
+        let scheme = || CoveredValue::Scheme(message.scheme.into());
+        let authority = || CoveredValue::Authority(message.authority.map(Into::into));
         let path = || CoveredValue::Path(message.path_and_query().0.into());
         let query = || CoveredValue::Query(message.path_and_query().1.map(Into::into));
         let mut values = Vec::new();
@@ -155,7 +155,7 @@ impl CoveredValues {
                 // Its port depends on the scheme.
                 "@authority" => values.extend([authority(), scheme()]),
                 "@target-uri" => values.extend([authority(), scheme(), path(), query()]),
-                "@request-target" => values.push(CoveredValue::Target(message.target().into())),
+                "@request-target" => values.push(CoveredValue::Target(message.target.into())),
                 "@path" => values.push(path()),
                 "@query" => values.push(query()),
                 name if SIGNATURE_FIELDS.contains(&name) => {}
@@ -168,10 +168,10 @@ impl CoveredValues {
     /// Whether another request has the same values.
     pub(super) fn are_those_of(&self, message: &MessageHead<'_>) -> bool {
         self.0.iter().all(|value| match value {
-            CoveredValue::Method(method) => **method == *message.method(),
-            CoveredValue::Scheme(scheme) => **scheme == *message.raw_scheme(),
-            CoveredValue::Authority(authority) => authority.as_deref() == message.raw_authority(),
-            CoveredValue::Target(target) => **target == *message.target(),
+            CoveredValue::Method(method) => **method == *message.method,
+            CoveredValue::Scheme(scheme) => **scheme == *message.scheme,
+            CoveredValue::Authority(authority) => authority.as_deref() == message.authority,
+            CoveredValue::Target(target) => **target == *message.target,
             CoveredValue::Path(path) => **path == *message.path_and_query().0,
             CoveredValue::Query(query) => query.as_deref() == message.path_and_query().1,
             CoveredValue::Field { name, value } => message.has_text(name, value),

@@ -64,13 +64,13 @@ impl DirectoryUrl {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
         let split = Authority::split(authority.as_bytes());
-        let port = match split.port() {
+        let port = match split.port {
             Port::Absent | Port::Empty | Port::Number(443) => None,
             Port::Number(port) if port != 0 => Some(port),
             _ => return Err(DirectoryUrlError::Malformed),
         };
-        let host = std::str::from_utf8(split.host()).unwrap_or_default();
-        if split.userinfo().is_some() || !is_host(host) {
+        let host = std::str::from_utf8(split.host).unwrap_or_default();
+        if split.userinfo.is_some() || !is_host(host) {
             return Err(DirectoryUrlError::Malformed);
         }
         let mut url = format!("https://{}", host.to_ascii_lowercase());

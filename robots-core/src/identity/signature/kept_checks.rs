@@ -77,7 +77,7 @@ impl SignatureLines {
 
     /// The same, of requests for the same target only.
     pub fn key_for_target(&self, message: &MessageHead<'_>, hasher: &impl BuildHasher) -> u64 {
-        let target = (message.method(), message.raw_scheme(), message.raw_authority(), message.target());
+        let target = (message.method, message.scheme, message.authority, message.target);
         hasher.hash_one((self, target))
     }
 }
@@ -104,10 +104,8 @@ impl KeptChecks {
                 };
                 let keys = keys(candidate.directory(), candidate.keyid());
                 let check = candidate.check_unless(&keys, test_keys, &is_busy);
-                let is_final = matches!(
-                    check.outcome(),
-                    MethodOutcome::Verified | MethodOutcome::Failed(Refutation::BadSignature)
-                );
+                let is_final =
+                    matches!(check.outcome, MethodOutcome::Verified | MethodOutcome::Failed(Refutation::BadSignature));
                 if let (DirectoryKeys::Loaded(keys), true) = (&keys, is_final) {
                     signatures.extend(KeptSignature::of(&candidate, keys));
                 }

@@ -23,9 +23,11 @@ const TEST_KEY: [u8; 32] = [
 
 /// The keys of one directory, by their thumbprints (RFC 7638).
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct KeySet {
     keys: Vec<(String, VerifyingKey)>,
-    skipped: usize,
+    /// How many keys were skipped: other kinds, or keys that cannot be used.
+    pub skipped: usize,
 }
 
 /// The octets of a public key that can be used: a point in its one encoding, and none of small order.
@@ -102,11 +104,6 @@ impl KeySet {
     /// Whether it holds no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
-    }
-
-    /// How many keys were skipped: other kinds, or keys that cannot be used.
-    pub const fn skipped(&self) -> usize {
-        self.skipped
     }
 
     /// The thumbprints of its keys: what `keyid` is in signatures.
@@ -248,10 +245,10 @@ mod tests {
             "[]".to_owned(),
         ] {
             let set = parse(&format!(r#"{{"keys":[{key},{}]}}"#, jwk("")));
-            assert_eq!((set.len(), set.skipped()), (1, 1), "{key}");
+            assert_eq!((set.len(), set.skipped), (1, 1), "{key}");
         }
         let empty = parse(r#"{"keys":[]}"#);
-        assert!(empty.is_empty() && empty.skipped() == 0);
+        assert!(empty.is_empty() && empty.skipped == 0);
     }
 
     #[test]
@@ -300,7 +297,7 @@ mod tests {
             assert_eq!(kind(text), KeySetErrorKind::InvalidJson, "{text}");
         }
         let many = |count| format!(r#"{{"keys":[{}null]}}"#, "null,".repeat(count - 1));
-        assert_eq!(parse(&many(MOST_KEYS)).skipped(), MOST_KEYS);
+        assert_eq!(parse(&many(MOST_KEYS)).skipped, MOST_KEYS);
         assert_eq!(kind(&many(MOST_KEYS + 1)), KeySetErrorKind::TooMany);
         let large = format!("{}{}", jwk(""), " ".repeat(LARGEST - jwk("").len()));
         assert_eq!(parse(&large).len(), 1);

@@ -25,10 +25,12 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
 /// target, or of `Host`; the scheme is the client's, which a proxy in front may have ended TLS for.
 #[derive(Clone, Copy)]
 pub struct MessageHead<'a> {
-    method: &'a str,
-    scheme: &'a str,
-    authority: Option<&'a str>,
-    target: &'a str,
+    pub(super) method: &'a str,
+    /// As received.
+    pub(super) scheme: &'a str,
+    /// As received.
+    pub(super) authority: Option<&'a str>,
+    pub(super) target: &'a str,
     fields: &'a dyn FieldLines,
 }
 
@@ -101,20 +103,6 @@ impl<'a> MessageHead<'a> {
         is_named
     }
 
-    pub(super) const fn method(&self) -> &'a str {
-        self.method
-    }
-
-    /// As received.
-    pub(super) const fn raw_scheme(&self) -> &'a str {
-        self.scheme
-    }
-
-    /// As received.
-    pub(super) const fn raw_authority(&self) -> Option<&'a str> {
-        self.authority
-    }
-
     pub(super) fn scheme(&self) -> String {
         self.scheme.to_ascii_lowercase()
     }
@@ -124,16 +112,12 @@ impl<'a> MessageHead<'a> {
         let authority = self.authority.filter(|authority| !authority.is_empty())?;
         let split = Authority::of_host_field(authority.as_bytes());
         let default = if self.scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
-        let shown = match split.port() {
-            Port::Empty => std::str::from_utf8(split.host()).ok()?,
-            Port::Number(port) if port == default => std::str::from_utf8(split.host()).ok()?,
+        let shown = match split.port {
+            Port::Empty => std::str::from_utf8(split.host).ok()?,
+            Port::Number(port) if port == default => std::str::from_utf8(split.host).ok()?,
             _ => authority,
         };
         Some(shown.to_ascii_lowercase())
-    }
-
-    pub(super) const fn target(&self) -> &'a str {
-        self.target
     }
 
     /// Path and query of the target; an empty path is `/`, an absent query `None`.

@@ -101,7 +101,7 @@ impl Signed {
             url if *url == other => DirectoryKeys::Loaded(KeySet::default().into()),
             _ => DirectoryKeys::NotConfigured,
         });
-        checks.iter().cloned().min_by_key(|check| match check.outcome() {
+        checks.iter().cloned().min_by_key(|check| match check.outcome {
             MethodOutcome::Verified => 0,
             MethodOutcome::Undecided(_) => 1,
             MethodOutcome::Failed(_) => 2,
@@ -109,7 +109,7 @@ impl Signed {
     }
 
     fn outcome(&self) -> Option<MethodOutcome> {
-        self.check().map(|check| check.outcome())
+        self.check().map(|check| check.outcome)
     }
 }
 
@@ -125,9 +125,9 @@ fn with_parameters(parameters: &str) -> Option<MethodOutcome> {
 #[test]
 fn a_signature_verifies_until_it_expires() {
     let check = Signed::new(AGENT).sign("sig1", &format!("{COVERED};{}", parameters()), None).check().expect("signed");
-    assert_eq!(check.outcome(), MethodOutcome::Verified);
-    assert_eq!(check.until(), Some(at(CREATED + 120 + 60)));
-    let directory = check.directory().map(DirectoryUrl::as_str);
+    assert_eq!(check.outcome, MethodOutcome::Verified);
+    assert_eq!(check.until, Some(at(CREATED + 120 + 60)));
+    let directory = check.directory.as_ref().map(DirectoryUrl::as_str);
     assert_eq!(directory, Some("https://signature-agent.test/.well-known/http-message-signatures-directory"));
 }
 

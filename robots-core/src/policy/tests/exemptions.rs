@@ -46,7 +46,7 @@ fn exempt_agents_and_networks_pass_unjudged() {
         let address = address.map(|address| address.parse().expect("an address"));
         let find = || address;
         let facts = Facts::new("GET", &path).with_address(&find);
-        assert_eq!(policy.decide(&site.rules, &agents, facts).action(), action, "{address:?}");
+        assert_eq!(policy.decide(&site.rules, &agents, facts).action, action, "{address:?}");
     }
 }
 
@@ -58,7 +58,7 @@ fn what_speaks_for_a_person_is_recorded_or_exempts() {
         let path = RequestPath::new(b"/");
         let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path));
         let decision = policy.weigh(decision, &evidence);
-        (decision.action(), decision.reason(), decision.signs().names().collect::<Vec<_>>())
+        (decision.action, decision.reason, decision.signs.names().collect::<Vec<_>>())
     };
     let browsing = || HumanEvidence::new().fetch_metadata(b"none", b"navigate", b"document");
     let cookies = || HumanEvidence::new().cookies(b"a=1; sid=2;staff");
@@ -96,7 +96,7 @@ fn each_sign_of_a_person_counts_by_itself() {
     let path = RequestPath::new(b"/");
     let reason = |evidence: HumanEvidence<'_>| {
         let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path));
-        policy.weigh(decision, &evidence).reason()
+        policy.weigh(decision, &evidence).reason
     };
     assert_eq!(reason(HumanEvidence::new().cookies(b"sid=1")), Reason::SuspectHuman);
     let browsing = HumanEvidence::new().fetch_metadata(b"none", b"navigate", b"document");

@@ -19,7 +19,7 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
         let facts = Facts::new("GET", &path).with_clock(&clock);
         let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
         let decision = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts);
-        (decision.action(), decision.reason())
+        (decision.action, decision.reason)
     };
     let in_grace = (Action::Pass, Reason::Grace);
     for (fields, target, then) in [
@@ -50,7 +50,7 @@ fn grace_ends_at_its_very_end() {
     let at = |grace: &Grace, now: SystemTime| {
         let clock = || now;
         let facts = Facts::new("GET", &path).with_clock(&clock);
-        refusing().build().decide_with_grace(&site.rules, Some(grace), &agents, facts).reason()
+        refusing().build().decide_with_grace(&site.rules, Some(grace), &agents, facts).reason
     };
     let tick = Duration::from_nanos(1);
     let alone = Grace::new(length, start);
@@ -84,8 +84,8 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
         let at = |now: SystemTime| {
             let clock = || now;
             let facts = Facts::new("GET", &path).with_clock(&clock);
-            let pace = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts).pace();
-            pace.map(|pace| (pace.mode(), pace.interval().as_secs()))
+            let pace = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts).pace;
+            pace.map(|pace| (pace.mode, pace.interval.as_secs()))
         };
         assert_eq!(at(start), during, "{old} {new}");
         assert_eq!(at(start + length), Some((RateMode::Refuse, after)), "{old} {new}");

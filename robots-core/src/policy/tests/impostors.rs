@@ -18,7 +18,7 @@ fn decide(policy: &Policy, identity: Identity, field: &str, target: &str) -> (Ac
     let address = || Some([8, 8, 8, 8].into());
     let facts = Facts::new("GET", &path).with_identity(identity).with_address(&address);
     let decision = policy.decide(&site.rules, &agents, facts);
-    (decision.action(), decision.reason())
+    (decision.action, decision.reason)
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn exempt_networks_and_cookies_are_for_impostors_too() {
     let path = policy.path(b"/");
     let agents = site.recognizer.agents(GOOGLEBOT.as_bytes());
     let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path).with_identity(REFUTED_CLAIM));
-    assert_eq!((decision.action(), decision.reason()), (Action::Refuse, Reason::Impostor));
+    assert_eq!((decision.action, decision.reason), (Action::Refuse, Reason::Impostor));
     let weighed = policy.weigh(decision, &HumanEvidence::new().cookies(b"team=1"));
-    assert_eq!((weighed.action(), weighed.reason()), EXEMPT);
+    assert_eq!((weighed.action, weighed.reason), EXEMPT);
 }
 
 #[test]

@@ -20,8 +20,8 @@ fn of_rules_with_one_mode_the_decision_shows_the_one_for_the_path_as_sent() {
     let shown = |builder: PolicyBuilder| {
         let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
         let decision = builder.build().decide(&site.rules, &agents, Facts::of_target("GET", b"/old/../private/x"));
-        let rule = decision.verdict().and_then(|verdict| verdict.rule()).expect("a rule");
-        (decision.action(), String::from_utf8_lossy(rule.pattern()).into_owned())
+        let rule = decision.verdict.and_then(|verdict| verdict.rule()).expect("a rule");
+        (decision.action, String::from_utf8_lossy(rule.pattern()).into_owned())
     };
     let over = |pattern: &str, mode| Override::pattern(pattern, mode).expect("a pattern");
     let tagging = || Policy::builder().mode(Mode::Tag);
@@ -78,7 +78,7 @@ fn an_override_holds_until_it_ends() {
         let facts = Facts::new("GET", &path);
         let clock = || now.expect("a clock is asked only where there is one");
         let facts = if now.is_some() { facts.with_clock(&clock) } else { facts };
-        policy.decide(&site.rules, &[site.recognizer.identify(GPTBOT.as_bytes())], facts).action()
+        policy.decide(&site.rules, &[site.recognizer.identify(GPTBOT.as_bytes())], facts).action
     };
     assert_eq!(at(Some(end - Duration::from_secs(1))), Action::Pass);
     assert_eq!(at(Some(end)), Action::Tag, "the one before it counts again");

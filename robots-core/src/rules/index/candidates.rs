@@ -64,11 +64,11 @@ impl Candidates {
         for rule in document.groups().flat_map(|group| group.rules()).take_while(|rule| rule.range().end <= limit) {
             let written = rule.pattern();
             let mut add = |written: &[u8]| {
-                let (group, priority) = (rule.group().index() as u32, priority(written) as u32);
+                let (group, priority) = (rule.group().index as u32, priority(written) as u32);
                 for query in text::queries(written, reading) {
                     let start = texts.len() as u32;
                     text::write(&mut texts, written, reading, query);
-                    let (number, text) = (rule.index() as u32, start..texts.len() as u32);
+                    let (number, text) = (rule.index as u32, start..texts.len() as u32);
                     rules.push(CandidateRule { rule: number, access: rule.access(), priority, group, text });
                 }
             };

@@ -71,8 +71,8 @@ fn list(out: &mut impl Write) -> io::Result<()> {
 fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
     writeln!(out, "{}: {} ({})\n", lint.code, lint.summary, lint.severity)?;
     wrap(out, lint.why)?;
-    example(out, "Found:", lint.bad_example())?;
-    example(out, "Not found:", lint.good_example())?;
+    example(out, "Found:", &lint.bad)?;
+    example(out, "Not found:", &lint.good)?;
     writeln!(out, "\nOff for a line with the comment \"# robots-check: allow({})\".", lint.code)
 }
 

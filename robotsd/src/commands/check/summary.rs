@@ -43,7 +43,7 @@ impl CheckSummary {
     pub(super) fn add(&mut self, name: &str, report: &Report, groups: &FindingGroups<'_>) {
         self.files += 1;
         self.has_omitted |= report.omitted() > 0;
-        let fixable = [Safety::Safe, Safety::Unsafe].map(|safety| report.fixes().count(safety));
+        let fixable = [Safety::Safe, Safety::Unsafe].map(|safety| report.fixes.count(safety));
         self.fixable = [self.fixable[0] + fixable[0], self.fixable[1] + fixable[1]];
         let found = Severity::ALL.map(|severity| report.count(severity));
         for (all, count) in self.found.iter_mut().zip(found) {

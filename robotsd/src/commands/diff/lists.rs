@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tower_robots::check::{Page, PageLoss, Subject};
+use tower_robots::check::{Page, PageLoss};
 
 use crate::commands::arguments::site::SelectedSite;
 use crate::commands::replay::{LogSelection, ReplayLogFormat, SearchRequests};
@@ -181,7 +181,7 @@ fn open(
 impl ListLosses {
     fn add(&mut self, of: String, pages: &[Page], old: &Evaluator, new: &Evaluator) {
         for loss in old.page_losses(new, pages) {
-            let crawlers = loss.crawlers.iter().filter_map(Subject::name).map(str::to_owned).collect();
+            let crawlers = loss.crawlers.iter().filter_map(|subject| subject.name.clone()).collect();
             self.losses.push(ListLoss::new(of.clone(), crawlers, &loss, None));
         }
         self.lists.push(ListRead { of, pages: pages.len() });
@@ -196,10 +196,11 @@ impl ListLosses {
             pages.sort_unstable();
             pages_read += pages.len();
             let losses = old.page_losses(new, &pages);
-            let is_its = |loss: &&PageLoss| loss.crawlers.iter().any(|subject| subject.name() == Some(crawler));
+            let is_its =
+                |loss: &&PageLoss| loss.crawlers.iter().any(|subject| subject.name.as_deref() == Some(crawler));
             if let Some(loss) = losses.iter().find(is_its) {
                 let count = |page: &Page| requested.targets.get(page.target()).copied().unwrap_or(0);
-                let lost = loss.lost.iter().map(|lost| count(lost.page())).sum();
+                let lost = loss.lost.iter().map(|lost| count(&lost.page)).sum();
                 let shares = LostRequests { lost, all: requested.requests };
                 self.losses.push(ListLoss::new(of.to_owned(), vec![crawler.clone()], loss, Some(shares)));
             }
@@ -221,7 +222,7 @@ impl ListLosses {
 impl ListLoss {
     fn new(of: String, crawlers: Vec<String>, loss: &PageLoss, requests: Option<LostRequests>) -> Self {
         let mut rules: BTreeMap<usize, RuleLoss> = BTreeMap::new();
-        for rule in loss.lost.iter().filter_map(|lost| lost.rule()) {
+        for rule in loss.lost.iter().filter_map(|lost| lost.rule.as_ref()) {
             let pattern = || rule.pattern.to_owned();
             let taken = || RuleLoss { line: rule.line, pattern: pattern(), lost: 0 };
             rules.entry(rule.line).or_insert_with(taken).lost += 1;
@@ -229,8 +230,8 @@ impl ListLoss {
         let mut rules: Vec<_> = rules.into_values().collect();
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.lost));
         let examples = loss.examples(SHOWN).map(|lost| LostExample {
-            page: String::from_utf8_lossy(lost.page().target()).into_owned(),
-            line: lost.rule().map(|decider| decider.line),
+            page: String::from_utf8_lossy(lost.page.target()).into_owned(),
+            line: lost.rule.as_ref().map(|decider| decider.line),
         });
         Self {
             of,

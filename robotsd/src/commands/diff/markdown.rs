@@ -44,7 +44,7 @@ pub(super) fn write(
     let _ = writeln!(comment, "{}.\n", text::summary(diff));
     add_changes(&mut comment, diff);
     for breach in diff.breaches.clone() {
-        let (path, guard) = (cell(&breach.change().path), cell(&breach.guard().to_string()));
+        let (path, guard) = (cell(&breach.change.path), cell(&breach.guard.to_string()));
         if comment.len() < MOST {
             let _ = writeln!(comment, "- **forbidden**: {path} changes for {guard}");
         }
@@ -120,7 +120,7 @@ fn change_row(crawlers: &str, change: &Change) -> String {
 fn delay_row(delay: &DelayChange) -> String {
     let crawlers = cell(&text::crawlers(&delay.crawlers));
     let line = |delay: Option<tower_robots::check::Delay>| {
-        delay.map_or_else(|| "no line".to_owned(), |delay| format!("line {}", delay.line()))
+        delay.map_or_else(|| "no line".to_owned(), |delay| format!("line {}", delay.line))
     };
     let effect = cell(&delay.effect().to_string());
     format!("| {crawlers} | delay: {effect} | {} | {} |\n", line(delay.after), line(delay.before))

@@ -85,7 +85,7 @@ fn guard(text: &str) -> Result<Guard, String> {
 }
 
 fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
-    let any = Guard::parse(&format!("*:{}", guard.pattern())).map_or_else(String::new, |guard| guard.to_string());
+    let any = Guard::parse(&format!("*:{}", &guard.pattern)).map_or_else(String::new, |guard| guard.to_string());
     let hint = unknown.hint().map_or_else(String::new, |hint| format!("{hint} "));
     format!(
         "--forbid {:?}: {}: {hint}Write {any:?} for the crawlers that no group names",
@@ -124,7 +124,7 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
     let new = new.evaluator(Reading::Standard, &site.settings)?;
     // A guard for a crawler that does not exist would hold whatever changes.
     if let Some((guard, unknown)) =
-        args.forbid.iter().find_map(|guard| Some((guard, old.unknown_name(guard.crawler(), Some(&new))?)))
+        args.forbid.iter().find_map(|guard| Some((guard, old.unknown_name(&guard.crawler, Some(&new))?)))
     {
         return Err(io::Error::other(unknown_crawler(guard, &unknown)));
     }

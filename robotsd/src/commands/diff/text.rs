@@ -116,7 +116,7 @@ pub(in crate::commands) fn write(
         writeln!(out)?;
     }
     for breach in diff.breaches.clone() {
-        let (guard, change) = (breach.guard().to_string(), breach.change());
+        let (guard, change) = (breach.guard.to_string(), &breach.change);
         writeln!(out, "forbidden: {} changes for {}", printable(change.path.as_bytes()), printable(guard.as_bytes()))?;
     }
     writeln!(out, "{}", summary(diff))
@@ -147,7 +147,7 @@ fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width:
 }
 
 fn write_delay(out: &mut impl Write, names: &DiffNames, delay: &DelayChange) -> io::Result<()> {
-    let place = |file: &str, delay: Option<Delay>| delay.map(|delay| format!("{file}:{}", delay.line()));
+    let place = |file: &str, delay: Option<Delay>| delay.map(|delay| format!("{file}:{}", delay.line));
     let (before, after) = (place(&names.old, delay.before), place(&names.new, delay.after));
     let was = before.map(|before| format!("was {before}"));
     let places: Vec<_> = after.into_iter().chain(was).collect();
@@ -183,10 +183,10 @@ fn decider(file: &str, decider: Option<&Decider>) -> String {
 
 /// The crawlers of an effect: search engines, then those that a file names, then the rest.
 pub(super) fn crawlers(crawlers: &[Subject]) -> String {
-    let is_search = |crawler: &&Subject| crawler.category() == Some(Category::Search);
+    let is_search = |crawler: &&Subject| crawler.category == Some(Category::Search);
     let search: Vec<_> = crawlers.iter().filter(is_search).collect();
-    let named: Vec<_> = crawlers.iter().filter(|crawler| !is_search(crawler) && crawler.is_named()).collect();
-    let has_unnamed = crawlers.iter().any(|crawler| crawler.name().is_none());
+    let named: Vec<_> = crawlers.iter().filter(|crawler| !is_search(crawler) && crawler.named).collect();
+    let has_unnamed = crawlers.iter().any(|crawler| crawler.name.as_deref().is_none());
     let rest = crawlers.len() - search.len() - named.len() - usize::from(has_unnamed);
     let mut parts = Vec::new();
     parts.extend((!search.is_empty()).then(|| list(&search, "search engines")));
@@ -197,7 +197,11 @@ pub(super) fn crawlers(crawlers: &[Subject]) -> String {
 }
 
 fn list(crawlers: &[&Subject], kind: &str) -> String {
-    let names = crawlers.iter().filter_map(|crawler| crawler.name()).take(SHOWN).map(|name| printable(name.as_bytes()));
+    let names = crawlers
+        .iter()
+        .filter_map(|crawler| crawler.name.as_deref())
+        .take(SHOWN)
+        .map(|name| printable(name.as_bytes()));
     let names = names.collect::<Vec<_>>().join(", ");
     match crawlers.len().saturating_sub(SHOWN) {
         0 => names,
@@ -252,7 +256,7 @@ fn totals(effects: &[Effect]) -> String {
 
 /// The crawlers of some changes, counted.
 fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
-    let crawlers: HashSet<_> = crawlers.into_iter().flatten().map(Subject::name).collect();
+    let crawlers: HashSet<_> = crawlers.into_iter().flatten().map(|subject| subject.name.as_deref()).collect();
     let others = crawlers.contains(&None);
     match (crawlers.len() - usize::from(others), others) {
         (0, _) => "every crawler that neither file names".to_owned(),

@@ -183,7 +183,7 @@ impl BatchQuestion {
     /// Who the request says it is from.
     fn claimed_agents<'r>(&self, evaluator: &Evaluator, requester: &'r Requester) -> Cow<'r, [Agent]> {
         match &self.token {
-            Some(token) => evaluator.resolve(token).agents().to_vec().into(),
+            Some(token) => evaluator.resolve(token).agents.to_vec().into(),
             None => requester.agents().into(),
         }
     }
@@ -353,19 +353,19 @@ impl Sender<'_> {
             Some(evidence) => request.identify(evidence, now),
             None => request.identify(&EmbeddedEvidence, now),
         };
-        let signer = found.signer().and_then(Agent::crawler).map(str::to_owned);
+        let signer = found.signer.and_then(Agent::crawler).map(str::to_owned);
         (IdentitySummary::new(&found), signer)
     }
 }
 
 impl IdentitySummary {
     fn new(found: &Identified<'_>) -> Self {
-        let identity = found.identity();
+        let identity = found.identity;
         Self {
             outcome: identity.outcome(),
             method: identity.method(),
             reason: identity.reason(),
-            crawler: found.crawler().map(str::to_owned),
+            crawler: found.crawler.map(str::to_owned),
             identity,
         }
     }

@@ -48,7 +48,7 @@ impl Requester {
     /// What a person writes: the name of a crawler, or a `User-Agent` field.
     pub(super) fn user_agent(evaluator: &Evaluator, name: &str) -> Self {
         let named = evaluator.resolve(name);
-        Self::Agents { agents: named.agents().to_vec(), is_star: named.named_as() == NamedAs::Star }
+        Self::Agents { agents: named.agents.to_vec(), is_star: named.named_as == NamedAs::Star }
     }
 
     /// What a request sends: its lines of `User-Agent`, read as a server reads them. A word that is a crawler's name may be none there.
@@ -177,7 +177,7 @@ impl<'e> Explanation<'e> {
             Requester::Agents { agents, .. } => {
                 let decision = evaluator.decide_for_sender(agents, sender, method, path);
                 let decision = evaluator.weigh(decision, evidence);
-                let agent = agents.get(decision.agent()).or(agents.first()).cloned().unwrap_or_else(Agent::empty);
+                let agent = agents.get(decision.agent).or(agents.first()).cloned().unwrap_or_else(Agent::empty);
                 Self::of_decision(evaluator, &decision, agent, path)
             }
         }
@@ -223,14 +223,14 @@ impl<'e> Explanation<'e> {
     }
 
     fn of_decision(evaluator: &'e Evaluator, decision: &Decision<'e>, agent: Agent, path: &RequestPath<'_>) -> Self {
-        let verdict = decision.verdict();
+        let verdict = decision.verdict;
         Self {
             evaluator,
             access: verdict.map_or(Access::Allow, |verdict| verdict.access()),
             form: verdict.map_or_else(|| path.form(), |verdict| verdict.form()),
             verdict,
-            reason: decision.reason(),
-            action: Some(decision.action()),
+            reason: decision.reason,
+            action: Some(decision.action),
             tokens: agent.tokens().to_vec(),
             fallback: if evaluator.holds_to_star(&agent) { Fallback::Star } else { Fallback::Nothing },
             agent: Some(agent),

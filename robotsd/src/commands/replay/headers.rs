@@ -161,7 +161,7 @@ impl JudgedAgents {
 
 impl Judgement {
     pub(super) fn of(decision: Option<&Decision<'_>>) -> Self {
-        match decision.and_then(Decision::verdict) {
+        match decision.and_then(|decision| decision.verdict) {
             Some(verdict) if verdict.access() == Access::Disallow => Self::Disallowed(verdict.line()),
             _ => Self::Allowed,
         }

@@ -101,7 +101,7 @@ impl RequestedHosts {
 /// The host that a request names: that of its target goes before the field `Host` (RFC 9112, section 3.2.2).
 fn named_host<'r>(request: &'r LoggedRequest<'_>) -> Option<&'r [u8]> {
     let of_target = || Authority::of_url(&request.target).filter(|(scheme, ..)| is_http(scheme));
-    of_target().map(|(_, authority, _)| authority.host_and_port()).or(request.host.as_deref())
+    of_target().map(|(_, authority, _)| authority.host_and_port).or(request.host.as_deref())
 }
 
 fn is_http(scheme: &[u8]) -> bool {

@@ -61,7 +61,7 @@ impl Visitors {
             target: Vec::new(),
         });
         if let Some(referer) = referer {
-            let host = entry.host.as_deref().map(|host| Authority::of_host_field(host).host());
+            let host = entry.host.as_deref().map(|host| Authority::of_host_field(host).host);
             let own = match host.filter(|host| !host.is_empty()) {
                 Some(host) => referer.eq_ignore_ascii_case(host),
                 None => {
@@ -160,7 +160,7 @@ fn kind(target: &[u8]) -> u8 {
 fn authority(url: &[u8]) -> Option<&[u8]> {
     let (scheme, authority, _) = Authority::of_url(url)?;
     let is_http = matches!(scheme, b"http" | b"https");
-    Some(authority.host()).filter(|host| is_http && !host.is_empty())
+    Some(authority.host).filter(|host| is_http && !host.is_empty())
 }
 
 #[cfg(test)]

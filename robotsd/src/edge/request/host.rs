@@ -102,7 +102,7 @@ fn origin_form(uri: &Uri) -> Result<Uri, RequestRefusal> {
 /// Stricter than the grammar, which allows commas, quotes and escapes in a name that no resolver knows.
 pub(crate) fn is_valid(host: &[u8]) -> bool {
     let authority = Authority::of_host_field(host);
-    let name_is_valid = match authority.host() {
+    let name_is_valid = match authority.host {
         [b'[', inner @ .., b']'] => {
             std::str::from_utf8(inner).is_ok_and(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok())
         }
@@ -111,7 +111,7 @@ pub(crate) fn is_valid(host: &[u8]) -> bool {
                 && name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
         }
     };
-    name_is_valid && authority.port() != Port::Malformed
+    name_is_valid && authority.port != Port::Malformed
 }
 
 #[cfg(test)]

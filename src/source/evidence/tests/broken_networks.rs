@@ -261,7 +261,7 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
     let recognizer = Recognizer::new(network.registry.clone(), &RobotsTxt::parse(*b""));
     let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
     let request = IdentityRequest::new(&agents, Some(public(IMPOSTOR)));
-    let at_once = network.verifier.identify(&request, PATH, network.clock.now()).identity();
+    let at_once = network.verifier.identify(&request, PATH, network.clock.now()).identity;
     assert_eq!(at_once, Identity::Undecided(UndecidedReason::Pending));
     assert_eq!(network.identity(Some(IMPOSTOR)), Identity::Undecided(UndecidedReason::Timeout));
 }

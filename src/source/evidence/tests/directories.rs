@@ -49,7 +49,7 @@ impl Followed {
         let signers = self.verifier.signers();
         let request = IdentityRequest::new(&[], None).signed(&message, &signers);
         let path = ClaimPath { site: "example.com", listener: "0.0.0.0:443" };
-        self.verifier.identify(&request, path, self.clock.now()).identity()
+        self.verifier.identify(&request, path, self.clock.now()).identity
     }
 
     fn signed(&self) -> Vec<(&'static str, String)> {

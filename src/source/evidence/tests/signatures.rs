@@ -90,7 +90,7 @@ impl Signer {
     fn check(&self, request: &Request, from: &str, now: u64) -> MethodOutcome {
         let checks = self.checks(request, Some(from), at(now));
         assert_eq!(checks.len(), 1);
-        checks[0].outcome()
+        checks[0].outcome
     }
 
     /// Lets so many checks fail for an address that no more are made in this second.
@@ -152,7 +152,7 @@ fn a_result_holds_as_long_as_the_signature() {
     }
     // To the fraction of a second.
     let checks = signer.checks(&request, None, at(EXPIRES + 61) - Duration::from_nanos(1));
-    assert_eq!(checks[0].outcome(), VERIFIED);
+    assert_eq!(checks[0].outcome, VERIFIED);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn one_sender_has_ten_failing_checks_a_second() {
     assert_eq!(signer.check(&new(102), "2600:0:0:1::2", CREATED), BUSY);
     assert_eq!(signer.check(&new(103), "2600:0:0:2::1", CREATED), failed(BadSignature));
     // Requests without an address of their own count as from one sender.
-    let outcomes = (200..230).map(|nonce| signer.checks(&new(nonce), None, at(CREATED))[0].outcome());
+    let outcomes = (200..230).map(|nonce| signer.checks(&new(nonce), None, at(CREATED))[0].outcome);
     assert_eq!(outcomes.filter(|outcome| *outcome == BUSY).count(), 20);
 }
 
@@ -320,7 +320,7 @@ fn signed_requests_have_the_outcome_of_their_case_from_memory_too() {
         let find = |url: &DirectoryUrl, _: &str| keys(&situation, url);
         let found = results.check(&message, None, now, test_keys, find);
         assert_eq!(found, check_signatures(&message, now, test_keys, find), "{}", case["id"]);
-        seen_verified += usize::from(found.iter().any(|check| check.outcome() == VERIFIED));
+        seen_verified += usize::from(found.iter().any(|check| check.outcome == VERIFIED));
     }
     assert!(seen_verified > 4 && results.known() > 2, "{seen_verified}, {}", results.known());
 }

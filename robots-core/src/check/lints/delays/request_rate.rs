@@ -39,8 +39,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let rate = RequestRate::parse(field.value()).filter(|rate| rate.window().is_none())?;
-    let seconds = rate.period().as_secs().div_ceil(u64::from(rate.pages()));
+    let rate = RequestRate::parse(field.value()).filter(|rate| rate.window.is_none())?;
+    let seconds = rate.period.as_secs().div_ceil(u64::from(rate.pages));
     Some(vec![Edit::new(field.name_range().start..field.value_range().end, format!("Crawl-delay: {seconds}"))])
 }
 
@@ -55,7 +55,7 @@ mod tests {
         let severity = |value: &str| {
             let robots = RobotsTxt::parse(format!("User-agent: a\nrequest-rate: {value}\nDisallow: /x\n").as_bytes());
             let report = check(&robots, &Options::new());
-            report.findings().iter().find(|finding| finding.code == "request-rate").map(|finding| finding.severity)
+            report.findings.iter().find(|finding| finding.code == "request-rate").map(|finding| finding.severity)
         };
         assert_eq!(severity("1/10m [1300-1659]"), Some(Severity::Note));
         assert_eq!(severity("1 page"), Some(Severity::Warning));

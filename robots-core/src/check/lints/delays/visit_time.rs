@@ -45,7 +45,7 @@ mod tests {
         let severity = |value: &str| {
             let robots = RobotsTxt::parse(format!("User-agent: a\nvisit-time: {value}\nDisallow: /x\n").as_bytes());
             let report = check(&robots, &Options::new());
-            report.findings().iter().find(|finding| finding.code == "visit-time").map(|finding| finding.severity)
+            report.findings.iter().find(|finding| finding.code == "visit-time").map(|finding| finding.severity)
         };
         assert_eq!(severity("0600-0845"), Some(Severity::Note));
         assert_eq!(severity("noon"), Some(Severity::Warning));

@@ -34,7 +34,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let (Some(rule), true) = (closes, opens) else { return };
     let deaf: Vec<&Crawler> = file
         .crawlers
-        .registry()
+        .registry
         .crawlers()
         .filter(|crawler| crawler.is_checked() && !crawler.is_control())
         .filter(|crawler| crawler.obeys_robots() == Obeys::Yes && crawler.obeys_star() == Obeys::No)

@@ -21,7 +21,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    let registry = file.crawlers.registry();
+    let registry = file.crawlers.registry;
     // Every engine counts where the file first disallows it something: a group is for many of them.
     let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
     for refused in &file.site.refused {
@@ -92,7 +92,7 @@ mod tests {
 
     fn findings(file: &str, refused: impl IntoIterator<Item = RefusedCrawler>) -> Vec<Finding> {
         let report = check(&RobotsTxt::parse(file.as_bytes()), &Options::new().refused_crawlers(refused));
-        report.findings().iter().filter(|finding| finding.code == "search-engine-refused").cloned().collect()
+        report.findings.iter().filter(|finding| finding.code == "search-engine-refused").cloned().collect()
     }
 
     fn lines(file: &str, refused: &[&str]) -> Vec<usize> {

@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
-        let gzip = super::LINT.bad_example().bytes();
+        let gzip = super::LINT.bad.bytes();
         assert!(
             is_binary(&gzip)
                 && is_binary(&[0; 4096])

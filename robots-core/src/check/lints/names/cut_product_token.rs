@@ -74,7 +74,7 @@ fn line_of(name: &[u8]) -> Vec<u8> {
 /// Whether a crawler is known by exactly this name, which it then reads whole.
 fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     let token = ProductToken::new(value);
-    ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry().knows(&token)
+    ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)
 }
 
 /// What is left of a cut name.

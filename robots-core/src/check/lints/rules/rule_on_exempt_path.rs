@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(found("rule-on-exempt-path", file), ["2:11", "3:11"]);
         let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /health/x\nDisallow: /.well-known/\n"[..]);
         let report = check(&robots, &Options::new().exempt_paths(["/health"]).expect("a pattern"));
-        let lines: Vec<_> = report.findings().iter().map(|finding| (finding.line, finding.code)).collect();
+        let lines: Vec<_> = report.findings.iter().map(|finding| (finding.line, finding.code)).collect();
         assert_eq!(lines, [(2, "rule-on-exempt-path")]);
     }
 }

@@ -47,8 +47,7 @@ fn is_host(value: &[u8]) -> bool {
     let label = |label: &[u8]| {
         !label.is_empty() && label.iter().all(|octet| octet.is_ascii_alphanumeric() || *octet == b'-' || *octet >= 0x80)
     };
-    authority.host().split(|octet| *octet == b'.').all(label)
-        && matches!(authority.port(), Port::Absent | Port::Number(_))
+    authority.host.split(|octet| *octet == b'.').all(label) && matches!(authority.port, Port::Absent | Port::Number(_))
 }
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {

@@ -140,7 +140,7 @@ pub(super) fn read_alb(line: &[u8]) -> Option<LoggedRequest<'_>> {
     let (host, target) = match Authority::of_url(&url) {
         None => (None, url),
         Some((_, authority, path)) => {
-            let host = authority.host_and_port().to_vec();
+            let host = authority.host_and_port.to_vec();
             let target = if path.starts_with(b"/") { path.to_vec() } else { [b"/", path].concat() };
             (Some(Cow::Owned(host)), Cow::Owned(target))
         }

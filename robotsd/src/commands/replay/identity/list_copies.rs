@@ -47,13 +47,13 @@ impl ListCopies {
     /// An address that the best copy lost was the operator's as long as an older copy holds, and one that only a newer copy has
     /// is the operator's now.
     pub(super) fn set_for(&self, address: PublicAddress, time: Option<i64>) -> &RangeSet {
-        let best = self.best.copy.list.set();
+        let best = &self.best.copy.list.set;
         if self.others.is_empty() || best.contains(address.get()) {
             return best;
         }
         let is_after = time.is_some_and(|time| time >= self.best.date);
         let holds = |other: &&DatedCopy| !is_after || other.date > self.best.date;
-        let mut others = self.others.iter().filter(holds).map(|other| other.copy.list.set());
+        let mut others = self.others.iter().filter(holds).map(|other| &other.copy.list.set);
         others.find(|set| set.contains(address.get())).unwrap_or(best)
     }
 
@@ -78,7 +78,7 @@ impl ListCopies {
     }
 
     pub(crate) const fn prefixes(&self) -> usize {
-        self.best.copy.list.prefixes()
+        self.best.copy.list.prefixes
     }
 }
 
@@ -86,7 +86,7 @@ impl DatedCopy {
     /// `own` is the operator's own file: its list may say when it was made, else it is of the time of its last change.
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
-        let written = || copy.fetched.or(copy.list.created()).and_then(day);
+        let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(day);
         let date = match copy.confirmed {
             Some(confirmed) => seconds(confirmed),
             None => written().or_else(|| changed().map(seconds)).unwrap_or(0),

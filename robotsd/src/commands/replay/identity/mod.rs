@@ -180,7 +180,7 @@ fn is_refutable(crawler: &Crawler) -> bool {
 impl<'e> EvidenceAt<'e> {
     fn identify(&self, agents: &[Agent], address: Option<PublicAddress>) -> Identity {
         // What the evidence says depends on the time of the request, which is part of it.
-        IdentityRequest::new(agents, address).identify(self, SystemTime::UNIX_EPOCH).identity()
+        IdentityRequest::new(agents, address).identify(self, SystemTime::UNIX_EPOCH).identity
     }
 
     fn methods(&self, crawler: &Crawler) -> Option<&'e CrawlerEvidence> {

@@ -75,7 +75,7 @@ impl LoggedLimit {
     fn is_of(&self, senders: PacedSenders, key: &RateKey<'_>, pace: &Pace<'_>) -> bool {
         self.senders == senders
             && self.token.as_ref() == key.token()
-            && (self.interval, self.line, self.mode) == (pace.interval(), pace.delay().line(), pace.mode())
+            && (self.interval, self.line, self.mode) == (pace.interval, pace.delay.line(), pace.mode)
     }
 }
 
@@ -92,16 +92,16 @@ impl LimitTable {
         if let Some(known) = known.iter().find(|at| self.limits[**at].is_of(senders, key, pace)) {
             return *known;
         }
-        let delay = pace.delay();
+        let delay = pace.delay;
         self.insert(LoggedLimit {
             crawler: name.name.to_string(),
             is_known: name.is_known,
             senders,
             token: key.token().cloned(),
             asked: delay.interval(),
-            interval: pace.interval(),
+            interval: pace.interval,
             line: delay.line(),
-            mode: pace.mode(),
+            mode: pace.mode,
         })
     }
 
@@ -165,12 +165,12 @@ impl PaceNotes {
     }
 
     fn note_as(&mut self, senders: PacedSenders, sender: RateSender, decision: &Decision<'_>, line: &PacedLogLine<'_>) {
-        let Some(pace) = decision.pace() else { return };
-        let Some(agent) = line.agents.get(pace.agent()) else { return };
+        let Some(pace) = decision.pace else { return };
+        let Some(agent) = line.agents.get(pace.agent) else { return };
         if is_asset(line.target) {
             return;
         }
-        let is_named = |token: &ProductToken| pace.is_known() && line.rules.names(token);
+        let is_named = |token: &ProductToken| pace.is_known && line.rules.names(token);
         let Some(key) = RateKey::of(agent, sender, is_named) else { return };
         let limit = self.table.of(&PacedName::of(agent, line.rules), senders, &key, &pace);
         match self.notes.last_mut() {
