@@ -3,8 +3,54 @@
 use std::collections::HashSet;
 
 use super::{lint, lints};
-use crate::check::{Example, Finding, Lint, Options, check};
+use crate::check::{Example, Finding, Lint, Options, Severity, check};
 use crate::rules::RobotsTxt;
+
+mod delays;
+mod effects;
+mod fields;
+mod file;
+mod groups;
+mod names;
+mod paths;
+mod rules;
+mod sitemaps;
+mod usage;
+
+/// The code of a lint, and what the rows behind it show.
+struct Case(&'static str, &'static str);
+
+impl Case {
+    /// Where it finds something in a file.
+    #[track_caller]
+    fn found(self, file: impl AsRef<[u8]>, places: &[&str]) -> Self {
+        self.same(found, file.as_ref(), places)
+    }
+
+    /// Where it finds something in a file with each of these values in it.
+    #[track_caller]
+    fn found_each(self, file: &str, values: &[&str], places: &[&str]) -> Self {
+        values.iter().fold(self, |case, value| case.found(file.replace("{}", value), places))
+    }
+
+    /// What it says about a file.
+    #[track_caller]
+    fn says(self, file: impl AsRef<[u8]>, said: &[&str]) -> Self {
+        self.same(messages, file.as_ref(), said)
+    }
+
+    /// What it advises about a file.
+    #[track_caller]
+    fn helps(self, file: impl AsRef<[u8]>, helped: &[&str]) -> Self {
+        self.same(helps, file.as_ref(), helped)
+    }
+
+    #[track_caller]
+    fn same(self, ask: fn(&str, &[u8]) -> Vec<String>, file: &[u8], want: &[&str]) -> Self {
+        assert_eq!(ask(self.0, file), want, "{}: {}: \"{}\"", self.0, self.1, file.escape_ascii());
+        self
+    }
+}
 
 /// Where one lint finds something in a file, as `line:column`.
 pub(super) fn found(code: &str, file: &[u8]) -> Vec<String> {
@@ -19,6 +65,10 @@ pub(super) fn messages(code: &str, file: &[u8]) -> Vec<String> {
 /// What one lint advises about a file.
 pub(super) fn helps(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().filter_map(|finding| finding.help.as_deref().map(str::to_owned)).collect()
+}
+
+fn severities(code: &str, file: &[u8]) -> Vec<Severity> {
+    of(code, file).iter().map(|finding| finding.severity).collect()
 }
 
 fn of(code: &str, file: &[u8]) -> Vec<Finding> {

@@ -35,17 +35,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
     Some(vec![Edit::new(finding.span.clone(), seconds.to_string())])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn a_point_is_enough() {
-        for (value, want) in
-            [("5", vec![]), ("5.", vec!["1:14"]), ("0.5", vec!["1:14"]), ("1.2.3", vec![]), (".", vec![])]
-        {
-            assert_eq!(found("crawl-delay-decimal", format!("Crawl-delay: {value}").as_bytes()), want, "{value}");
-        }
-    }
-}

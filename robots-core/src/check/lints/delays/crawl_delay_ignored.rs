@@ -47,21 +47,3 @@ fn ignores(file: &CheckedFile<'_>, name: &[u8]) -> bool {
     let Some(token) = ProductToken::from_name(name) else { return false };
     file.crawlers.of_token(&token).is_some_and(|crawler| crawler.obeys_crawl_delay() == Obeys::No)
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn one_other_crawler_is_enough() {
-        for (file, want) in [
-            ("User-agent: Googlebot\nUser-agent: YandexBot\nAllow: /\nCrawl-delay: 1\n", vec!["4:1"]),
-            ("User-agent: Googlebot\nUser-agent: bingbot\nCrawl-delay: 1\n", vec![]),
-            ("User-agent: bingbot\nAllow: /\nUser-agent: Googlebot\nCrawl-delay: 1\n", vec!["4:1"]),
-            ("User-agent: *\nCrawl-delay: 1\n", vec![]),
-            ("Crawl-delay: 1\n", vec![]),
-        ] {
-            assert_eq!(found("crawl-delay-ignored", file.as_bytes()), want, "{file}");
-        }
-    }
-}

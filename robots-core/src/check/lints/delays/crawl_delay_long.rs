@@ -48,22 +48,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let delay = crawl_delay(file.text_of(finding)).filter(|delay| *delay <= Duration::from_secs(3600));
     delay.map(|_| vec![Edit::new(finding.span.clone(), CrawlDelay::LONGEST_ENFORCED.as_secs().to_string())])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn thirty_seconds_are_the_most() {
-        for (value, want) in [
-            ("30", vec![]),
-            ("30.0", vec![]),
-            ("0", vec![]),
-            ("x", vec![]),
-            ("30.5", vec!["1:14"]),
-            ("7200", vec!["1:14"]),
-        ] {
-            assert_eq!(found("crawl-delay-long", format!("Crawl-delay: {value}").as_bytes()), want, "{value}");
-        }
-    }
-}

@@ -41,19 +41,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     (is_seconds && crawl_delay(&value[..end]).is_some())
         .then(|| vec![Edit::remove(start + end..field.value_range().end)])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn numbers_are_plain() {
-        for value in ["10", "0", "0.5", "5.", "3600", "7200"] {
-            assert_eq!(found("crawl-delay-value", format!("Crawl-delay: {value}").as_bytes()), [""; 0], "{value}");
-        }
-        for value in ["10s", "-1", "1e3", "inf", "1,5", "one", "."] {
-            assert_eq!(found("crawl-delay-value", format!("crawl-delay: {value}").as_bytes()), ["1:14"], "{value}");
-        }
-        assert_eq!(found("crawl-delay-value", b"Crawl-delay:"), ["1:1"]);
-    }
-}

@@ -29,17 +29,3 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![file.without_field(file.line_of(finding))?])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn every_spelling_of_zero_is_found() {
-        for (value, want) in
-            [("0", vec!["1:1"]), ("0.0", vec!["1:1"]), ("00", vec!["1:1"]), ("0.1", vec![]), ("", vec![])]
-        {
-            assert_eq!(found("crawl-delay-zero", format!("Crawl-delay: {value}").as_bytes()), want, "{value}");
-        }
-    }
-}

@@ -43,22 +43,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let seconds = rate.period.as_secs().div_ceil(u64::from(rate.pages));
     Some(vec![Edit::new(field.name_range().start..field.value_range().end, format!("Crawl-delay: {seconds}"))])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::Severity;
-    use crate::check::{Options, check};
-    use crate::rules::RobotsTxt;
-
-    #[test]
-    fn a_value_that_no_crawler_reads_is_worse_than_a_name_that_few_do() {
-        let severity = |value: &str| {
-            let robots = RobotsTxt::parse(format!("User-agent: a\nrequest-rate: {value}\nDisallow: /x\n").as_bytes());
-            let report = check(&robots, &Options::new());
-            report.findings.iter().find(|finding| finding.code == "request-rate").map(|finding| finding.severity)
-        };
-        assert_eq!(severity("1/10m [1300-1659]"), Some(Severity::Note));
-        assert_eq!(severity("1 page"), Some(Severity::Warning));
-        assert_eq!(severity(""), Some(Severity::Warning));
-    }
-}

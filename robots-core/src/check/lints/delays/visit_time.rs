@@ -33,22 +33,3 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     };
     finding.help(format_args!("to spread a crawler's requests over the day, give its group a Crawl-delay"));
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::Severity;
-    use crate::check::{Options, check};
-    use crate::rules::RobotsTxt;
-
-    #[test]
-    fn a_value_that_no_crawler_reads_is_worse_than_a_name_that_few_do() {
-        let severity = |value: &str| {
-            let robots = RobotsTxt::parse(format!("User-agent: a\nvisit-time: {value}\nDisallow: /x\n").as_bytes());
-            let report = check(&robots, &Options::new());
-            report.findings.iter().find(|finding| finding.code == "visit-time").map(|finding| finding.severity)
-        };
-        assert_eq!(severity("0600-0845"), Some(Severity::Note));
-        assert_eq!(severity("noon"), Some(Severity::Warning));
-        assert_eq!(severity(""), Some(Severity::Warning));
-    }
-}

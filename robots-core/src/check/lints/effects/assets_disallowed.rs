@@ -73,10 +73,4 @@ mod tests {
             assert_eq!(severity(pattern.as_bytes()), None, "{pattern}");
         }
     }
-
-    #[test]
-    fn groups_that_search_engines_read_count() {
-        let file = b"User-agent: Googlebot\nDisallow: /js/\n\nUser-agent: GPTBot\nDisallow: /js/\n";
-        assert_eq!(found("assets-disallowed", file), ["2:11"]);
-    }
 }

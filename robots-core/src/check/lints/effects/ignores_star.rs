@@ -52,18 +52,3 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         .help(format_args!("name them in user-agent lines of their own"));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, messages};
-
-    #[test]
-    fn what_the_file_names_is_reached() {
-        let file = "User-agent: *\nDisallow: /\nAllow: /public/\n";
-        assert!(messages("ignores-star", file.as_bytes())[0].contains("AdsBot-Google"));
-        let named = format!("{file}\nUser-agent: AdsBot-Google\nDisallow: /\n");
-        assert!(!messages("ignores-star", named.as_bytes()).concat().contains("\"AdsBot-Google\""));
-        assert_eq!(found("ignores-star", b"User-agent: *\nDisallow: /\n"), [""; 0]);
-        assert_eq!(found("ignores-star", b"User-agent: a\nDisallow: /\nAllow: /x\n"), [""; 0]);
-    }
-}

@@ -48,24 +48,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let allow = [b"Allow: ", path.as_bytes()].concat();
     Some(vec![file.lines_after(line - 1, [allow.as_slice()])])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn the_longest_rule_for_star_decides() {
-        for (rules, want) in [
-            ("Disallow: /*.xml$", vec!["3:10"]),
-            ("Disallow: /", vec!["3:10"]),
-            ("Disallow: /b", vec![]),
-            ("Disallow:", vec![]),
-            ("Allow: /s.xml", vec![]),
-        ] {
-            let file = format!("User-agent: *\n{rules}\nSitemap: https://example.com/s.xml\nSitemap: /s.xml\n");
-            assert_eq!(found("sitemap-disallowed", file.as_bytes()), want, "{rules}");
-        }
-        let file = b"User-agent: *\nDisallow: /\nSitemap: https://example.com/s.xml\n";
-        assert_eq!(helps("sitemap-disallowed", file), ["add \"Allow: /s.xml\""]);
-    }
-}

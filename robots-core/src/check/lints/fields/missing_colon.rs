@@ -65,22 +65,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     };
     Some(vec![Edit::new(end..rest, ": ")])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn only_known_directives_are_found() {
-        let file = b"User-agent *\nDisallow\t/x\nCrawl-delay 10\nhello world\nUser agent: x\nfoo bar: x\n";
-        assert_eq!(found("missing-colon", file), ["1:1", "2:1", "3:1"]);
-        assert_eq!(helps("missing-colon", b"Disallow; /b"), ["write \"Disallow: /b\""]);
-    }
-
-    #[test]
-    fn a_colon_in_the_value_is_worse() {
-        let file = b"Disallow /wiki/Special:Search\nSitemap https://example.com/\nHost example.com:8080\n";
-        assert_eq!(found("missing-colon", file), ["1:1", "2:1", "3:1"]);
-        assert_eq!(helps("missing-colon", b"Disallow /a:b"), ["write \"Disallow: /a:b\""]);
-    }
-}

@@ -36,21 +36,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let spelling = field.directive().spelling()?;
     Some(vec![Edit::new(field.name_range(), spelling)])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn what_lenient_crawlers_accept_is_found() {
-        for name in
-            ["useragent", "User agent", "dissallow", "disalow", "diasllow", "Disallowed", "Site-Map", "Sitemaps"]
-        {
-            assert_eq!(found("misspelled-directive", format!("{name}: x").as_bytes()), ["1:1"], "{name}");
-        }
-        for name in ["USER-AGENT", "allow", "Disallow ", "sitemap", "host", "alow", "Disallow /a"] {
-            assert_eq!(found("misspelled-directive", format!("{name}: x").as_bytes()), [""; 0], "{name}");
-        }
-        assert_eq!(helps("misspelled-directive", b"useragent: x"), ["write \"User-agent\""]);
-    }
-}

@@ -90,24 +90,3 @@ fn content<'a>(line: &Line<'a>) -> &'a [u8] {
     let (start, content) = (line.range().start, line.content());
     &line.bytes()[content.start - start..content.end - start]
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn text_and_nameless_values_are_found() {
-        let file = b"junk\nhello world\n  three words here # x\n: /x\nDisallow /x\nfoo: x\n# x\n\n";
-        assert_eq!(found("not-a-field", file), ["1:1", "2:1", "3:3", "4:1"]);
-    }
-
-    #[test]
-    fn the_help_knows_what_was_meant() {
-        assert_eq!(helps("not-a-field", b"Disallow /a b"), ["write \"Disallow: /a b\""]);
-        assert_eq!(helps("not-a-field", b"Disallow"), ["write \"Disallow:\""]);
-        assert_eq!(helps("not-a-field", b"Disallow;/a/"), ["write \"Disallow: /a/\""]);
-        assert_eq!(helps("not-a-field", b"User-agent , 'GPTBot'"), ["write \"User-agent: GPTBot\""]);
-        assert_eq!(helps("not-a-field", b"go away"), ["begin a comment with \"#\""]);
-        assert_eq!(helps("not-a-field", b": /x"), ["name the directive, for example \"Disallow: /x\""]);
-    }
-}

@@ -47,16 +47,3 @@ fn nearest(codes: &[&'static str], code: &[u8]) -> Option<&'static str> {
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![Edit::new(finding.span.clone(), nearest(file.codes, file.text_of(finding))?)])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn each_code_is_looked_up() {
-        let file =
-            b"# robots-check: allow(secret-path, nonsense-of-mine)\nAllow: / # robots-check: allow(secrets-path)\n";
-        assert_eq!(found("unknown-lint", file), ["1:36", "2:32"]);
-        assert_eq!(helps("unknown-lint", file), ["did you mean \"secret-path\"?"]);
-    }
-}

@@ -19,29 +19,3 @@ fn run(_: &CheckedFile<'_>, sink: &mut Sink) {
     sink.report(0..1, format_args!("the file is not text: crawlers find no rule in it"))
         .help(format_args!("write it as UTF-8, and not packed"));
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::file_kind::is_binary;
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
-        let gzip = super::LINT.bad.bytes();
-        assert!(
-            is_binary(&gzip)
-                && is_binary(&[0; 4096])
-                && is_binary(&[b"PK\x03\x04\x14\0\0\0\x08\0".as_slice(), &gzip].concat())
-        );
-        for text in [
-            &b""[..],
-            b"# caf\xe9 \xfc\xe4\xf6\nUser-agent: *\n",
-            b"# \x83\x8d\x83{\x83b\x83g\n",
-            b"User-agent: *\nDisallow: /a\0b\n",
-            b"\x1b[31mUser-agent\xff: *\n\x0c",
-        ] {
-            assert!(!is_binary(text), "{text:?}");
-        }
-        assert_eq!(found("nul-octet", &gzip), [""; 0], "no other lint looks at it");
-    }
-}

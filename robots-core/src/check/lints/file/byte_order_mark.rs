@@ -43,29 +43,3 @@ fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     }
     Some(vec![Edit::remove(0..end)])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-    use crate::check::{Options, Severity, check};
-    use crate::rules::RobotsTxt;
-
-    #[test]
-    fn a_whole_mark_is_a_note_and_a_part_of_one_a_warning() {
-        let worst = |file: &[u8]| check(&RobotsTxt::parse(file), &Options::new()).worst();
-        assert_eq!(worst(b"\xEF\xBB\xBFUser-agent: *\nDisallow: /x\n"), Some(Severity::Note));
-        assert_eq!(worst(b"\xEF\xBBUser-agent: *\nDisallow: /x\n"), Some(Severity::Warning));
-    }
-
-    #[test]
-    fn whole_and_partial_marks_are_found_at_the_start_only() {
-        for (file, want) in [
-            (&b"\xEF\xBB\xBF# x\n"[..], vec!["1:1"]),
-            (b"\xEF\xBB# x\n", vec!["1:1"]),
-            (b"\xEF# x\n", vec!["1:1"]),
-            (b"# \xEF\xBB\xBF\n", vec![]),
-        ] {
-            assert_eq!(found("byte-order-mark", file), want, "{file:?}");
-        }
-    }
-}

@@ -37,20 +37,3 @@ fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let end = if has_crlf && !has_lone_lf { "\r\n" } else { "\n" };
     Some(Edit::each(bytes, memchr::memchr_iter(b'\r', bytes).filter(is_lone), end))
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn the_first_is_found() {
-        for (file, want) in [
-            (&b"Allow: /\rAllow: /\r"[..], vec!["1:9"]),
-            (b"# x\r\nAllow: /\rAllow: /\n", vec!["2:9"]),
-            (b"Allow: /\r\n\r\n", vec![]),
-            (b"Allow: /\r", vec!["1:9"]),
-        ] {
-            assert_eq!(found("cr-line-end", file), want, "{file:?}");
-        }
-    }
-}

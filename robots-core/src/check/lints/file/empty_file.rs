@@ -30,18 +30,3 @@ fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let end = file.line_end();
     Some(vec![Edit::new(0..file.bytes().len(), [b"User-agent: *", end, b"Disallow:", end].concat())])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn white_space_is_empty_and_a_comment_is_not() {
-        for file in [&b""[..], b" ", b"\r\n\t\n\x0b", b"\xEF\xBB\xBF"] {
-            assert_eq!(found("empty-file", file), ["1:1"], "{file:?}");
-        }
-        for file in [&b"#"[..], b"\n\nx", b"\0"] {
-            assert_eq!(found("empty-file", file), [""; 0], "{file:?}");
-        }
-    }
-}

@@ -22,24 +22,3 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             .help(format_args!("put rules or a comment here, or have the server answer 404"));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn pages_are_found_by_how_they_begin() {
-        for (file, want) in [
-            (&b"<!DocType html><html>"[..], vec!["1:1"]),
-            (b"\xEF\xBB\xBF\n  <HTML lang=en>\nfoo\n", vec!["2:3"]),
-            (b"<?xml version='1.0'?>", vec!["1:1"]),
-            (b"# <html>\n", vec![]),
-            (b"<pre>User-agent: *", vec!["1:1"]),
-            (b"<pre>\nUser-agent: *\n", vec![]),
-            (b"User-agent: *\nDisallow: /\n<html>", vec![]),
-            (b"<", vec![]),
-        ] {
-            assert_eq!(found("html-instead-of-text", file), want, "{file:?}");
-        }
-    }
-}

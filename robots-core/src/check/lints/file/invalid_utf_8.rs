@@ -24,14 +24,3 @@ fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     sink.report_at(severity, start..start + length, format_args!("the line is not UTF-8 from here on"))
         .help(format_args!("save the file as UTF-8, and write letters outside ASCII as \"%\" escapes in paths"));
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn the_first_place_of_each_line_is_found() {
-        let file = b"# caf\xe9 \xe9\nAllow: /caf\xc3\xa9\nAllow: /\xff\xfe\nAllow: /\xc3";
-        assert_eq!(found("invalid-utf-8", file), ["1:6", "3:9", "4:9"]);
-    }
-}

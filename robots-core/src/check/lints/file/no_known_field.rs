@@ -23,18 +23,3 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         sink.report(line, format_args!("{NO_ROBOTS_TXT}")).help(format_args!("{NO_RESTRICTIONS}"));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn other_texts_are_found_and_comments_are_not() {
-        for file in [&b"404: Not Found"[..], b"{\"error\": \"not found\"}\n", b"Not Found\n", b"# x\nError: y\n"] {
-            assert_eq!(found("no-known-field", file), ["1:1"], "{file:?}");
-        }
-        for file in [&b""[..], b"# x\n", b"Sitemap: https://example.com/s.xml\n", b"x: y\nDisalow: /\n", b"<html>x"] {
-            assert_eq!(found("no-known-field", file), [""; 0], "{file:?}");
-        }
-    }
-}

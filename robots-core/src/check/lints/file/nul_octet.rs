@@ -29,13 +29,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let start = line.range().start;
     Some(Edit::each(file.bytes(), memchr::memchr_iter(0, line.bytes()).map(|at| start + at), ""))
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn the_first_of_each_line_is_found() {
-        assert_eq!(found("nul-octet", b"# a\0\0b\nAllow: /\n\0"), ["1:4", "3:1"]);
-    }
-}

@@ -34,25 +34,3 @@ fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let text = text.trim_start_matches('\u{feff}');
     rest.is_empty().then(|| vec![Edit::new(0..bytes.len(), text)])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::file_kind::{Utf16Form, utf_16_form as form};
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn it_is_known_by_its_mark_or_by_its_noughts() {
-        let wide = |text: &str, big: bool| -> Vec<u8> {
-            text.bytes().flat_map(|octet| if big { [0, octet] } else { [octet, 0] }).collect()
-        };
-        let text = "User-agent: *\nDisallow: /\n";
-        assert_eq!(form(&wide(text, false)), Some(Utf16Form::LittleEndian));
-        assert_eq!(form(&wide(text, true)), Some(Utf16Form::BigEndian));
-        assert_eq!(form(b"\xFE\xFF"), Some(Utf16Form::BigEndian));
-        assert_eq!(form(text.as_bytes()), None);
-        assert_eq!(form(b"a\0b\0"), None);
-        assert_eq!(form(&[0; 64]), None);
-        assert_eq!(found("utf-16", b"\xFF\xFE"), ["1:1"]);
-        assert_eq!(found("nul-octet", &wide(text, false)), [""; 0]);
-    }
-}

@@ -72,20 +72,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }
     Some(edits)
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn the_first_rule_that_is_cut_off_is_found() {
-        for (file, want) in [
-            ("User-agent: a\nAllow: /\n\n# x\nAllow: /y\n\nAllow: /z\n", vec!["5:1"]),
-            ("User-agent: a\n\nUser-agent: b\nAllow: /\n\nUser-agent: c\nAllow: /\n", vec![]),
-            ("User-agent: a\nAllow: /\n\nSitemap: https://example.com/\n", vec![]),
-            ("User-agent: a\n \t\n Allow: /\nUser-agent: b\r\n\r\nAllow: /\n", vec!["3:2", "6:1"]),
-        ] {
-            assert_eq!(found("blank-line-in-group", file.as_bytes()), want, "{file}");
-        }
-    }
-}

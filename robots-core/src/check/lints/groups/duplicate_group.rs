@@ -99,17 +99,3 @@ fn shared(file: &FixableFile<'_>, finding: &Finding) -> Option<usize> {
     let first = groups.first_alike(own);
     (first < own && !groups.is_repeated(finding.line)).then_some(first)
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, messages};
-
-    #[test]
-    fn names_are_compared_as_tokens() {
-        let file =
-            b"User-agent: A\nUser-agent: *\nAllow: /\nUser-agent: a/2\nUser-agent: * all\nUser-agent: b\nAllow: /";
-        assert_eq!(found("duplicate-group", file), ["4:13", "5:13"]);
-        let file = b"User-agent: a\nUser-agent: a\nAllow: /\nUser-agent:\nUser-agent:\nAllow: /\n";
-        assert_eq!(messages("duplicate-group", file), ["\"a\" stands in line 1 of the same group already"]);
-    }
-}

@@ -46,22 +46,3 @@ fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let last = (0..file.lines().len()).rev().find(is_name)?;
     Some(vec![file.lines_after(last, [&b"Disallow:"[..]])])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn only_the_last_group_can_lack_rules() {
-        for (file, want) in [
-            (&b"User-agent: a\nUser-agent: b\n"[..], vec!["1:13"]),
-            (b"User-agent: a\n\nUser-agent: b\nDisallow:\n", vec![]),
-            (b"User-agent: a\nDisallow:\nUser-agent: b\nSitemap: https://example.com/\n", vec!["3:13"]),
-            (b"User-agent: a\nCrawl-delay: 5\n", vec![]),
-            (b"User-agent:\n", vec![]),
-            (b"Sitemap: https://example.com/\n", vec![]),
-        ] {
-            assert_eq!(found("group-without-rules", file), want);
-        }
-    }
-}

@@ -66,21 +66,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 fn group_of(file: &FixableFile<'_>, finding: &Finding) -> Option<usize> {
     file.groups().at(finding.line)
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn only_lines_with_names_on_both_sides_are_found() {
-        for (file, want) in [
-            ("User-agent: a\nCrawl-delay: 1\nfoo: x\nUser-agent: b\nAllow: /\n", vec!["2:1"]),
-            ("User-agent: a\nSitemap: https://example.com/\nUser-agent: b\nAllow: /\n", vec![]),
-            ("User-agent: a\nCrawl-delay: 1\nAllow: /\nUser-agent: b\nAllow: /\n", vec![]),
-            ("Crawl-delay: 1\nUser-agent: b\nAllow: /\n", vec![]),
-            ("User-agent: a\nCrawl-delay: 1\n", vec![]),
-        ] {
-            assert_eq!(found("line-between-names", file.as_bytes()), want, "{file}");
-        }
-    }
-}

@@ -37,16 +37,3 @@ fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let first = (0..file.lines().len()).find(is_rule)?;
     Some(vec![file.line_before(first, b"User-agent: *")?])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn only_rules_need_a_group() {
-        let file = b"Sitemap: https://example.com/\nAllow: /a\n Disallow:\nuseragent: *\nAllow: /a\n";
-        assert_eq!(found("rule-before-group", file), ["2:1", "3:2"]);
-        assert_eq!(found("rule-before-group", b"Disallow: /"), ["1:1"]);
-        assert_eq!(found("rule-before-group", b"User-agent:\nDisallow: /"), [""; 0]);
-    }
-}

@@ -48,17 +48,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let token = file.crawlers.declared_by(file.text_of(finding))?;
     Some(vec![Edit::new(finding.span.clone(), token)])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn the_product_it_declares_is_the_help() {
-        let file = b"User-agent: mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)\nAllow: /\n";
-        assert_eq!(found("browser-header-as-name", file), ["1:13"]);
-        assert_eq!(helps("browser-header-as-name", file), ["write \"Googlebot\""]);
-        assert_eq!(found("cut-product-token", file), [""; 0]);
-        assert_eq!(found("browser-header-as-name", b"User-agent: Mozilla\nUser-agent: Googlebot/2.1\n"), [""; 0]);
-    }
-}

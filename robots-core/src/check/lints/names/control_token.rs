@@ -37,14 +37,3 @@ impl std::fmt::Display for Operator<'_> {
         f.write_str(if self.0.is_empty() { "its operator" } else { self.0 })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::messages;
-
-    #[test]
-    fn the_operator_is_named() {
-        let want = "no request bears the name \"google-extended\": Google reads the rules, but they cannot be enforced";
-        assert_eq!(messages("control-token", b"User-agent: google-extended\nUser-agent: Googlebot\n"), [want]);
-    }
-}

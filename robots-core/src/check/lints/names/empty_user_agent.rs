@@ -33,14 +33,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }
     Some(vec![Edit::insert(field.value_range().start, " *")])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn a_comment_is_no_name() {
-        let file = b"User-agent: # Googlebot\nUser-agent: *\n user-agent : \n";
-        assert_eq!(found("empty-user-agent", file), ["1:1", "3:2"]);
-    }
-}

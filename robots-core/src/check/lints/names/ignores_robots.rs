@@ -31,15 +31,3 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn only_rules_that_restrict_ask_in_vain() {
-        let file = b"User-agent: Pingdom\nUser-agent: Googlebot\nDisallow: /x\n";
-        assert_eq!(found("ignores-robots", file), ["1:13"]);
-        assert_eq!(found("ignores-robots", b"User-agent: Pingdom\nDisallow:\nAllow: /\n"), [""; 0]);
-    }
-}

@@ -30,13 +30,3 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 fn fix(_: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![Edit::new(finding.span.clone(), "*")])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn only_a_blank_makes_it_a_star() {
-        assert_eq!(found("star-with-text", b"User-agent: *\nUser-agent: *\t x\nUser-agent: *bot\n"), ["2:13"]);
-    }
-}

@@ -32,23 +32,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let token = ProductToken::from_name(file.text_of(finding))?;
     Some(vec![Edit::new(finding.span.clone(), file.crawlers.nearest(&token)?)])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn only_near_names_are_found() {
-        assert_eq!(helps("unknown-crawler", b"User-agent: Googlbot\n"), ["did you mean \"Googlebot\"?"]);
-        assert_eq!(helps("unknown-crawler", b"User-agent: Blingbot\n"), ["did you mean \"bingbot\"?"]);
-        assert_eq!(helps("unknown-crawler", b"User-agent: Bing\n"), ["did you mean \"bingbot\"?"]);
-        assert_eq!(
-            helps("unknown-crawler", b"User-agent: perplexity\n"),
-            ["did you mean \"PerplexityBot\" or \"Perplexity-User\"?"]
-        );
-        assert_eq!(helps("unknown-crawler", b"User-agent: Bing, ChatGPT\n"), [""; 0]);
-        let file = b"User-agent: *\nUser-agent: Googlebot\nUser-agent: ExampleBot\nUser-agent: xbot\nUser-agent:\n";
-        assert_eq!(found("unknown-crawler", file), [""; 0]);
-        assert_eq!(found("unknown-crawler", b"User-agent: Googelbot\nUser-agent: googelbot\n"), ["1:13"]);
-    }
-}

@@ -52,17 +52,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 fn is_end(rest: &[u8]) -> bool {
     rest.iter().all(|octet| matches!(octet, b'*' | b'$'))
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn the_last_octet_is_the_end() {
-        assert_eq!(
-            found("dollar-inside", b"Allow: /a$\nAllow: /a$b$\nAllow: $\nAllow: /a$$\nAllow:\n"),
-            ["2:10", "4:10"]
-        );
-        assert_eq!(helps("dollar-inside", b"Allow: /*.php$*"), ["write \"/*.php$\""]);
-    }
-}

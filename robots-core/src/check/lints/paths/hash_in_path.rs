@@ -30,13 +30,3 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 fn fix(_: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![Edit::insert(finding.span.start, " ")])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn a_blank_makes_it_a_comment() {
-        assert_eq!(found("hash-in-path", b"Allow: /a#b\nAllow: /a #b\nAllow:#b\nSitemap: https://a/#b\n"), ["1:10"]);
-    }
-}

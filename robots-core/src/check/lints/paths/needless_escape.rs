@@ -62,14 +62,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     Some(vec![Edit::new(field.value_range(), decode(field.value()))])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn only_unreserved_octets_are_found() {
-        assert_eq!(found("needless-escape", b"Allow: /%2f%zz%\nAllow: /%2F%61\nAllow: /%c3%a9%24%2A\n"), ["2:12"]);
-        assert_eq!(helps("needless-escape", b"Allow: /%61%62%2F%7e"), ["write \"/ab%2F~\""]);
-    }
-}

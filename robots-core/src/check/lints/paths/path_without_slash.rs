@@ -47,28 +47,3 @@ fn with_slash(path: &[u8]) -> Vec<u8> {
     let is_whole = matches!(path, [b'/' | b'*', ..]) || is_url(path);
     if is_whole { path.to_vec() } else { [b"/", path].concat() }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn allow_and_disallow_are_held_to_it() {
-        let file =
-            b"User-agent: *\nAllow: a\nDisallow: /a\nDisallow: *a\nDisallow:\nDisallow: $\nSitemap: x\nAllow /a:b\n";
-        assert_eq!(found("path-without-slash", file), ["2:8", "6:11"]);
-    }
-
-    #[test]
-    fn the_help_has_the_slash() {
-        assert_eq!(helps("path-without-slash", b"Allow: a/b"), ["write \"/a/b\""]);
-        for quoted in ["\"/a/b\"", "'a/b'", "\u{201c}/a/b\u{201d}"] {
-            assert_eq!(
-                helps("path-without-slash", format!("Allow: {quoted}").as_bytes()),
-                ["write \"/a/b\""],
-                "{quoted}"
-            );
-        }
-        assert_eq!(helps("path-without-slash", b"Allow: \"\""), ["write \"/\\\"\\\"\""]);
-    }
-}

@@ -54,16 +54,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     Some(vec![Edit::new(field.value_range(), without(field.value()))])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn stars_at_the_end_and_in_a_row_are_found() {
-        let file =
-            b"Allow: /a*\nAllow: /*\nAllow: *\nAllow: /*.pdf$\nAllow: /a**b\nAllow: /a*$\nAllow: **\nAllow: /a%2A\n";
-        assert_eq!(found("redundant-star", file), ["1:10", "5:11", "6:10"]);
-        assert_eq!(helps("redundant-star", b"Allow: /a***b**$"), ["write \"/a*b\""]);
-    }
-}

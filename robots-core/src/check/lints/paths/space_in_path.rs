@@ -61,37 +61,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 const fn is_blank(octet: &u8) -> bool {
     matches!(octet, b' ' | b'\t' | 0x0B | 0x0C)
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps, messages};
-
-    /// What is said of a pattern is what the matcher does.
-    #[test]
-    fn the_message_says_what_the_matcher_does() {
-        use crate::rules::{Access, Fallback, Reading, RequestPath, RobotsTxt};
-        for (pattern, path) in
-            [("/a b", "/a%20b"), ("/*/a b$", "/x/a%20b"), ("*a b", "/a%20b"), ("/a?q=b c", "/a?q=b%20c")]
-        {
-            let file = format!("User-agent: *\nDisallow: {pattern}\n");
-            let robots = RobotsTxt::parse(file.as_bytes());
-            let access = |reading, path: &RequestPath<'_>| {
-                robots.compile(reading).select(&[], Fallback::Star).verdict(path).access()
-            };
-            assert_eq!(access(Reading::Standard, &RequestPath::new(path.as_bytes())), Access::Disallow, "{pattern}");
-            assert_eq!(access(Reading::Reference, &RequestPath::verbatim(path.as_bytes())), Access::Allow, "{pattern}");
-            let said = messages("space-in-path", file.as_bytes());
-            assert!(
-                said.len() == 1 && said[0].ends_with("not every crawler reads the pattern so"),
-                "{pattern}: {said:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_help_tells_one_path_from_two() {
-        assert_eq!(found("space-in-path", b"Allow: /a b\nAllow: /a # b\nAllow: a b\nSitemap: a b\n"), ["1:10"]);
-        assert_eq!(helps("space-in-path", b"Allow: /a  b"), ["write \"/a%20b\""]);
-        assert_eq!(helps("space-in-path", b"Allow: /a\t/b"), ["give each path a line of its own"]);
-    }
-}

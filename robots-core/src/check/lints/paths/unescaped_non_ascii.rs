@@ -54,15 +54,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let pattern = std::str::from_utf8(field.value()).ok()?;
     Some(vec![Edit::new(field.value_range(), escape(pattern))])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn the_first_letter_of_a_rule_is_found() {
-        assert_eq!(found("unescaped-non-ascii", "Allow: /a\u{f6}\u{e4}\n# \u{e9}\nAllow: /b".as_bytes()), ["1:10"]);
-        assert_eq!(found("unescaped-non-ascii", b"Allow: /a\xe9\n"), [""; 0]);
-        assert_eq!(helps("unescaped-non-ascii", "Allow: /\u{f6}*".as_bytes()), ["write \"/%C3%B6*\""]);
-    }
-}

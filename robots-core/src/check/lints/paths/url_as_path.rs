@@ -36,15 +36,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let path = RequestPath::verbatim(file.text_of(finding)).as_bytes().to_vec();
     Some(vec![Edit::new(finding.span.clone(), path)])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn the_help_has_the_path() {
-        assert_eq!(helps("url-as-path", b"Allow: HTTPS://example.com/a?b"), ["write the path alone: \"/a?b\""]);
-        assert_eq!(found("url-as-path", b"Allow: /http://x\nSitemap: https://example.com/\n"), [""; 0]);
-        assert_eq!(found("path-without-slash", b"Allow: http://example.com/"), [""; 0]);
-    }
-}

@@ -109,36 +109,3 @@ fn ties<'a>(group: Group<'a>, allowed: &Allowed<'a>) -> Vec<(Rule<'a>, Rule<'a>)
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![file.without_field(file.line_of(finding))?])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, messages};
-
-    #[test]
-    fn ties_are_found_at_the_rule_that_loses() {
-        for (rules, want) in [
-            ("Disallow: /\nAllow: /", vec!["2:11"]),
-            ("Allow: /a\nDisallow: /a", vec!["3:11"]),
-            ("Allow: /a\nDisallow: /b", vec![]),
-            ("Allow: /a*\nDisallow: /a", vec![]),
-            ("Allow:\nDisallow:", vec![]),
-            ("Allow: /a\nUser-agent: a\nDisallow: /a", vec![]),
-        ] {
-            let file = format!("User-agent: *\n{rules}\n");
-            assert_eq!(found("allow-disallow-tie", file.as_bytes()), want, "{rules}");
-        }
-    }
-
-    #[test]
-    fn groups_for_one_crawler_are_read_as_one() {
-        let file = b"User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nAllow: /\n\nUser-agent: CCBot\nUser-agent: gptbot\nAllow: /\n";
-        assert_eq!(
-            messages("allow-disallow-tie", file),
-            [
-                "line 9, in another group for \"GPTBot\", allows \"/\": of equally long patterns the one that allows decides"
-            ]
-        );
-        let file = b"User-agent: *\nDisallow: /\nAllow: /\nUser-agent: *\nAllow: /\nDisallow: /a\n";
-        assert_eq!(found("allow-disallow-tie", file), ["2:11"]);
-    }
-}

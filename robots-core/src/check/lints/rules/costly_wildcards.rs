@@ -41,27 +41,3 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, messages};
-
-    #[test]
-    fn many_wildcards_in_one_pattern_are_found() {
-        let file = |stars: usize| format!("user-agent: a\n\nallow: /{}b", "*a".repeat(stars));
-        assert_eq!(found("costly-wildcards", file(16).as_bytes()), [""; 0]);
-        assert_eq!(found("costly-wildcards", file(17).as_bytes()), ["3:1"]);
-        assert_eq!(found("costly-wildcards", b"user-agent: a\nallow: /*******************************"), [""; 0]);
-    }
-
-    #[test]
-    fn many_wildcards_for_one_crawler_are_found_at_its_first_group() {
-        let rules = |count: usize| "disallow: /*a*b*c*d\n".repeat(count);
-        let file =
-            |count| format!("sitemap: /\nuser-agent: a\n{}user-agent: b\nuser-agent: a\n{}", rules(count), rules(1250));
-        assert_eq!(messages("costly-wildcards", file(1250).as_bytes()), [""; 0]);
-        let want = "the rules for this crawler have 10004 wildcards: more than 10000 take long to compare";
-        assert_eq!(messages("costly-wildcards", file(1251).as_bytes()), [want]);
-        assert_eq!(found("costly-wildcards", file(1251).as_bytes()), ["2:1"]);
-    }
-}

@@ -47,14 +47,3 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![file.without_field(file.line_of(finding))?])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn rules_of_one_kind_in_one_group_are_compared() {
-        let file = b"User-agent: a\nAllow: /a\nDisallow: /a\nAllow: /a*\nAllow: /%61\nAllow:\nAllow:\n\nUser-agent: b\nAllow: /a\n";
-        assert_eq!(found("duplicate-rule", file), ["4:8", "5:8"]);
-    }
-}

@@ -33,20 +33,3 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         );
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-    use crate::check::{Options, check};
-    use crate::rules::RobotsTxt;
-
-    #[test]
-    fn rules_wholly_inside_are_found() {
-        let file = b"Disallow: /\nDisallow: /.well-known/x\nDisallow: /robots.txt\nDisallow: /*.well-known/\nAllow: /.well-known/\nDisallow: /robots.txt.bak\n";
-        assert_eq!(found("rule-on-exempt-path", file), ["2:11", "3:11"]);
-        let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /health/x\nDisallow: /.well-known/\n"[..]);
-        let report = check(&robots, &Options::new().exempt_paths(["/health"]).expect("a pattern"));
-        let lines: Vec<_> = report.findings.iter().map(|finding| (finding.line, finding.code)).collect();
-        assert_eq!(lines, [(2, "rule-on-exempt-path")]);
-    }
-}

@@ -113,27 +113,3 @@ impl<'p, 'r> Wide<'p, 'r> {
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![file.without_field(file.line_of(finding))?])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn only_longer_rules_of_the_other_kind_shadow() {
-        for (rules, want) in [
-            ("Allow: /fish\nDisallow: /fish*", vec!["2:8"]),
-            ("Allow: /fish*\nDisallow: /fish", vec!["3:11"]),
-            ("Disallow: /fish\nDisallow: /fish*", vec![]),
-            ("Allow: /fish\nDisallow: /fish", vec![]),
-            ("Allow: /%61\nDisallow: /a", vec!["3:11"]),
-            ("Allow: /ab\nDisallow: /*a*b", vec!["2:8"]),
-            ("Allow: /ab\nDisallow: /*a*c", vec![]),
-            ("Allow: /abcdefgh\nDisallow: /*a*b", vec![]),
-            ("Allow: /x/a.pdf\nDisallow: /*.pdf$", vec![]),
-            ("Allow: x\nDisallow:\nAllow:", vec![]),
-        ] {
-            let file = format!("User-agent: *\n{rules}\n");
-            assert_eq!(found("shadowed-rule", file.as_bytes()), want, "{rules}");
-        }
-    }
-}

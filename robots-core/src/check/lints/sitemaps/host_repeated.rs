@@ -37,13 +37,3 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(vec![file.without_field(file.line_of(finding))?])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn every_further_one_is_found() {
-        assert_eq!(found("host-repeated", b"Host: a\nAllow: /\nhost: b\nHOST: a\nHosts: c\n"), ["3:1", "4:1"]);
-    }
-}

@@ -75,12 +75,4 @@ mod tests {
             assert!(!is_host(host.as_bytes()), "{host}");
         }
     }
-
-    #[test]
-    fn a_sitemap_shows_that_the_scheme_is_missing() {
-        let file = b"Host: example.com\nSitemap: https://example.com/s.xml\n";
-        assert_eq!(helps("host-value", file), ["write \"https://example.com\""]);
-        assert_eq!(found("host-value", b"Host: example.com\nSitemap: https://example.org/s.xml\n"), [""; 0]);
-        assert_eq!(found("host-value", b"Host:\n"), ["1:1"]);
-    }
 }

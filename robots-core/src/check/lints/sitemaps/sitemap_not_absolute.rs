@@ -53,24 +53,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
             .then(|| vec![Edit::insert(start, "https://")]),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, helps};
-
-    #[test]
-    fn only_http_and_https_with_a_host_are_absolute() {
-        for address in ["https://example.com/s.xml", "HTTP://example.com", "https://b\u{fc}cher.example/"] {
-            assert_eq!(found("sitemap-not-absolute", format!("Sitemap: {address}").as_bytes()), [""; 0], "{address}");
-        }
-        for address in
-            ["/s.xml", "s.xml", "//example.com/", "ftp://example.com/", "https:///s.xml", "https:/x", "http:"]
-        {
-            assert_eq!(found("sitemap-not-absolute", format!("Sitemap: {address}").as_bytes()), ["1:10"], "{address}");
-        }
-        assert_eq!(found("sitemap-not-absolute", b"Sitemap:"), ["1:1"]);
-        assert_eq!(found("sitemap-not-absolute", b"Sitemap https://example.com/"), [""; 0]);
-        let want = "write \"https://example.com/s.xml\", with the name of the site";
-        assert_eq!(helps("sitemap-not-absolute", b"Sitemap: /s.xml"), [want]);
-    }
-}

@@ -46,26 +46,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     Some(vec![Edit::new(field.value_range(), corrected(field.value(), ["yes", "no"])?)])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn signals_are_known_and_yes_or_no() {
-        for value in ["search=yes", "search=yes, ai-train=no,ai-input=no", "/x/ ai-train=no"] {
-            assert_eq!(
-                found("content-signal-value", format!("Content-Signal: {value}").as_bytes()),
-                [""; 0],
-                "{value}"
-            );
-        }
-        for value in ["search", "search=y", "train=no", "search: yes"] {
-            assert_eq!(
-                found("content-signal-value", format!("Content-Signal: {value}").as_bytes()),
-                ["1:17"],
-                "{value}"
-            );
-        }
-    }
-}

@@ -71,20 +71,3 @@ pub(super) fn corrected(value: &[u8], [yes, no]: [&str; 2]) -> Option<Vec<u8>> {
     }
     Some(text)
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::{found, messages};
-
-    #[test]
-    fn items_are_keys_with_y_or_n() {
-        for value in ["ai=n", "train-ai=n, search=y", "/x/ ai=n", "bots=y,train-ai=n"] {
-            assert_eq!(found("content-usage-value", format!("Content-Usage: {value}").as_bytes()), [""; 0], "{value}");
-        }
-        for value in ["ai=no", "ai", "AI=n", "/x/", "ai=n,", "ai = n"] {
-            assert_eq!(found("content-usage-value", format!("content-usage: {value}").as_bytes()), ["1:16"], "{value}");
-        }
-        assert_eq!(messages("content-usage-value", b"Content-Usage: ai=n, b"), ["\"b\" is not a preference"]);
-        assert_eq!(found("content-usage-value", b"Content-Usage:"), ["1:1"]);
-    }
-}

@@ -32,14 +32,3 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let origin = if matches!(address, [b'/', b'/', ..]) { b"https:".to_vec() } else { file.own_origin()?.to_vec() };
     address.starts_with(b"/").then(|| vec![Edit::insert(finding.span.start, origin)])
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn only_urls_pass() {
-        let file = b"License: https://example.com/l.xml\nLICENSE: MIT\nLicense:\n";
-        assert_eq!(found("license-value", file), ["2:10", "3:1"]);
-    }
-}

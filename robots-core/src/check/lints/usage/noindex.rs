@@ -23,13 +23,3 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             .help(format_args!("answer with \"X-Robots-Tag: noindex\", and let crawlers fetch the page"));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::check::lints::tests::found;
-
-    #[test]
-    fn every_line_is_found() {
-        assert_eq!(found("noindex", b"Noindex: /\nNOINDEX: /\nNoindexed: /\nAllow: /noindex\n"), ["1:1", "2:1"]);
-    }
-}

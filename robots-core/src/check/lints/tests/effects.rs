@@ -1,0 +1,88 @@
+//! Cases of the lints about effects.
+
+use super::{Case, messages};
+use crate::check::{Options, Severity, check};
+use crate::rules::RobotsTxt;
+
+const RULES: &str = "User-agent: *\n{}\n";
+
+#[test]
+fn lints_about_effects() {
+    let names = "User-agent: Mediapartners-Google\nUser-agent: Googlebot\nUser-agent: *\nDisallow: /*ads.txt\n";
+    Case("ad-file-disallowed", "a rule that closes such a file is found once")
+        .found_each(RULES, &["Disallow: /ads", "Disallow: /*.txt$", "Disallow: /app-ads.txt"], &["2:11"])
+        .found_each(RULES, &["Disallow: /*.json"], &["2:11"])
+        .found_each(RULES, &["Disallow: /ads/\nDisallow: /ads.html", "Disallow: /ads\nAllow: /ads.txt"], &[])
+        // The whole site is another lint's matter.
+        .found_each(RULES, &["Disallow: /", "Disallow: /*"], &[])
+        .says(names, &["\"/*ads.txt\" closes \"/ads.txt\", \"/app-ads.txt\": buyers of ad space take it for missing"])
+        .helps(names, &["if the site has it, add \"Allow: /ads.txt\" and \"Allow: /app-ads.txt\""]);
+    Case("ad-file-disallowed", "groups of other crawlers do not count")
+        .found_each("User-agent: {}\nDisallow: /ads\n", &["GPTBot", "AhrefsBot"], &[])
+        .found_each("User-agent: {}\nDisallow: /ads\n", &["Googlebot", "AdsBot-Google", "AmazonAdBot"], &["2:11"]);
+    Case("assets-disallowed", "groups that search engines read count")
+        .found("User-agent: Googlebot\nDisallow: /js/\n\nUser-agent: GPTBot\nDisallow: /js/\n", &["2:11"]);
+    Case("ignores-star", "what the file names is reached")
+        .found("User-agent: *\nDisallow: /\n", &[])
+        .found("User-agent: a\nDisallow: /\nAllow: /x\n", &[]);
+    let secret = ["/Backup/", "/db-dump.tgz", "/.git/", "/.env", "/wp-config.php", "/my_secrets"];
+    let others = ["/secretary/", "/dumplings", "/admin/", "/private/", "/.github", "/user/password/"];
+    Case("secret-path", "words are whole")
+        .found_each("Disallow: {}", &secret, &["1:11"])
+        .found_each("Disallow: {}", &others, &[])
+        .found("Disallow: /INSTALL.sqlite.txt", &[])
+        .found("Allow: /backup/\n", &[]);
+    let sitemap = "User-agent: *\n{}\nSitemap: https://example.com/s.xml\nSitemap: /s.xml\n";
+    Case("sitemap-disallowed", "the longest rule for star decides")
+        .found_each(sitemap, &["Disallow: /*.xml$", "Disallow: /"], &["3:10"])
+        .found_each(sitemap, &["Disallow: /b", "Disallow:", "Allow: /s.xml"], &[])
+        .helps("User-agent: *\nDisallow: /\nSitemap: https://example.com/s.xml\n", &["add \"Allow: /s.xml\""]);
+    Case("whole-site-disallowed", "an allow that wins somewhere opens the site")
+        .found_each(RULES, &["Disallow: /", "Disallow: /\nAllow: /$", "Disallow: /*\nAllow: /"], &["2:11"])
+        .found_each(RULES, &["Disallow: /\nDisallow: /*\nAllow:\nAllow: a"], &["3:11"])
+        .found_each(
+            RULES,
+            &["Disallow: /\nAllow: /", "Disallow: /\nAllow: /$\nAllow: /x", "Disallow: /a\nDisallow:"],
+            &[],
+        );
+    let all = "the whole site is disallowed for every crawler without a group of its own";
+    let rest = "the whole site but its home page is disallowed for every crawler without a group of its own";
+    let engine = "the whole site but its home page is disallowed for \"Googlebot\": the site will leave the index";
+    Case("whole-site-disallowed", "a home page alone is no open site")
+        .says("User-agent: *\nDisallow: /\nAllow: /$\n", &[rest])
+        .says("User-agent: *\nAllow: /$\nDisallow: /*\n", &[rest])
+        // The longer pattern wins on the home page too.
+        .says("User-agent: *\nAllow: /$\nDisallow: /**\n", &[all])
+        .says("User-agent: Googlebot\nDisallow: /\nAllow: /$\n", &[engine]);
+    let several = "User-agent: a\nUser-agent: b\nDisallow: /\n\nUser-agent: A/1\nAllow: /x\n";
+    Case("whole-site-disallowed", "groups of one crawler are judged together")
+        .says(several, &["the whole site is disallowed for \"b\""])
+        .says("User-agent: a\nDisallow: /\n\nUser-agent: *\nAllow: /x\n", &["the whole site is disallowed for \"a\""]);
+    Case("whole-site-disallowed", "only an index that people use is left").says(
+        "User-agent: bingbot\nDisallow: /\n\nUser-agent: PiplBot\nDisallow: /\n",
+        &[
+            "the whole site is disallowed for \"bingbot\": the site will leave the index",
+            "the whole site is disallowed for \"PiplBot\"",
+        ],
+    );
+    let five = "User-agent: e\nUser-agent: d\nDisallow: /\nUser-agent: c\nUser-agent: b\nUser-agent: a\nDisallow: /\n";
+    Case("whole-site-disallowed", "named crawlers are noted together")
+        .says(five, &["the whole site is disallowed for \"e\", \"d\", \"c\" and 2 more"])
+        .found("User-agent: *\nUser-agent: a\nDisallow: /", &["3:11"]);
+}
+
+#[test]
+fn a_crawler_that_the_file_names_does_not_ignore_its_star() {
+    let file = "User-agent: *\nDisallow: /\nAllow: /public/\n";
+    assert!(messages("ignores-star", file.as_bytes())[0].contains("AdsBot-Google"));
+    let named = format!("{file}\nUser-agent: AdsBot-Google\nDisallow: /\n");
+    assert!(!messages("ignores-star", named.as_bytes()).concat().contains("\"AdsBot-Google\""));
+}
+
+#[test]
+fn an_ad_file_that_few_sites_have_is_only_noted() {
+    for (rule, severity) in [("/ads", Severity::Warning), ("/app-ads", Severity::Note), ("/sellers", Severity::Note)] {
+        let report = check(&RobotsTxt::parse(format!("User-agent: *\nDisallow: {rule}\n").as_bytes()), &Options::new());
+        assert_eq!(report.worst(), Some(severity), "{rule}");
+    }
+}

@@ -1,0 +1,53 @@
+//! Cases of the lints about fields.
+
+use super::Case;
+
+#[test]
+fn lints_about_fields() {
+    Case("missing-colon", "only known directives are found")
+        .found(
+            "User-agent *\nDisallow\t/x\nCrawl-delay 10\nhello world\nUser agent: x\nfoo bar: x\n",
+            &["1:1", "2:1", "3:1"],
+        )
+        .helps("Disallow; /b", &["write \"Disallow: /b\""]);
+    Case("missing-colon", "a colon in the value is worse")
+        .found(
+            "Disallow /wiki/Special:Search\nSitemap https://example.com/\nHost example.com:8080\n",
+            &["1:1", "2:1", "3:1"],
+        )
+        .helps("Disallow /a:b", &["write \"Disallow: /a:b\""]);
+    let lenient = ["useragent", "User agent", "dissallow", "disalow", "diasllow", "Disallowed", "Site-Map", "Sitemaps"];
+    let others = ["USER-AGENT", "allow", "Disallow ", "sitemap", "host", "alow", "Disallow /a"];
+    Case("misspelled-directive", "what lenient crawlers accept is found")
+        .found_each("{}: x", &lenient, &["1:1"])
+        .found_each("{}: x", &others, &[])
+        .helps("useragent: x", &["write \"User-agent\""]);
+    Case("not-a-field", "text and nameless values are found").found(
+        "junk\nhello world\n  three words here # x\n: /x\nDisallow /x\nfoo: x\n# x\n\n",
+        &["1:1", "2:1", "3:3", "4:1"],
+    );
+    Case("not-a-field", "the help knows what was meant")
+        .helps("Disallow /a b", &["write \"Disallow: /a b\""])
+        .helps("Disallow", &["write \"Disallow:\""])
+        .helps("Disallow;/a/", &["write \"Disallow: /a/\""])
+        .helps("User-agent , 'GPTBot'", &["write \"User-agent: GPTBot\""])
+        .helps("go away", &["begin a comment with \"#\""])
+        .helps(": /x", &["name the directive, for example \"Disallow: /x\""]);
+    let of_standard = ["user-agent", "ALLOW", "Disallow", "sitemap"];
+    let of_engines = ["host", "Crawl-delay", "clean-param", "request-rate", "visit-time", "noindex"];
+    let of_usage = ["content-usage", "content-signal", "license", "acap-crawler"];
+    Case("unknown-directive", "known ones are not found")
+        .found_each("{}: x", &of_standard, &[])
+        .found_each("{}: x", &of_engines, &[])
+        .found_each("{}: x", &of_usage, &[])
+        .found("dissallow: x", &[]);
+    Case("unknown-directive", "the nearest known one is named")
+        .helps("alow: /", &["did you mean \"Allow\"?"])
+        .helps("crawl_delay: 1", &["did you mean \"Crawl-delay\"?"])
+        .helps("Foo: 1", &[])
+        .helps("https://example.com/s.xml", &["for a sitemap write \"Sitemap: https://example.com/s.xml\""]);
+    let file = "# robots-check: allow(secret-path, nonsense-of-mine)\nAllow: / # robots-check: allow(secrets-path)\n";
+    Case("unknown-lint", "each code is looked up")
+        .found(file, &["1:36", "2:32"])
+        .helps(file, &["did you mean \"secret-path\"?"]);
+}

@@ -1,0 +1,83 @@
+//! Cases of the lints about the file as a whole, and its lines.
+
+use super::{Case, found};
+use crate::check::file_kind::{Utf16Form, is_binary, utf_16_form as form};
+use crate::check::{Options, Severity, check};
+use crate::rules::RobotsTxt;
+
+#[test]
+fn lints_about_the_file() {
+    Case("byte-order-mark", "whole and partial marks are found at the start only")
+        .found(b"\xEF\xBB\xBF# x\n", &["1:1"])
+        .found(b"\xEF\xBB# x\n", &["1:1"])
+        .found(b"\xEF# x\n", &["1:1"])
+        .found(b"# \xEF\xBB\xBF\n", &[]);
+    Case("cr-line-end", "the first is found")
+        .found("Allow: /\rAllow: /\r", &["1:9"])
+        .found("# x\r\nAllow: /\rAllow: /\n", &["2:9"])
+        .found("Allow: /\r\n\r\n", &[])
+        .found("Allow: /\r", &["1:9"]);
+    Case("empty-file", "white space is empty and a comment is not")
+        .found_each("{}", &["", " ", "\r\n\t\n\x0b", "\u{FEFF}"], &["1:1"])
+        .found_each("{}", &["#", "\n\nx", "\0"], &[]);
+    Case("html-instead-of-text", "pages are found by how they begin")
+        .found("<!DocType html><html>", &["1:1"])
+        .found("\u{FEFF}\n  <HTML lang=en>\nfoo\n", &["2:3"])
+        .found("<?xml version='1.0'?>", &["1:1"])
+        .found("# <html>\n", &[])
+        .found("<pre>User-agent: *", &["1:1"])
+        .found("<pre>\nUser-agent: *\n", &[])
+        .found("User-agent: *\nDisallow: /\n<html>", &[])
+        .found("<", &[]);
+    Case("invalid-utf-8", "the first place of each line is found")
+        .found(b"# caf\xe9 \xe9\nAllow: /caf\xc3\xa9\nAllow: /\xff\xfe\nAllow: /\xc3", &["1:6", "3:9", "4:9"]);
+    let other_texts = ["404: Not Found", "{\"error\": \"not found\"}\n", "Not Found\n", "# x\nError: y\n"];
+    let others = ["", "# x\n", "Sitemap: https://example.com/s.xml\n", "x: y\nDisalow: /\n", "<html>x"];
+    Case("no-known-field", "other texts are found and comments are not")
+        .found_each("{}", &other_texts, &["1:1"])
+        .found_each("{}", &others, &[]);
+    Case("nul-octet", "the first of each line is found").found("# a\0\0b\nAllow: /\n\0", &["1:4", "3:1"]);
+}
+
+#[test]
+fn a_whole_mark_is_a_note_and_a_part_of_one_a_warning() {
+    let worst = |file: &[u8]| check(&RobotsTxt::parse(file), &Options::new()).worst();
+    assert_eq!(worst(b"\xEF\xBB\xBFUser-agent: *\nDisallow: /x\n"), Some(Severity::Note));
+    assert_eq!(worst(b"\xEF\xBBUser-agent: *\nDisallow: /x\n"), Some(Severity::Warning));
+}
+
+#[test]
+fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
+    let gzip = super::lint("binary-file").expect("a lint").bad.bytes();
+    assert!(
+        is_binary(&gzip)
+            && is_binary(&[0; 4096])
+            && is_binary(&[b"PK\x03\x04\x14\0\0\0\x08\0".as_slice(), &gzip].concat())
+    );
+    for text in [
+        &b""[..],
+        b"# caf\xe9 \xfc\xe4\xf6\nUser-agent: *\n",
+        b"# \x83\x8d\x83{\x83b\x83g\n",
+        b"User-agent: *\nDisallow: /a\0b\n",
+        b"\x1b[31mUser-agent\xff: *\n\x0c",
+    ] {
+        assert!(!is_binary(text), "{text:?}");
+    }
+    assert_eq!(found("nul-octet", &gzip), [""; 0], "no other lint looks at it");
+}
+
+#[test]
+fn it_is_known_by_its_mark_or_by_its_noughts() {
+    let wide = |text: &str, big: bool| -> Vec<u8> {
+        text.bytes().flat_map(|octet| if big { [0, octet] } else { [octet, 0] }).collect()
+    };
+    let text = "User-agent: *\nDisallow: /\n";
+    assert_eq!(form(&wide(text, false)), Some(Utf16Form::LittleEndian));
+    assert_eq!(form(&wide(text, true)), Some(Utf16Form::BigEndian));
+    assert_eq!(form(b"\xFE\xFF"), Some(Utf16Form::BigEndian));
+    assert_eq!(form(text.as_bytes()), None);
+    assert_eq!(form(b"a\0b\0"), None);
+    assert_eq!(form(&[0; 64]), None);
+    assert_eq!(found("utf-16", b"\xFF\xFE"), ["1:1"]);
+    assert_eq!(found("nul-octet", &wide(text, false)), [""; 0]);
+}

@@ -1,0 +1,38 @@
+//! Cases of the lints about names of crawlers.
+
+use super::Case;
+
+#[test]
+fn lints_about_names() {
+    let file = "User-agent: mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)\nAllow: /\n";
+    Case("browser-header-as-name", "the product it declares is the help")
+        .found(file, &["1:13"])
+        .helps(file, &["write \"Googlebot\""])
+        .found("User-agent: Mozilla\nUser-agent: Googlebot/2.1\n", &[]);
+    Case("cut-product-token", "the header of a browser is another lint's matter").found(file, &[]);
+    Case("control-token", "the operator is named").says(
+        "User-agent: google-extended\nUser-agent: Googlebot\n",
+        &["no request bears the name \"google-extended\": Google reads the rules, but they cannot be enforced"],
+    );
+    Case("cut-product-token", "the message says what is left")
+        .says("User-agent: GPT Bot", &["\"GPT Bot\" is not a product token: crawlers that cut it read \"GPT\""])
+        .says("User-agent: 008", &["\"008\" is not a product token: crawlers that cut it read nothing"]);
+    Case("cut-product-token", "plain tokens and star are not found")
+        .found("User-agent: *\nUser-agent: * all\nUser-agent: a_B-c\nUser-agent:\nUser-agent: a # b\n", &[])
+        .found("User-agent:  Googlebot*\nUser-agent: *bot", &["1:14", "2:13"]);
+    Case("empty-user-agent", "a comment is no name")
+        .found("User-agent: # Googlebot\nUser-agent: *\n user-agent : \n", &["1:1", "3:2"]);
+    Case("ignores-robots", "only rules that restrict ask in vain")
+        .found("User-agent: Pingdom\nUser-agent: Googlebot\nDisallow: /x\n", &["1:13"])
+        .found("User-agent: Pingdom\nDisallow:\nAllow: /\n", &[]);
+    Case("star-with-text", "only a blank makes it a star")
+        .found("User-agent: *\nUser-agent: *\t x\nUser-agent: *bot\n", &["2:13"]);
+    Case("unknown-crawler", "only near names are found")
+        .helps("User-agent: Googlbot\n", &["did you mean \"Googlebot\"?"])
+        .helps("User-agent: Blingbot\n", &["did you mean \"bingbot\"?"])
+        .helps("User-agent: Bing\n", &["did you mean \"bingbot\"?"])
+        .helps("User-agent: perplexity\n", &["did you mean \"PerplexityBot\" or \"Perplexity-User\"?"])
+        .helps("User-agent: Bing, ChatGPT\n", &[])
+        .found("User-agent: *\nUser-agent: Googlebot\nUser-agent: ExampleBot\nUser-agent: xbot\nUser-agent:\n", &[])
+        .found("User-agent: Googelbot\nUser-agent: googelbot\n", &["1:13"]);
+}

@@ -1,0 +1,57 @@
+//! Cases of the lints about paths.
+
+use super::{Case, messages};
+
+#[test]
+fn lints_about_paths() {
+    Case("dollar-inside", "the last octet is the end")
+        .found("Allow: /a$\nAllow: /a$b$\nAllow: $\nAllow: /a$$\nAllow:\n", &["2:10", "4:10"])
+        .helps("Allow: /*.php$*", &["write \"/*.php$\""]);
+    Case("hash-in-path", "a blank makes it a comment")
+        .found("Allow: /a#b\nAllow: /a #b\nAllow:#b\nSitemap: https://a/#b\n", &["1:10"]);
+    Case("needless-escape", "only unreserved octets are found")
+        .found("Allow: /%2f%zz%\nAllow: /%2F%61\nAllow: /%c3%a9%24%2A\n", &["2:12"])
+        .helps("Allow: /%61%62%2F%7e", &["write \"/ab%2F~\""]);
+    let file = "User-agent: *\nAllow: a\nDisallow: /a\nDisallow: *a\nDisallow:\nDisallow: $\nSitemap: x\nAllow /a:b\n";
+    Case("path-without-slash", "allow and disallow are held to it").found(file, &["2:8", "6:11"]);
+    Case("path-without-slash", "the help has the slash")
+        .helps("Allow: a/b", &["write \"/a/b\""])
+        .helps("Allow: \"/a/b\"", &["write \"/a/b\""])
+        .helps("Allow: '/a/b'", &["write \"/a/b\""])
+        .helps("Allow: \u{201c}/a/b\u{201d}", &["write \"/a/b\""])
+        .helps("Allow: \"\"", &["write \"/\\\"\\\"\""]);
+    let file = "Allow: /a*\nAllow: /*\nAllow: *\nAllow: /*.pdf$\nAllow: /a**b\nAllow: /a*$\nAllow: **\nAllow: /a%2A\n";
+    Case("redundant-star", "stars at the end and in a row are found")
+        .found(file, &["1:10", "5:11", "6:10"])
+        .helps("Allow: /a***b**$", &["write \"/a*b\""]);
+    Case("space-in-path", "the help tells one path from two")
+        .found("Allow: /a b\nAllow: /a # b\nAllow: a b\nSitemap: a b\n", &["1:10"])
+        .helps("Allow: /a  b", &["write \"/a%20b\""])
+        .helps("Allow: /a\t/b", &["give each path a line of its own"]);
+    Case("unescaped-non-ascii", "the first letter of a rule is found")
+        .found("Allow: /a\u{f6}\u{e4}\n# \u{e9}\nAllow: /b", &["1:10"])
+        .found(b"Allow: /a\xe9\n", &[])
+        .helps("Allow: /\u{f6}*", &["write \"/%C3%B6*\""]);
+    Case("url-as-path", "the help has the path")
+        .helps("Allow: HTTPS://example.com/a?b", &["write the path alone: \"/a?b\""])
+        .found("Allow: /http://x\nSitemap: https://example.com/\n", &[]);
+    Case("path-without-slash", "a URL is another lint's matter").found("Allow: http://example.com/", &[]);
+}
+
+/// What is said of a pattern is what the matcher does.
+#[test]
+fn the_message_says_what_the_matcher_does() {
+    use crate::rules::{Access, Fallback, Reading, RequestPath, RobotsTxt};
+    for (pattern, path) in [("/a b", "/a%20b"), ("/*/a b$", "/x/a%20b"), ("*a b", "/a%20b"), ("/a?q=b c", "/a?q=b%20c")]
+    {
+        let file = format!("User-agent: *\nDisallow: {pattern}\n");
+        let robots = RobotsTxt::parse(file.as_bytes());
+        let access = |reading, path: &RequestPath<'_>| {
+            robots.compile(reading).select(&[], Fallback::Star).verdict(path).access()
+        };
+        assert_eq!(access(Reading::Standard, &RequestPath::new(path.as_bytes())), Access::Disallow, "{pattern}");
+        assert_eq!(access(Reading::Reference, &RequestPath::verbatim(path.as_bytes())), Access::Allow, "{pattern}");
+        let said = messages("space-in-path", file.as_bytes());
+        assert!(said.len() == 1 && said[0].ends_with("not every crawler reads the pattern so"), "{pattern}: {said:?}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Cases of the lints about sitemaps and hosts.
+
+use super::Case;
+
+#[test]
+fn lints_about_sitemaps() {
+    Case("host-repeated", "every further one is found")
+        .found("Host: a\nAllow: /\nhost: b\nHOST: a\nHosts: c\n", &["3:1", "4:1"]);
+    Case("host-value", "a sitemap shows that the scheme is missing")
+        .helps("Host: example.com\nSitemap: https://example.com/s.xml\n", &["write \"https://example.com\""])
+        .found("Host: example.com\nSitemap: https://example.org/s.xml\n", &[])
+        .found("Host:\n", &["1:1"]);
+    let absolute = ["https://example.com/s.xml", "HTTP://example.com", "https://b\u{fc}cher.example/"];
+    let others = ["/s.xml", "s.xml", "//example.com/", "ftp://example.com/", "https:///s.xml", "https:/x", "http:"];
+    Case("sitemap-not-absolute", "only http and https with a host are absolute")
+        .found_each("Sitemap: {}", &absolute, &[])
+        .found_each("Sitemap: {}", &others, &["1:10"])
+        .found("Sitemap:", &["1:1"])
+        .found("Sitemap https://example.com/", &[])
+        .helps("Sitemap: /s.xml", &["write \"https://example.com/s.xml\", with the name of the site"]);
+}
