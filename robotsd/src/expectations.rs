@@ -90,23 +90,22 @@ impl ExpectationsFile {
 
     /// Reads the text of a file; `name` is what errors call it.
     fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
-        let at = |(first, others)| ConfigError::at(name, text, first, others).shown_by("test");
+        let at = |faults| ConfigError::at(name, text, faults).shown_by("test");
         let written: Written = read_document(text).map_err(at)?;
         let tables = written.allow.iter().map(|table| (Access::Allow, table));
         let tables: Vec<_> = tables.chain(written.disallow.iter().map(|table| (Access::Disallow, table))).collect();
-        let mut faults = tables.iter().flat_map(|(_, table)| faults(table));
-        if let Some(first) = faults.next() {
-            return Err(at((first, faults.collect())));
+        let faults: Vec<_> = tables.iter().flat_map(|(_, table)| faults(table)).collect();
+        if !faults.is_empty() {
+            return Err(at(faults));
         }
         if tables.is_empty() {
-            let fault = Fault::new(0..0, "the file has no expectations");
-            return Err(at((fault.help(EXAMPLE.to_owned()), Vec::new())));
+            return Err(at(vec![Fault::new(0..0, "the file has no expectations").help(EXAMPLE.to_owned())]));
         }
         let (mut lines, mut agents, mut paths) = (Vec::new(), Vec::new(), Vec::new());
         let pairs = tables.iter().map(|(_, table)| table.get_ref().agents.len() * table.get_ref().paths.len());
         if pairs.sum::<usize>() > MOST_PAIRS {
             let fault = format!("the agents and paths of the file make more than {MOST_PAIRS} pairs");
-            return Err(at((Fault::new(0..0, fault).help("expect less, or in several files".to_owned()), Vec::new())));
+            return Err(at(vec![Fault::new(0..0, fault).help("expect less, or in several files".to_owned())]));
         }
         let places = Places::of(text);
         let word =

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::error::{ConfigError, Fault};
+use super::error::{ConfigError, Fault, Placed};
 use super::salvage::Salvaged;
-use super::toml_tables::{self, AdminAccess, AdminMode, Reach};
+use super::tables::{self, AdminAccess, OnOff, Reach};
 use super::{admin_socket, document, salvage};
 
 /// The default port.
@@ -39,7 +39,7 @@ impl AdminSettings {
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, ConfigError> {
         #[derive(Deserialize)]
         struct Part {
-            admin: Option<toml_tables::RawAdmin>,
+            admin: Option<tables::RawAdmin>,
         }
         let running = || admin_socket::running_with(path);
         let text = match document::read_text(path) {
@@ -150,8 +150,8 @@ impl StatePlace {
 }
 
 /// What a table says; `None` where it turns the interface off.
-pub(super) fn resolve(admin: &toml_tables::RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
-    if admin.mode == AdminMode::Off {
+pub(super) fn resolve(admin: &tables::RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
+    if admin.mode == OnOff::Off {
         return Ok(None);
     }
     let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));
@@ -164,7 +164,7 @@ pub(super) fn resolve(admin: &toml_tables::RawAdmin, folder: &Path) -> Result<Op
                      served: write a loopback address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if that is meant",
                     address.get_ref().0
                 );
-                return Err(Fault::new(address.span(), message));
+                return Err(address.fault(message));
             }
             Some(address.get_ref().0)
         }
@@ -177,7 +177,7 @@ pub(super) fn resolve(admin: &toml_tables::RawAdmin, folder: &Path) -> Result<Op
         let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
         if name.is_empty() || !is_name {
             let message = format!("{:?} is not a host name: write one such as \"admin.internal\"", host.get_ref());
-            return Err(Fault::new(host.span(), message));
+            return Err(host.fault(message));
         }
         hosts.push(name);
     }
@@ -186,7 +186,7 @@ pub(super) fn resolve(admin: &toml_tables::RawAdmin, folder: &Path) -> Result<Op
 }
 
 /// What other machines can reach changes nothing, unless the config says otherwise.
-fn further(listener: &toml_tables::RawAdminListener) -> AdminListenerConfig {
+fn further(listener: &tables::RawAdminListener) -> AdminListenerConfig {
     let address = listener.address.get_ref().0;
     let usual = if address.ip().to_canonical().is_loopback() { AdminAccess::Full } else { AdminAccess::Read };
     AdminListenerConfig { address, access: listener.access.unwrap_or(usual) }

@@ -3,11 +3,9 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use toml::Spanned;
-
-use super::error::Fault;
-use super::values::{Size, Span};
+use super::error::{Fault, Placed};
+use super::tables::{OnOff, RawBoard};
+use super::values::Size;
 
 /// Seconds.
 const DAY: u64 = 86_400;
@@ -36,56 +34,19 @@ pub(crate) struct BoardConfig {
     pub(crate) size: u64,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawBoard {
-    mode: BoardMode,
-    sees_all: bool,
-    replicas: NonZeroUsize,
-    keep: Spanned<Span>,
-    keep_days: Spanned<u64>,
-    size: Size,
-}
-
-/// Whether there is a board.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum BoardMode {
-    #[default]
-    On,
-    Off,
-}
-
-impl Default for RawBoard {
-    fn default() -> Self {
-        Self {
-            mode: BoardMode::default(),
-            sees_all: false,
-            replicas: NonZeroUsize::MIN,
-            keep: Spanned::new(0..0, Span::seconds(14 * DAY)),
-            keep_days: Spanned::new(0..0, 400),
-            size: Size(1 << 30),
-        }
-    }
-}
-
 /// `None` where it is off.
 pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     let keep = board.keep.get_ref().0;
     if !(SHORTEST..=LONGEST).contains(&keep) {
-        return Err(Fault::new(
-            board.keep.span(),
-            "keep is from \"2days\" to \"365days\": write one such as \"14days\"",
-        ));
+        return Err(board.keep.fault("keep is from \"2days\" to \"365days\": write one such as \"14days\""));
     }
     let days = *board.keep_days.get_ref();
     let keep_days = Duration::from_secs(days.saturating_mul(DAY));
     if days > MOST_DAYS || keep_days < keep {
-        return Err(Fault::new(
-            board.keep_days.span(),
-            "keep_days is a number of days, at least those of keep and at most 4000: write one such as 400",
-        ));
+        return Err(board
+            .keep_days
+            .fault("keep_days is a number of days, at least those of keep and at most 4000: write one such as 400"));
     }
     let &RawBoard { mode, sees_all, replicas, size: Size(size), .. } = board;
-    Ok((mode == BoardMode::On).then_some(BoardConfig { sees_all, replicas, keep, keep_days, size: size as u64 }))
+    Ok((mode == OnOff::On).then_some(BoardConfig { sees_all, replicas, keep, keep_days, size: size as u64 }))
 }

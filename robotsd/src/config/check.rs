@@ -7,8 +7,8 @@ use tower_robots::agent::{Agent, Crawler, Registry};
 use tower_robots::check::{Options, RefusedCrawler, Severity, lint, lints};
 use tower_robots::policy::{Action, Override, Policy};
 
-use super::error::Fault;
-use super::toml_tables::RawConfig;
+use super::error::{Fault, Placed};
+use super::tables::RawConfig;
 use crate::suggestion::did_you_mean;
 
 /// The lints and exemptions of a site.
@@ -22,7 +22,7 @@ impl CheckSettings {
         let known = |code: &Spanned<String>| {
             let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
             let help = || did_you_mean(code.get_ref(), lints().iter().map(|lint| lint.code));
-            lint(code.get_ref()).ok_or_else(|| Fault::new(code.span(), wrong()).help(help()))
+            lint(code.get_ref()).ok_or_else(|| code.fault(wrong()).help(help()))
         };
         let mut options = Options::new()
             .exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref))

@@ -17,12 +17,12 @@ use super::{salvage, value_error};
 /// Further problems are those of a file that is something else.
 const MOST: usize = 20;
 
-/// Reads a text, or returns the first problem and the others.
-pub(crate) fn read<D: Document>(text: &str) -> Result<D, (Fault, Vec<Fault>)> {
+/// Reads a text, or returns its problems.
+pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
     // A byte order mark is no part of a text; octets are counted with it.
     let (mut document, errors) = DeTable::parse_recoverable(text);
     if let Some(fault) = salvage::recognize(text, errors.first().and_then(toml::de::Error::span)) {
-        return Err((fault, Vec::new()));
+        return Err(vec![fault]);
     }
     let mut faults = first_of_each_line(text, errors.iter().map(|error| value_error::syntax(text, error)));
     // What follows a list or a text without an end was read as a part of it.
@@ -30,7 +30,7 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, (Fault, Vec<Fault>)> {
         faults.truncate(unclosed + 1);
     }
     if !faults.is_empty() {
-        return Err((faults.remove(0), faults));
+        return Err(faults);
     }
     let keys = Keys::<D>::default();
     faults.extend(keys.repeated(&entries(&document)));
@@ -67,10 +67,10 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, (Fault, Vec<Fault>)> {
             break;
         }
     }
-    match faults.is_empty() {
-        true => Err((Fault::new(0..0, "the file cannot be read"), Vec::new())),
-        false => Err((faults.remove(0), faults)),
+    if faults.is_empty() {
+        faults.push(Fault::new(0..0, "the file cannot be read"));
     }
+    Err(faults)
 }
 
 /// One problem a line: the others are most often its consequences.

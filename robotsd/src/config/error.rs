@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::{fmt, io};
 
 use toml::Spanned;
@@ -17,8 +18,8 @@ pub(crate) struct ConfigError(Problems);
 enum Problems {
     /// The file could not be read.
     Unreadable(String),
-    /// In the order of the file, the first and the others.
-    Placed { path: String, command: &'static str, first: Box<Diagnostic>, others: Vec<Diagnostic> },
+    /// In the order of the file, one at least.
+    Placed { path: String, command: &'static str, problems: Vec<Diagnostic> },
 }
 
 /// A problem of a value, before its line and column are known.
@@ -32,7 +33,7 @@ pub(crate) struct Fault {
 
 /// The problems of a file that is resolved to its end, so that all of them are reported at once.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<Fault>);
+pub(super) struct Faults(pub(super) Vec<Fault>);
 
 impl ConfigError {
     pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
@@ -57,17 +58,14 @@ impl ConfigError {
     }
 
     /// The problems of a text, of which there is one at least.
-    pub(crate) fn at(path: &Path, text: &str, first: Fault, others: Vec<Fault>) -> Self {
+    pub(crate) fn at(path: &Path, text: &str, mut faults: Vec<Fault>) -> Self {
         let name = path.to_string_lossy();
-        let mut all = vec![first];
-        all.extend(others);
         // Stable: of two problems in one place the first found is the cause.
-        all.sort_by_key(|fault| fault.span.start);
+        faults.sort_by_key(|fault| fault.span.start);
         // Values that two parts of the settings are made from.
-        all.dedup();
-        let mut placed: Vec<_> = all.into_iter().map(|fault| fault.diagnostic(Severity::Error, &name, text)).collect();
-        let first = Box::new(placed.remove(0));
-        Self(Problems::Placed { path: name.into_owned(), command: "config check", first, others: placed })
+        faults.dedup();
+        let problems = faults.into_iter().map(|fault| fault.diagnostic(Severity::Error, &name, text)).collect();
+        Self(Problems::Placed { path: name.into_owned(), command: "config check", problems })
     }
 
     /// Names the command that shows every problem of the file, where it is not a config.
@@ -82,15 +80,15 @@ impl ConfigError {
     pub(crate) fn complain(&self) {
         match &self.0 {
             Problems::Unreadable(message) => crate::exit::complain(message),
-            Problems::Placed { first, others, .. } => complain_at(std::iter::once(&**first).chain(others)),
+            Problems::Placed { problems, .. } => complain_at(problems),
         }
     }
 
     #[cfg(test)]
-    pub(super) fn diagnostics(&self) -> Vec<&Diagnostic> {
+    pub(super) fn diagnostics(&self) -> &[Diagnostic] {
         match &self.0 {
-            Problems::Unreadable(_) => Vec::new(),
-            Problems::Placed { first, others, .. } => std::iter::once(&**first).chain(others).collect(),
+            Problems::Unreadable(_) => &[],
+            Problems::Placed { problems, .. } => problems,
         }
     }
 }
@@ -100,16 +98,13 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Problems::Unreadable(message) => f.write_str(message),
-            Problems::Placed { path, command, first, others } => {
-                write!(f, "{first}")?;
-                match others.len() {
-                    0 => Ok(()),
-                    more => {
-                        let path = printable(path.as_bytes());
-                        write!(f, "; and {more} more: `robotsd {command} {path}` shows them")
-                    }
+            Problems::Placed { path, command, problems } => match &problems[..] {
+                [first, more @ ..] if !more.is_empty() => {
+                    let path = printable(path.as_bytes());
+                    write!(f, "{first}; and {} more: `robotsd {command} {path}` shows them", more.len())
                 }
-            }
+                problems => problems.iter().try_for_each(|problem| problem.fmt(f)),
+            },
         }
     }
 }
@@ -132,12 +127,28 @@ impl Fault {
     }
 
     pub(crate) fn at(self, path: &Path, text: &str) -> ConfigError {
-        ConfigError::at(path, text, self, Vec::new())
+        ConfigError::at(path, text, vec![self])
     }
 
     pub(super) fn diagnostic(&self, severity: Severity, name: &str, text: &str) -> Diagnostic {
         Diagnostic::new(severity, name, text, &self.span, &self.message).help(self.help.clone())
     }
+}
+
+/// A value of a file, which says where it stands when it is at fault.
+pub(super) trait Placed {
+    fn fault(&self, message: impl Into<String>) -> Fault;
+}
+
+impl<T> Placed for Spanned<T> {
+    fn fault(&self, message: impl Into<String>) -> Fault {
+        Fault::new(self.span(), message)
+    }
+}
+
+/// The value that a text stands for.
+pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> Result<T, Fault> {
+    text.get_ref().parse().map_err(|error: T::Err| text.fault(error.to_string()))
 }
 
 impl Faults {
@@ -155,19 +166,6 @@ impl Faults {
 
     pub(super) fn push(&mut self, fault: Fault) {
         self.0.push(fault);
-    }
-
-    pub(super) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The first problem and the others.
-    pub(super) fn split(mut self) -> (Fault, Vec<Fault>) {
-        match self.0.is_empty() {
-            // Called only where there are problems.
-            true => (Fault::new(0..0, "the file cannot be used"), Vec::new()),
-            false => (self.0.remove(0), self.0),
-        }
     }
 }
 

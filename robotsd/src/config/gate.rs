@@ -7,15 +7,13 @@ use toml::Spanned;
 use tower_robots::check::Severity;
 use tower_robots::live::{Gate, GateBuilder, VersionHashPrefix};
 
-use super::error::Fault;
-use super::toml_tables::{GateMode, RawGate, RawRobots, RefuseFindings, SourceKind};
+use super::error::{Fault, Placed, parsed};
+use super::tables::{OnOff, RawGate, RawRobots, RefuseFindings, SourceKind};
 
 /// `None` where the gate is off.
 pub(super) fn resolve(file: &RawGate) -> Result<Option<GateBuilder>, Fault> {
-    let hash = |text: &Spanned<String>| {
-        text.get_ref().parse::<VersionHashPrefix>().map_err(|error| Fault::new(text.span(), error.to_string()))
-    };
-    let mut gate = Gate::builder().accept(file.accept.iter().map(hash).collect::<Result<Vec<_>, _>>()?);
+    let accepted = file.accept.iter().map(parsed::<VersionHashPrefix>).collect::<Result<Vec<_>, _>>()?;
+    let mut gate = Gate::builder().accept(accepted);
     gate = match file.refuse_findings {
         RefuseFindings::None => gate,
         RefuseFindings::Error => gate.refuse_findings(Severity::Error),
@@ -24,15 +22,14 @@ pub(super) fn resolve(file: &RawGate) -> Result<Option<GateBuilder>, Fault> {
     for must in &file.must_allow {
         let (agents, paths) = (must.agents.get_ref(), must.paths.get_ref());
         if agents.is_empty() || agents.iter().any(|agent| agent.trim().is_empty()) {
-            let message = "must_allow needs agents: write \"*\" for a crawler that no group names";
-            return Err(Fault::new(must.agents.span(), message));
+            return Err(must.agents.fault("must_allow needs agents: write \"*\" for a crawler that no group names"));
         }
         if paths.is_empty() || !paths.iter().all(|path| path.starts_with('/')) {
-            return Err(Fault::new(must.paths.span(), "must_allow needs paths, such as \"/\""));
+            return Err(must.paths.fault("must_allow needs paths, such as \"/\""));
         }
         gate = gate.must_allow(agents, paths);
     }
-    Ok((file.mode == GateMode::On).then_some(gate))
+    Ok((file.mode == OnOff::On).then_some(gate))
 }
 
 /// The files that the gate of a site reads besides its expectations, and whether it reads sitemaps.
@@ -65,7 +62,7 @@ impl GateBasis {
                     "{key} is for one robots.txt, and source = \"directory\" has one for each host: write a site for a host \
                      that needs it"
                 );
-                return Err(Fault::new(written.span(), message));
+                return Err(written.fault(message));
             }
         }
         let of_gate = gate.urls.as_ref().filter(|_| !is_directory);
@@ -94,7 +91,7 @@ impl GateBasis {
 impl GateFile {
     fn resolve(written: &Spanned<PathBuf>, folder: &Path) -> Result<Self, Fault> {
         if written.get_ref().as_os_str().is_empty() {
-            return Err(Fault::new(written.span(), "the path is empty"));
+            return Err(written.fault("the path is empty"));
         }
         Ok(Self { path: folder.join(written.get_ref()), span: written.span() })
     }

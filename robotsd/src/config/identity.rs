@@ -9,8 +9,8 @@ use tower_robots::identity::{DirectoryUrl, RangeList};
 use tower_robots::layer::VerifyLayer;
 use tower_robots::policy::Network;
 
-use super::error::{Fault, Faults};
-use super::process_tables::{RawIdentity, RawListCopy};
+use super::error::{Fault, Faults, Placed};
+use super::tables::{RawIdentity, RawListCopy};
 use crate::regular_file;
 
 /// How the senders of requests are checked.
@@ -42,7 +42,7 @@ pub(super) fn resolve(
     let wait = file.wait.get_ref().0;
     if wait > longest {
         let message = format!("wait is longer than a request may wait for evidence, \"{}ms\"", longest.as_millis());
-        faults.push(Fault::new(file.wait.span(), message));
+        faults.push(file.wait.fault(message));
     }
     let resolvers = faults.keep_all(file.resolvers.iter().map(resolver));
     let directories = faults.keep_all(file.directories.iter().map(directory));
@@ -63,13 +63,13 @@ fn resolver(text: &Spanned<String>) -> Result<SocketAddr, Fault> {
     address.or_else(|_| written.parse()).map_err(|_| {
         let message =
             format!("{written:?} is not the address of a resolver: write \"192.0.2.53\" or \"[2001:db8::53]:53\"");
-        Fault::new(text.span(), message)
+        text.fault(message)
     })
 }
 
 fn directory(url: &Spanned<String>) -> Result<String, Fault> {
     let parsed = DirectoryUrl::parse(url.get_ref());
-    parsed.map(|_| url.get_ref().clone()).map_err(|error| Fault::new(url.span(), error.to_string()))
+    parsed.map(|_| url.get_ref().clone()).map_err(|error| url.fault(error.to_string()))
 }
 
 /// The file is read here for its faults, and again when the checks begin.
@@ -77,17 +77,16 @@ fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fau
     let url = list.url.get_ref();
     if !url.starts_with("https://") {
         let message = format!("{url:?} is not the URL of a published list: write the https URL that the registry has");
-        return Err(Fault::new(list.url.span(), message));
+        return Err(list.url.fault(message));
     }
     let path = folder.join(list.path.get_ref());
     let shown = path.display();
-    let octets =
-        regular_file::read(&path).map_err(|error| Fault::new(list.path.span(), format!("{shown}: {error}")))?;
+    let octets = regular_file::read(&path).map_err(|error| list.path.fault(format!("{shown}: {error}")))?;
     match RangeList::parse(&octets) {
         Ok(_) => Ok((url.clone(), path)),
         Err(error) => {
             let colon = if error.position().is_some() { ":" } else { ": " };
-            Err(Fault::new(list.path.span(), format!("{shown}{colon}{error}")))
+            Err(list.path.fault(format!("{shown}{colon}{error}")))
         }
     }
 }

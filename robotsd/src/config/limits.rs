@@ -3,15 +3,14 @@
 use std::fmt::Display;
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use toml::Spanned;
 
-use super::error::{Fault, Faults};
-use super::values::{Size, Span};
-use super::{toml_tables, upstreams};
-use crate::edge;
-use crate::upstream;
+use super::error::{Fault, Faults, Placed};
+use super::tables::RawLimits;
+use super::values::Size;
+use crate::edge::{Callers, EdgeLimits};
+use crate::upstream::UpstreamLimits;
 
 /// Less than this the HTTP library does not buffer; more would let a few thousand clients take all memory.
 const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
@@ -36,99 +35,99 @@ const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 /// More than any machine has ports and memory for.
 const MOST_CONNECTIONS: usize = 10_000_000;
 
-/// The limits of clients and of upstreams, or none once their problems are noted.
-pub(super) fn resolve(
-    limits: &toml_tables::RawLimits,
-    faults: &mut Faults,
-) -> Option<(edge::EdgeLimits, upstream::UpstreamLimits)> {
-    let head_size = faults.keep(within("head_size", &limits.head_size, &HEAD));
-    let target_size = faults.keep(within("target_size", &limits.target_size, &TARGET));
-    if let (Some(head_size), Some(target_size)) = (head_size, target_size)
-        && target_size > head_size
-    {
-        let message = format!("target_size {target_size} is more than head_size {head_size}, of which it is a part");
-        // The place is that of the key which the file has.
-        let span = [&limits.target_size, &limits.head_size].map(Spanned::span).into_iter().max_by_key(|span| span.end);
-        faults.push(Fault::new(span.unwrap_or(0..0), message));
+/// The limits of clients and of upstreams; their problems are noted.
+pub(super) fn resolve(limits: &RawLimits, faults: &mut Faults) -> (EdgeLimits, UpstreamLimits) {
+    // A deadline of zero would end every request.
+    for (key, span) in [
+        ("tls_handshake", &limits.tls_handshake),
+        ("first_byte", &limits.first_byte),
+        ("header_read", &limits.header_read),
+        ("keep_alive", &limits.keep_alive),
+        ("body_idle", &limits.body_idle),
+        ("tunnel_idle", &limits.tunnel_idle),
+        ("connect", &limits.connect),
+        ("response", &limits.response),
+        ("upgrade", &limits.upgrade),
+    ] {
+        if span.get_ref().0.is_zero() {
+            faults.push(span.fault(format!("{key} is no time at all: write one such as \"10s\"")));
+        }
     }
-    let mut time = |key, span| faults.keep(some_time(key, span));
-    let tls_handshake = time("tls_handshake", &limits.tls_handshake);
-    let first_byte = time("first_byte", &limits.first_byte);
-    let header_read = time("header_read", &limits.header_read);
-    let keep_alive = time("keep_alive", &limits.keep_alive);
-    let body_idle = time("body_idle", &limits.body_idle);
-    let tunnel_idle = time("tunnel_idle", &limits.tunnel_idle);
-    time("connect", &limits.connect);
-    time("response", &limits.response);
-    time("upgrade", &limits.upgrade);
-    faults.keep(buffers(limits));
-    let handshakes = faults.keep(within("handshakes", &limits.handshakes, &HANDSHAKES));
-    let fields = faults.keep(within("fields", &limits.fields, &FIELDS));
-    let streams = faults.keep(within("streams", &limits.streams, &STREAMS));
-    let window = faults.keep(within("window", &limits.window, &WINDOW));
-    // A bound that is none is noted by the caller.
-    let connections = limits.connections.as_ref().map(|connections| connections.get_ref().get());
-    let edge = edge::EdgeLimits {
-        callers: edge::Callers::Clients,
-        connections: connections.unwrap_or(edge::EdgeLimits::default().connections),
-        handshakes: handshakes?.get(),
-        tls_handshake: tls_handshake?,
-        first_byte: first_byte?,
-        header_read: header_read?,
-        keep_alive: keep_alive?,
-        body_idle: body_idle?,
-        tunnel_idle: tunnel_idle?,
-        head_bytes: head_size?.0,
-        target_bytes: target_size?.0,
-        fields: fields?,
-        streams: streams?,
-        window_bytes: u32::try_from(window?.0).unwrap_or(u32::MAX),
+    let are_sizes = [
+        faults.keep(within("head_size", &limits.head_size, &HEAD)),
+        faults.keep(within("target_size", &limits.target_size, &TARGET)),
+    ];
+    if are_sizes == [Some(()); 2] {
+        faults.keep(part_of(("target_size", &limits.target_size), ("head_size", &limits.head_size), ""));
+    }
+    if faults.keep(within("buffer", &limits.buffer, &BUFFER)).is_some() && *limits.buffer_total.get_ref() != Size(0) {
+        let advice = ": 0 turns buffering off";
+        faults.keep(part_of(("buffer", &limits.buffer), ("buffer_total", &limits.buffer_total), advice));
+    }
+    faults.keep(within("handshakes", &limits.handshakes, &HANDSHAKES));
+    faults.keep(within("fields", &limits.fields, &FIELDS));
+    faults.keep(within("streams", &limits.streams, &STREAMS));
+    faults.keep(within("window", &limits.window, &WINDOW));
+    if let Some(many) = limits.connections.as_ref().filter(|count| count.get_ref().get() > MOST_CONNECTIONS) {
+        faults.push(many.fault(format!("{} connections are more than {MOST_CONNECTIONS}", many.get_ref())));
+    }
+    let edge = EdgeLimits {
+        callers: Callers::Clients,
+        connections: connections(limits).unwrap_or(EdgeLimits::default().connections),
+        handshakes: limits.handshakes.get_ref().get(),
+        tls_handshake: limits.tls_handshake.get_ref().0,
+        first_byte: limits.first_byte.get_ref().0,
+        header_read: limits.header_read.get_ref().0,
+        keep_alive: limits.keep_alive.get_ref().0,
+        body_idle: limits.body_idle.get_ref().0,
+        tunnel_idle: limits.tunnel_idle.get_ref().0,
+        head_bytes: limits.head_size.get_ref().0,
+        target_bytes: limits.target_size.get_ref().0,
+        fields: *limits.fields.get_ref(),
+        streams: *limits.streams.get_ref(),
+        window_bytes: u32::try_from(limits.window.get_ref().0).unwrap_or(u32::MAX),
         greeting: limits.greeting.0,
         drain: limits.drain.0,
     };
-    Some((edge, upstreams::limits(limits)))
-}
-
-/// The buffer of one response is a part of the buffer of all.
-fn buffers(limits: &toml_tables::RawLimits) -> Result<(), Fault> {
-    let buffer = within("buffer", &limits.buffer, &BUFFER)?;
-    let total = limits.buffer_total.get_ref();
-    if *total != Size(0) && buffer > *total {
-        let message =
-            format!("buffer {buffer} is more than buffer_total {total}, of which it is a part: 0 turns buffering off");
-        let span = [&limits.buffer, &limits.buffer_total].map(Spanned::span).into_iter().max_by_key(|span| span.end);
-        return Err(Fault::new(span.unwrap_or(0..0), message));
-    }
-    Ok(())
+    let upstream = UpstreamLimits {
+        connect: limits.connect.get_ref().0,
+        response_header: limits.response.get_ref().0,
+        body_idle: limits.body_idle.get_ref().0,
+        buffer: limits.buffer.get_ref().0,
+        buffer_total: limits.buffer_total.get_ref().0,
+        connections: limits.upstream_connections.get(),
+        address_connections: limits.upstream_address_connections.get(),
+        idle_connections: limits.upstream_idle,
+        idle_timeout: limits.upstream_idle_time.0,
+        ..UpstreamLimits::default()
+    };
+    (edge, upstream)
 }
 
 /// The configured bound on connections.
-pub(super) fn connections(limits: &toml_tables::RawLimits) -> Result<Option<usize>, Fault> {
-    match &limits.connections {
-        Some(connections) if connections.get_ref().get() > MOST_CONNECTIONS => {
-            let message = format!("{} connections are more than {MOST_CONNECTIONS}", connections.get_ref());
-            Err(Fault::new(connections.span(), message))
-        }
-        connections => Ok(connections.as_ref().map(|connections| connections.get_ref().get())),
-    }
+pub(super) fn connections(limits: &RawLimits) -> Option<usize> {
+    limits.connections.as_ref().map(|connections| connections.get_ref().get())
 }
 
-/// A deadline of zero would end every request.
-fn some_time(key: &str, span: &Spanned<Span>) -> Result<Duration, Fault> {
-    match span.get_ref().0 {
-        Duration::ZERO => Err(Fault::new(span.span(), format!("{key} is no time at all: write one such as \"10s\""))),
-        duration => Ok(duration),
+/// A size is at most the one that it is a part of. The place is that of the key which the file has.
+fn part_of(
+    (key, part): (&str, &Spanned<Size>),
+    (of, whole): (&str, &Spanned<Size>),
+    advice: &str,
+) -> Result<(), Fault> {
+    if part.get_ref() <= whole.get_ref() {
+        return Ok(());
     }
+    let (part_size, size) = (part.get_ref(), whole.get_ref());
+    let message = format!("{key} {part_size} is more than {of} {size}, of which it is a part{advice}");
+    let written = if part.span().end >= whole.span().end { part } else { whole };
+    Err(written.fault(message))
 }
 
-fn within<T: Copy + PartialOrd + Display>(
-    key: &str,
-    value: &Spanned<T>,
-    range: &RangeInclusive<T>,
-) -> Result<T, Fault> {
-    if range.contains(value.get_ref()) {
-        return Ok(*value.get_ref());
-    }
+fn within<T: PartialOrd + Display>(key: &str, value: &Spanned<T>, range: &RangeInclusive<T>) -> Result<(), Fault> {
     let (least, most) = (range.start(), range.end());
-    Err(Fault::new(value.span(), format!("{key} is {}: it may be from {least} to {most}", value.get_ref())))
+    match range.contains(value.get_ref()) {
+        true => Ok(()),
+        false => Err(value.fault(format!("{key} is {}: it may be from {least} to {most}", value.get_ref()))),
+    }
 }

@@ -9,13 +9,13 @@ use http::HeaderName;
 use toml::Spanned;
 use tower_robots::policy::Network;
 
-use super::error::{Fault, Faults};
+use super::error::{Fault, Faults, Placed, parsed};
 use super::settings::ListenerConfig;
-use super::toml_tables::{self, ListenerKind, QuestionSettings};
+use super::tables::{self, ListenerKind, QuestionSettings};
 use super::values::Address;
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
 
-pub(super) fn resolve(listener: &toml_tables::RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
+pub(super) fn resolve(listener: &tables::RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
     let of_questions = [
         ("on_error", listener.on_error.as_ref().map(Spanned::span)),
         ("unknown_host", listener.unknown_host.as_ref().map(Spanned::span)),
@@ -27,7 +27,7 @@ pub(super) fn resolve(listener: &toml_tables::RawListener, folder: &Path) -> Res
     }
     if let (ListenerKind::Decision, Some(agent_header)) = (listener.kind, &listener.agent_header) {
         let message = "agent_header goes with kind = \"proxy\": a question has the client's agent in User-Agent";
-        return Err(Fault::new(agent_header.span(), message));
+        return Err(agent_header.fault(message));
     }
     Ok(ListenerConfig {
         name: listener.name.as_ref().map(|name| name.get_ref().clone()),
@@ -44,21 +44,17 @@ pub(super) fn resolve(listener: &toml_tables::RawListener, folder: &Path) -> Res
 }
 
 /// Notes names and addresses that two listeners have, and trusted proxies that are no network.
-pub(super) fn conflicts(
-    listeners: &[toml_tables::RawListener],
-    admin: Option<&toml_tables::RawAdmin>,
-    faults: &mut Faults,
-) {
+pub(super) fn conflicts(listeners: &[tables::RawListener], admin: Option<&tables::RawAdmin>, faults: &mut Faults) {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
         if name.get_ref().is_empty() {
-            faults.push(Fault::new(name.span(), "the name is empty: it selects a socket of the supervisor"));
+            faults.push(name.fault("the name is empty: it selects a socket of the supervisor"));
         } else if !names.insert(name.get_ref()) {
-            faults.push(Fault::new(name.span(), format!("the name {:?} is taken by another listener", name.get_ref())));
+            faults.push(name.fault(format!("the name {:?} is taken by another listener", name.get_ref())));
         }
     }
     // All of them, where a listener stops at the first.
-    let networks = listeners.iter().flat_map(|listener| &listener.trusted_proxies).map(network);
+    let networks = listeners.iter().flat_map(|listener| &listener.trusted_proxies).map(parsed::<Network>);
     networks.filter_map(Result::err).for_each(|fault| faults.push(fault));
     let addresses = || listeners.iter().map(|listener| &listener.address);
     for (number, address) in addresses().enumerate() {
@@ -89,7 +85,7 @@ pub(super) fn conflicts(
         } else {
             continue;
         };
-        faults.push(Fault::new(address.span(), message));
+        faults.push(address.fault(message));
     }
 }
 
@@ -101,7 +97,7 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && (one.ip() == other.ip() || is_any && one.is_ipv4() == other.is_ipv4())
 }
 
-fn certificates(files: &[toml_tables::RawCertificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {
+fn certificates(files: &[tables::RawCertificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {
     let Some(first) = files.first() else { return Ok(None) };
     let mut pairs = Vec::new();
     for file in files {
@@ -119,28 +115,23 @@ fn certificates(files: &[toml_tables::RawCertificate], folder: &Path) -> Result<
                  which is the default, can do without one",
                 paths.chain.display()
             );
-            return Err(Fault::new(file.chain.span(), message));
+            return Err(file.chain.fault(message));
         }
         pairs.push((paths, pair));
     }
-    LiveCertificates::new(pairs).map(Some).map_err(|error| Fault::new(first.chain.span(), error.to_string()))
+    LiveCertificates::new(pairs).map(Some).map_err(|error| first.chain.fault(error.to_string()))
 }
 
-fn network(text: &Spanned<String>) -> Result<Network, Fault> {
-    text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
-}
-
-fn trusted(listener: &toml_tables::RawListener) -> Result<Trusted, Fault> {
-    let networks = listener.trusted_proxies.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+fn trusted(listener: &tables::RawListener) -> Result<Trusted, Fault> {
+    let networks = listener.trusted_proxies.iter().map(parsed::<Network>).collect::<Result<Vec<_>, _>>()?;
     let agent_header = listener.agent_header.as_ref().map(agent_header).transpose()?;
     if let Some(agent_header) = listener.agent_header.as_ref().filter(|_| networks.is_empty()) {
-        let message = "agent_header is read from trusted_proxies only, and there are none";
-        return Err(Fault::new(agent_header.span(), message));
+        return Err(agent_header.fault("agent_header is read from trusted_proxies only, and there are none"));
     }
     if *listener.proxy_protocol.get_ref() && networks.is_empty() {
         let message = "proxy_protocol = true lets only trusted_proxies connect, and there are none: name the addresses of the proxy \
                        in front";
-        return Err(Fault::new(listener.proxy_protocol.span(), message));
+        return Err(listener.proxy_protocol.fault(message));
     }
     Ok(Trusted { networks, agent_header })
 }
@@ -158,8 +149,7 @@ fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
         "user-agent",
     ];
     let wrong = |why: &str| {
-        let message = format!("{:?} {why}: name the field, such as \"X-Original-User-Agent\"", text.get_ref());
-        Fault::new(text.span(), message)
+        text.fault(format!("{:?} {why}: name the field, such as \"X-Original-User-Agent\"", text.get_ref()))
     };
     let name =
         HeaderName::from_bytes(text.get_ref().as_bytes()).map_err(|_| wrong("is not the name of a header field"))?;

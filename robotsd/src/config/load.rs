@@ -7,7 +7,7 @@ use super::admin::AdminSettings;
 use super::error::ConfigError;
 use super::settings::Config;
 use super::settings::Reviewable;
-use super::toml_tables::RawConfig;
+use super::tables::RawConfig;
 use super::{document, refusal, resolve};
 
 /// A config file that was read, once: whatever is made of it is made of the same text.
@@ -31,8 +31,8 @@ impl ConfigFile {
         let (path, text) = (&*self.path, &*self.text);
         let file = self.raw()?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let config = resolve::resolve(&file, folder);
-        let mut config = config.map_err(|(first, others)| ConfigError::at(path, text, first, others))?;
+        let at = |faults| ConfigError::at(path, text, faults);
+        let mut config = resolve::resolve(&file, folder).map_err(at)?;
         for (site, raw) in config.sites.iter_mut().zip(&file.site) {
             site.refusal = refusal::resolve(&raw.get_ref().refusal, folder, path, text)?;
         }
@@ -46,7 +46,7 @@ impl ConfigFile {
     }
 
     fn raw(&self) -> Result<RawConfig, ConfigError> {
-        document::read(&self.text).map_err(|(first, others)| ConfigError::at(&self.path, &self.text, first, others))
+        document::read(&self.text).map_err(|faults| ConfigError::at(&self.path, &self.text, faults))
     }
 }
 

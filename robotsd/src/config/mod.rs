@@ -1,9 +1,8 @@
 //! The config file.
 //!
-//! [`toml_tables`] mirrors the TOML, key by key, with its defaults ([`process_tables`] and [`site_tables`] parts of
-//! it); [`resolve`] validates it; [`settings`] is the result, which the program runs on. [`document`] reports every
-//! problem of keys and types at once, and [`resolve`] every one of values, each with its line, column and what would be
-//! right.
+//! [`tables`] mirrors the TOML, key by key, with its defaults; [`resolve`] validates it; [`settings`] is the result, which the
+//! program runs on. [`document`] reports every problem of keys and types at once, and [`resolve`] every one of values, each with
+//! its line, column and what would be right.
 
 mod admin;
 mod admin_socket;
@@ -19,7 +18,6 @@ mod limits;
 mod listener;
 mod load;
 mod policy;
-mod process_tables;
 mod publish_hooks;
 mod rate_store;
 mod refusal;
@@ -29,9 +27,8 @@ mod review;
 mod salvage;
 mod setting_changes;
 mod settings;
-mod site_tables;
 mod source;
-mod toml_tables;
+mod tables;
 mod upstreams;
 mod value_error;
 mod values;
@@ -51,7 +48,7 @@ pub(crate) use self::settings::{
     AccessFormat, AccessSettings, AppendSettings, AppendSource, Backend, Config, ListenerConfig, LogConfig,
     PublishedRegistrySettings, RegistrySources, Remote, RobotsSource, SiteConfig, StaticFiles,
 };
-pub(crate) use self::toml_tables::{
+pub(crate) use self::tables::{
     AddressLogging, AdminAccess, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging, QuestionSettings,
     UnknownHost,
 };

@@ -8,8 +8,8 @@ use toml::value::{Datetime, Offset};
 use tower_robots::policy::{Override, Policy, PolicyBuilder, PolicyError, RateMode};
 use tower_robots::rules::PathForm;
 
-use super::error::{Fault, Faults};
-use super::toml_tables::{Family, RawConfig, RawOverride, RawSite};
+use super::error::{Fault, Faults, Placed};
+use super::tables::{Family, RawConfig, RawOverride, RawSite};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -57,8 +57,7 @@ fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, 
         policy = policy.without_family();
     }
     if let Some(form) = site.enforcement.forms.iter().find(|form| !PathForm::OPTIONAL.contains(form.get_ref())) {
-        let message = format!("{:?} is always judged: forms lists the others", form.get_ref().as_str());
-        return Err(Fault::new(form.span(), message));
+        return Err(form.fault(format!("{:?} is always judged: forms lists the others", form.get_ref().as_str())));
     }
     Ok(policy)
 }
@@ -79,14 +78,14 @@ fn resolve_override(over: &Spanned<RawOverride>) -> Result<ResolvedOverride, Fau
     if let (Some(_), Some(pattern)) = (&over.rate, &over.pattern) {
         let message =
             "a rate is for crawlers, not for a rule: write category, agent or index = true in place of pattern";
-        return Err(Fault::new(pattern.span(), message));
+        return Err(pattern.fault(message));
     }
     let is_for_index = over.index == Some(true) && over.category.is_none() && over.agent.is_none();
     if let Some(rate) = over.rate.as_ref().filter(|rate| is_for_index && *rate.get_ref() == RateMode::Refuse) {
         let message = "search engines are refused for their rate one by one: all of them are observed at most";
         let help =
             "write agent = \"bingbot\" in place of index = true, and a group for it with a Crawl-delay in robots.txt";
-        return Err(Fault::new(rate.span(), message).help(help.to_owned()));
+        return Err(rate.fault(message).help(help.to_owned()));
     }
     let end = over.until.as_ref().map(end).transpose()?;
     let mode = match (over.mode, &over.pattern) {
@@ -114,7 +113,7 @@ fn of_crawlers<M: Copy>(span: &Range<usize>, over: &RawOverride, mode: M) -> Res
 }
 
 fn of_value<T>(value: &Spanned<String>, made: Result<T, PolicyError>) -> Result<T, Fault> {
-    made.map_err(|error| Fault::new(value.span(), error.to_string()))
+    made.map_err(|error| value.fault(error.to_string()))
 }
 
 fn until<M: Copy>(over: Override<M>, end: Option<SystemTime>) -> Override<M> {
@@ -131,7 +130,7 @@ pub(super) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
             "{} is not an end: write a day such as 2027-03-31, which is UTC's, or a moment such as 2027-03-31T12:00:00Z",
             until.get_ref()
         );
-        Fault::new(until.span(), message)
+        until.fault(message)
     };
     let date = until.get_ref();
     let text = match (date.date, date.time, date.offset) {

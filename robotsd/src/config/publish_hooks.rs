@@ -8,9 +8,9 @@ use http::header::{HeaderName, HeaderValue};
 use http::{Method, Uri};
 use toml::Spanned;
 
-use super::error::{Fault, Faults};
+use super::error::{Fault, Faults, Placed};
 use super::source;
-use super::toml_tables::{RawHeader, RawPublishHook, RawSite, SourceKind};
+use super::tables::{RawHeader, RawPublishHook, RawSite, SourceKind};
 use crate::publish_hook::{BodyTemplate, HookHeader, HookSettings, HookTarget};
 use crate::upstream::Trust;
 
@@ -30,7 +30,7 @@ const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency
 pub(super) fn resolve(site: &RawSite, folder: &Path, faults: &mut Faults) -> Option<Vec<Arc<HookSettings>>> {
     let written = &site.robots.on_publish;
     if let Some(further) = written.get(MOST) {
-        faults.push(Fault::new(further.span(), format!("a site has at most {MOST} requests to send on publishing")));
+        faults.push(further.fault(format!("a site has at most {MOST} requests to send on publishing")));
         return None;
     }
     let has_host = site.hosts.iter().any(|host| !host.get_ref().contains('*'));
@@ -43,7 +43,7 @@ pub(super) fn resolve(site: &RawSite, folder: &Path, faults: &mut Faults) -> Opt
                 && settings.body.as_ref().is_some_and(BodyTemplate::needs_host)
             {
                 let message = "the site names no host for {{host}}, {{url}} and {{urls}}: list one without * in hosts";
-                faults.push(Fault::new(body.span(), message));
+                faults.push(body.fault(message));
                 return None;
             }
             Some(settings)
@@ -52,7 +52,7 @@ pub(super) fn resolve(site: &RawSite, folder: &Path, faults: &mut Faults) -> Opt
     let hooks: Vec<Arc<HookSettings>> = hooks.into_iter().collect::<Option<_>>()?;
     for (at, hook) in hooks.iter().enumerate() {
         if hooks[..at].iter().any(|before| before.fingerprint() == hook.fingerprint()) {
-            faults.push(Fault::new(written[at].span(), "this request is sent already: leave one of the two out"));
+            faults.push(written[at].fault("this request is sent already: leave one of the two out"));
             return None;
         }
     }
@@ -65,13 +65,12 @@ fn resolve_hook(hook: &RawPublishHook, folder: &Path, faults: &mut Faults) -> Op
     let timeout = faults.keep(timeout(hook));
     let body = faults.keep(hook.body.as_ref().map(body).transpose());
     if let Some((_, value)) = hook.headers.iter().nth(MOST_HEADERS) {
-        faults.push(Fault::new(value.span(), format!("a request has at most {MOST_HEADERS} headers of its own")));
+        faults.push(value.fault(format!("a request has at most {MOST_HEADERS} headers of its own")));
     }
     let headers = faults.keep_all(hook.headers.iter().map(|(name, value)| header(name, value, folder)));
     let trust = match (&hook.ca, &target) {
         (Some(ca), Some(target)) if !target.is_secure() => {
-            let message = "this is for TLS, and the url does not begin with \"https://\"";
-            faults.push(Fault::new(ca.span(), message));
+            faults.push(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
             None
         }
         (ca, _) => faults.keep(ca.as_ref().map(|ca| source::trusted(ca, folder)).transpose()),
@@ -90,9 +89,7 @@ fn resolve_hook(hook: &RawPublishHook, folder: &Path, faults: &mut Faults) -> Op
 fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     let fault = |why: &str| {
         // The whole of it may hold a secret, and the place is shown beside the message.
-        let message =
-            format!("this is no URL for a request: {why}; write one such as \"https://api.example.net/purge\"");
-        Fault::new(url.span(), message)
+        url.fault(format!("this is no URL for a request: {why}; write one such as \"https://api.example.net/purge\""))
     };
     if url.get_ref().contains("{{") {
         return Err(fault("{{…}} is filled in in the body alone"));
@@ -106,8 +103,7 @@ fn method(written: &Spanned<String>) -> Result<Method, Fault> {
     let text = written.get_ref();
     let method = Method::from_bytes(text.as_bytes()).ok().filter(|method| *method != Method::CONNECT);
     method.filter(|_| text.len() <= 32 && text.bytes().all(|byte| !byte.is_ascii_lowercase())).ok_or_else(|| {
-        let message = format!("{text:?} is no method for this: write one such as \"POST\", \"PURGE\" or \"DELETE\"");
-        Fault::new(written.span(), message)
+        written.fault(format!("{text:?} is no method for this: write one such as \"POST\", \"PURGE\" or \"DELETE\""))
     })
 }
 
@@ -115,16 +111,16 @@ fn timeout(hook: &RawPublishHook) -> Result<Duration, Fault> {
     let (timeout, allowed) = (hook.timeout.get_ref().0, Duration::from_secs(1)..=Duration::from_secs(60));
     match allowed.contains(&timeout) {
         true => Ok(timeout),
-        false => Err(Fault::new(hook.timeout.span(), "timeout may be from \"1s\" to \"60s\"")),
+        false => Err(hook.timeout.fault("timeout may be from \"1s\" to \"60s\"")),
     }
 }
 
 fn body(written: &Spanned<String>) -> Result<BodyTemplate, Fault> {
-    BodyTemplate::parse(written.get_ref()).map_err(|message| Fault::new(written.span(), message))
+    BodyTemplate::parse(written.get_ref()).map_err(|message| written.fault(message))
 }
 
 fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(HeaderName, HookHeader), Fault> {
-    let fault = |message: String| Fault::new(value.span(), message);
+    let fault = |message: String| value.fault(message);
     let known = HeaderName::from_bytes(name.as_bytes());
     let field =
         known.map_err(|_| fault(format!("{name:?} is no name of a header: write one such as \"Authorization\"")))?;

@@ -7,8 +7,8 @@ use http::StatusCode;
 use http::header::HeaderValue;
 use toml::Spanned;
 
-use super::error::{ConfigError, Fault};
-use super::toml_tables::RawRefusal;
+use super::error::{ConfigError, Fault, Placed};
+use super::tables::RawRefusal;
 use crate::refusal::{Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, Template, TemplateFormat};
 use crate::regular_file;
 
@@ -25,8 +25,7 @@ pub(super) fn resolve(
     let status = raw.status.as_ref().map_or(Ok(StatusCode::FORBIDDEN), status).map_err(in_config)?;
     let language = raw.language.as_ref().map(language).transpose().map_err(in_config)?;
     if let (None, Some(unused)) = (&raw.file, raw.language.as_ref().or(raw.contact.as_ref())) {
-        let message = "language and contact go with a file: the default page has neither";
-        return Err(in_config(Fault::new(unused.span(), message)));
+        return Err(in_config(unused.fault("language and contact go with a file: the default page has neither")));
     }
     let Some(file) = &raw.file else {
         let page = RefusalPage { status, file: None, template: None, language: None, contact: None };
@@ -37,10 +36,9 @@ pub(super) fn resolve(
     let Some(format) = TemplateFormat::of_extension(extension) else {
         let message =
             format!("{:?} is no template: its name ends in .html or in .txt", file.get_ref().display().to_string());
-        return Err(in_config(Fault::new(file.span(), message)));
+        return Err(in_config(file.fault(message)));
     };
-    let page =
-        read(&place).map_err(|error| in_config(Fault::new(file.span(), format!("{}: {error}", place.display()))))?;
+    let page = read(&place).map_err(|error| in_config(file.fault(format!("{}: {error}", place.display()))))?;
     let contact = if raw.contact.is_some() { Contact::Given } else { Contact::Missing };
     let template = Template::parse(&page, format, contact)
         .map_err(|error| Fault::new(error.span, error.message).at(&place, &page))?;
@@ -52,8 +50,7 @@ fn status(status: &Spanned<u16>) -> Result<StatusCode, Fault> {
     let known = |known: &StatusCode| known.as_u16() == *status.get_ref();
     REFUSAL_STATUSES.into_iter().find(known).ok_or_else(|| {
         let all: Vec<_> = REFUSAL_STATUSES.iter().map(|status| status.as_str().to_owned()).collect();
-        let message = format!("{} is no status of a refusal: write one of {}", status.get_ref(), all.join(", "));
-        Fault::new(status.span(), message)
+        status.fault(format!("{} is no status of a refusal: write one of {}", status.get_ref(), all.join(", ")))
     })
 }
 
@@ -65,8 +62,7 @@ fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
     let is_part = |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let is_tag = first && language.get_ref().split('-').all(is_part);
     HeaderValue::from_str(language.get_ref()).ok().filter(|_| is_tag).ok_or_else(|| {
-        let message = format!("{:?} is no language tag: write one such as \"de\" or \"pt-BR\"", language.get_ref());
-        Fault::new(language.span(), message)
+        language.fault(format!("{:?} is no language tag: write one such as \"de\" or \"pt-BR\"", language.get_ref()))
     })
 }
 

@@ -13,12 +13,12 @@ use toml::Spanned;
 use tower_robots::agent::{Category, CrawlerRow, Obeys, Registry, RegistryErrorKind, RegistryRow};
 use tower_robots::live::VersionHashPrefix;
 use tower_robots::source::evidence::PublishedRegistry;
-use tower_robots::source::fetch::{FetchUrl, UrlError};
+use tower_robots::source::fetch::FetchUrl;
 
-use super::error::{ConfigError, Fault, Faults};
+use super::error::{ConfigError, Fault, Faults, Placed, parsed};
 use super::keys::Document;
 use super::settings::{PublishedRegistrySettings, RegistrySources};
-use super::toml_tables::{RawAgents, RawConfig};
+use super::tables::{RawAgents, RawConfig};
 use super::{document, source};
 use crate::input::{self, place};
 use crate::suggestion::did_you_mean;
@@ -98,11 +98,11 @@ fn saved(settings: &PublishedRegistrySettings) -> Option<Registry> {
 }
 
 fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, ConfigError> {
-    let at = |(first, others)| ConfigError::at(path, text, first, others);
+    let at = |faults| ConfigError::at(path, text, faults);
     let file: RegistryFile = document::read(text).map_err(at)?;
     let tables = &file.crawler;
     let mut faults = Faults::default();
-    let Some(rows) = faults.keep_all(tables.iter().map(row)) else { return Err(at(faults.split())) };
+    let Some(rows) = faults.keep_all(tables.iter().map(row)) else { return Err(at(faults.0)) };
     base.extended_with(rows).map_err(|error| {
         let Some(table) = tables.get(error.row()) else { return Fault::new(0..0, error.message()).at(path, text) };
         let mut message = error.message().to_owned();
@@ -180,7 +180,7 @@ fn word<T: FromStr + ToString>(key: &str, word: &Spanned<String>, all: &[T]) -> 
     word.get_ref().parse().map_err(|_| {
         let all: Vec<_> = all.iter().map(ToString::to_string).collect();
         let message = format!("{:?} is not a value of {key}: write one of {}", word.get_ref(), all.join(", "));
-        Fault::new(word.span(), message).help(did_you_mean(word.get_ref(), all.iter().map(String::as_str)))
+        word.fault(message).help(did_you_mean(word.get_ref(), all.iter().map(String::as_str)))
     })
 }
 
@@ -219,11 +219,10 @@ pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Option<Publishe
             None => Ok(None),
         };
     };
-    let url: FetchUrl =
-        written.get_ref().parse().map_err(|error: UrlError| Fault::new(written.span(), error.to_string()))?;
+    let url: FetchUrl = parsed(written)?;
     if !url.to_string().starts_with("https://") {
         let message = "a registry decides who is refused, so it is not fetched in the clear: write an https URL";
-        return Err(Fault::new(written.span(), message));
+        return Err(written.fault(message));
     }
     let ca = agents.registry_ca.as_ref().map(|ca| source::authorities(ca, folder)).transpose()?;
     let saved_in = file.state_dir.as_ref().map(|state| folder.join(state.get_ref()).join(FOLDER));
@@ -231,10 +230,7 @@ pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Option<Publishe
 }
 
 pub(super) fn accepted(agents: &RawAgents) -> Result<Vec<VersionHashPrefix>, Fault> {
-    let hash = |text: &Spanned<String>| {
-        text.get_ref().parse::<VersionHashPrefix>().map_err(|error| Fault::new(text.span(), error.to_string()))
-    };
-    agents.registry_accept.iter().map(hash).collect()
+    agents.registry_accept.iter().map(parsed).collect()
 }
 
 #[cfg(test)]

@@ -11,13 +11,13 @@ use tower_robots::policy::{IdentityNeeded, Impostors, Mode};
 use tower_robots::source::HostMap;
 
 use super::check::CheckSettings;
-use super::error::{Fault, Faults};
+use super::error::{Fault, Faults, Placed};
 use super::gate::GateBasis;
 use super::settings::Reviewable;
 use super::settings::{
     AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, SiteConfig, StaticFiles,
 };
-use super::toml_tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
+use super::tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
 use super::{
     admin, board, gate, identity, limits, listener, policy, publish_hooks, rate_store, registry_extra, review, source,
     upstreams,
@@ -27,12 +27,9 @@ use super::{
 const MOST_WORKERS: usize = 1024;
 
 /// The settings of a file, or its problems: all of them, as far as one does not hide another.
-pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Config, (Fault, Vec<Fault>)> {
+pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Config, Vec<Fault>> {
     let mut faults = Faults::default();
-    match collect(file, folder, &mut faults) {
-        Some(config) if faults.is_empty() => Ok(config),
-        _ => Err(faults.split()),
-    }
+    collect(file, folder, &mut faults).filter(|_| faults.0.is_empty()).ok_or(faults.0)
 }
 
 /// Resolves every part, also after one of them has a problem; none where one has.
@@ -59,13 +56,11 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::resolve(settings, folder)));
     let board = faults.keep(board::resolve(&file.board));
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
-    let limits = limits::resolve(&file.limits, faults);
-    let connections = faults.keep(limits::connections(&file.limits));
+    let (edge, upstream) = limits::resolve(&file.limits, faults);
     let log = faults.keep(resolve_log(&file.log, folder));
     let registry_extra = faults.keep(registry_extra(file, folder));
     let published = faults.keep(registry_extra::resolve(file, folder));
     let registry_accept = faults.keep(registry_extra::accepted(&file.agents));
-    let (edge, upstream) = limits?;
     Some(Config {
         text: "".into(),
         reviewable: Reviewable::default(),
@@ -87,7 +82,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         board: board?,
         rate_store: rate_store?,
         rate_store_unasked: review::why_unasked(file),
-        connections: connections?,
+        connections: limits::connections(&file.limits),
         edge,
         upgrade: file.limits.upgrade.get_ref().0,
         upstream,
@@ -101,27 +96,25 @@ fn names_and_hosts(file: &RawConfig, faults: &mut Faults) {
     let mut hosts = HostMap::new();
     for site in file.site.iter().map(Spanned::get_ref) {
         if site.name.get_ref().is_empty() {
-            faults.push(Fault::new(site.name.span(), "the name is empty: the log names sites by it"));
+            faults.push(site.name.fault("the name is empty: the log names sites by it"));
         } else if !names.insert(site.name.get_ref()) {
-            let message = format!("the name {:?} is taken by another site", site.name.get_ref());
-            faults.push(Fault::new(site.name.span(), message));
+            faults.push(site.name.fault(format!("the name {:?} is taken by another site", site.name.get_ref())));
         }
         for host in &site.hosts {
             let added = hosts.insert(host.get_ref(), ());
-            faults.keep(added.map_err(|error| Fault::new(host.span(), error.to_string())));
+            faults.keep(added.map_err(|error| host.fault(error.to_string())));
         }
         if site.hosts.is_empty() && hosts.insert("*", ()).is_err() {
             let message = "an earlier site has no hosts, so it matches every host: name the hosts of each";
-            faults.push(Fault::new(site.name.span(), message));
+            faults.push(site.name.fault(message));
         }
     }
 }
 
-fn resolve_log(log: &toml_tables::RawLog, folder: &Path) -> Result<LogConfig, Fault> {
+fn resolve_log(log: &tables::RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     let format = match (log.access, &log.access_path) {
         (AccessLogging::Off, Some(path)) => {
-            let message = "access_path goes with access = \"combined\" or access = \"json\"";
-            return Err(Fault::new(path.span(), message));
+            return Err(path.fault("access_path goes with access = \"combined\" or access = \"json\""));
         }
         (AccessLogging::Off, None) => None,
         (AccessLogging::Combined, _) => Some(AccessFormat::Combined),
@@ -150,7 +143,7 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
         }
         Err(_) => return Ok(path),
     };
-    Err(Fault::new(written.span(), wrong))
+    Err(written.fault(wrong))
 }
 
 /// The file of further crawlers; what is in it is read when sites are opened.
@@ -158,11 +151,11 @@ fn registry_extra(file: &RawConfig, folder: &Path) -> Result<Option<PathBuf>, Fa
     let Some(written) = &file.agents.registry_extra else { return Ok(None) };
     let path = folder.join(written.get_ref());
     if path.is_dir() {
-        return Err(Fault::new(written.span(), format!("{}: it is a folder, not a file of crawlers", path.display())));
+        return Err(written.fault(format!("{}: it is a folder, not a file of crawlers", path.display())));
     }
     match std::fs::metadata(&path) {
         Ok(_) => Ok(Some(path)),
-        Err(error) => Err(Fault::new(written.span(), format!("{}: {error}", path.display()))),
+        Err(error) => Err(written.fault(format!("{}: {error}", path.display()))),
     }
 }
 
@@ -170,7 +163,7 @@ fn resolve_workers(file: &RawConfig) -> Result<NonZeroUsize, Fault> {
     match &file.workers {
         Some(workers) if workers.get_ref().get() > MOST_WORKERS => {
             let message = format!("{} workers are more than {MOST_WORKERS}: one a core is right", workers.get_ref());
-            Err(Fault::new(workers.span(), message))
+            Err(workers.fault(message))
         }
         Some(workers) => Ok(*workers.get_ref()),
         // One worker where the system does not report the number of cores.
@@ -180,7 +173,7 @@ fn resolve_workers(file: &RawConfig) -> Result<NonZeroUsize, Fault> {
 
 fn resolve_site(
     file: &RawConfig,
-    site: &toml_tables::RawSite,
+    site: &tables::RawSite,
     span: std::ops::Range<usize>,
     folder: &Path,
     faults: &mut Faults,
@@ -188,8 +181,7 @@ fn resolve_site(
     let backend = faults.keep(resolve_backend(file, site, span, folder));
     upstreams::faulty(site, &file.listener, folder, faults);
     if site.robots.max_age.get_ref().0 > LONGEST_MAX_AGE {
-        let message = "max_age is longer than crawlers may keep a robots.txt, \"24h\"";
-        faults.push(Fault::new(site.robots.max_age.span(), message));
+        faults.push(site.robots.max_age.fault("max_age is longer than crawlers may keep a robots.txt, \"24h\""));
     }
     // Without a backend it is not known what a source may use.
     let robots = backend.as_ref().map(|backend| source::resolve(site, backend.as_ref(), folder));
@@ -226,7 +218,7 @@ fn resolve_site(
 }
 
 /// What names the robots.txt of a site: its own keys, or those that stand for it.
-fn robots_span(site: &toml_tables::RawSite) -> std::ops::Range<usize> {
+fn robots_span(site: &tables::RawSite) -> std::ops::Range<usize> {
     let robots = &site.robots;
     let path = robots.path.as_ref().map(Spanned::span);
     let text = robots.text.as_ref().or(robots.url.as_ref()).map(Spanned::span);
@@ -237,12 +229,12 @@ fn robots_span(site: &toml_tables::RawSite) -> std::ops::Range<usize> {
 
 fn resolve_backend(
     file: &RawConfig,
-    site: &toml_tables::RawSite,
+    site: &tables::RawSite,
     span: std::ops::Range<usize>,
     folder: &Path,
 ) -> Result<Option<Backend>, Fault> {
     if let (Some(dotfiles), None) = (&site.dotfiles, &site.root) {
-        return Err(Fault::new(dotfiles.span(), "dotfiles is for static files: it goes with a root"));
+        return Err(dotfiles.fault("dotfiles is for static files: it goes with a root"));
     }
     match (&site.upstreams, &site.root) {
         (Some(upstreams), None) if upstreams.is_empty() => {
@@ -256,33 +248,33 @@ fn resolve_backend(
             if !path.is_dir() {
                 let message =
                     format!("{:?} is not a folder: root names the folder of static files", path.display().to_string());
-                return Err(Fault::new(root.span(), message));
+                return Err(root.fault(message));
             }
             let dotfiles = site.dotfiles.as_ref().map_or_else(Dotfiles::default, |dotfiles| *dotfiles.get_ref());
             Ok(Some(Backend::Files(StaticFiles { root: path, dotfiles })))
         }
-        (Some(_), Some(root)) => Err(Fault::new(root.span(), "a site has upstreams or a root, not both")),
+        (Some(_), Some(root)) => Err(root.fault("a site has upstreams or a root, not both")),
         (None, None) if file.listener.iter().all(|listener| listener.kind == ListenerKind::Decision) => Ok(None),
         (None, None) => {
             let message = format!("the site {:?} has no backend: give it upstreams or a root", site.name.get_ref());
-            Err(Fault::new(site.name.span(), message))
+            Err(site.name.fault(message))
         }
     }
 }
 
 /// The values that policy, checks and gate of a site are made from, as text.
-fn written(file: &RawConfig, site: &toml_tables::RawSite) -> String {
+fn written(file: &RawConfig, site: &tables::RawSite) -> String {
     #[derive(Serialize)]
     struct Terms<'a> {
         mode: Mode,
-        agents: &'a toml_tables::RawAgents,
-        exempt: &'a toml_tables::RawExempt,
+        agents: &'a tables::RawAgents,
+        exempt: &'a tables::RawExempt,
         identity: (Impostors, IdentityNeeded),
-        check: &'a toml_tables::RawCheck,
-        gate: &'a toml_tables::RawGate,
-        enforcement: &'a toml_tables::RawEnforcement,
-        rate: &'a rate_store::RawRate,
-        overrides: &'a [Spanned<toml_tables::RawOverride>],
+        check: &'a tables::RawCheck,
+        gate: &'a tables::RawGate,
+        enforcement: &'a tables::RawEnforcement,
+        rate: &'a tables::RawRate,
+        overrides: &'a [Spanned<tables::RawOverride>],
     }
     let RawConfig { mode, agents, exempt, check, gate, .. } = file;
     let identity = file.identity_rules();

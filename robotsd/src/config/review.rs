@@ -14,11 +14,11 @@ use tower_robots::check::Severity;
 use tower_robots::policy::{Impostors, Mode, Network, RateMode};
 use tower_robots::rules::RobotsTxt;
 
-use super::error::Fault;
+use super::error::{Fault, Placed};
 use super::policy;
 use super::registry_extra::load_registry;
 use super::settings::{Config, RobotsSource};
-use super::toml_tables::{ListenerKind, RawConfig, RawListener, RawSite};
+use super::tables::{ListenerKind, RawConfig, RawListener, RawSite};
 use super::values::Address;
 use crate::input;
 use crate::publish_hook::HookHeader;
@@ -70,7 +70,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
             let url = list.url.get_ref();
             let message = format!("no crawler of the registry has the list {url:?}, so its copy has no effect");
             let help = did_you_mean(url, lists.iter().copied());
-            Fault::new(list.url.span(), message).help(
+            list.url.fault(message).help(
                 help.unwrap_or_else(|| "under [identity] `robotsd status --json` has the URL of every list".to_owned()),
             )
         })
@@ -78,7 +78,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let has_names = identity.rdns && registry.crawlers().any(|crawler| crawler.reverse_dns().len() > 0);
     if *identity.impostors.get_ref() != Impostors::Observe && lists.is_empty() && !has_names {
         let message = "nothing can refute a claim: no crawler of the registry has a list of addresses, and no names are looked up";
-        faults.push(Fault::new(identity.impostors.span(), message));
+        faults.push(identity.impostors.fault(message));
     }
     faults
 }
@@ -104,8 +104,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
         let known = registry.crawlers().map(|crawler| crawler.name());
         let help =
             did_you_mean(name.get_ref(), known).unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
-        let message = format!("no crawler is called {:?}, so this has no effect", name.get_ref());
-        Fault::new(name.span(), message).help(help)
+        name.fault(format!("no crawler is called {:?}, so this has no effect", name.get_ref())).help(help)
     };
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
 }
@@ -120,7 +119,7 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
         // Both have the headers in the order of their names.
         for (written, (name, header)) in written.get_ref().headers.values().zip(&hook.headers) {
             let HookHeader::File(path) = header else { continue };
-            let fault = |message: String| Fault::new(written.span(), message);
+            let fault = |message: String| written.fault(message);
             if hook.target.is_open() {
                 let message = format!("{name} is sent to {} without TLS: who is on the way can read it", hook.target);
                 faults.push(fault(message).help("use https".to_owned()));
@@ -186,7 +185,7 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let message = "this override has ended: it has no effect any more";
     untils
         .filter(has_ended)
-        .map(|until| Fault::new(until.span(), message).help("take it out, or write a later day".to_owned()))
+        .map(|until| until.fault(message).help("take it out, or write a later day".to_owned()))
         .collect()
 }
 
@@ -206,7 +205,7 @@ fn state_dir(file: &RawConfig, config: &Config) -> Option<Fault> {
             _ => format!("{shown} cannot be made by this user"),
         }
     };
-    Some(Fault::new(written.span(), format!("{reason}: a restart forgets versions, history and the kill switch")))
+    Some(written.fault(format!("{reason}: a restart forgets versions, history and the kill switch")))
 }
 
 /// A socket of the admin interface that cannot be made where it is to be: a start ends with that, while a process that runs
@@ -233,7 +232,7 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
         Err(_) if !is_writable(parent) => format!("{shown} cannot be made: this user may not write to its folder"),
         Err(_) => return None,
     };
-    Some(Fault::new(written.span(), wrong))
+    Some(written.fault(wrong))
 }
 
 #[cfg(not(unix))]
@@ -257,7 +256,7 @@ fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     listeners.chain(admin).filter(is_foreign).map(|address| {
         let ip = address.get_ref().0.ip();
         let message = format!("this machine has no address {ip}: listening there fails");
-        Fault::new(address.span(), message).help(format!("write one that it has, or {:?} for all of them", any(ip)))
+        address.fault(message).help(format!("write one that it has, or {:?} for all of them", any(ip)))
     })
 }
 
@@ -275,7 +274,7 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
              another scheme and for another host",
             network.get_ref()
         );
-        Fault::new(network.span(), message).help("name the addresses of your own proxies".to_owned())
+        network.fault(message).help("name the addresses of your own proxies".to_owned())
     })
 }
 
@@ -292,7 +291,7 @@ fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
                        writes the Host that it likes";
         let help = "have the proxy name its site, as in /-/site/NAME/auth/nginx, and write what other hosts get: unknown_host = \
                     \"pass\", or \"strictest\" to have every site judge them";
-        Fault::new(listener.address.span(), message).help(help.to_owned())
+        listener.address.fault(message).help(help.to_owned())
     })
 }
 
@@ -311,7 +310,7 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let networks = file.exempt.cidrs.iter().filter(is_every_address).map(|network| (network, "every address"));
     paths.chain(networks).map(|(written, what)| {
         let message = format!("{:?} exempts {what}: no rule of a robots.txt is enforced", written.get_ref());
-        Fault::new(written.span(), message).help("to enforce nothing, write mode = \"observe\" or \"off\"".to_owned())
+        written.fault(message).help("to enforce nothing, write mode = \"observe\" or \"off\"".to_owned())
     })
 }
 
@@ -339,7 +338,7 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
             "the site {name:?} refuses without grace: crawlers may use a cached robots.txt for 24 hours (RFC 9309, \
              section 2.4), and are refused for {unseen} that they have not seen"
         );
-        Fault::new(site.name.span(), message).help("write enforcement.grace = \"24h\"".to_owned())
+        site.name.fault(message).help("write enforcement.grace = \"24h\"".to_owned())
     })
 }
 
@@ -367,7 +366,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
         }
         _ => "write mode = \"observe\" for the site",
     };
-    (left != *rate.get_ref()).then(|| Fault::new(rate.span(), message).help(help.to_owned()))
+    (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()))
 }
 
 /// What is to become of impostors, where the mode of a site does not let it.
@@ -394,7 +393,7 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
         "impostors = \"{wanted}\" {does} at the site {:?}, whose mode is \"{mode}\"{others}",
         first.name.get_ref()
     );
-    Some(Fault::new(impostors.span(), message).help(format!("write mode = \"{wanted}\" for the site")))
+    Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))
 }
 
 /// A store of rates that no request asks.
@@ -405,7 +404,7 @@ fn unasked_store(file: &RawConfig) -> Option<Fault> {
     } else {
         "of several processes each lets a crawler its rate through"
     };
-    Some(Fault::new(file.rate.store()?, why).help(help.to_owned()))
+    Some(file.rate.store.as_ref()?.fault(why).help(help.to_owned()))
 }
 
 const NO_SITE_LIMITS: &str = "no site limits crawlers, so the store is never asked";
@@ -414,7 +413,7 @@ const DECISIONS_ONLY: &str = "the store is never asked: questions of other proxi
 
 /// Why the store of rates is never asked; none where it is, or there is none.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
-    file.rate.store()?;
+    file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;
     if !file.site.iter().any(|site| limits(site.get_ref())) {
         return Some(NO_SITE_LIMITS);

@@ -9,7 +9,7 @@ use std::fmt;
 
 use toml::{Table, Value};
 
-use super::toml_tables::RawConfig;
+use super::tables::RawConfig;
 
 /// Characters of a value that are shown: a robots.txt may stand in the config.
 const SHOWN: usize = 200;

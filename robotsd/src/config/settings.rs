@@ -17,9 +17,7 @@ use super::board::BoardConfig;
 use super::check::CheckSettings;
 use super::gate::GateBasis;
 use super::identity::IdentityConfig;
-use super::toml_tables::{
-    AddressLogging, Dotfiles, ListenerKind, LogFormat, QueryLogging, QuestionSettings, RawConfig,
-};
+use super::tables::{AddressLogging, Dotfiles, ListenerKind, LogFormat, QueryLogging, QuestionSettings, RawConfig};
 use crate::edge;
 use crate::publish_hook::HookSettings;
 use crate::refusal::RefusalPage;

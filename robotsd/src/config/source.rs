@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use toml::Spanned;
 use tower_robots::live::LiveRobots;
-use tower_robots::source::fetch::{FetchUrl, Schedule, UrlError};
+use tower_robots::source::fetch::{FetchUrl, Schedule};
 use tower_robots::source::{Directory, Origin};
 
-use super::error::{Fault, Faults};
+use super::error::{Fault, Faults, Placed, parsed};
 use super::settings::{AppendSettings, AppendSource, Backend, Remote, RobotsSource};
-use super::toml_tables::{self, RawAppend, RawConfig, RawSite, SourceKind};
+use super::tables::{self, RawAppend, RawConfig, RawSite, SourceKind};
 use super::values::Span;
 use crate::regular_file;
 use crate::upstream::{Endpoint, Trust};
@@ -44,7 +44,7 @@ pub(super) fn resolve(site: &RawSite, backend: Option<&Backend>, folder: &Path) 
     match source {
         SourceKind::File => match (&robots.path, backend) {
             (Some(path), _) if path.get_ref().as_os_str().is_empty() => {
-                Err(Fault::new(path.span(), "the path of the robots.txt is empty"))
+                Err(path.fault("the path of the robots.txt is empty"))
             }
             (Some(path), _) => Ok(RobotsSource::File(folder.join(path.get_ref()))),
             (None, Some(Backend::Files(files))) => Ok(RobotsSource::File(files.root.join("robots.txt"))),
@@ -54,13 +54,12 @@ pub(super) fn resolve(site: &RawSite, backend: Option<&Backend>, folder: &Path) 
                      source = \"upstream\" for the one its upstreams have",
                     site.name.get_ref()
                 );
-                Err(Fault::new(site.name.span(), message))
+                Err(site.name.fault(message))
             }
         },
         SourceKind::Inline => match &robots.text {
             Some(text) if text.get_ref().trim().is_empty() => {
-                let message = "the text is empty: to restrict nothing, write a comment, \"# nothing is restricted\"";
-                Err(Fault::new(text.span(), message))
+                Err(text.fault("the text is empty: to restrict nothing, write a comment, \"# nothing is restricted\""))
             }
             Some(text) => Ok(RobotsSource::Inline(text.get_ref().clone())),
             None => Err(Fault::new(span, "source = \"inline\" needs the robots.txt itself in text = \"…\"")),
@@ -71,7 +70,7 @@ pub(super) fn resolve(site: &RawSite, backend: Option<&Backend>, folder: &Path) 
     }
 }
 
-fn directory(robots: &toml_tables::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
+fn directory(robots: &tables::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(path) = &robots.path else {
         let message = "source = \"directory\" needs the folder of the files in path = \"…\"";
         return Err(Fault::new(span, message));
@@ -83,13 +82,12 @@ fn directory(robots: &toml_tables::RawRobots, span: Range<usize>, folder: &Path)
              example.com.txt",
             shown.display().to_string()
         );
-        return Err(Fault::new(path.span(), message));
+        return Err(path.fault(message));
     }
     let fallback = match &robots.fallback {
         None => Directory::DEFAULT_FALLBACK.to_owned(),
         Some(name) if name.get_ref().is_empty() || name.get_ref().contains('/') => {
-            let message = format!("{:?} is not the name of a file in the folder: write one", name.get_ref());
-            return Err(Fault::new(name.span(), message));
+            return Err(name.fault(format!("{:?} is not the name of a file in the folder: write one", name.get_ref())));
         }
         Some(name) => name.get_ref().clone(),
     };
@@ -114,8 +112,7 @@ fn upstream(
     };
     let origin = Origin::of(&format!("http://{}", written.get_ref()));
     let Some(origin) = origin.filter(|_| !written.get_ref().contains(['/', '?', '#', '@', '*'])) else {
-        let message = format!("{:?} is not a host: write one such as \"example.com\"", written.get_ref());
-        return Err(Fault::new(written.span(), message));
+        return Err(written.fault(format!("{:?} is not a host: write one such as \"example.com\"", written.get_ref())));
     };
     let host = match origin.port() {
         80 => origin.host().to_owned(),
@@ -126,43 +123,43 @@ fn upstream(
     {
         let message = "source = \"upstream\" fetches robots.txt in HTTP/1.1, which these upstreams do not speak: name a file, or leave \
                        http2 out";
-        return Err(Fault::new(http2.span(), message));
+        return Err(http2.fault(message));
     }
     let upstreams: Vec<String> = settings.endpoints.iter().map(Endpoint::to_string).collect();
     let asked = LiveRobots::upstream(&upstreams, &host);
-    let _ = asked.map_err(|error| Fault::new(written.span(), error.to_string()))?;
+    let _ = asked.map_err(|error| written.fault(error.to_string()))?;
     let server_name = settings.tls.server_name.clone();
     let remote = remote(robots, site.upstream.ca.as_ref(), folder)?;
     Ok(RobotsSource::Upstream { upstreams, host, server_name, remote })
 }
 
-fn url(robots: &toml_tables::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
+fn url(robots: &tables::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(url) = &robots.url else {
         let message = "source = \"url\" needs url = \"https://…\"";
         return Err(Fault::new(span, message));
     };
-    let _ = LiveRobots::url(url.get_ref()).map_err(|error| Fault::new(url.span(), error.to_string()))?;
+    let _ = LiveRobots::url(url.get_ref()).map_err(|error| url.fault(error.to_string()))?;
     if let Some(ca) = robots.ca.as_ref().filter(|_| !url.get_ref().to_ascii_lowercase().starts_with("https:")) {
-        return Err(Fault::new(ca.span(), "this is for TLS, and the url does not begin with \"https://\""));
+        return Err(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
     }
     Ok(RobotsSource::Url { url: url.get_ref().clone(), remote: remote(robots, robots.ca.as_ref(), folder)? })
 }
 
 /// The certificate authorities of a file, read.
 pub(super) fn trusted(ca: &Spanned<std::path::PathBuf>, folder: &Path) -> Result<Trust, Fault> {
-    Trust::file(&folder.join(ca.get_ref())).map_err(|why| Fault::new(ca.span(), why))
+    Trust::file(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))
 }
 
 /// The certificate authorities of a file, as PEM.
 pub(super) fn authorities(ca: &Spanned<std::path::PathBuf>, folder: &Path) -> Result<Arc<[u8]>, Fault> {
     let path = folder.join(ca.get_ref());
-    Trust::file(&path).map_err(|why| Fault::new(ca.span(), why))?;
-    let cannot = |error| Fault::new(ca.span(), format!("{} cannot be read: {error}", path.display()));
+    Trust::file(&path).map_err(|why| ca.fault(why))?;
+    let cannot = |error| ca.fault(format!("{} cannot be read: {error}", path.display()));
     Ok(Arc::from(regular_file::read(&path).map_err(cannot)?))
 }
 
 fn remote(
-    robots: &toml_tables::RawRobots,
+    robots: &tables::RawRobots,
     ca: Option<&Spanned<std::path::PathBuf>>,
     folder: &Path,
 ) -> Result<Remote, Fault> {
@@ -170,8 +167,7 @@ fn remote(
         None => Schedule::DEFAULT_EVERY,
         Some(refresh) if REFRESH.contains(&refresh.get_ref().0) => refresh.get_ref().0,
         Some(refresh) => {
-            let message = "refresh may be from \"1m\" to \"24h\"";
-            return Err(Fault::new(refresh.span(), message));
+            return Err(refresh.fault("refresh may be from \"1m\" to \"24h\""));
         }
     };
     let hold = robots.hold.as_ref().map_or(Schedule::DEFAULT_HOLD, |hold: &Spanned<Span>| hold.get_ref().0);
@@ -180,7 +176,7 @@ fn remote(
 }
 
 /// The keys that are written and have no effect for a source.
-fn strays(robots: &toml_tables::RawRobots, source: SourceKind) -> Vec<Stray> {
+fn strays(robots: &tables::RawRobots, source: SourceKind) -> Vec<Stray> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let mut strays = Vec::new();
     let mut check = |key, span: Option<Range<usize>>, with: &[SourceKind], goes_with| {
@@ -216,21 +212,18 @@ pub(super) fn resolve_appended(
 ) -> Option<Vec<AppendSettings>> {
     let written = &site.robots.append;
     if let Some(further) = written.get(MOST) {
-        faults.push(Fault::new(
-            further.span(),
-            format!("a site has at most {MOST} parts to append: put some in one file"),
-        ));
+        faults.push(further.fault(format!("a site has at most {MOST} parts to append: put some in one file")));
         return None;
     }
     let parts = faults.keep_all(written.iter().map(|part| resolve_part(file, part, folder)))?;
     for (at, part) in parts.iter().enumerate() {
         if parts[..at].iter().any(|before| before.source == part.source) {
-            faults.push(Fault::new(written[at].span(), format!("{} is appended twice: leave one out", part.source)));
+            faults.push(written[at].fault(format!("{} is appended twice: leave one out", part.source)));
             return None;
         }
         if parts[..at].iter().any(|before| before.title == part.title) {
             let message = format!("another part is called {:?} too: give one of them a name", part.title);
-            faults.push(Fault::new(written[at].span(), message));
+            faults.push(written[at].fault(message));
             return None;
         }
     }
@@ -241,28 +234,26 @@ fn resolve_part(file: &RawConfig, part: &Spanned<RawAppend>, folder: &Path) -> R
     let RawAppend { path, url, name, ca } = part.get_ref();
     let source = match (path, url) {
         (Some(path), None) if path.get_ref().as_os_str().is_empty() => {
-            return Err(Fault::new(path.span(), "the path of the file to append is empty"));
+            return Err(path.fault("the path of the file to append is empty"));
         }
         (Some(path), None) => AppendSource::File(folder.join(path.get_ref())),
         (None, Some(written)) => {
-            let url: FetchUrl =
-                written.get_ref().parse().map_err(|error: UrlError| Fault::new(written.span(), error.to_string()))?;
+            let url: FetchUrl = parsed(written)?;
             let is_secure = written.get_ref().to_ascii_lowercase().starts_with("https:");
             if let Some(ca) = ca.as_ref().filter(|_| !is_secure) {
-                return Err(Fault::new(ca.span(), "this is for TLS, and the url does not begin with \"https://\""));
+                return Err(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
             }
             let ca = ca.as_ref().map(|ca| authorities(ca, folder)).transpose()?;
             let saved_in = file.state_dir.as_ref().map(|state| folder.join(state.get_ref()).join(FOLDER));
             AppendSource::Url { url, ca, saved_in }
         }
-        (Some(_), Some(url)) => return Err(Fault::new(url.span(), "a part has a path or a url, not both")),
+        (Some(_), Some(url)) => return Err(url.fault("a part has a path or a url, not both")),
         (None, None) => {
-            let message = "there is nothing to append: write path = \"…\" or url = \"https://…\"";
-            return Err(Fault::new(part.span(), message));
+            return Err(part.fault("there is nothing to append: write path = \"…\" or url = \"https://…\""));
         }
     };
     if let (Some(ca), AppendSource::File(_)) = (ca, &source) {
-        return Err(Fault::new(ca.span(), "ca goes with a url"));
+        return Err(ca.fault("ca goes with a url"));
     }
     let title = match (name, &source) {
         (Some(name), _) => {
@@ -272,7 +263,7 @@ fn resolve_part(file: &RawConfig, part: &Spanned<RawAppend>, folder: &Path) -> R
                 let message = format!(
                     "{text:?} is no name: write up to {MOST_NAME} characters in one line, such as \"AI crawlers\""
                 );
-                return Err(Fault::new(name.span(), message));
+                return Err(name.fault(message));
             }
             text.clone()
         }

@@ -42,9 +42,9 @@ fn the_shipped_config_has_the_defaults() {
 
 #[test]
 fn the_shipped_config_names_every_key() {
-    let tables = toml_tables::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
+    let tables = tables::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
     for table in [""].into_iter().chain(tables) {
-        let keys = Keys::<toml_tables::RawConfig>::of(table);
+        let keys = Keys::<tables::RawConfig>::of(table);
         assert!(!keys.is_empty(), "{table}");
         for key in keys {
             let named = SHIPPED.lines().any(|line| {
@@ -203,12 +203,12 @@ fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
 
 #[test]
 fn every_table_is_in_the_list_of_tables() {
-    let tables = toml_tables::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
+    let tables = tables::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
     let tables: Vec<&str> = [""].into_iter().chain(tables).collect();
     for table in &tables {
-        for key in Keys::<toml_tables::RawConfig>::of(table) {
+        for key in Keys::<tables::RawConfig>::of(table) {
             let path = if table.is_empty() { key.clone() } else { format!("{table}.{key}") };
-            let is_table = !Keys::<toml_tables::RawConfig>::of(&path).is_empty();
+            let is_table = !Keys::<tables::RawConfig>::of(&path).is_empty();
             assert_eq!(is_table, tables.contains(&&*path), "{path}");
         }
     }
@@ -263,7 +263,7 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
         format!("{LEAST}{site}[[site.override]]\nagent = \"a\"\nrate = \"{url}\"\n"),
         format!("mode = \"{url}\"\n{LEAST}"),
     ];
-    let keys = Keys::<toml_tables::RawConfig>::of("rate");
+    let keys = Keys::<tables::RawConfig>::of("rate");
     texts.extend(keys.iter().map(|key| format!("{LEAST}[rate]\n{key} = \"{url}\"\nunknown = 1\n")));
     for text in texts {
         std::fs::write(&path, &text).expect("written");

@@ -4,19 +4,16 @@ use std::path::Path;
 
 use toml::Spanned;
 
-use super::error::{Fault, Faults};
-use super::toml_tables::{self, RawLimits};
-use crate::upstream::{
-    Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings, Trust, UpstreamLimits, check_server_name,
-};
+use super::error::{Fault, Faults, Placed};
+use super::tables;
+use crate::upstream::{Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings, Trust, check_server_name};
 
 pub(super) fn resolve(
     upstreams: &[Spanned<String>],
-    settings: &toml_tables::RawUpstream,
+    settings: &tables::RawUpstream,
     folder: &Path,
 ) -> Result<OriginsSettings, Fault> {
-    let endpoint =
-        |url: &Spanned<String>| Endpoint::parse(url.get_ref(), folder).map_err(|why| Fault::new(url.span(), why));
+    let endpoint = |url: &Spanned<String>| Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
     let endpoints = upstreams.iter().map(endpoint).collect::<Result<Vec<_>, _>>()?;
     let is_tls = endpoints.iter().any(Endpoint::is_tls);
     for span in [settings.ca.as_ref().map(Spanned::span), settings.server_name.as_ref().map(Spanned::span)] {
@@ -31,14 +28,13 @@ pub(super) fn resolve(
     };
     let trust = match &settings.ca {
         None => Trust::System,
-        Some(ca) => Trust::file(&folder.join(ca.get_ref())).map_err(|why| Fault::new(ca.span(), why))?,
+        Some(ca) => Trust::file(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))?,
     };
     if let Some(name) = &settings.server_name {
-        check_server_name(name.get_ref()).map_err(|why| Fault::new(name.span(), why))?;
+        check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
     }
     if settings.eject.get_ref().0.is_zero() {
-        let message = "eject is no time at all: to never eject an upstream, write max_fails = 0";
-        return Err(Fault::new(settings.eject.span(), message));
+        return Err(settings.eject.fault("eject is no time at all: to never eject an upstream, write max_fails = 0"));
     }
     Ok(OriginsSettings {
         endpoints,
@@ -55,15 +51,10 @@ pub(super) fn resolve(
 
 /// Notes the upstreams of a site that cannot be read, and those that are a listener of the same process: requests would go round
 /// until none is left.
-pub(super) fn faulty(
-    site: &toml_tables::RawSite,
-    listeners: &[toml_tables::RawListener],
-    folder: &Path,
-    faults: &mut Faults,
-) {
+pub(super) fn faulty(site: &tables::RawSite, listeners: &[tables::RawListener], folder: &Path, faults: &mut Faults) {
     for url in site.upstreams.iter().flatten() {
         // All of them, where the site stops at the first.
-        let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| Fault::new(url.span(), why));
+        let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
         let Some(endpoint) = faults.keep(endpoint) else { continue };
         let addresses = listeners.iter().map(|listener| listener.address.get_ref().0);
         if let Some(address) = addresses.into_iter().find(|address| endpoint.is_listener(*address)) {
@@ -72,22 +63,7 @@ pub(super) fn faulty(
                  address of the origin server",
                 url.get_ref()
             );
-            faults.push(Fault::new(url.span(), message));
+            faults.push(url.fault(message));
         }
-    }
-}
-
-pub(super) fn limits(limits: &RawLimits) -> UpstreamLimits {
-    UpstreamLimits {
-        connect: limits.connect.get_ref().0,
-        response_header: limits.response.get_ref().0,
-        body_idle: limits.body_idle.get_ref().0,
-        buffer: limits.buffer.get_ref().0,
-        buffer_total: limits.buffer_total.get_ref().0,
-        connections: limits.upstream_connections.get(),
-        address_connections: limits.upstream_address_connections.get(),
-        idle_connections: limits.upstream_idle,
-        idle_timeout: limits.upstream_idle_time.0,
-        ..UpstreamLimits::default()
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::de::{self, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::shared_rate::StoreUrl;
+
 /// The longest duration.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
@@ -23,8 +25,8 @@ pub(crate) struct Address(pub(crate) SocketAddr);
 pub(crate) struct Size(pub(crate) usize);
 
 impl Span {
-    pub(super) const fn seconds(seconds: u64) -> Self {
-        Self(Duration::from_secs(seconds))
+    pub(super) const fn days(days: u64) -> Self {
+        Self(Duration::from_secs(days * 24 * 3600))
     }
 }
 
@@ -150,6 +152,24 @@ impl<'de> Deserialize<'de> for Address {
         }
 
         deserializer.deserialize_any(AddressText)
+    }
+}
+
+/// The URL, which may hold a password: what is printed of a config has none.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct StoreText(pub(super) String);
+
+impl fmt::Debug for StoreText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreText")
+    }
+}
+
+impl Serialize for StoreText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = |url: StoreUrl| if url.has_password() { url.without_password() } else { self.0.clone() };
+        serializer.serialize_str(&StoreUrl::new(&self.0).map(shown).unwrap_or_default())
     }
 }
 

@@ -87,7 +87,7 @@ impl CheckFile {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        let at = |(first, others)| ConfigError::at(path, text, first, others).shown_by("check");
+        let at = |faults| ConfigError::at(path, text, faults).shown_by("check");
         let raw: RawCheckFile = read_document(text).map_err(at)?;
         let mut faults = Vec::new();
         let mut known = |codes: &[Spanned<String>]| -> Vec<&'static Lint> {
@@ -106,7 +106,7 @@ impl CheckFile {
         let (select, ignore) = (known(&raw.select), known(&raw.ignore));
         match faults.is_empty() {
             true => Ok(Self { select, ignore, deny: raw.deny }),
-            false => Err(at((faults.remove(0), faults))),
+            false => Err(at(faults)),
         }
     }
 
