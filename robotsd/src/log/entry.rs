@@ -1,6 +1,6 @@
 //! One event, as a line.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::event::{LogEvent, LogLevel};
@@ -9,86 +9,81 @@ use crate::config::LogFormat;
 /// Octets of nearly every line.
 const LINE: usize = 640;
 
-/// One event. Fields without a value are left out.
-#[derive(Clone, Debug)]
-pub(crate) struct LogEntry<'a> {
-    /// When, counted from 1970.
-    pub(crate) at: Duration,
-    pub(crate) level: LogLevel,
-    pub(crate) event: LogEvent,
-    pub(crate) request_id: Option<&'a str>,
-    pub(crate) trace_id: Option<&'a str>,
-    pub(crate) site: Option<&'a str>,
-    pub(crate) agent: Option<&'a str>,
-    pub(crate) category: Option<&'a str>,
-    pub(crate) identity: Option<&'a str>,
-    pub(crate) identity_method: Option<&'a str>,
-    pub(crate) identity_reason: Option<&'a str>,
-    pub(crate) decision: Option<&'a str>,
-    pub(crate) reason: Option<&'a str>,
-    pub(crate) would: Option<&'a str>,
-    /// Of a finding.
-    pub(crate) severity: Option<&'a str>,
-    /// The key of the config that has another value, and both values as the config would spell them.
-    pub(crate) setting: Option<&'a str>,
-    pub(crate) before: Option<&'a str>,
-    pub(crate) after: Option<&'a str>,
-    /// When that takes effect.
-    pub(crate) applies: Option<&'a str>,
-    pub(crate) status: Option<u16>,
-    /// Of the refusal of a call.
-    pub(crate) grpc_status: Option<u16>,
-    pub(crate) group: Option<&'a str>,
-    pub(crate) rule: Option<&'a str>,
-    pub(crate) line: Option<usize>,
-    /// How the path was read, where that is not as it was sent.
-    pub(crate) form: Option<&'a str>,
-    pub(crate) robots_hash: Option<String>,
-    pub(crate) suspect_human: Option<String>,
-    pub(crate) method: Option<&'a str>,
-    pub(crate) path: Option<String>,
-    pub(crate) address: Option<String>,
-    pub(crate) message: Option<String>,
+/// Declares an entry: the fields that have a value or none, in the order in which they stand in a line of JSON.
+macro_rules! fields {
+    ($($(#[$about:meta])* $field:ident: $type:ty,)*) => {
+        /// One event. Fields without a value are left out.
+        #[derive(Clone, Debug)]
+        pub(crate) struct LogEntry<'a> {
+            /// When, counted from 1970.
+            pub(crate) at: Duration,
+            pub(crate) level: LogLevel,
+            pub(crate) event: LogEvent,
+            $($(#[$about])* pub(crate) $field: Option<$type>,)*
+        }
+
+        impl LogEntry<'_> {
+            /// An event that happens now, at its usual level.
+            pub(crate) fn now(event: LogEvent) -> Self {
+                let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Self { at, level: event.level(), event, $($field: None,)* }
+            }
+
+            fn push_fields(&self, out: &mut String) {
+                // What is written before each value, in one piece.
+                $(push_field(out, concat!(",\"", stringify!($field), "\":"), self.$field.as_ref());)*
+            }
+
+            /// Calls this for every field that has a value, with its name.
+            fn each_field(&self, mut write: impl FnMut(&'static str, &dyn Display)) {
+                $(if let Some(value) = &self.$field {
+                    write(stringify!($field), value);
+                })*
+            }
+        }
+    };
 }
 
-impl LogEntry<'_> {
-    /// An event that happens now, at its usual level.
-    pub(crate) fn now(event: LogEvent) -> Self {
-        Self {
-            at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-            level: event.level(),
-            event,
-            request_id: None,
-            trace_id: None,
-            site: None,
-            agent: None,
-            category: None,
-            identity: None,
-            identity_method: None,
-            identity_reason: None,
-            decision: None,
-            reason: None,
-            would: None,
-            severity: None,
-            setting: None,
-            before: None,
-            after: None,
-            applies: None,
-            status: None,
-            grpc_status: None,
-            group: None,
-            rule: None,
-            line: None,
-            form: None,
-            robots_hash: None,
-            suspect_human: None,
-            method: None,
-            path: None,
-            address: None,
-            message: None,
-        }
-    }
+fields! {
+    request_id: &'a str,
+    trace_id: &'a str,
+    site: &'a str,
+    agent: &'a str,
+    category: &'a str,
+    identity: &'a str,
+    identity_method: &'a str,
+    identity_reason: &'a str,
+    decision: &'a str,
+    reason: &'a str,
+    would: &'a str,
+    /// Of a finding.
+    severity: &'a str,
+    /// The key of the config that has another value, and both values as the config would spell them.
+    setting: &'a str,
+    before: &'a str,
+    after: &'a str,
+    /// When that takes effect.
+    applies: &'a str,
+    status: u16,
+    /// Of the refusal of a call.
+    grpc_status: u16,
+    group: &'a str,
+    rule: &'a str,
+    line: usize,
+    /// How the path was read, where that is not as it was sent.
+    form: &'a str,
+    robots_hash: String,
+    suspect_human: String,
+    method: &'a str,
+    path: String,
+    address: String,
+    message: String,
+}
 
+/// The fields that come last in a line of text: they are for finding other lines. The message comes after them.
+const LAST_IN_TEXT: [&str; 3] = ["request_id", "trace_id", "robots_hash"];
+
+impl LogEntry<'_> {
     /// The whole line, with its end.
     pub(super) fn to_line(&self, format: LogFormat) -> String {
         let mut line = String::with_capacity(LINE);
@@ -105,83 +100,21 @@ impl LogEntry<'_> {
         out.push_str("{\"ts\":\"");
         self.write_time(out);
         out.push('"');
-        // What is written before each value, in one piece.
-        macro_rules! key {
-            ($name:literal) => {
-                concat!(",\"", $name, "\":")
-            };
-        }
-        push_field(out, key!("level"), Some(self.level.as_str()));
-        push_field(out, key!("event"), Some(self.event.as_str()));
-        push_field(out, key!("request_id"), self.request_id);
-        push_field(out, key!("trace_id"), self.trace_id);
-        push_field(out, key!("site"), self.site);
-        push_field(out, key!("agent"), self.agent);
-        push_field(out, key!("category"), self.category);
-        push_field(out, key!("identity"), self.identity);
-        push_field(out, key!("identity_method"), self.identity_method);
-        push_field(out, key!("identity_reason"), self.identity_reason);
-        push_field(out, key!("decision"), self.decision);
-        push_field(out, key!("reason"), self.reason);
-        push_field(out, key!("would"), self.would);
-        push_field(out, key!("severity"), self.severity);
-        push_field(out, key!("setting"), self.setting);
-        push_field(out, key!("before"), self.before);
-        push_field(out, key!("after"), self.after);
-        push_field(out, key!("applies"), self.applies);
-        push_number(out, key!("status"), self.status.map(usize::from));
-        push_number(out, key!("grpc_status"), self.grpc_status.map(usize::from));
-        push_field(out, key!("group"), self.group);
-        push_field(out, key!("rule"), self.rule);
-        push_number(out, key!("line"), self.line);
-        push_field(out, key!("form"), self.form);
-        push_field(out, key!("robots_hash"), self.robots_hash.as_deref());
-        push_field(out, key!("suspect_human"), self.suspect_human.as_deref());
-        push_field(out, key!("method"), self.method);
-        push_field(out, key!("path"), self.path.as_deref());
-        push_field(out, key!("address"), self.address.as_deref());
-        push_field(out, key!("message"), self.message.as_deref());
+        push_field(out, ",\"level\":", Some(&self.level.as_str()));
+        push_field(out, ",\"event\":", Some(&self.event.as_str()));
+        self.push_fields(out);
         out.push('}');
     }
 
     fn write_text(&self, out: &mut String) {
         self.write_time(out);
         let _ = write!(out, " {:<5} {}", self.level.as_str(), self.event.as_str());
-        let [status, grpc_status] =
-            [self.status, self.grpc_status].map(|status| status.map(|status| status.to_string()));
-        let number = self.line.map(|line| line.to_string());
-        for (name, value) in [
-            ("site", self.site),
-            ("agent", self.agent),
-            ("category", self.category),
-            ("identity", self.identity),
-            ("identity_method", self.identity_method),
-            ("identity_reason", self.identity_reason),
-            ("decision", self.decision),
-            ("reason", self.reason),
-            ("would", self.would),
-            ("severity", self.severity),
-            ("setting", self.setting),
-            ("before", self.before),
-            ("after", self.after),
-            ("applies", self.applies),
-            ("status", status.as_deref()),
-            ("grpc_status", grpc_status.as_deref()),
-            ("group", self.group),
-            ("rule", self.rule),
-            ("line", number.as_deref()),
-            ("form", self.form),
-            ("suspect_human", self.suspect_human.as_deref()),
-            ("method", self.method),
-            ("path", self.path.as_deref()),
-            ("address", self.address.as_deref()),
-            ("request_id", self.request_id),
-            ("trace_id", self.trace_id),
-            ("robots_hash", self.robots_hash.as_deref()),
-        ] {
-            if let Some(value) = value {
-                let _ = write!(out, " {name}={}", quoted(value));
-            }
+        for are_last in [false, true] {
+            self.each_field(|name, value| {
+                if name != "message" && LAST_IN_TEXT.contains(&name) == are_last {
+                    let _ = write!(out, " {name}={}", quoted(value.to_string()));
+                }
+            });
         }
         if let Some(message) = &self.message {
             let shown = |char: char| if is_plain(char) { char.to_string() } else { char.escape_debug().to_string() };
@@ -195,19 +128,41 @@ impl LogEntry<'_> {
     }
 }
 
-/// Writes a field, if it has a value. Not inlined: there are many, and most lines have half of them.
-#[inline(never)]
-fn push_field(out: &mut String, key: &str, value: Option<&str>) {
-    if let Some(value) = value {
-        out.push_str(key);
-        push_json(out, value);
+/// A value as JSON has it.
+trait PushJson {
+    fn push_to(&self, out: &mut String);
+}
+
+impl PushJson for &str {
+    fn push_to(&self, out: &mut String) {
+        push_json(out, self);
     }
 }
 
-fn push_number(out: &mut String, key: &str, value: Option<usize>) {
+impl PushJson for String {
+    fn push_to(&self, out: &mut String) {
+        push_json(out, self);
+    }
+}
+
+impl PushJson for u16 {
+    fn push_to(&self, out: &mut String) {
+        out.push_str(itoa::Buffer::new().format(*self));
+    }
+}
+
+impl PushJson for usize {
+    fn push_to(&self, out: &mut String) {
+        out.push_str(itoa::Buffer::new().format(*self));
+    }
+}
+
+/// Writes a field, if it has a value. Not inlined: there are many, and most lines have half of them.
+#[inline(never)]
+fn push_field(out: &mut String, key: &str, value: Option<&impl PushJson>) {
     if let Some(value) = value {
         out.push_str(key);
-        out.push_str(itoa::Buffer::new().format(value));
+        value.push_to(out);
     }
 }
 
@@ -267,9 +222,9 @@ fn is_plain(char: char) -> bool {
 }
 
 /// A plain word as it is, anything else in quotes with what does not print escaped.
-fn quoted(value: &str) -> String {
+fn quoted(value: String) -> String {
     let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '"' | '\\' | '=');
-    if !value.is_empty() && value.chars().all(plain) { value.to_owned() } else { format!("{value:?}") }
+    if !value.is_empty() && value.chars().all(plain) { value } else { format!("{value:?}") }
 }
 
 #[cfg(test)]
