@@ -27,25 +27,21 @@ pub(crate) struct StatusReport {
     pub(crate) started: String,
     pub(crate) uptime_seconds: u64,
     /// The config file, and whether it is what is served; none from an older robotsd.
-    #[serde(default)]
     pub(crate) config: Option<ConfigReport>,
     /// The last upgrade in place that is under way or has failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
     /// The crawlers that are known; none from an older robotsd or while starting.
-    #[serde(default)]
     pub(crate) registry: Option<RegistryReport>,
     /// What the senders of requests are checked by; none where they are not checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
     /// Where crawlers are counted with other processes; none where each counts for itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
     /// What happened on the listeners; none from an older robotsd or while starting.
-    #[serde(default)]
     pub(crate) traffic: Option<TrafficReport>,
     /// The bound on open connections.
-    #[serde(default)]
     pub(crate) connections: Option<usize>,
     /// `off` where nothing is enforced for any site, else `on`; empty from an older robotsd.
     #[serde(default)]
@@ -54,7 +50,6 @@ pub(crate) struct StatusReport {
     #[serde(default)]
     pub(crate) next: Vec<NextStep>,
     /// Why the switch of every site is taken for `off` although it was not turned.
-    #[serde(default)]
     pub(crate) switch_trouble: Option<String>,
     /// Troubles that concern every site: those of the state directory.
     #[serde(default)]
@@ -92,14 +87,13 @@ pub(crate) struct ConfigReport {
     pub(crate) state: String,
     /// When the config that is served was accepted.
     pub(crate) accepted: String,
-    #[serde(default)]
     pub(crate) rejected: Option<RejectedConfigReport>,
     /// The settings of the config that is served which have another value until robotsd starts again.
     #[serde(default)]
     pub(crate) next_start: Vec<HeldBackSetting>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RejectedConfigReport {
     /// Since when the file cannot be used, and when it was last tried.
     pub(crate) since: String,
@@ -107,7 +101,6 @@ pub(crate) struct RejectedConfigReport {
     /// The first error, with path, line and column, and how many more there are.
     pub(crate) why: String,
     /// The settings that are served with another value than the file has; none where the file cannot be read so far.
-    #[serde(default)]
     pub(crate) held_back: Option<Vec<HeldBackSetting>>,
     /// What to do next.
     #[serde(default)]
@@ -115,43 +108,38 @@ pub(crate) struct RejectedConfigReport {
 }
 
 /// A setting that has another value in the file than in the process.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HeldBackSetting {
-    #[serde(default)]
     pub(crate) site: Option<String>,
     pub(crate) setting: String,
     /// The value that is served; none where it is not set.
-    #[serde(default)]
     pub(crate) running: Option<String>,
     /// The value in the file, likewise.
-    #[serde(default)]
     pub(crate) file: Option<String>,
 }
 
 /// The store in which processes share what they count of crawlers.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct RateStoreReport {
     /// Its URL, without user and password.
     pub(crate) place: String,
     /// `used`, `out` while each process counts for itself, or `partly` while it does so for the buckets of some nodes of a cluster.
     pub(crate) state: String,
     /// Why no request asks it, where that is so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
     /// What failed last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trouble: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trouble_at: Option<String>,
     /// How often it was lost.
-    #[serde(default)]
     pub(crate) outages: u64,
     /// Questions to it: `answered`, `late` or `failed`.
-    #[serde(default)]
     pub(crate) calls: Vec<KindCount>,
     /// Limited requests: `allowed` or `denied` by it, `known-allowed` or `known-denied` by what it said before, or counted by this
     /// process `alone`.
-    #[serde(default)]
     pub(crate) requests: Vec<KindCount>,
 }
 
@@ -163,7 +151,6 @@ pub(crate) struct UpgradeReport {
     /// When that was.
     pub(crate) at: String,
     /// The number of the new process; none where none was started.
-    #[serde(default)]
     pub(crate) process: Option<u32>,
     pub(crate) message: String,
 }
@@ -175,10 +162,9 @@ pub(crate) struct RegistryReport {
     /// Rows for which the documentation of their operator was read.
     pub(crate) checked: usize,
     /// The last day on which that was done.
-    #[serde(default)]
     pub(crate) last_checked: Option<String>,
     /// The one that is published at a URL, where one is followed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<PublishedRegistryReport>,
 }
 
@@ -187,18 +173,13 @@ pub(crate) struct RegistryReport {
 pub(crate) struct PublishedRegistryReport {
     pub(crate) url: String,
     /// `fetched` or `saved`; none where there is none yet.
-    #[serde(default)]
     pub(crate) origin: Option<String>,
-    #[serde(default)]
     pub(crate) hash: Option<String>,
     /// When its server last said that it is right.
-    #[serde(default)]
     pub(crate) confirmed: Option<String>,
     /// The version that waits to be accepted.
-    #[serde(default)]
     pub(crate) waiting: Option<WaitingRegistryReport>,
     /// Why the last fetch brought nothing.
-    #[serde(default)]
     pub(crate) trouble: Option<String>,
 }
 
@@ -209,25 +190,19 @@ pub(crate) struct WaitingRegistryReport {
 }
 
 /// The evidence about who sends requests.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct IdentityReport {
-    #[serde(default)]
     pub(crate) lists: Vec<ListReport>,
-    #[serde(default)]
     pub(crate) directories: Vec<DirectoryReport>,
     /// Addresses whose names are known, and those that wait to be looked up.
-    #[serde(default)]
     pub(crate) names_known: usize,
-    #[serde(default)]
     pub(crate) names_waiting: usize,
     /// Where claims fail and are not refuted.
-    #[serde(default)]
     pub(crate) suspects: Vec<SuspectReport>,
     /// What is missing, a line for each cause, as the log has it.
-    #[serde(default)]
     pub(crate) troubles: Vec<String>,
     /// Why what is known of paths does not outlive the process.
-    #[serde(default)]
     pub(crate) paths_trouble: Option<String>,
 }
 
@@ -236,20 +211,15 @@ pub(crate) struct IdentityReport {
 pub(crate) struct ListReport {
     pub(crate) url: String,
     /// `fetched`, `saved`, `file` or `embedded`; none where there is no list.
-    #[serde(default)]
     pub(crate) origin: Option<String>,
     #[serde(default)]
     pub(crate) prefixes: usize,
     /// When its operator made it, as it says itself.
-    #[serde(default)]
     pub(crate) created: Option<String>,
     /// When its server last said that it is right, and how long ago that was.
-    #[serde(default)]
     pub(crate) confirmed: Option<String>,
-    #[serde(default)]
     pub(crate) age_seconds: Option<u64>,
     /// Why the last fetch brought nothing.
-    #[serde(default)]
     pub(crate) trouble: Option<String>,
 }
 
@@ -257,11 +227,8 @@ pub(crate) struct ListReport {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DirectoryReport {
     pub(crate) url: String,
-    #[serde(default)]
     pub(crate) keys: Option<usize>,
-    #[serde(default)]
     pub(crate) confirmed: Option<String>,
-    #[serde(default)]
     pub(crate) trouble: Option<String>,
 }
 
@@ -279,6 +246,5 @@ pub(crate) struct SuspectReport {
     #[serde(default)]
     pub(crate) networks: Vec<String>,
     /// When the crawler was last verified on it.
-    #[serde(default)]
     pub(crate) last_verified: Option<String>,
 }

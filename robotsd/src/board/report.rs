@@ -31,10 +31,8 @@ pub(crate) struct BoardReport {
 pub(crate) struct SiteBoard {
     pub(crate) site: String,
     /// None in the first seconds of a process, and where files are read that others wrote.
-    #[serde(default)]
     pub(crate) traffic: Option<SiteTraffic>,
     /// None where there is no one live version.
-    #[serde(default)]
     pub(crate) never_hit: Option<NeverHit>,
     /// Those with the most disallowed requests first.
     pub(crate) crawlers: Vec<CrawlerBoard>,
@@ -51,12 +49,9 @@ pub(crate) struct CrawlerBoard {
     /// `verified`, `claimed` or `impostor`.
     pub(crate) identity: String,
     /// `obeys`, `has not read the newest version`, `ignores` or `no read seen here`.
-    #[serde(default)]
     pub(crate) word: Option<String>,
     /// Why there is no word.
-    #[serde(default)]
     pub(crate) no_word: Option<String>,
-    #[serde(default)]
     pub(crate) last_read: Option<LastRead>,
     pub(crate) reads: u64,
     pub(crate) allowed: u64,
@@ -64,11 +59,8 @@ pub(crate) struct CrawlerBoard {
     /// The disallowed requests by what was read before them.
     pub(crate) judged: Judged,
     pub(crate) done: Done,
-    #[serde(default)]
     pub(crate) first_disallowed: Option<String>,
-    #[serde(default)]
     pub(crate) last_disallowed: Option<String>,
-    #[serde(default)]
     pub(crate) worst_line: Option<LineBoard>,
     /// The oldest first.
     pub(crate) trend: Vec<TrendBar>,
@@ -121,7 +113,6 @@ pub(crate) struct LastRead {
     /// None where another server answered.
     pub(crate) version: Option<String>,
     /// Whether that is the live version; none where it is not known which is.
-    #[serde(default)]
     pub(crate) is_newest: Option<bool>,
 }
 

@@ -8,10 +8,10 @@ use super::{Findings, NextStep};
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadReport {
     /// What came of the config, where that was read again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<ConfigReload>,
     /// What came of the extra registry, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<RegistryReload>,
     #[serde(default)]
     pub(crate) sites: Vec<SiteReload>,
@@ -35,12 +35,10 @@ pub(crate) struct RegistryReload {
 pub(crate) struct SiteReload {
     pub(crate) name: String,
     /// Until when some of what is disallowed is only observed.
-    #[serde(default)]
     pub(crate) grace_end: Option<String>,
     /// `published`, `unchanged`, `kept` (the candidate was rejected) or `gated` (it waits to be accepted).
     pub(crate) outcome: String,
     /// The version that is live now.
-    #[serde(default)]
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
 }
@@ -49,21 +47,16 @@ pub(crate) struct SiteReload {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChangeReport {
     /// None where every site was meant.
-    #[serde(default)]
     pub(crate) site: Option<String>,
     /// In one sentence.
     pub(crate) message: String,
     /// The version that is live now.
-    #[serde(default)]
     pub(crate) hash: Option<String>,
     /// The version that was live before.
-    #[serde(default)]
     pub(crate) before: Option<String>,
     /// The version that waits to be accepted now.
-    #[serde(default)]
     pub(crate) waiting: Option<String>,
     /// What the switch was turned to: `on` or `off`.
-    #[serde(default)]
     pub(crate) enforcement: Option<String>,
     /// Whether a running robotsd did it; else it holds from the next start.
     #[serde(default)]
@@ -71,7 +64,6 @@ pub(crate) struct ChangeReport {
     /// Whether it still holds after a restart.
     pub(crate) kept: bool,
     /// Why it does not, where it should.
-    #[serde(default)]
     pub(crate) trouble: Option<String>,
     /// What is left to do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,12 +87,10 @@ pub(crate) struct RecordedReload {
     pub(crate) outcome: String,
     #[serde(default)]
     pub(crate) origin: String,
-    #[serde(default)]
     pub(crate) hash: Option<String>,
     #[serde(default)]
     pub(crate) findings: Findings,
     /// What it changes for crawlers, in one sentence.
-    #[serde(default)]
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
 }

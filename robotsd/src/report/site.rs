@@ -4,79 +4,59 @@ use serde::{Deserialize, Serialize};
 
 use super::NextStep;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct SiteReport {
     pub(crate) name: String,
     /// Host patterns; none for every host.
-    #[serde(default)]
     pub(crate) hosts: Vec<String>,
     /// `live`, `last-good`, `gated` or `none`; with the last nothing is enforced.
     pub(crate) state: String,
     /// Where the robots.txt comes from.
-    #[serde(default)]
     pub(crate) origin: String,
     pub(crate) mode: String,
     /// Exceptions from the mode, in the order of the config: the last that fits counts.
-    #[serde(default)]
     pub(crate) overrides: Vec<OverrideReport>,
     /// `on`, or `off` while the switch of the site or of all sites is.
-    #[serde(default)]
     pub(crate) enforcement: String,
     /// The site's own switch.
-    #[serde(default)]
     pub(crate) switch: String,
     /// Why it is taken for `off` although it was not turned.
-    #[serde(default)]
     pub(crate) switch_trouble: Option<String>,
-    #[serde(default)]
     pub(crate) hash: Option<String>,
     /// When the version that is live became so.
-    #[serde(default)]
     pub(crate) since: Option<String>,
-    #[serde(default)]
     pub(crate) age_seconds: Option<u64>,
-    #[serde(default)]
     pub(crate) findings: Findings,
     /// The errors and warnings in one line, as the log has them.
-    #[serde(default)]
     pub(crate) findings_summary: Option<String>,
-    #[serde(default)]
     pub(crate) last_reload: Option<LastReload>,
     /// How often what came of which cause, since the process started.
-    #[serde(default)]
     pub(crate) reloads: Vec<ReloadCount>,
     /// The version that waits to be accepted.
-    #[serde(default)]
     pub(crate) pending: Option<PendingReport>,
     /// The version that a rollback would go back to.
-    #[serde(default)]
     pub(crate) before: Option<String>,
     /// Until when some of what is disallowed is only observed.
-    #[serde(default)]
     pub(crate) grace_end: Option<String>,
     /// Requests that passed because judging them ended in a fault of robotsd's.
-    #[serde(default)]
     pub(crate) faults: u64,
     /// Times that logging what was decided ended in a fault of robotsd's; the decisions stood.
-    #[serde(default)]
     pub(crate) callback_faults: u64,
     /// The pages that its gate watches, by where they come from; none without a gate, and for one of a directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
     /// Troubles of the site: with what its gate reads, with events of the file system, with the state directory.
-    #[serde(default)]
     pub(crate) troubles: Vec<String>,
     /// The state of fetching, where the robots.txt is fetched.
-    #[serde(default)]
     pub(crate) fetch: Option<FetchReport>,
     /// What is appended to the robots.txt, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
     /// What is sent when a version goes live.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) on_publish: Vec<PublishHookReport>,
     /// What to do next, the most pressing first.
-    #[serde(default)]
     pub(crate) next: Vec<NextStep>,
 }
 
@@ -97,9 +77,7 @@ pub(crate) struct AppendReport {
     /// `appended` to the newest version, which may wait at the gate, `last-good` (it cannot be read now) or `missing` (it was never
     /// read).
     pub(crate) state: String,
-    #[serde(default)]
     pub(crate) hash: Option<String>,
-    #[serde(default)]
     pub(crate) trouble: Option<String>,
 }
 
@@ -110,13 +88,10 @@ pub(crate) struct PublishHookReport {
     pub(crate) target: String,
     /// `idle`, `sending`, `delivered` or `failed`.
     pub(crate) state: String,
-    #[serde(default)]
     pub(crate) version: Option<String>,
-    #[serde(default)]
     pub(crate) since: Option<String>,
     #[serde(default)]
     pub(crate) attempts: usize,
-    #[serde(default)]
     pub(crate) trouble: Option<String>,
 }
 
@@ -125,7 +100,6 @@ pub(crate) struct OverrideReport {
     /// Its scope: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
     pub(crate) of: String,
     pub(crate) mode: String,
-    #[serde(default)]
     pub(crate) until: Option<String>,
     /// Whether that has passed, so that it fits nothing any more.
     #[serde(default)]
@@ -135,15 +109,12 @@ pub(crate) struct OverrideReport {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FetchReport {
     /// When the server last confirmed the live version.
-    #[serde(default)]
     pub(crate) confirmed: Option<String>,
-    #[serde(default)]
     pub(crate) failing_since: Option<String>,
     /// Fetches in a row that brought nothing.
     #[serde(default)]
     pub(crate) failures: u32,
     /// Until when a version stays in force that is missing at its source.
-    #[serde(default)]
     pub(crate) held_until: Option<String>,
     /// When it is fetched next.
     pub(crate) next: String,
@@ -179,7 +150,6 @@ pub(crate) struct Findings {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LastReload {
     /// When something was last made of it.
-    #[serde(default)]
     pub(crate) when: Option<String>,
     /// Why: `start`, `config`, `new-file`, `event`, `poll`, `request` and so on.
     pub(crate) cause: String,
@@ -190,7 +160,7 @@ pub(crate) struct LastReload {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ListenerReport {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     pub(crate) address: String,
     pub(crate) kind: String,
@@ -265,16 +235,12 @@ pub(crate) struct UpstreamReport {
     /// Connections to it that are open now.
     pub(crate) connections: usize,
     /// Since when it is out or unresolved.
-    #[serde(default)]
     pub(crate) since: Option<String>,
     /// What failed last: `connect`, `connect-timeout`, `tls`, `broken` (the connection, before an answer) or `no-address`.
-    #[serde(default)]
     pub(crate) check: Option<String>,
     /// The error behind it.
-    #[serde(default)]
     pub(crate) why: Option<String>,
     /// In how many seconds a request tries it again.
-    #[serde(default)]
     pub(crate) again_seconds: Option<u64>,
 }
 
