@@ -19,26 +19,16 @@ pub(crate) struct ConfigState {
 #[derive(Debug)]
 struct ConfigRecord {
     accepted: SystemTime,
-    rejected: Option<RejectionRecord>,
+    rejected: Option<RejectedConfigReport>,
     /// The settings that are served with another value until the next start.
-    next_start: Vec<SettingChange>,
-}
-
-#[derive(Debug)]
-struct RejectionRecord {
-    since: SystemTime,
-    tried: SystemTime,
-    why: String,
-    changes: Option<Vec<SettingChange>>,
+    next_start: Vec<HeldBackSetting>,
 }
 
 impl ConfigState {
     /// The config of a process that starts.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            state: Mutex::new(ConfigRecord { accepted: SystemTime::now(), rejected: None, next_start: Vec::new() }),
-        }
+        let state = ConfigRecord { accepted: SystemTime::now(), rejected: None, next_start: Vec::new() };
+        Self { path, state: Mutex::new(state) }
     }
 
     /// The file is what is served, but for the settings that have effect from the next start on; `is_new` says whether it differs
@@ -46,7 +36,7 @@ impl ConfigState {
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>) {
         let mut state = self.state.lock();
         state.rejected = None;
-        state.next_start = next_start;
+        state.next_start = next_start.into_iter().map(held_back).collect();
         if is_new {
             state.accepted = SystemTime::now();
         }
@@ -55,9 +45,14 @@ impl ConfigState {
     /// The file cannot be used. `changes` are the settings that it would change, where it can be read.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) {
         let mut state = self.state.lock();
-        let tried = SystemTime::now();
-        let since = state.rejected.as_ref().map_or(tried, |rejected| rejected.since);
-        state.rejected = Some(RejectionRecord { since, tried, why: why.to_owned(), changes });
+        let tried = rfc3339(SystemTime::now());
+        state.rejected = Some(RejectedConfigReport {
+            since: state.rejected.take().map_or_else(|| tried.clone(), |rejected| rejected.since),
+            tried,
+            why: why.to_owned(),
+            held_back: changes.map(|changes| changes.into_iter().map(held_back).collect()),
+            next: vec![NextStep::command("to see every error", ["robotsd", "config", "check", &self.path()])],
+        });
     }
 
     /// Whether the file cannot be used, as far as it was read.
@@ -68,8 +63,8 @@ impl ConfigState {
     /// Since when and why the file is not what is served, in one line; none where it is.
     pub(super) fn trouble(&self) -> Option<String> {
         let state = self.state.lock();
-        let RejectionRecord { since, why, .. } = state.rejected.as_ref()?;
-        Some(format!("the config is rejected since {}: {why}", rfc3339(*since)))
+        let RejectedConfigReport { since, why, .. } = state.rejected.as_ref()?;
+        Some(format!("the config is rejected since {since}: {why}"))
     }
 
     /// When the config that is served was accepted.
@@ -79,26 +74,22 @@ impl ConfigState {
 
     pub(super) fn report(&self) -> ConfigReport {
         let state = self.state.lock();
-        // As it is typed from anywhere.
-        let path = absolute(&self.path).unwrap_or_else(|_| self.path.clone()).display().to_string();
-        let rejected = state.rejected.as_ref().map(|rejected| RejectedConfigReport {
-            since: rfc3339(rejected.since),
-            tried: rfc3339(rejected.tried),
-            why: rejected.why.clone(),
-            held_back: rejected.changes.as_deref().map(|changes| changes.iter().map(held_back).collect()),
-            next: vec![NextStep::command("to see every error", ["robotsd", "config", "check", &path])],
-        });
         ConfigReport {
-            path,
-            state: if rejected.is_some() { "rejected" } else { "accepted" }.to_owned(),
+            path: self.path(),
+            state: if state.rejected.is_some() { "rejected" } else { "accepted" }.to_owned(),
             accepted: rfc3339(state.accepted),
-            rejected,
-            next_start: state.next_start.iter().map(held_back).collect(),
+            rejected: state.rejected.clone(),
+            next_start: state.next_start.clone(),
         }
+    }
+
+    /// The path as it is typed from anywhere.
+    fn path(&self) -> String {
+        absolute(&self.path).unwrap_or_else(|_| self.path.clone()).display().to_string()
     }
 }
 
-fn held_back(change: &SettingChange) -> HeldBackSetting {
-    let SettingChange { site, setting, before, after } = change.clone();
+fn held_back(change: SettingChange) -> HeldBackSetting {
+    let SettingChange { site, setting, before, after } = change;
     HeldBackSetting { site, setting, running: before, file: after }
 }

@@ -9,13 +9,13 @@ use flate2::write::GzEncoder;
 use http::{HeaderMap, StatusCode};
 use tokio::task::spawn_blocking;
 
-use super::reply::AdminReply;
+use super::reply::{AdminReply, Answer};
 use super::state::ServerState;
 use crate::metrics::{ContentCoding, Exposition, ExpositionFormat, family, write_process};
 
 /// The text in the format and coding that the client prefers. Tens of thousands of sites take a while, so it is made on a thread
 /// that may block, whole, before anything is sent.
-pub(super) async fn answer(state: Arc<ServerState>, fields: &HeaderMap) -> AdminReply {
+pub(super) async fn answer(state: Arc<ServerState>, fields: &HeaderMap) -> Answer {
     let (format, coding) = (ExpositionFormat::accepted(fields), ContentCoding::accepted(fields));
     let made = spawn_blocking(move || {
         let text = text(&state, format);
@@ -24,18 +24,17 @@ pub(super) async fn answer(state: Arc<ServerState>, fields: &HeaderMap) -> Admin
             ContentCoding::Gzip => gzip(&text).map(|packed| (packed, Some("gzip"))),
         }
     });
-    match made.await {
-        Ok(Ok((body, coding))) => AdminReply::negotiated(format.content_type(), body, coding),
-        Ok(Err(error)) => AdminReply::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
-        Err(error) => AdminReply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("a fault of robotsd: {error}")),
-    }
+    let made = made.await.map_err(|error| AdminReply::fault(&error))?;
+    let failed = |error: std::io::Error| AdminReply::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
+    let (body, coding) = made.map_err(failed)?;
+    Ok(AdminReply::negotiated(format.content_type(), body, coding))
 }
 
 fn text(state: &ServerState, format: ExpositionFormat) -> String {
     let mut exposition = Exposition::new(format);
-    write_process(&mut exposition, state.started());
+    write_process(&mut exposition, state.started.0);
     exposition.info(&family::BUILD, &[("version", env!("CARGO_PKG_VERSION"))]);
-    let config = state.config();
+    let config = &state.config;
     exposition.holds(&family::CONFIG_SUCCESSFUL, &[], config.trouble().is_none());
     if let Ok(accepted) = config.accepted().duration_since(SystemTime::UNIX_EPOCH) {
         exposition.sample(&family::CONFIG_TIMESTAMP, &[], accepted.as_secs_f64());

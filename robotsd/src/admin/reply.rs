@@ -1,5 +1,7 @@
 //! Answers: text, JSON, metrics or a page, never stored.
 
+use std::fmt::Display;
+
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, REFRESH, VARY,
@@ -14,31 +16,14 @@ use crate::board::PageReload;
 
 /// An answer to a request.
 #[derive(Debug)]
-pub(super) struct AdminReply {
-    status: StatusCode,
-    kind: &'static str,
-    body: Bytes,
-    allow: Option<&'static str>,
-    negotiated: Option<NegotiatedCoding>,
-    shown: Shown,
-}
+pub(super) struct AdminReply(Response<Full<Bytes>>);
 
-/// Whether a browser is to render an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
-    Never,
-    AsPage,
-    /// Loaded again once a minute. A field that the reader sets, because pages that reload unasked are hard to use for some readers.
-    AsReloadedPage,
-}
+/// An answer, or a refusal.
+pub(super) type Answer = Result<AdminReply, AdminReply>;
 
 /// Styles and pictures of its own, and nothing else: no scripts, no frames.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
                            frame-ancestors 'none'; base-uri 'none'";
-
-/// The content coding of an answer whose form depends on what its client accepts.
-#[derive(Clone, Copy, Debug)]
-struct NegotiatedCoding(Option<&'static str>);
 
 impl AdminReply {
     /// Lines for people and probes.
@@ -55,16 +40,17 @@ impl AdminReply {
 
     /// A page for browsers.
     pub(super) fn page(body: String, reload: PageReload) -> Self {
-        let shown = match reload {
-            PageReload::Never => Shown::AsPage,
-            PageReload::EveryMinute => Shown::AsReloadedPage,
-        };
-        Self { shown, ..Self::new(StatusCode::OK, "text/html; charset=utf-8", body) }
+        let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();
+        match reload {
+            PageReload::Never => page,
+            // A field that the reader sets, because pages that reload unasked are hard to use for some readers.
+            PageReload::EveryMinute => page.with(REFRESH, "60"),
+        }
     }
 
     /// The style sheet of a page.
     pub(super) fn css(body: String) -> Self {
-        Self { shown: Shown::AsPage, ..Self::new(StatusCode::OK, "text/css; charset=utf-8", body) }
+        Self::new(StatusCode::OK, "text/css; charset=utf-8", body).rendered()
     }
 
     /// A table for spreadsheets.
@@ -77,56 +63,51 @@ impl AdminReply {
         Self::new(status, "application/json", format!("{}\n", json!({ "error": message })))
     }
 
+    /// There is no answer now.
+    pub(super) fn unavailable(message: &str) -> Self {
+        Self::error(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// There is no answer, because the work on it panicked.
+    pub(super) fn fault(error: &impl Display) -> Self {
+        Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("a fault of robotsd: {error}"))
+    }
+
     /// The path is known, the method is not for it.
     pub(super) fn wrong_method(allow: &'static str) -> Self {
-        let message = format!("this path is for {allow}");
-        Self { allow: Some(allow), ..Self::error(StatusCode::METHOD_NOT_ALLOWED, &message) }
+        Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path is for {allow}")).with(ALLOW, allow)
     }
 
     /// What was made as the client prefers it, with its content coding if it has one.
     pub(super) fn negotiated(kind: &'static str, body: Vec<u8>, coding: Option<&'static str>) -> Self {
-        Self { negotiated: Some(NegotiatedCoding(coding)), ..Self::new(StatusCode::OK, kind, body) }
+        let reply = Self::new(StatusCode::OK, kind, body).with(VARY, "Accept, Accept-Encoding");
+        coding.into_iter().fold(reply, |reply, coding| reply.with(CONTENT_ENCODING, coding))
     }
 
     fn new(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { status, kind, body: body.into(), allow: None, negotiated: None, shown: Shown::Never }
+        let mut response = Response::new(Full::from(body.into()));
+        *response.status_mut() = status;
+        Self(response)
+            .with(CONTENT_TYPE, kind)
+            .with(CACHE_CONTROL, "no-store")
+            .with(X_CONTENT_TYPE_OPTIONS, "nosniff")
+            .with(CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'")
+    }
+
+    /// A browser is to render it. With `no-referrer` a form of the page would have the origin `null`.
+    fn rendered(self) -> Self {
+        self.with(CONTENT_SECURITY_POLICY, PAGE_POLICY)
+            .with(REFERRER_POLICY, "same-origin")
+            .with(HeaderName::from_static("cross-origin-opener-policy"), "same-origin")
+            .with(HeaderName::from_static("cross-origin-resource-policy"), "same-origin")
+    }
+
+    fn with(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.0.headers_mut().insert(name, HeaderValue::from_static(value));
+        self
     }
 
     pub(super) fn into_response(self) -> Response<Full<Bytes>> {
-        let mut response = Response::new(Full::from(self.body));
-        *response.status_mut() = self.status;
-        let fields = response.headers_mut();
-        for (name, value) in [
-            (CONTENT_TYPE, self.kind),
-            (CACHE_CONTROL, "no-store"),
-            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
-        ] {
-            fields.insert(name, HeaderValue::from_static(value));
-        }
-        if self.shown != Shown::Never {
-            // With `no-referrer` a form of the page would have the origin `null`.
-            for (name, value) in [
-                (CONTENT_SECURITY_POLICY, PAGE_POLICY),
-                (REFERRER_POLICY, "same-origin"),
-                (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-                (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-            ] {
-                fields.insert(name, HeaderValue::from_static(value));
-            }
-        }
-        if self.shown == Shown::AsReloadedPage {
-            fields.insert(REFRESH, HeaderValue::from_static("60"));
-        }
-        if let Some(NegotiatedCoding(coding)) = self.negotiated {
-            fields.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
-            if let Some(coding) = coding {
-                fields.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
-            }
-        }
-        if let Some(allow) = self.allow {
-            fields.insert(ALLOW, HeaderValue::from_static(allow));
-        }
-        response
+        self.0
     }
 }

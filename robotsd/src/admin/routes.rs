@@ -3,7 +3,6 @@
 //! An entry takes the decoded query, or the fields, and gives an [`AdminReply`]; whether it reads or changes something decides which methods
 //! it has and which clients may send them.
 
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,7 +15,7 @@ use tower_robots::live::{Enforcement, VersionHashError, VersionHashPrefix};
 
 use super::connections::Urgency;
 use super::metrics;
-use super::reply::AdminReply;
+use super::reply::{AdminReply, Answer};
 use super::state::{Phase, ServerState, Serving};
 use crate::board::{BoardPage, BoardQuery, BoardReport, BoardSpan, PageReload, csv, seconds, style};
 use crate::report::{ChangeReport, ReloadReport};
@@ -24,30 +23,37 @@ use crate::sites::{ChangeError, Sites, UnknownSite};
 
 /// Every path there is.
 pub(super) const ROUTES: &[Route] = &[
-    Route::reads("/livez", |_, _| Box::pin(async { AdminReply::text(StatusCode::OK, "alive\n") })),
-    Route::reads("/readyz", |state, query| Box::pin(async move { ready(&state, &query) })),
-    Route::reads("/status", |state, _| Box::pin(async move { AdminReply::json(&state.report()) })),
-    Route::negotiates("/metrics", |state, fields| Box::pin(async move { metrics::answer(state, &fields).await })),
-    Route::reads("/history", |state, query| Box::pin(async move { history(&state, &query) })),
-    Route::reads("/board", |state, query| Box::pin(async move { board_page(state, &query).await })),
-    Route::reads("/board.css", |_, _| Box::pin(async { AdminReply::css(style()) })),
-    Route::reads("/board.json", |state, query| {
-        Box::pin(async move { board(state, &query, |_, report| AdminReply::json(report)).await })
+    Route::reads("/livez", |_, _| Box::pin(async { Ok(AdminReply::text(StatusCode::OK, "alive\n")) })),
+    Route::reads("/readyz", |state, asked| Box::pin(async move { ready(&state, &asked.query) })),
+    Route::reads("/status", |state, _| Box::pin(async move { Ok(AdminReply::json(&state.report())) })),
+    Route::reads("/metrics", |state, asked| Box::pin(async move { metrics::answer(state, &asked.fields).await })),
+    Route::reads("/history", |state, asked| Box::pin(async move { history(&state, &asked.query) })),
+    Route::reads("/board", |state, asked| Box::pin(async move { board_page(state, &asked.query).await })),
+    Route::reads("/board.css", |_, _| Box::pin(async { Ok(AdminReply::css(style())) })),
+    Route::reads("/board.json", |state, asked| {
+        Box::pin(async move { board(state, &asked.query, |_, report| AdminReply::json(report)).await })
     }),
-    Route::reads("/board.csv", |state, query| {
-        Box::pin(async move { board(state, &query, |_, report| AdminReply::csv(csv(report))).await })
+    Route::reads("/board.csv", |state, asked| {
+        Box::pin(async move { board(state, &asked.query, |_, report| AdminReply::csv(csv(report))).await })
     }),
-    Route::changes("/accept", |state, query| Box::pin(async move { accept(&state, &query).await })),
-    Route::changes("/rollback", |state, query| Box::pin(async move { roll_back(&state, &query).await })),
-    Route::changes("/enforce", |state, query| Box::pin(async move { enforce(&state, &query).await })).urgent(),
-    Route::changes("/upgrade", |state, query| Box::pin(async move { upgrade(&state, &query).await })).of_process(),
-    Route::changes("/reload", |state, query| Box::pin(async move { reload(&state, &query).await })),
+    Route::changes("/accept", |state, asked| Box::pin(async move { accept(&state, &asked.query).await })),
+    Route::changes("/rollback", |state, asked| Box::pin(async move { roll_back(&state, &asked.query).await })),
+    Route {
+        work: Urgency::Urgent,
+        ..Route::changes("/enforce", |state, asked| Box::pin(async move { enforce(&state, &asked.query).await }))
+    },
+    Route {
+        is_of_process: true,
+        ..Route::changes("/upgrade", |state, asked| Box::pin(async move { upgrade(&state, &asked.query).await }))
+    },
+    Route::changes("/reload", |state, asked| Box::pin(async move { reload(&state, &asked.query).await })),
 ];
 
 /// A path and its handler.
 pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) kind: RouteKind,
+    /// Whether it is answered however many others are worked on.
     pub(super) work: Urgency,
     /// Whether what it changes is the process, and no site.
     pub(super) is_of_process: bool,
@@ -61,43 +67,24 @@ pub(super) enum RouteKind {
     Changes,
 }
 
-/// What answers, from the part of a request that it reads.
-#[derive(Clone, Copy)]
-pub(super) enum Handler {
-    Query(fn(Arc<ServerState>, Query) -> Answering),
-    Fields(fn(Arc<ServerState>, HeaderMap) -> Answering),
-}
+/// What answers a request, or refuses it.
+type Handler = fn(Arc<ServerState>, Asked) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-pub(super) type Answering = Pin<Box<dyn Future<Output = AdminReply> + Send>>;
+/// What a request says besides its path.
+pub(super) struct Asked {
+    pub(super) query: Query,
+    pub(super) fields: HeaderMap,
+}
 
 impl Route {
     /// GET and HEAD.
-    const fn reads(path: &'static str, answer: fn(Arc<ServerState>, Query) -> Answering) -> Self {
-        Self::new(path, RouteKind::Reads, Handler::Query(answer))
-    }
-
-    /// GET and HEAD, where the form of the answer is negotiated. There is nothing to ask for in a query.
-    const fn negotiates(path: &'static str, answer: fn(Arc<ServerState>, HeaderMap) -> Answering) -> Self {
-        Self::new(path, RouteKind::Reads, Handler::Fields(answer))
+    const fn reads(path: &'static str, answer: Handler) -> Self {
+        Self { path, kind: RouteKind::Reads, work: Urgency::Usual, is_of_process: false, answer }
     }
 
     /// POST, and over TCP with the field that says so.
-    const fn changes(path: &'static str, answer: fn(Arc<ServerState>, Query) -> Answering) -> Self {
-        Self::new(path, RouteKind::Changes, Handler::Query(answer))
-    }
-
-    const fn new(path: &'static str, kind: RouteKind, answer: Handler) -> Self {
-        Self { path, kind, work: Urgency::Usual, is_of_process: false, answer }
-    }
-
-    /// It changes the process, and no site.
-    const fn of_process(self) -> Self {
-        Self { is_of_process: true, ..self }
-    }
-
-    /// It is answered however many others are worked on.
-    const fn urgent(self) -> Self {
-        Self { work: Urgency::Urgent, ..self }
+    const fn changes(path: &'static str, answer: Handler) -> Self {
+        Self { kind: RouteKind::Changes, ..Self::reads(path, answer) }
     }
 }
 
@@ -125,10 +112,8 @@ impl RouteKind {
 ///
 /// A config that cannot be used is named, and the one before is served: with `?require=config` it counts. Both may be required, as
 /// `?require=sites,config`.
-fn ready(state: &ServerState, query: &Query) -> AdminReply {
-    if let Some(reply) = query.beyond(&["require"]) {
-        return reply;
-    }
+fn ready(state: &ServerState, query: &Query) -> Answer {
+    query.only(&["require"])?;
     let (mut sites, mut config) = (StatusCode::OK, StatusCode::OK);
     for required in query.values("require").flat_map(|value| value.split(',')) {
         match required {
@@ -136,7 +121,7 @@ fn ready(state: &ServerState, query: &Query) -> AdminReply {
             "config" => config = StatusCode::SERVICE_UNAVAILABLE,
             other => {
                 let message = format!("{other:?} cannot be required; there is require=sites and require=config");
-                return AdminReply::error(StatusCode::BAD_REQUEST, &message);
+                return Err(AdminReply::error(StatusCode::BAD_REQUEST, &message));
             }
         }
     }
@@ -150,7 +135,7 @@ fn ready(state: &ServerState, query: &Query) -> AdminReply {
     if !lines.is_empty() {
         status = StatusCode::SERVICE_UNAVAILABLE;
     }
-    if let Some(trouble) = state.config().trouble() {
+    if let Some(trouble) = state.config.trouble() {
         lines.push(trouble);
         status = status.max(config);
     }
@@ -172,108 +157,84 @@ fn ready(state: &ServerState, query: &Query) -> AdminReply {
     if status == StatusCode::OK {
         lines.insert(0, "ready".to_owned());
     }
-    AdminReply::text(status, lines.join("\n") + "\n")
+    Ok(AdminReply::text(status, lines.join("\n") + "\n"))
 }
 
 /// Reads the config and robots.txt again, of all sites, or robots.txt of `?site=` one, and waits for what comes of it.
-async fn reload(state: &ServerState, query: &Query) -> AdminReply {
-    if let Some(reply) = query.beyond(&["site"]) {
-        return reply;
-    }
-    let starting = || AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, "starting: there are no sites yet");
-    if state.serving().is_none() {
-        return starting();
-    }
+async fn reload(state: &ServerState, query: &Query) -> Answer {
+    query.only(&["site"])?;
+    serving(state)?;
     let config = match query.value("site") {
-        None => state.requests().reconfigure().await,
+        None => state.requests.reconfigure().await,
         Some(_) => None,
     };
     // Those of the config as it is now.
-    let Some(serving) = state.serving() else { return starting() };
-    match serving.sites.reload(query.value("site")).await {
-        Ok(report) => AdminReply::json(&ReloadReport { config, ..report }),
-        Err(UnknownSite(name)) => AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(&name)),
-    }
+    let sites = &serving(state)?.sites;
+    let reloaded = sites.reload(query.value("site")).await;
+    let report = reloaded.map_err(|UnknownSite(name)| refused(ChangeError::Unknown(sites.unknown(&name))))?;
+    Ok(AdminReply::json(&ReloadReport { config, ..report }))
 }
 
 /// Has a new process take the place of this one, and waits for what comes of it.
-async fn upgrade(state: &ServerState, query: &Query) -> AdminReply {
-    if let Some(reply) = query.beyond(&[]) {
-        return reply;
-    }
-    match state.upgrades().upgrade().await {
-        Some(report) => AdminReply::json(&report),
-        None => AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, "this process starts or ends"),
-    }
+async fn upgrade(state: &ServerState, query: &Query) -> Answer {
+    query.only(&[])?;
+    let report = state.upgrades.upgrade().await;
+    report.map(|report| AdminReply::json(&report)).ok_or_else(|| AdminReply::unavailable("this process starts or ends"))
 }
 
 /// What was tried for `?site=`.
-fn history(state: &ServerState, query: &Query) -> AdminReply {
-    let report = query.only(&["site"]).and_then(|()| {
-        let site = query.needed("site", "NAME")?;
-        serving(state)?.sites.history(&site).map_err(refused)
-    });
-    report.map_or_else(|reply| reply, |report| AdminReply::json(&report))
+fn history(state: &ServerState, query: &Query) -> Answer {
+    query.only(&["site"])?;
+    let site = query.needed("site", "NAME")?;
+    let report = serving(state)?.sites.history(&site).map_err(refused)?;
+    Ok(AdminReply::json(&report))
 }
 
 /// Brings the version `?hash=` of `?site=` live, which waits.
-async fn accept(state: &ServerState, query: &Query) -> AdminReply {
-    let wanted = query.only(&["site", "hash"]).and_then(|()| {
-        let (site, hash) = (query.needed("site", "NAME")?, query.needed("hash", "HASH")?);
-        let hash: VersionHashPrefix = hash
-            .parse()
-            .map_err(|error: VersionHashError| AdminReply::error(StatusCode::BAD_REQUEST, &error.to_string()))?;
-        Ok((site, hash))
-    });
-    change(state, wanted, |sites, (site, hash)| sites.accept(&site, &hash)).await
+async fn accept(state: &ServerState, query: &Query) -> Answer {
+    query.only(&["site", "hash"])?;
+    let (site, hash) = (query.needed("site", "NAME")?, query.needed("hash", "HASH")?);
+    let hash: VersionHashPrefix = hash
+        .parse()
+        .map_err(|error: VersionHashError| AdminReply::error(StatusCode::BAD_REQUEST, &error.to_string()))?;
+    change(state, move |sites| sites.accept(&site, &hash)).await
 }
 
 /// Brings the version of `?site=` live that was accepted before.
-async fn roll_back(state: &ServerState, query: &Query) -> AdminReply {
-    let wanted = query.only(&["site"]).and_then(|()| query.needed("site", "NAME"));
-    change(state, wanted, |sites, site| sites.roll_back(&site)).await
+async fn roll_back(state: &ServerState, query: &Query) -> Answer {
+    query.only(&["site"])?;
+    let site = query.needed("site", "NAME")?;
+    change(state, move |sites| sites.roll_back(&site)).await
 }
 
 /// Turns enforcement `?to=off` or `?to=on`, of every site or of `?site=`.
-async fn enforce(state: &ServerState, query: &Query) -> AdminReply {
-    let wanted = query.only(&["to", "site"]).and_then(|()| {
-        let to = match &*query.needed("to", "off or to=on")? {
-            "off" => Enforcement::Off,
-            "on" => Enforcement::On,
-            other => {
-                let message = format!("{other:?} is neither \"off\" nor \"on\"");
-                return Err(AdminReply::error(StatusCode::BAD_REQUEST, &message));
-            }
-        };
-        let site = query.value("site").map(|_| query.needed("site", "NAME")).transpose()?;
-        Ok((site, to))
-    });
-    change(state, wanted, |sites, (site, to)| sites.enforce(site.as_deref(), to)).await
+async fn enforce(state: &ServerState, query: &Query) -> Answer {
+    query.only(&["to", "site"])?;
+    let to = match &*query.needed("to", "off or to=on")? {
+        "off" => Enforcement::Off,
+        "on" => Enforcement::On,
+        other => {
+            let message = format!("{other:?} is neither \"off\" nor \"on\"");
+            return Err(AdminReply::error(StatusCode::BAD_REQUEST, &message));
+        }
+    };
+    let site = query.value("site").map(|_| query.needed("site", "NAME")).transpose()?;
+    change(state, move |sites| sites.enforce(site.as_deref(), to)).await
 }
 
 /// Makes a change on a thread that may block. It is made also when the client has gone.
-async fn change<T: Send + 'static>(
+async fn change(
     state: &ServerState,
-    wanted: Result<T, AdminReply>,
-    make: impl FnOnce(&Sites, T) -> Result<ChangeReport, ChangeError> + Send + 'static,
-) -> AdminReply {
-    let (wanted, serving) = match wanted.and_then(|wanted| Ok((wanted, serving(state)?))) {
-        Ok(both) => both,
-        Err(reply) => return reply,
-    };
-    match spawn_blocking(move || make(&serving.sites, wanted)).await {
-        Ok(Ok(report)) => AdminReply::json(&report),
-        Ok(Err(refusal)) => refused(refusal),
-        Err(error) => AdminReply::error(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            &format!("a fault of robotsd: {error}: see the status"),
-        ),
-    }
+    make: impl FnOnce(&Sites) -> Result<ChangeReport, ChangeError> + Send + 'static,
+) -> Answer {
+    let serving = serving(state)?;
+    let made = spawn_blocking(move || make(&serving.sites)).await;
+    let report = made.map_err(|error| AdminReply::fault(&format_args!("{error}: see the status")))?.map_err(refused)?;
+    Ok(AdminReply::json(&report))
 }
 
 fn serving(state: &ServerState) -> Result<Arc<Serving>, AdminReply> {
-    let starting = || AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, "starting: there are no sites yet");
-    state.serving().ok_or_else(starting)
+    state.serving().ok_or_else(|| AdminReply::unavailable("starting: there are no sites yet"))
 }
 
 fn refused(refusal: ChangeError) -> AdminReply {
@@ -301,17 +262,17 @@ impl Query {
     }
 
     /// The value of a name; the first one.
-    pub(super) fn value(&self, name: &str) -> Option<&str> {
+    fn value(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
     /// Every value of a name.
-    pub(super) fn values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+    fn values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
     }
 
     /// The value of a name that has to be there.
-    pub(super) fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
+    fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
         match self.value(name) {
             Some(value) if !value.is_empty() => Ok(value.to_owned()),
             _ => Err(AdminReply::error(StatusCode::BAD_REQUEST, &format!("{name}={what} is needed"))),
@@ -319,17 +280,10 @@ impl Query {
     }
 
     /// Refuses other names than these.
-    pub(super) fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
-        self.beyond(names).map_or(Ok(()), Err)
-    }
-
-    /// The refusal of the first other name, if there is one.
-    pub(super) fn beyond(&self, names: &[&str]) -> Option<AdminReply> {
-        let (name, _) = self.0.iter().find(|(name, _)| !names.contains(&&**name))?;
-        Some(AdminReply::error(
-            StatusCode::BAD_REQUEST,
-            &format!("{name:?} is not known here; there is {}", names.join(", ")),
-        ))
+    fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
+        let Some((name, _)) = self.0.iter().find(|(name, _)| !names.contains(&&**name)) else { return Ok(()) };
+        let message = format!("{name:?} is not known here; there is {}", names.join(", "));
+        Err(AdminReply::error(StatusCode::BAD_REQUEST, &message))
     }
 }
 
@@ -340,36 +294,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// Few are read at a time: the answer to a request that waits too long says what it waited for, and the interface goes on
 /// answering.
-pub(super) async fn board(
+async fn board(
     state: Arc<ServerState>,
     query: &Query,
     write: impl FnOnce(&ServerState, &BoardReport) -> AdminReply + Send + 'static,
-) -> AdminReply {
-    let wanted = match board_query(query) {
-        Ok(wanted) => wanted,
-        Err(reply) => return reply,
+) -> Answer {
+    let wanted = board_query(query)?;
+    let Some(board) = state.board.get().cloned() else {
+        serving(&state)?;
+        return Err(AdminReply::unavailable("there is no board: [board] has mode = \"off\""));
     };
-    let Some(board) = state.board().cloned() else {
-        let message = match state.serving() {
-            Some(_) => "there is no board: [board] has mode = \"off\"",
-            None => "starting: there are no sites yet",
-        };
-        return AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, message);
-    };
-    let late = {
-        let what = board.what_is_read();
-        move |why: &str| {
-            let seconds = PATIENCE.as_secs();
-            AdminReply::error(
-                StatusCode::SERVICE_UNAVAILABLE,
-                &format!("{what} could not be read in {seconds} seconds: {why}"),
-            )
-        }
+    let what = board.what_is_read();
+    let late = |why: &str| {
+        let seconds = PATIENCE.as_secs();
+        AdminReply::unavailable(&format!("{what} could not be read in {seconds} seconds: {why}"))
     };
     let deadline = Instant::now() + PATIENCE;
-    let Ok(reader) = timeout_at(deadline, board.reader()).await else {
-        return late("other requests are reading already, and none of them has ended");
-    };
+    let reader = timeout_at(deadline, board.reader()).await;
+    let reader = reader.map_err(|_| late("other requests are reading already, and none of them has ended"))?;
     let read = spawn_blocking(move || {
         // Another request may read once this one has ended, also where no request waits for it any more.
         let _reader = reader;
@@ -379,19 +321,17 @@ pub(super) async fn board(
             _ => write(&state, &report),
         }
     });
-    let Ok(reply) = timeout_at(deadline, read).await else { return late("reading has begun and has not ended") };
-    reply.unwrap_or_else(|error| {
-        AdminReply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("a fault of robotsd: {error}"))
-    })
+    let read = timeout_at(deadline, read).await.map_err(|_| late("reading has begun and has not ended"))?;
+    read.map_err(|error| AdminReply::fault(&error))
 }
 
 /// The board for a browser, which loads it again with `?reload=60`.
-async fn board_page(state: Arc<ServerState>, query: &Query) -> AdminReply {
-    let (asked, reload) = match (board_query(query), query.value("reload")) {
-        (Ok(asked), None) => (asked, PageReload::Never),
-        (Ok(asked), Some("60")) => (asked, PageReload::EveryMinute),
-        (Ok(_), Some(_)) => return AdminReply::error(StatusCode::BAD_REQUEST, "there is reload=60"),
-        (Err(reply), _) => return reply,
+async fn board_page(state: Arc<ServerState>, query: &Query) -> Answer {
+    let asked = board_query(query)?;
+    let reload = match query.value("reload") {
+        None => PageReload::Never,
+        Some("60") => PageReload::EveryMinute,
+        Some(_) => return Err(AdminReply::error(StatusCode::BAD_REQUEST, "there is reload=60")),
     };
     board(state, query, move |state, report| {
         let serving = state.serving();
@@ -427,9 +367,9 @@ mod tests {
         assert_eq!(query.value("site"), Some("bücher &"));
         assert_eq!(query.value("flag"), Some(""));
         assert_eq!(query.value("other"), None);
-        assert!(query.beyond(&["site", "flag"]).is_none());
-        assert!(query.beyond(&["site"]).is_some());
-        assert!(Query::new(None).beyond(&[]).is_none());
+        assert!(query.only(&["site", "flag"]).is_ok());
+        assert!(query.only(&["site"]).is_err());
+        assert!(Query::new(None).only(&[]).is_ok());
     }
 
     #[test]

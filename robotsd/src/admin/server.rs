@@ -18,9 +18,8 @@ use tokio::time::{sleep, timeout};
 use super::access::AccessRule;
 use super::connections::{Closing, ConnectionSlot, PeerRole, SlotError};
 use super::listen::{AdminListener, OpenListener};
-use super::reply::AdminReply;
-use super::routes::Query;
-use super::routes::{Handler, ROUTES, RouteKind};
+use super::reply::{AdminReply, Answer};
+use super::routes::{Asked, Query, ROUTES, RouteKind};
 use super::state::ServerState;
 use crate::date;
 use crate::log::{LogEvent, LogLevel};
@@ -78,7 +77,7 @@ fn peer(socket: &tokio::net::UnixStream, owner: Option<u32>) -> PeerRole {
 /// Most often the process is out of descriptors: accepting again at once would only spin.
 async fn pause(state: &ServerState, error: &std::io::Error) {
     let message = format!("a connection could not be accepted: {error}");
-    state.log().say_at(LogLevel::Error, LogEvent::Admin, message);
+    state.log.say_at(LogLevel::Error, LogEvent::Admin, message);
     sleep(Duration::from_secs(1)).await;
 }
 
@@ -90,7 +89,7 @@ where
     let service = service_fn(move |request: Request<Incoming>| {
         let (state, access, slot) = (Arc::clone(&state), access.clone(), Arc::clone(&slot));
         async move {
-            let reply = reply(request, &access, state, &slot).await;
+            let (Ok(reply) | Err(reply)) = reply(request, &access, state, &slot).await;
             slot.answer();
             Ok::<_, Infallible>(reply.into_response())
         }
@@ -117,60 +116,49 @@ async fn reply(
     access: &AccessRule,
     state: Arc<ServerState>,
     slot: &ConnectionSlot,
-) -> AdminReply {
+) -> Answer {
     let (head, body) = request.into_parts();
-    if let Err(reply) = access.admit(&head) {
-        return reply;
-    }
+    access.admit(&head)?;
     let too_large = || AdminReply::error(StatusCode::PAYLOAD_TOO_LARGE, "no request here has a body of this size");
     if body.size_hint().lower() > BODY as u64 {
-        return too_large();
+        return Err(too_large());
     }
     // Read before anything is answered: closing on octets that were not read would take the answer with it.
-    match timeout(READ, Limited::new(body, BODY).collect()).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(_)) => return too_large(),
-        Err(_) => return AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
-    }
+    let read = timeout(READ, Limited::new(body, BODY).collect()).await;
+    let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
+    read.map_err(late)?.map_err(|_| too_large())?;
     let path = head.uri.path();
     let Some(route) = ROUTES.iter().find(|route| route.path == path) else {
         let known = ROUTES.iter().map(|route| route.path).collect::<Vec<_>>().join(", ");
-        return AdminReply::error(StatusCode::NOT_FOUND, &format!("there is nothing here; there is {known}"));
+        return Err(AdminReply::error(StatusCode::NOT_FOUND, &format!("there is nothing here; there is {known}")));
     };
     if !route.kind.allows(&head.method) {
-        return AdminReply::wrong_method(route.kind.allow());
+        return Err(AdminReply::wrong_method(route.kind.allow()));
     }
     match slot.begin(route.work) {
         Ok(()) => {}
         Err(SlotError::Busy) => {
-            let message =
-                "too many requests are being worked on: try again, or turn enforcement off, which always works";
-            return AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, message);
+            return Err(AdminReply::unavailable(
+                "too many requests are being worked on: try again, or turn enforcement off, which always works",
+            ));
         }
         // Nothing is done for a connection that cannot receive the outcome.
         Err(SlotError::Closed) => std::future::pending().await,
     }
+    let mut _change = None;
     if route.kind == RouteKind::Changes {
-        if let Err(reply) = access.admit_change(&head) {
-            return reply;
-        }
+        access.admit_change(&head)?;
         let target = head.uri.path_and_query().map_or(path, |target| target.as_str());
-        state.log().say(LogEvent::Admin, format!("{} {target}", head.method));
-    }
-    let _change = match route.kind {
-        RouteKind::Changes if !route.is_of_process => {
+        state.log.say(LogEvent::Admin, format!("{} {target}", head.method));
+        if !route.is_of_process {
             // While a new process is about to take this one's place, it is not known who makes the change.
-            let held = state.changes().read_owned().await;
+            _change = Some(Arc::clone(&state.changes).read_owned().await);
             if let Some(process) = state.successor() {
                 let message = format!("process {process} has taken the place of this one: ask again");
-                return AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, &message);
+                return Err(AdminReply::unavailable(&message));
             }
-            Some(held)
         }
-        _ => None,
-    };
-    match route.answer {
-        Handler::Query(answer) => answer(state, Query::new(head.uri.query())).await,
-        Handler::Fields(answer) => answer(state, head.headers).await,
     }
+    let asked = Asked { query: Query::new(head.uri.query()), fields: head.headers };
+    (route.answer)(state, asked).await
 }

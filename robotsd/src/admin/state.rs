@@ -24,19 +24,20 @@ use crate::sites::{Sites, write_responses};
 /// The state of the process. The control thread sets the sites and the phase; routes read them.
 #[derive(Debug)]
 pub(crate) struct ServerState {
-    started: (SystemTime, Instant),
+    pub(super) started: (SystemTime, Instant),
     phase: watch::Sender<Phase>,
     serving: ArcSwapOption<Serving>,
     /// The names of the sites that had no robots.txt when every listener listened for the first time.
     began_without: OnceLock<BTreeSet<String>>,
-    requests: ConfigRequests,
-    upgrades: UpgradeRequests,
+    pub(crate) requests: ConfigRequests,
+    pub(crate) upgrades: UpgradeRequests,
     /// Read while an operator changes something, written while another process may take over.
-    changes: Arc<RwLock<()>>,
-    config: ConfigState,
-    /// None while starting, and where the config wants none.
-    board: OnceLock<Arc<Board>>,
-    log: Log,
+    pub(crate) changes: Arc<RwLock<()>>,
+    /// Whether the config file is what is served.
+    pub(crate) config: ConfigState,
+    /// It is made once, with the sites; none where the config wants none.
+    pub(crate) board: OnceLock<Arc<Board>>,
+    pub(crate) log: Log,
     /// Lines that the log of requests has lost; none where there is no such log.
     lost: Option<LostLines>,
 }
@@ -86,16 +87,6 @@ impl ServerState {
         }
     }
 
-    /// The board, which is made once, with the sites.
-    pub(crate) fn has_board(&self, board: Arc<Board>) {
-        // It is made once.
-        let _ = self.board.set(board);
-    }
-
-    pub(crate) fn board(&self) -> Option<&Arc<Board>> {
-        self.board.get()
-    }
-
     /// Every listener listens, for these sites; also when others take their place.
     pub(crate) fn is_serving(&self, serving: Serving) {
         self.began_without.get_or_init(|| serving.sites.without_robots().into_iter().map(|site| site.name).collect());
@@ -133,44 +124,15 @@ impl ServerState {
         self.serving.load_full()
     }
 
-    /// Requests to read the config file again.
-    pub(crate) fn requests(&self) -> &ConfigRequests {
-        &self.requests
-    }
-
-    /// Requests for an upgrade in place, and the last one.
-    pub(crate) const fn upgrades(&self) -> &UpgradeRequests {
-        &self.upgrades
-    }
-
-    /// Held while an operator changes something.
-    pub(crate) fn changes(&self) -> Arc<RwLock<()>> {
-        Arc::clone(&self.changes)
-    }
-
     /// The process that has taken this one's place.
     pub(super) fn successor(&self) -> Option<u32> {
         self.upgrades.last().filter(|upgrade| upgrade.state == "done").and_then(|upgrade| upgrade.process)
-    }
-
-    /// Whether the config file is what is served.
-    pub(crate) const fn config(&self) -> &ConfigState {
-        &self.config
-    }
-
-    pub(crate) fn log(&self) -> &Log {
-        &self.log
     }
 
     /// Lines that each log has lost, by its name.
     pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let access = self.lost.iter().map(|lost| ("access", lost.total()));
         [("events", self.log.dropped())].into_iter().chain(access)
-    }
-
-    /// When the process started.
-    pub(super) const fn started(&self) -> SystemTime {
-        self.started.0
     }
 
     pub(crate) fn report(&self) -> StatusReport {
@@ -197,13 +159,11 @@ impl ServerState {
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
         }
     }
-}
 
-impl ServerState {
     /// Troubles that concern every site: those of the state directory, and of the board in it.
     fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
-        state.into_iter().chain(self.board().map(|board| board.troubles()).unwrap_or_default()).collect()
+        state.into_iter().chain(self.board.get().map(|board| board.troubles()).unwrap_or_default()).collect()
     }
 }
 

@@ -277,7 +277,7 @@ impl Drop for FlushOnDrop {
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
     // The outcome is logged. The sites reloaded are those of the config as it is then.
-    let _ = state.requests().reconfigure().await;
+    let _ = state.requests.reconfigure().await;
     let Some(serving) = state.serving() else { return };
     // No site is named, so none is unknown.
     let _ = serving.sites.reload(None).await;

@@ -128,7 +128,7 @@ impl ActiveConfig {
             }
         };
         self.change.preparing = None;
-        let was_rejected = self.state.config().is_rejected();
+        let was_rejected = self.state.config.is_rejected();
         let (outcome, message) = match prepared {
             Ok(prepared) => match self.swap(*prepared, workers) {
                 ("unchanged", _) if was_rejected => {
@@ -243,7 +243,7 @@ impl ActiveConfig {
     /// Keeps the config that is served, and returns the message about the one that cannot be.
     fn keep(&self, rejected: RejectedConfig) -> String {
         let RejectedConfig { why, changes } = rejected;
-        self.state.config().reject(&why, changes);
+        self.state.config.reject(&why, changes);
         format!("{why}; the config before stays in force")
     }
 
@@ -319,7 +319,7 @@ impl ActiveConfig {
         if outcome == "published" {
             self.change.last = Some(format!("{}: {message}", rfc3339(SystemTime::now())));
         }
-        self.state.config().accept(outcome == "published", next_start);
+        self.state.config.accept(outcome == "published", next_start);
         (outcome, format!("{path}: {message}"))
     }
 

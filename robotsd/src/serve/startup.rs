@@ -153,7 +153,7 @@ pub(super) async fn serve(
 
     let board = BoardKeeper::new(config, &sites, log);
     if let Some(keeper) = &board {
-        state.has_board(Arc::clone(keeper.board()));
+        let _ = state.board.set(Arc::clone(keeper.board()));
     }
     let certificates = CertificateWatch::introduce(listeners.certificates(), log);
     background.spawn(certificates.clone().watch());

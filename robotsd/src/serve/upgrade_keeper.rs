@@ -176,7 +176,7 @@ impl UpgradeKeeper {
             Ok(successor) => {
                 let message = format!("process {} is started to take the place of this one", successor.id());
                 active.log.say(LogEvent::Upgrade, message.clone());
-                active.state.upgrades().note(report("under-way", Some(successor.id()), &message));
+                active.state.upgrades.note(report("under-way", Some(successor.id()), &message));
                 let stage = UpgradeStage::Preparing;
                 self.under_way = Some(UpgradeUnderWay { successor, stage, waiter, is_reload_due: false });
             }
@@ -186,7 +186,7 @@ impl UpgradeKeeper {
                 let report = report("failed", None, &message);
                 // What is known of the one that is under way, or done, stays.
                 if self.under_way.is_none() && is_serving {
-                    active.state.upgrades().note(report.clone());
+                    active.state.upgrades.note(report.clone());
                 }
                 answer(waiter, report);
             }
@@ -281,7 +281,7 @@ impl UpgradeKeeper {
         };
         active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
         let report = report("failed", Some(process), &message);
-        active.state.upgrades().note(report.clone());
+        active.state.upgrades.note(report.clone());
         answer(upgrade.waiter, report);
         if !goes_on {
             self.has_successor = true;
@@ -344,7 +344,7 @@ fn succeed(upgrade: &mut UpgradeUnderWay, summary: &str, active: &mut ActiveConf
     let message = format!("process {process} has taken the place of this one: {summary}");
     active.log.say(LogEvent::Upgrade, message.clone());
     let report = report("done", Some(process), &message);
-    active.state.upgrades().note(report.clone());
+    active.state.upgrades.note(report.clone());
     answer(upgrade.waiter.take(), report);
     active.leave_to_successor(unused);
     let until = Instant::now() + WATCH.min(active.config.edge.drain);
@@ -354,7 +354,7 @@ fn succeed(upgrade: &mut UpgradeUnderWay, summary: &str, active: &mut ActiveConf
 
 /// Gives up what only one process may have.
 fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHandle<Result<ChangesHeld, String>> {
-    let changes = active.state.changes();
+    let changes = Arc::clone(&active.state.changes);
     let state = active.sites.state().directory().cloned();
     let board = board.map(|board| board.hand_over(&active.sites));
     tokio::spawn(async move {
