@@ -31,9 +31,11 @@ pub(crate) enum InheritedSocket {
 /// An admin listener, which accepts.
 #[derive(Debug)]
 pub(crate) struct OpenListener {
-    listener: AdminListener,
-    address: String,
-    slots: Arc<ConnectionSlots>,
+    pub(super) listener: AdminListener,
+    /// Where it listens, for people.
+    pub(crate) address: String,
+    /// The slots of its connections.
+    pub(crate) slots: Arc<ConnectionSlots>,
 }
 
 #[derive(Debug)]
@@ -103,22 +105,6 @@ impl CommandPlace {
             }
         };
         Ok(Self { address, socket })
-    }
-}
-
-impl OpenListener {
-    /// Where it listens, for people.
-    pub(crate) fn address(&self) -> &str {
-        &self.address
-    }
-
-    /// The slots of its connections.
-    pub(crate) fn slots(&self) -> Arc<ConnectionSlots> {
-        Arc::clone(&self.slots)
-    }
-
-    pub(super) fn listener(&self) -> &AdminListener {
-        &self.listener
     }
 }
 
@@ -270,7 +256,7 @@ impl SocketFile {
     /// its mode is set, and what a process that was killed left behind is replaced. A socket that answers is not.
     fn bind(path: &std::path::Path) -> std::io::Result<(UnixListener, Self)> {
         use std::io::{Error, ErrorKind};
-        use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+        use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
         match std::fs::symlink_metadata(path) {
             Ok(found) if !found.file_type().is_socket() => {
                 return Err(Error::new(ErrorKind::AlreadyExists, "there is something that is no socket"));
@@ -288,29 +274,30 @@ impl SocketFile {
         let made = (|| {
             let listener = UnixListener::bind(&inside)?;
             std::fs::set_permissions(&inside, std::fs::Permissions::from_mode(0o600))?;
-            let metadata = std::fs::symlink_metadata(&inside)?;
+            let identity = identity(&inside)?;
             std::fs::rename(&inside, path)?;
-            Ok((listener, Self { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()), is_left: false }))
+            Ok((listener, Self { path: path.to_owned(), identity, is_left: false }))
         })();
         let _ = std::fs::remove_dir_all(aside);
         made
     }
-}
 
-#[cfg(unix)]
-impl SocketFile {
     /// One that is there.
     fn at(path: &std::path::Path) -> Option<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let found = std::fs::symlink_metadata(path).ok()?;
-        Some(Self { path: path.to_owned(), identity: (found.dev(), found.ino()), is_left: false })
+        Some(Self { path: path.to_owned(), identity: identity(path).ok()?, is_left: false })
     }
 
     fn is_there(&self) -> bool {
-        use std::os::unix::fs::MetadataExt;
-        let found = std::fs::symlink_metadata(&self.path);
-        found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+        identity(&self.path).is_ok_and(|identity| identity == self.identity)
     }
+}
+
+/// Device and inode.
+#[cfg(unix)]
+fn identity(path: &std::path::Path) -> std::io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
 }
 
 #[cfg(unix)]

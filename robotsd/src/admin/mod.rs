@@ -24,6 +24,6 @@ pub(crate) use self::config_state::ConfigState;
 pub(crate) use self::connections::{ConnectionSlots, most_connections};
 pub(crate) use self::listen::{AddressSocket, CommandPlace, CommandSocket, InheritedSocket, OpenListener};
 pub(crate) use self::server::serve;
-pub(crate) use self::state::{Phase, ServerState, Serving};
-pub(crate) use state::{CONFIG_PATIENCE, ConfigRequests, ReloadWaiter};
-pub(crate) use state::{UpgradeRequests, UpgradeWaiter};
+pub(crate) use state::{
+    CONFIG_PATIENCE, ConfigRequests, Phase, ReloadWaiter, ServerState, Serving, UpgradeRequests, UpgradeWaiter,
+};

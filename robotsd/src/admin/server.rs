@@ -38,9 +38,9 @@ const BODY: usize = 64 * 1024;
 
 /// Answers on a listener, until dropped.
 pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
-    let slots = listening.slots();
+    let slots = Arc::clone(&listening.slots);
     loop {
-        match listening.listener() {
+        match &listening.listener {
             AdminListener::Address(listener, names, access) => match listener.accept().await {
                 // Without an address of its own it is gone again.
                 Ok((socket, _)) => {

@@ -46,11 +46,11 @@ pub(crate) struct ServerState {
 #[derive(Debug)]
 pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
-    listeners: Vec<ListenerReport>,
-    certificates: Vec<LiveCertificates>,
+    pub(crate) listeners: Vec<ListenerReport>,
+    pub(crate) certificates: Vec<LiveCertificates>,
     /// Those of each worker.
-    agent_lookups: Vec<Arc<AgentLookups>>,
-    edge: Edge,
+    pub(crate) agent_lookups: Vec<Arc<AgentLookups>>,
+    pub(crate) edge: Edge,
 }
 
 /// How far the process is.
@@ -168,16 +168,6 @@ impl ServerState {
 }
 
 impl Serving {
-    pub(crate) fn new(
-        sites: &Arc<Sites>,
-        listeners: Vec<ListenerReport>,
-        certificates: Vec<LiveCertificates>,
-        agent_lookups: Vec<Arc<AgentLookups>>,
-        edge: &Edge,
-    ) -> Self {
-        Self { sites: Arc::clone(sites), listeners, certificates, agent_lookups, edge: edge.clone() }
-    }
-
     fn traffic(&self) -> TrafficReport {
         let EdgeTraffic { open, accepted, responses, errors } = self.edge.traffic();
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(responses.by_class);

@@ -16,8 +16,7 @@ use tower_robots::live::VersionHash;
 
 use super::day_rows::{DayRows, SiteLine};
 use super::requested_paths::RequestedPaths;
-use super::row::{DAY, HOUR, Second, day_of};
-use super::row::{Row, RowKey, Standing};
+use super::row::{DAY, HOUR, Row, RowKey, Second, Standing, day_of};
 use super::watch::{self, Lost, Watch};
 
 /// Octets of a file: what is beyond is not read, and a day that would be larger gives up its hours.

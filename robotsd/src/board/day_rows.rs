@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::requested_paths::RequestedPaths;
-use super::row::{DAY, Second, day_of};
-use super::row::{Row, RowKey};
+use super::row::{DAY, Row, RowKey, Second, day_of};
 use super::watch::{self, Lost, Watch};
 
 /// Times that a file has of a day.

@@ -8,8 +8,7 @@
 //! - every later one of the operator's crawlers, of those that are not verified too, as long as nothing refutes them;
 //! - one that may have been missed: while no process watched, while enforcement was off, while counts were lost.
 
-use super::row::{ANY_ORIGIN, Case};
-use super::row::{DAY, Second};
+use super::row::{ANY_ORIGIN, Case, DAY, Second};
 
 /// How disallowed requests are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,13 +29,12 @@ mod page;
 
 pub(crate) use self::page::{BoardPage, PageReload, style};
 pub(crate) use self::recorder::SiteRecorders;
-pub(crate) use self::report::csv;
-pub(crate) use self::report::{BoardReport, CrawlerBoard};
 pub(crate) use self::row::{Second, seconds};
 pub(crate) use self::table::{Board, SiteMoment};
 pub(crate) use self::traffic::TrafficTotals;
 pub(crate) use self::view::{BoardQuery, BoardSpan, merge};
 pub(crate) use self::watch::Sight;
+pub(crate) use report::{BoardReport, CrawlerBoard, csv};
 
 #[cfg(test)]
 mod tests;

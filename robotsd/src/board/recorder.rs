@@ -15,8 +15,7 @@ use tower_robots::policy::{Facts, Policy};
 use tower_robots::rules::{Access, PathForm, RequestPath};
 
 use super::requested_paths::RequestedPaths;
-use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Standing};
-use super::row::{DAY, HOUR, Second, hour_of, seconds};
+use super::row::{Case, DAY, Done, HOUR, LineHits, ReadSpan, Row, RowKey, Second, Standing, hour_of, seconds};
 use crate::decision::RequestOutcome;
 
 /// Rows that a worker holds of a site until they are taken.

@@ -7,8 +7,7 @@ use super::day_rows::DayRows;
 use super::history::History;
 use super::report::{BoardReport, SiteBoard};
 use super::row::{DAY, Second, written};
-use super::summary::never_hit;
-use super::summary::{Evidence, Period, sum_up};
+use super::summary::{Evidence, Period, never_hit, sum_up};
 use super::table::{Board, SiteNow};
 
 /// Sites whose crawlers are shown together; of more, one is named.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::admin::AdminSettings;
 use super::error::ConfigError;
-use super::settings::Config;
-use super::settings::Reviewable;
+use super::settings::{Config, Reviewable};
 use super::tables::RawConfig;
 use super::{document, refusal, resolve};
 

@@ -38,7 +38,6 @@ pub(crate) use self::admin::{AdminListenerConfig, AdminSettings, StatePlace};
 pub(crate) use self::admin_socket::{connect_now, staging_socket};
 pub(crate) use self::board::BoardConfig;
 pub(crate) use self::document::read as read_document;
-pub(crate) use self::error::{ConfigError, Fault};
 pub(crate) use self::identity::IdentityConfig;
 pub(crate) use self::keys::Document;
 pub(crate) use self::load::ConfigFile;
@@ -46,14 +45,16 @@ pub(crate) use self::registry_extra::{extended_registry, load_registry, read_pub
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::settings::{
     AccessFormat, AccessSettings, AppendSettings, AppendSource, Backend, Config, ListenerConfig, LogConfig,
-    PublishedRegistrySettings, RegistrySources, Remote, RobotsSource, SiteConfig, StaticFiles,
+    PublishedSettings, RegistrySources, Remote, RobotsSource, SiteConfig, StaticFiles,
 };
 pub(crate) use self::tables::{
     AddressLogging, AdminAccess, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging, QuestionSettings,
     UnknownHost,
 };
 pub(crate) use document::as_utf8;
-pub(crate) use error::{CONFIG_VARIABLE, ConfigArgument, USUAL_CONFIG, config_if_any, config_of_environment};
+pub(crate) use error::{
+    CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, USUAL_CONFIG, config_if_any, config_of_environment,
+};
 pub(crate) use gate::{GateBasis, GateFile};
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use tower_robots::source::fetch::FetchUrl;
 
 use super::error::{ConfigError, Fault, Faults, Placed, parsed};
 use super::keys::Document;
-use super::settings::{PublishedRegistrySettings, RegistrySources};
+use super::settings::{PublishedSettings, RegistrySources};
 use super::tables::{RawAgents, RawConfig};
 use super::{document, source};
 use crate::input::{self, place};
@@ -92,7 +92,7 @@ pub(crate) fn read_published(url: &FetchUrl, text: &str) -> Result<Registry, Str
 }
 
 /// The published registry that a server saved last, if it can be read.
-fn saved(settings: &PublishedRegistrySettings) -> Option<Registry> {
+fn saved(settings: &PublishedSettings) -> Option<Registry> {
     let folder = settings.saved_in.as_ref()?;
     PublishedRegistry::saved(&settings.url, folder, |text| read_published(&settings.url, text)).ok().flatten()
 }
@@ -209,7 +209,7 @@ impl CrawlerTable {
 /// The folder of the state directory in which it is kept.
 const FOLDER: &str = "registry";
 
-pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Option<PublishedRegistrySettings>, Fault> {
+pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Option<PublishedSettings>, Fault> {
     let agents = &file.agents;
     let Some(written) = &agents.registry_url else {
         let stray = agents.registry_ca.as_ref().map(|ca| ("registry_ca", ca.span()));
@@ -224,9 +224,7 @@ pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Option<Publishe
         let message = "a registry decides who is refused, so it is not fetched in the clear: write an https URL";
         return Err(written.fault(message));
     }
-    let ca = agents.registry_ca.as_ref().map(|ca| source::authorities(ca, folder)).transpose()?;
-    let saved_in = file.state_dir.as_ref().map(|state| folder.join(state.get_ref()).join(FOLDER));
-    Ok(Some(PublishedRegistrySettings { url, ca, saved_in }))
+    source::published(file, url, agents.registry_ca.as_ref(), FOLDER, folder).map(Some)
 }
 
 pub(super) fn accepted(agents: &RawAgents) -> Result<Vec<VersionHashPrefix>, Fault> {

@@ -13,9 +13,8 @@ use tower_robots::source::HostMap;
 use super::check::CheckSettings;
 use super::error::{Fault, Faults, Placed};
 use super::gate::GateBasis;
-use super::settings::Reviewable;
 use super::settings::{
-    AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, SiteConfig, StaticFiles,
+    AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, Reviewable, SiteConfig, StaticFiles,
 };
 use super::tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
 use super::{

@@ -71,12 +71,12 @@ pub(crate) struct Config {
 pub(crate) struct RegistrySources {
     /// Crawlers to add to, change in or remove from the others.
     pub(crate) extra: Option<PathBuf>,
-    pub(crate) published: Option<PublishedRegistrySettings>,
+    pub(crate) published: Option<PublishedSettings>,
 }
 
-/// Where a registry is published, and where it is kept.
+/// Where a registry or a part of a robots.txt is published, and where it is kept.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct PublishedRegistrySettings {
+pub(crate) struct PublishedSettings {
     pub(crate) url: FetchUrl,
     /// The certificate authorities to trust, as PEM, in place of those the system trusts.
     pub(crate) ca: Option<Arc<[u8]>>,
@@ -219,16 +219,10 @@ pub(crate) struct AppendSettings {
 }
 
 /// Where such a part is kept.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AppendSource {
     File(PathBuf),
-    Url {
-        url: FetchUrl,
-        /// PEM: certificate authorities in place of those of the system.
-        ca: Option<Arc<[u8]>>,
-        /// The folder of the last good one; none without a state directory.
-        saved_in: Option<PathBuf>,
-    },
+    Url(PublishedSettings),
 }
 
 /// For people.
@@ -236,14 +230,8 @@ impl fmt::Display for AppendSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
-            Self::Url { url, .. } => url.fmt(f),
+            Self::Url(published) => published.url.fmt(f),
         }
-    }
-}
-
-impl fmt::Debug for AppendSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AppendSource").field(&self.to_string()).finish()
     }
 }
 
@@ -270,9 +258,9 @@ impl fmt::Display for RegistrySources {
     }
 }
 
-impl fmt::Debug for PublishedRegistrySettings {
+impl fmt::Debug for PublishedSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublishedRegistrySettings").field("url", &self.url.to_string()).finish_non_exhaustive()
+        f.debug_struct("PublishedSettings").field("url", &self.url.to_string()).finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The source of a site's robots.txt: which keys go with which source, their values, and what is appended to it.
 
 use std::ops::{Range, RangeInclusive};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tower_robots::source::fetch::{FetchUrl, Schedule};
 use tower_robots::source::{Directory, Origin};
 
 use super::error::{Fault, Faults, Placed, parsed};
-use super::settings::{AppendSettings, AppendSource, Backend, Remote, RobotsSource};
+use super::settings::{AppendSettings, AppendSource, Backend, PublishedSettings, Remote, RobotsSource};
 use super::tables::{self, RawAppend, RawConfig, RawSite, SourceKind};
 use super::values::Span;
 use crate::regular_file;
@@ -146,23 +146,19 @@ fn url(robots: &tables::RawRobots, span: Range<usize>, folder: &Path) -> Result<
 }
 
 /// The certificate authorities of a file, read.
-pub(super) fn trusted(ca: &Spanned<std::path::PathBuf>, folder: &Path) -> Result<Trust, Fault> {
+pub(super) fn trusted(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Trust, Fault> {
     Trust::file(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))
 }
 
 /// The certificate authorities of a file, as PEM.
-pub(super) fn authorities(ca: &Spanned<std::path::PathBuf>, folder: &Path) -> Result<Arc<[u8]>, Fault> {
+pub(super) fn authorities(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Arc<[u8]>, Fault> {
     let path = folder.join(ca.get_ref());
     Trust::file(&path).map_err(|why| ca.fault(why))?;
     let cannot = |error| ca.fault(format!("{} cannot be read: {error}", path.display()));
     Ok(Arc::from(regular_file::read(&path).map_err(cannot)?))
 }
 
-fn remote(
-    robots: &tables::RawRobots,
-    ca: Option<&Spanned<std::path::PathBuf>>,
-    folder: &Path,
-) -> Result<Remote, Fault> {
+fn remote(robots: &tables::RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> Result<Remote, Fault> {
     let refresh = match &robots.refresh {
         None => Schedule::DEFAULT_EVERY,
         Some(refresh) if REFRESH.contains(&refresh.get_ref().0) => refresh.get_ref().0,
@@ -193,6 +189,19 @@ fn strays(robots: &tables::RawRobots, source: SourceKind) -> Vec<Stray> {
     check("refresh", robots.refresh.as_ref().map(Spanned::span), &[Upstream, Url], is_fetched);
     check("hold", robots.hold.as_ref().map(Spanned::span), &[Upstream, Url], is_fetched);
     strays
+}
+
+/// What is published at a URL, and kept in that folder of the state directory.
+pub(super) fn published(
+    file: &RawConfig,
+    url: FetchUrl,
+    ca: Option<&Spanned<PathBuf>>,
+    kept_in: &str,
+    folder: &Path,
+) -> Result<PublishedSettings, Fault> {
+    let ca = ca.map(|ca| authorities(ca, folder)).transpose()?;
+    let saved_in = file.state_dir.as_ref().map(|state| folder.join(state.get_ref()).join(kept_in));
+    Ok(PublishedSettings { url, ca, saved_in })
 }
 
 /// Parts of one site.
@@ -243,9 +252,7 @@ fn resolve_part(file: &RawConfig, part: &Spanned<RawAppend>, folder: &Path) -> R
             if let Some(ca) = ca.as_ref().filter(|_| !is_secure) {
                 return Err(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
             }
-            let ca = ca.as_ref().map(|ca| authorities(ca, folder)).transpose()?;
-            let saved_in = file.state_dir.as_ref().map(|state| folder.join(state.get_ref()).join(FOLDER));
-            AppendSource::Url { url, ca, saved_in }
+            AppendSource::Url(published(file, url, ca.as_ref(), FOLDER, folder)?)
         }
         (Some(_), Some(url)) => return Err(url.fault("a part has a path or a url, not both")),
         (None, None) => {
@@ -271,7 +278,7 @@ fn resolve_part(file: &RawConfig, part: &Spanned<RawAppend>, folder: &Path) -> R
         (None, AppendSource::File(path)) => {
             path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
         }
-        (None, AppendSource::Url { url, .. }) => url.to_string(),
+        (None, AppendSource::Url(published)) => published.url.to_string(),
     };
     Ok(AppendSettings { title, source })
 }

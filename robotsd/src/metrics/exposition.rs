@@ -128,24 +128,21 @@ impl FamilyText {
 
 /// HELP, TYPE and UNIT. Families of text 0.0.4 have the names of their samples, and no types of info and states.
 fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
-    let (suffix, kind, unit) = match (format, family.kind) {
-        (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter", ""),
-        (ExpositionFormat::Text, FamilyKind::Info) => ("_info", "gauge", ""),
-        (ExpositionFormat::Text, FamilyKind::StateSet) => ("", "gauge", ""),
-        (ExpositionFormat::OpenMetrics, FamilyKind::Info) => ("", "info", ""),
-        (ExpositionFormat::OpenMetrics, FamilyKind::StateSet) => ("", "stateset", ""),
-        (ExpositionFormat::OpenMetrics, FamilyKind::Counter) => ("", "counter", family.unit),
-        (ExpositionFormat::Text, FamilyKind::Gauge) => ("", "gauge", ""),
-        (ExpositionFormat::OpenMetrics, FamilyKind::Gauge) => ("", "gauge", family.unit),
-        (ExpositionFormat::Text, FamilyKind::Histogram) => ("", "histogram", ""),
-        (ExpositionFormat::OpenMetrics, FamilyKind::Histogram) => ("", "histogram", family.unit),
+    let (suffix, kind) = match (format, family.kind) {
+        (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter"),
+        (ExpositionFormat::Text, FamilyKind::Info) => ("_info", "gauge"),
+        (ExpositionFormat::OpenMetrics, FamilyKind::Counter) => ("", "counter"),
+        (ExpositionFormat::OpenMetrics, FamilyKind::Info) => ("", "info"),
+        (ExpositionFormat::OpenMetrics, FamilyKind::StateSet) => ("", "stateset"),
+        (_, FamilyKind::Gauge | FamilyKind::StateSet) => ("", "gauge"),
+        (_, FamilyKind::Histogram) => ("", "histogram"),
     };
     let name = family.name;
     // Writing to a text does not fail.
     let _ = writeln!(text, "# HELP {name}{suffix} {}", family.help);
     let _ = writeln!(text, "# TYPE {name}{suffix} {kind}");
-    if !unit.is_empty() {
-        let _ = writeln!(text, "# UNIT {name}{suffix} {unit}");
+    if format == ExpositionFormat::OpenMetrics && !family.unit.is_empty() {
+        let _ = writeln!(text, "# UNIT {name}{suffix} {}", family.unit);
     }
 }
 

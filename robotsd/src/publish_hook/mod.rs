@@ -11,8 +11,7 @@ mod settings;
 
 pub(crate) use self::body_template::BodyTemplate;
 pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, SiteHooks};
-pub(crate) use self::settings::{DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget};
-pub(crate) use settings::PublishedVersion;
+pub(crate) use settings::{DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, PublishedVersion};
 
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 use std::{fmt, fs};
 
@@ -16,8 +16,7 @@ use tower_robots::internals::Mutex;
 use tower_robots::live::VersionHash;
 
 use super::body_template::BodyValues;
-use super::exchange::attempt;
-use super::exchange::{Attempt, RetryPlan};
+use super::exchange::{Attempt, RetryPlan, attempt};
 use super::settings::{HookSettings, PublishedVersion};
 use crate::private_file;
 
@@ -143,13 +142,13 @@ impl PublishHooks {
 
     /// Replaces the hooks of every site. Requests of hooks that are gone end before they are tried again.
     pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, SiteHooks)>) {
-        *lock(&self.0.settings) = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
-        lock(&self.0.jobs).values().for_each(|job| job.woken.notify_one());
+        *self.0.settings.lock() = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
+        self.0.jobs.lock().values().for_each(|job| job.woken.notify_one());
     }
 
     /// The hosts of a site that are announced.
     pub(crate) fn hosts(&self, site: &str) -> Vec<String> {
-        lock(&self.0.settings).get(site).map(|site| site.hosts.clone()).unwrap_or_default()
+        self.0.settings.lock().get(site).map(|site| site.hosts.clone()).unwrap_or_default()
     }
 
     /// A version has gone live: each hook of its site sends its request. It waits for nothing.
@@ -164,10 +163,10 @@ impl PublishHooks {
     pub(crate) fn serves(&self, version: &PublishedVersion) {
         for hook in self.hooks(&version.site) {
             let (key, announcement) = ((version.name.clone(), hook.fingerprint()), hook.announcement(version));
-            let asked = lock(&self.0.jobs).get(&key).and_then(|job| job.asked.clone());
+            let asked = self.0.jobs.lock().get(&key).and_then(|job| job.asked.clone());
             let asked = asked.or_else(|| self.0.record.as_ref().and_then(|record| record.read(&key.0, &key.1)));
             if asked.as_deref() == Some(&announcement) {
-                lock(&self.0.jobs).entry(key).or_insert_with(|| Job::new(&hook)).asked = asked;
+                self.0.jobs.lock().entry(key).or_insert_with(|| Job::new(&hook)).asked = asked;
             } else {
                 self.send(hook, version);
             }
@@ -177,7 +176,7 @@ impl PublishHooks {
     /// How the hooks of a robots.txt stand, in the order of the config.
     pub(crate) fn status(&self, site: &str, name: &str) -> Vec<HookStatus> {
         let hooks = self.hooks(site);
-        let jobs = lock(&self.0.jobs);
+        let jobs = self.0.jobs.lock();
         let status = |hook: &Arc<HookSettings>| match jobs.get(&(name.to_owned(), hook.fingerprint())) {
             Some(job) => job.status.clone(),
             None => Job::new(hook).status,
@@ -188,11 +187,11 @@ impl PublishHooks {
     /// Waits for requests under way, for a moment. Those that would be tried again later are left to the next start.
     pub(crate) async fn finish(&self) {
         self.0.is_ending.store(true, Ordering::Release);
-        lock(&self.0.jobs).values().for_each(|job| job.woken.notify_one());
+        self.0.jobs.lock().values().for_each(|job| job.woken.notify_one());
         let _ = timeout(FINISH, async {
             loop {
                 let rested = self.0.rested.notified();
-                if !lock(&self.0.jobs).values().any(|job| job.is_running) {
+                if !self.0.jobs.lock().values().any(|job| job.is_running) {
                     return;
                 }
                 rested.await;
@@ -202,14 +201,14 @@ impl PublishHooks {
     }
 
     fn hooks(&self, site: &str) -> Vec<Arc<HookSettings>> {
-        lock(&self.0.settings).get(site).map(|site| site.hooks.clone()).unwrap_or_default()
+        self.0.settings.lock().get(site).map(|site| site.hooks.clone()).unwrap_or_default()
     }
 
     fn send(&self, hook: Arc<HookSettings>, version: &PublishedVersion) {
         let key = (version.name.clone(), hook.fingerprint());
         let is_nameless = hook.needs_host() && version.hosts.is_empty();
         let is_idle = {
-            let mut jobs = lock(&self.0.jobs);
+            let mut jobs = self.0.jobs.lock();
             let job = jobs.entry(key.clone()).or_insert_with(|| Job::new(&hook));
             job.asked = Some(hook.announcement(version));
             if is_nameless {
@@ -242,7 +241,7 @@ impl PublishHooks {
 
     /// The thread starts with the first request, and ends with the process.
     fn runtime(&self) -> io::Result<Handle> {
-        let mut runtime = lock(&self.0.runtime);
+        let mut runtime = self.0.runtime.lock();
         if let Some(handle) = &*runtime {
             return Ok(handle.clone());
         }
@@ -259,7 +258,7 @@ async fn run(shared: Arc<HookShared>, key: JobKey) {
     let dice = RandomState::new();
     loop {
         let next = {
-            let mut jobs = lock(&shared.jobs);
+            let mut jobs = shared.jobs.lock();
             let Some(job) = jobs.get_mut(&key) else { return };
             match job.waiting.take() {
                 Some((hook, version)) => {
@@ -337,7 +336,7 @@ async fn deliver(
 
 impl HookShared {
     fn update(&self, key: &JobKey, change: impl FnOnce(&mut Job)) {
-        if let Some(job) = lock(&self.jobs).get_mut(key) {
+        if let Some(job) = self.jobs.lock().get_mut(key) {
             change(job);
         }
     }
@@ -345,7 +344,7 @@ impl HookShared {
     /// Whether a request is not to be sent any more: another version waits, or the config has the hook no more.
     fn is_superseded(&self, key: &JobKey, hook: &HookSettings, version: &PublishedVersion) -> bool {
         let is_own = |other: &Arc<HookSettings>| other.fingerprint() == key.1;
-        let is_gone = !lock(&self.settings).get(&version.site).is_some_and(|site| site.hooks.iter().any(is_own));
+        let is_gone = !self.settings.lock().get(&version.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
                 // Asked for again, it is sent.
@@ -353,12 +352,12 @@ impl HookShared {
                 job.status = Job::new(hook).status;
             });
         }
-        let is_waiting = lock(&self.jobs).get(key).is_some_and(|job| job.waiting.is_some());
+        let is_waiting = self.jobs.lock().get(key).is_some_and(|job| job.waiting.is_some());
         is_gone || is_waiting
     }
 
     fn permits_of(&self, hook: &HookSettings) -> Arc<Semaphore> {
-        let mut permits = lock(&self.permits_of_server);
+        let mut permits = self.permits_of_server.lock();
         let made = || Arc::new(Semaphore::new(AT_ONCE_TO_ONE));
         Arc::clone(permits.entry(hook.target.to_string()).or_insert_with(made))
     }
@@ -421,13 +420,8 @@ impl fmt::Display for HookEvent<'_> {
 
 impl fmt::Debug for PublishHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublishHooks").field("sites", &lock(&self.0.settings).len()).finish_non_exhaustive()
+        f.debug_struct("PublishHooks").field("sites", &self.0.settings.lock().len()).finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Only whole values are put in, whatever panicked meanwhile.
-    mutex.lock()
 }
 
 /// Octets of a file of it.

@@ -97,7 +97,7 @@ impl AdminPlaces {
         }
         if let (Some(path), Some(socket)) = (settings.socket.clone(), socket) {
             let listener = socket.listen()?;
-            log.say(LogEvent::AdminListening, listener.address());
+            log.say(LogEvent::AdminListening, &*listener.address);
             let accepting = Some(Accepting::begin(listener, state));
             self.sockets.push(SocketFilePlace { path, socket, accepting });
         }
@@ -354,7 +354,7 @@ impl AddressPlace {
         state: &Arc<ServerState>,
     ) -> Result<(Self, String), String> {
         let listener = socket.listen(hosts, config.access)?;
-        let listening = listener.address().to_owned();
+        let listening = listener.address.clone();
         Ok((Self { config, role, socket, accepting: Some(Accepting::begin(listener, state)) }, listening))
     }
 
@@ -367,7 +367,7 @@ impl AddressPlace {
 
 impl Accepting {
     fn begin(listener: OpenListener, state: &Arc<ServerState>) -> Self {
-        let slots = listener.slots();
+        let slots = Arc::clone(&listener.slots);
         let mut task = JoinSet::new();
         task.spawn(admin::serve(listener, Arc::clone(state)));
         Self { slots, _task: task }

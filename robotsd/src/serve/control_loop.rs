@@ -72,7 +72,7 @@ impl<'a> ControlLoop<'a> {
         });
         let mut pages = interval(PAGES);
         pages.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let flush = FlushOnDrop { state: active.sites.state().directory().cloned(), log: active.log.clone() };
+        let flush = FlushOnDrop { state: active.sites.state.directory().cloned(), log: active.log.clone() };
         Self {
             flush,
             active,
@@ -211,7 +211,7 @@ impl<'a> ControlLoop<'a> {
         match self.upgrade.step(step, &mut self.active, &mut self.workers, self.board.as_mut()) {
             AfterStep::Nothing => {}
             AfterStep::GoOn { is_reload_due } => {
-                self.flush.state = self.active.sites.state().directory().cloned();
+                self.flush.state = self.active.sites.state.directory().cloned();
                 self.is_drained = false;
                 if let Some(serving) = self.active.state.serving() {
                     self.supervisor.ready(&serving.summary());

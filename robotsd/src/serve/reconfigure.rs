@@ -295,8 +295,13 @@ impl ActiveConfig {
         next_start.retain(SettingChange::is_for_start);
         self.certificates.follow(certificates.clone());
         self.watches.follow(&config, watched);
-        let lookups = workers.agent_lookups();
-        self.state.is_serving(Serving::new(&self.sites, reports, certificates, lookups, &self.edge));
+        self.state.is_serving(Serving {
+            sites: Arc::clone(&self.sites),
+            listeners: reports,
+            certificates,
+            agent_lookups: workers.agent_lookups(),
+            edge: self.edge.clone(),
+        });
         let is_other = self.config.text != config.text;
         self.config = config;
         if is_other {

@@ -103,7 +103,7 @@ impl RouteTable<SiteBackend> {
             let Some(backend) = site.backend(workers, before) else { continue };
             let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
             let (layer, verify) = site.waiting_layer(&counts);
-            let question = sites.rate_store().map(|store| PaceQuestion::new(store, site));
+            let question = sites.rate_store.as_ref().map(|store| PaceQuestion::new(store, site));
             let may_wait = if question.is_some() { MayWait::Yes } else { site.may_wait() };
             let waiting = (may_wait == MayWait::Yes).then(|| Arc::clone(&counts));
             let paced = SharedPace::new(shared_pace::followed(layer.clone()).layer(backend.clone()), question, waiting);

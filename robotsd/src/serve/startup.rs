@@ -139,7 +139,13 @@ pub(super) async fn serve(
     for address in listeners.apply(plan, &mut workers, &edge, log)? {
         log.say(LogEvent::Listening, address);
     }
-    let serving = Serving::new(&sites, listeners.reports(), listeners.certificates(), workers.agent_lookups(), &edge);
+    let serving = Serving {
+        sites: Arc::clone(&sites),
+        listeners: listeners.reports(),
+        certificates: listeners.certificates(),
+        agent_lookups: workers.agent_lookups(),
+        edge: edge.clone(),
+    };
     let summary = serving.summary();
     state.is_serving(serving);
     let served = Arc::clone(&sites);

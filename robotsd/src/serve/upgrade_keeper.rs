@@ -301,7 +301,7 @@ impl UpgradeKeeper {
         }
         let UpgradeUnderWay { mut successor, stage, waiter, .. } = upgrade;
         successor.stop();
-        let state = active.sites.state().directory().cloned();
+        let state = active.sites.state.directory().cloned();
         let log = active.log.clone();
         self.taking_back = Some(tokio::spawn(async move {
             let taken = match stage {
@@ -355,7 +355,7 @@ fn succeed(upgrade: &mut UpgradeUnderWay, summary: &str, active: &mut ActiveConf
 /// Gives up what only one process may have.
 fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHandle<Result<ChangesHeld, String>> {
     let changes = Arc::clone(&active.state.changes);
-    let state = active.sites.state().directory().cloned();
+    let state = active.sites.state.directory().cloned();
     let board = board.map(|board| board.hand_over(&active.sites));
     tokio::spawn(async move {
         let held = timeout(HOLD_UP, changes.write_owned()).await;
@@ -379,7 +379,7 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
 
 /// Takes back what the new process has not had.
 fn take_back_state(active: &ActiveConfig) -> JoinHandle<TakenBack> {
-    let state = active.sites.state().directory().cloned();
+    let state = active.sites.state.directory().cloned();
     spawn_blocking(move || take_back(state).map(|()| None))
 }
 

@@ -19,7 +19,7 @@ use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
 use tower_robots::source::{Watched, Watcher};
 
 use super::log_events;
-use crate::config::{AppendSettings, AppendSource, PublishedRegistrySettings, read_published};
+use crate::config::{AppendSettings, AppendSource, PublishedSettings, read_published};
 use crate::date::rfc3339;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::regular_file;
@@ -59,6 +59,17 @@ struct PartState {
     trouble: Option<String>,
 }
 
+/// A fetcher that trusts these authorities alone, which no other site trusts then, or else the one that all sites share.
+pub(super) fn fetcher_trusting(
+    ca: Option<&[u8]>,
+    shared: impl FnOnce() -> std::io::Result<Fetcher>,
+) -> std::io::Result<Fetcher> {
+    match ca {
+        Some(ca) => Fetcher::builder().trust_only(ca).and_then(FetcherBuilder::start),
+        None => shared(),
+    }
+}
+
 /// The parts as they are at hand, for a command, and why any is not. Nothing is fetched.
 pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
     let (mut fragments, mut troubles) = (Vec::new(), Vec::new());
@@ -74,11 +85,11 @@ pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<
 fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
     match &part.source {
         AppendSource::File(path) => read(path, &part.title).map(|(fragment, _)| fragment),
-        AppendSource::Url { url, saved_in: Some(folder), .. } => {
+        AppendSource::Url(PublishedSettings { url, saved_in: Some(folder), .. }) => {
             let saved = PublishedFragment::saved(url, &part.title, folder);
             saved.and_then(|saved| saved.ok_or_else(|| "no running robotsd has fetched it yet".to_owned()))
         }
-        AppendSource::Url { .. } => Err("it is fetched, and without a state_dir no copy of it is kept".to_owned()),
+        AppendSource::Url(_) => Err("it is fetched, and without a state_dir no copy of it is kept".to_owned()),
     }
 }
 
@@ -159,24 +170,17 @@ impl PartReader {
                 self.read_file();
                 Ok(AppendedPart { reader: self, _watched: Some(watched), followed: None })
             }
-            AppendSource::Url { url, ca, saved_in } => {
-                let fetcher = match &ca {
-                    Some(ca) => Fetcher::builder().trust_only(ca).and_then(FetcherBuilder::start),
-                    None => fetcher(),
-                };
+            AppendSource::Url(PublishedSettings { url, ca, saved_in }) => {
                 let failed = |error| format!("{url}: the part to append cannot be fetched: {error}");
                 let reader = self.clone();
                 let builder = PublishedFragment::builder(url.clone(), &self.settings.title)
-                    .fetcher(&fetcher.map_err(failed)?)
+                    .fetcher(&fetcher_trusting(ca.as_deref(), fetcher).map_err(failed)?)
                     .on_event(move |event| match event {
                         PublishedFragmentEvent::Changed(fragment) => reader.take(Ok((fragment.clone(), None))),
                         PublishedFragmentEvent::Failed(why) => reader.take(Err(why.to_string())),
                         _ => reader.recovered(),
                     });
-                let builder = match saved_in {
-                    Some(folder) => builder.saved_in(folder),
-                    None => builder,
-                };
+                let builder = saved_in.into_iter().fold(builder, |builder, folder| builder.saved_in(folder));
                 let (followed, trouble) = builder.start().map_err(failed)?;
                 if let Some(fragment) = followed.fragment() {
                     self.take(Ok((fragment, None)));
@@ -305,21 +309,17 @@ impl FollowedRegistry {
     ///
     /// If the system gives no thread.
     pub(super) fn start(
-        settings: &PublishedRegistrySettings,
+        settings: &PublishedSettings,
         accept: &[VersionHashPrefix],
         fetcher: impl FnOnce() -> std::io::Result<Fetcher>,
         changed: Arc<Notify>,
         log: &Log,
     ) -> Result<Self, String> {
-        let fetcher = match &settings.ca {
-            Some(ca) => Fetcher::builder().trust_only(ca).and_then(FetcherBuilder::start),
-            None => fetcher(),
-        };
         let failed = |error| format!("{}: the registry cannot be fetched: {error}", settings.url);
         let (of, to) = (settings.url.clone(), log.clone());
         let reading = settings.url.clone();
         let builder = PublishedRegistry::builder(settings.url.clone(), move |text| read_published(&reading, text))
-            .fetcher(&fetcher.map_err(failed)?)
+            .fetcher(&fetcher_trusting(settings.ca.as_deref(), fetcher).map_err(failed)?)
             .accept(accept.iter().cloned())
             .on_event(move |event| match event {
                 PublishedRegistryEvent::Changed(_) => changed.notify_one(),
@@ -330,10 +330,7 @@ impl FollowedRegistry {
                 PublishedRegistryEvent::Failed(_) => to.say(LogEvent::RegistryRejected, format!("{of}: {event}")),
                 _ => to.say(LogEvent::Registry, format!("{of}: {event}")),
             });
-        let builder = match &settings.saved_in {
-            Some(folder) => builder.saved_in(folder),
-            None => builder,
-        };
+        let builder = settings.saved_in.iter().fold(builder, |builder, folder| builder.saved_in(folder));
         let (registry, trouble) = builder.start().map_err(failed)?;
         if let Some(trouble) = trouble {
             log.say(LogEvent::RegistryRejected, format!("{}: what was saved cannot be used: {trouble}", settings.url));

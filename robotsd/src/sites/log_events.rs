@@ -4,9 +4,9 @@
 use std::path::{Path, absolute};
 use std::sync::Arc;
 
-use tower_robots::agent::{Identity, IdentityMethod};
+use tower_robots::agent::{Category, Identity, IdentityMethod};
 use tower_robots::check::{Finding, Severity};
-use tower_robots::layer::{CrawlerRequest, Event, Record};
+use tower_robots::layer::{CrawlerRequest, Event, Original, Record};
 use tower_robots::live::{
     Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent, Status,
 };
@@ -16,7 +16,7 @@ use tower_robots::source::DirectoryEvent;
 use tower_robots::source::evidence::EvidenceEvent;
 
 use crate::decision::RequestOutcome;
-use crate::edge::{AccessFields, Peer, X_REQUEST_ID, trace_id};
+use crate::edge::{AccessFields, AccessValue, Peer, X_REQUEST_ID, trace_id};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{HookEvent, HookEventKind};
 use crate::render::{finding_line, shell_word};
@@ -47,14 +47,8 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
         }
         log.write(&LogEntry {
             suspect_human: Some(record.signs.names().collect::<Vec<_>>().join(", ")).filter(|signs| !signs.is_empty()),
-            request_id: event.request.headers.get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
-            trace_id: trace_id(event.request.headers),
-            site: Some(&site),
             agent: Some(record.agent()),
-            category: record.category.map(|category| category.as_str()),
-            identity: Some(identity_outcome(record.identity)),
-            identity_method: record.identity.and_then(Identity::method).map(IdentityMethod::as_str),
-            identity_reason: record.identity.and_then(Identity::reason),
+            category: record.category.map(Category::as_str),
             decision: Some(record.access.as_str()),
             reason: Some(record.reason.as_str()),
             would: Some(record.would.as_str()),
@@ -65,10 +59,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
             line: limit.map(|limit| limit.line).or(record.line),
             form: Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str),
             robots_hash: Some(hash),
-            method: Some(event.request.method.as_str()),
-            path: Some(privacy.target(&String::from_utf8_lossy(event.request.target()))),
-            address: event.request.extensions.get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
-            ..LogEntry::now(done)
+            ..of_request(done, &site, &event.request, record.identity, privacy)
         });
     }
 }
@@ -76,9 +67,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
 /// What the log of requests says of a request that robots.txt disallows.
 fn note(notes: &AccessFields, done: &'static str, record: &Record) {
     notes.add("agent", record.agent());
-    if let Some(category) = record.category {
-        notes.add("category", category.as_str());
-    }
+    note_any(notes, "category", record.category.map(Category::as_str));
     note_identity(notes, record.identity);
     notes.add("decision", record.access.as_str());
     notes.add("action", done);
@@ -108,34 +97,23 @@ pub(super) fn crawler(
         let access = request.access.unwrap_or(Access::Allow);
         if let Some(notes) = event.request.extensions.get::<AccessFields>() {
             notes.add("agent", request.name());
-            if let Some(category) = request.agent.category() {
-                notes.add("category", category.as_str());
-            }
+            note_any(notes, "category", request.agent.category().map(Category::as_str));
             note_identity(notes, request.identity);
             notes.add("decision", access.as_str());
             notes.add("reason", request.reason.as_str());
             note_rule(notes, None, request.rule.as_deref(), request.line);
             notes.add("robots_hash", request.hash.short());
         }
-        let Some(identity @ Identity::Refuted(_)) = request.identity else { return };
+        let Some(Identity::Refuted(_)) = request.identity else { return };
         log.write(&LogEntry {
-            request_id: event.request.headers.get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
-            trace_id: trace_id(event.request.headers),
-            site: Some(&site),
             agent: Some(request.name()),
-            category: request.agent.category().map(|category| category.as_str()),
-            identity: Some(identity.outcome().as_str()),
-            identity_method: identity.method().map(IdentityMethod::as_str),
-            identity_reason: identity.reason(),
+            category: request.agent.category().map(Category::as_str),
             decision: Some(access.as_str()),
             reason: Some(request.reason.as_str()),
             rule: request.rule.as_deref(),
             line: request.line,
             robots_hash: Some(request.hash.short()),
-            method: Some(event.request.method.as_str()),
-            path: Some(privacy.target(&String::from_utf8_lossy(event.request.target()))),
-            address: event.request.extensions.get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
-            ..LogEntry::now(LogEvent::Impostor)
+            ..of_request(LogEvent::Impostor, &site, &event.request, request.identity, privacy)
         });
     }
 }
@@ -147,23 +125,41 @@ fn identity_outcome(identity: Option<Identity>) -> &'static str {
 
 fn note_identity(notes: &AccessFields, identity: Option<Identity>) {
     notes.add("identity", identity_outcome(identity));
-    if let Some(method) = identity.and_then(Identity::method) {
-        notes.add("identity_method", method.as_str());
-    }
-    if let Some(reason) = identity.and_then(Identity::reason) {
-        notes.add("identity_reason", reason);
-    }
+    note_any(notes, "identity_method", identity.and_then(Identity::method).map(IdentityMethod::as_str));
+    note_any(notes, "identity_reason", identity.and_then(Identity::reason));
 }
 
 fn note_rule(notes: &AccessFields, group: Option<&str>, rule: Option<&str>, line: Option<usize>) {
-    if let Some(group) = group {
-        notes.add("group", group);
+    note_any(notes, "group", group);
+    note_any(notes, "rule", rule);
+    note_any(notes, "line", line);
+}
+
+fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<AccessValue>>) {
+    if let Some(value) = value {
+        notes.add(name, value);
     }
-    if let Some(rule) = rule {
-        notes.add("rule", rule);
-    }
-    if let Some(line) = line {
-        notes.add("line", line);
+}
+
+/// A request that was recognised, and what became of its claim.
+fn of_request<'e>(
+    event: LogEvent,
+    site: &'e str,
+    request: &Original<'e>,
+    identity: Option<Identity>,
+    privacy: LogPrivacy,
+) -> LogEntry<'e> {
+    LogEntry {
+        request_id: request.headers.get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
+        trace_id: trace_id(request.headers),
+        site: Some(site),
+        identity: Some(identity_outcome(identity)),
+        identity_method: identity.and_then(Identity::method).map(IdentityMethod::as_str),
+        identity_reason: identity.and_then(Identity::reason),
+        method: Some(request.method.as_str()),
+        path: Some(privacy.target(&String::from_utf8_lossy(request.target()))),
+        address: request.extensions.get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
+        ..LogEntry::now(event)
     }
 }
 

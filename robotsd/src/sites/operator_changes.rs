@@ -50,8 +50,8 @@ impl Sites {
     pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, ChangeError> {
         let site = site.map(|name| self.named(name)).transpose()?;
         let (before, written) = match &site {
-            Some((of, live)) => (live.robots.status().switch, self.state().turn_site(&of.name, &live.name, to)),
-            None => (self.state().switch(), self.state().turn(to)),
+            Some((of, live)) => (live.robots.status().switch, self.state.turn_site(&of.name, &live.name, to)),
+            None => (self.state.switch(), self.state.turn(to)),
         };
         if to == Enforcement::Off {
             match &site {
@@ -92,7 +92,7 @@ impl Sites {
 
     /// What to do next that concerns every site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
-        match self.state().switch() {
+        match self.state.switch() {
             Enforcement::Off => vec![NextStep::command("to enforce again", ["robotsd", "enforce", "on"])],
             Enforcement::On => Vec::new(),
         }
@@ -126,7 +126,7 @@ impl Sites {
     /// `enforce on` of one kind leaves the switches of the other kind as they are.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         match site {
-            Some(_) if self.state().switch() == Enforcement::Off => {
+            Some(_) if self.state.switch() == Enforcement::Off => {
                 message.push_str("; that of every site is off still, so nothing is enforced: `robotsd enforce on`");
             }
             Some(_) => {}
@@ -143,7 +143,7 @@ impl Sites {
         let trouble = report.trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default();
         let is_off = report.enforcement.as_deref() == Some(Enforcement::Off.as_str());
         let level = if is_off || report.trouble.is_some() { LogLevel::Warn } else { event.level() };
-        self.log().write(&LogEntry {
+        self.log.write(&LogEntry {
             level,
             site: site.map(|site| &*site.name),
             robots_hash: site.and_then(|site| site.robots.status().live).map(|hash| hash.short()),
@@ -153,7 +153,7 @@ impl Sites {
     }
 
     fn done(&self, report: ChangeReport) -> ChangeReport {
-        ChangeReport { running: true, kept: self.state().directory().is_some() && report.trouble.is_none(), ..report }
+        ChangeReport { running: true, kept: self.state.directory().is_some() && report.trouble.is_none(), ..report }
     }
 }
 

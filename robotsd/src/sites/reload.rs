@@ -56,7 +56,7 @@ impl Sites {
 
     /// Applies changes of the registry and of the files that gates read, and reads every robots.txt again whose version waits.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
-        if self.registry_sources().extra.as_ref().is_some_and(|path| changed.contains(path)) {
+        if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
             self.reload_registry().await;
         }
         let reads = |site: &ServedSite| !site.gate.read_of(&changed).is_empty();
@@ -69,7 +69,7 @@ impl Sites {
                 let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
                 if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
                     for path in site.gate.read_of(&changed).into_iter().filter(|path| site.gate.has_read(path)) {
-                        log_events::gate_file_in_force(this.log(), &site.name, path);
+                        log_events::gate_file_in_force(&this.log, &site.name, path);
                     }
                 }
             }
@@ -116,7 +116,7 @@ impl Sites {
 
     /// Reads the extra registry again, and applies it with the published one; none without either.
     async fn reload_registry(self: &Arc<Self>) -> Option<RegistryReload> {
-        let RegistrySources { extra, published } = self.registry_sources().clone();
+        let RegistrySources { extra, published } = self.registry.clone();
         if extra.is_none() && published.is_none() {
             return None;
         }
@@ -133,11 +133,11 @@ impl Sites {
         };
         let late = |_| Err(format!("still being read after {} s", PATIENCE.as_secs()));
         let loaded = timeout(PATIENCE, loading).await.unwrap_or_else(late);
-        let loaded = loaded.and_then(|(registry, order)| match self.evidence() {
+        let loaded = loaded.and_then(|(registry, order)| match &self.evidence {
             Some(evidence) => evidence.follow(&registry).map(|()| (registry, order)),
             None => Ok((registry, order)),
         });
-        let sources = self.registry_sources();
+        let sources = &self.registry;
         let (event, outcome, message) = match loaded {
             Ok((registry, _order)) => {
                 // The sites of another config may take the place of these meanwhile.
@@ -151,7 +151,7 @@ impl Sites {
             }
             Err(message) => (LogEvent::RegistryRejected, "kept", format!("{message}; the one before stays in force")),
         };
-        self.log().say(event, message.clone());
+        self.log.say(event, message.clone());
         Some(RegistryReload { outcome: outcome.to_owned(), message })
     }
 
@@ -195,7 +195,7 @@ impl Sites {
                 true
             }
             Err(message) => {
-                log_events::expectations_rejected(self.log(), &site.name, &message);
+                log_events::expectations_rejected(&self.log, &site.name, &message);
                 false
             }
         }

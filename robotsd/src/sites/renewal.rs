@@ -20,8 +20,7 @@ use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_list::{Sites, hooks_of};
 use super::site_opener::SiteOpener;
-use super::site_robots::SiteSettings;
-use super::site_robots::{LiveSite, SiteRobots};
+use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
 use crate::config::{self, Config, extended_registry};
 use crate::log::{LogEvent, LogLevel};
 use crate::publish_hook::SiteHooks;
@@ -86,9 +85,9 @@ impl Sites {
     ///
     /// If another process has the state directory open; nothing has changed then.
     pub(crate) fn take_back(&self, config: &Config) -> Result<Renewal, String> {
-        let reopened = self.state().reopened().map_err(|error| error.to_string())?;
-        let (Some(state), Some(directory)) = (reopened, self.state().directory()) else { return self.renew(config) };
-        state.log_troubles(self.log());
+        let reopened = self.state.reopened().map_err(|error| error.to_string())?;
+        let (Some(state), Some(directory)) = (reopened, self.state.directory()) else { return self.renew(config) };
+        state.log_troubles(&self.log);
         let held = self.opener();
         let (registry, followed) = (held.registry.clone(), held.followed.clone());
         let why = match self.renew_with(held.with(registry, followed, config.gate.clone()).taking_back(state), config) {
@@ -97,7 +96,7 @@ impl Sites {
         };
         // Better the versions of before than no service; the switches are those that stand there.
         let message = format!("{why}: the versions from before the upgrade are served");
-        self.log().say_at(LogLevel::Error, LogEvent::State, message);
+        self.log.say_at(LogLevel::Error, LogEvent::State, message);
         directory.take_back().map_err(|error| error.to_string())?;
         self.follow_switches(directory);
         self.renew(config)
@@ -107,13 +106,13 @@ impl Sites {
     fn follow_switches(&self, directory: &StateDir) {
         let standing = StateDir::read_only(directory.path());
         // What cannot be written down is a trouble of the directory, and turned all the same.
-        if standing.enforcement() != self.state().switch() {
-            let _ = self.state().turn(standing.enforcement());
+        if standing.enforcement() != self.state.switch() {
+            let _ = self.state.turn(standing.enforcement());
         }
         for (site, live) in self.iter().flat_map(|site| site.lives().into_iter().map(move |live| (site, live))) {
             let stands = standing.enforcement_of(&live.name);
             if stands != live.robots.status().switch {
-                let _ = self.state().turn_site(&site.name, &live.name, stands);
+                let _ = self.state.turn_site(&site.name, &live.name, stands);
             }
         }
     }
@@ -122,20 +121,20 @@ impl Sites {
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
         let of = |site: &config::SiteConfig| before.get(&*site.name).copied();
 
-        let evidence = SenderEvidence::renewed(self.evidence(), config, &opener.registry, self.log())?;
+        let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
 
-        let rate_store = rate_store::renewed(self.rate_store(), config, self.log())?;
+        let rate_store = rate_store::renewed(self.rate_store.as_ref(), config, &self.log)?;
 
         // First everything that can be wrong without a source being opened.
         let mut settings = Vec::with_capacity(config.sites.len());
         let mut gates = Vec::with_capacity(config.sites.len());
         for site in &config.sites {
-            let gate_settings = opener.gate_settings(site, of(site).map(|before| &before.gate), self.log());
+            let gate_settings = opener.gate_settings(site, of(site).map(|before| &before.gate), &self.log);
             let gate = self.gate(&gate_settings, &opener, site, of(site))?;
             settings.push(opener.site_settings(site, gate));
             gates.push(gate_settings);
         }
-        let sites = SiteOpener::new(config, evidence.as_ref(), self.log(), self.privacy());
+        let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
         let backends: Vec<_> =
             config.sites.iter().map(|site| sites.backend(site, of(site))).collect::<Result<_, _>>()?;
         let work: Vec<_> = config.sites.iter().zip(&settings).collect();
@@ -180,7 +179,7 @@ impl Sites {
         let gone = self.iter().filter(|site| !stays(&site.name));
         come_and_gone.extend(gone.map(departure));
         let registry = opener.registry.clone();
-        let sites = Arc::new(Sites::new(renewed, config, opener, (evidence, rate_store), self.log(), self.privacy()));
+        let sites = Arc::new(Sites::new(renewed, config, opener, (evidence, rate_store), &self.log, self.privacy));
         Ok(Renewal {
             sites,
             hooks: hooks_of(config).collect(),
@@ -199,11 +198,11 @@ impl Sites {
         held: &RobotsOpener,
         config: &Config,
     ) -> Result<(Arc<Registry>, Option<FollowedRegistry>), String> {
-        let (were, are) = (self.registry_sources(), &config.registry);
+        let (were, are) = (&self.registry, &config.registry);
         let followed = if were.published == are.published {
             held.followed.clone()
         } else {
-            held.follow_registry(config, self.log())?
+            held.follow_registry(config, &self.log)?
         };
         if were == are {
             // Its rows are followed apart from the config.
@@ -249,7 +248,7 @@ impl Sites {
         let same = before.filter(|before| before.gate.expectations == site.expectations);
         let held = same.and_then(|before| before.gate.last());
         let held = held.ok_or_else(|| format!("site {:?}: {error}", site.name))?;
-        log_events::expectations_rejected(self.log(), &site.name, &error);
+        log_events::expectations_rejected(&self.log, &site.name, &error);
         settings.keep(&held);
         Ok(held)
     }
@@ -267,7 +266,7 @@ impl Sites {
             return Ok(SourceChange::Kept(before.robots.clone()));
         }
         if opener.occasion == OpeningOccasion::TakeBack {
-            let robots = opener.open(site, settings.clone(), WhenMissing::Unavailable, self.log())?;
+            let robots = opener.open(site, settings.clone(), WhenMissing::Unavailable, &self.log)?;
             opener.state.join(&site.name, &robots);
             return Ok(SourceChange::Opened(robots));
         }
@@ -275,7 +274,7 @@ impl Sites {
         // A site that has rules keeps them until there are others.
         let live = before.filter(|before| before.lives().iter().any(is_live));
         let when_missing = if live.is_some() { WhenMissing::Fail } else { site.when_missing };
-        let robots = match (opener.open(site, settings.clone(), when_missing, self.log()), live) {
+        let robots = match (opener.open(site, settings.clone(), when_missing, &self.log), live) {
             (Ok(robots), _) => robots,
             (Err(why), Some(before)) => return Ok(SourceChange::Unusable(before.robots.clone(), why)),
             (Err(why), None) => return Err(why),
@@ -302,7 +301,7 @@ impl Renewal {
         }
         self.sites.accept_registries(&self.accept);
         self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
-        if let Some(evidence) = self.sites.evidence() {
+        if let Some(evidence) = &self.sites.evidence {
             evidence.apply(&self.registry);
         }
         // A registry that was read again since they were opened has been overwritten here, or is about to be.
@@ -313,7 +312,7 @@ impl Renewal {
                 return;
             }
             self.sites.iter().for_each(|site| site.set_registry(&current));
-            if let Some(evidence) = self.sites.evidence() {
+            if let Some(evidence) = &self.sites.evidence {
                 // The caller that read it again has checked it.
                 let _ = evidence.follow(&current);
             }
@@ -442,7 +441,7 @@ mod tests {
             config(folder.path(), "[identity]\nrdns = false\n", &format!("robots.text = \"User-agent: *\"\n{more}"))
         };
         let is_followed = |sites: &Sites| {
-            let lists = sites.evidence().unwrap().report().lists;
+            let lists = sites.evidence.as_ref().unwrap().report().lists;
             lists.iter().any(|list| list.url == "http://127.0.0.1:9/list.json")
         };
         let agents = "[agents]\nregistry_extra = \"crawlers.toml\"\n";
@@ -493,7 +492,7 @@ mod tests {
         let config = config(folder.path(), "state_dir = \"state\"\n", robots);
         let mut served = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
         for (to, can_be_read) in [(Enforcement::Off, true), (Enforcement::On, true), (Enforcement::Off, false)] {
-            assert!(served.state().directory().unwrap().hand_over(std::time::Duration::from_secs(20)));
+            assert!(served.state.directory().unwrap().hand_over(std::time::Duration::from_secs(20)));
             let other = Sites::open(&config, false, &Log::nowhere()).unwrap();
             assert!(served.take_back(&config).is_err(), "the other has the state directory open");
             other.enforce(None, to).unwrap();
@@ -505,7 +504,7 @@ mod tests {
             }
             let renewal = served.take_back(&config).unwrap();
             renewal.apply_settings(&served);
-            assert_eq!(renewal.sites.state().switch(), to);
+            assert_eq!(renewal.sites.state.switch(), to);
             assert_eq!(switches(&renewal.sites), [to]);
             served = renewal.sites;
             // It writes again, and alone.

@@ -12,15 +12,14 @@ use tower_robots::internals::Mutex;
 use tower_robots::live::{
     Cause, CompileCache, Gate, GateBuilder, LiveRobots, Reload, ReloadOutcome, Snapshot, StateDir, WhenMissing,
 };
-use tower_robots::source::fetch::{Fetcher, FetcherBuilder, RemoteSource, Schedule};
+use tower_robots::source::fetch::{Fetcher, RemoteSource, Schedule};
 use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, SiteSource, Watcher};
 
-use super::appended_parts::FollowedRegistry;
-use super::appended_parts::{AppendedParts, FIRST_FETCH};
+use super::appended_parts::{AppendedParts, FIRST_FETCH, FollowedRegistry, fetcher_trusting};
 use super::gate_settings::GateSettings;
 use super::log_events;
 use super::site_pages::{SavedPages, SitePages};
-use super::site_robots::{HostCounts, LiveSite, ReloadCounts, SiteRobots, SiteSettings, host_name};
+use super::site_robots::{HostCounts, LiveSite, ReloadCounts, RobotsKind, SiteRobots, SiteSettings, host_name};
 use super::state_handle::StateHandle;
 use crate::config::{self, Config, Remote, RobotsSource, load_registry};
 use crate::log::Log;
@@ -83,7 +82,7 @@ impl OneSite<'_> {
             }
             None => rejection.to_string(),
         })?;
-        Ok(SiteRobots::one(live, counts, opener.parts.clone()))
+        Ok(SiteRobots::new(RobotsKind::One(live, counts), opener.parts.clone()))
     }
 }
 
@@ -187,10 +186,7 @@ impl RobotsOpener {
             RobotsSource::Upstream { upstreams, host, server_name, remote } => {
                 let builder = LiveRobots::upstream(upstreams, host).map_err(|error| error.to_string())?;
                 let builder = self.fetched(builder, remote)?;
-                one.open(match server_name {
-                    Some(server_name) => builder.server_name(server_name),
-                    None => builder,
-                })
+                one.open(server_name.iter().fold(builder, |builder, name| builder.server_name(name)))
             }
             RobotsSource::Url { url, remote } => {
                 let builder = LiveRobots::url(url).map_err(|error| error.to_string())?;
@@ -249,16 +245,12 @@ impl RobotsOpener {
             .watcher(&self.watcher)
             .open()
             .map_err(|error| with_cause(&error))?;
-        Ok(SiteRobots::directory(directory, settings, counts, self.parts.clone()))
+        Ok(SiteRobots::new(RobotsKind::Directory { directory, settings, counts }, self.parts.clone()))
     }
 
     fn fetched<S: RemoteSource>(&self, builder: LiveBuilder<S>, remote: &Remote) -> Result<LiveBuilder<S>, String> {
         let schedule = Schedule::new().every(remote.refresh).hold(remote.hold);
-        let fetcher = match &remote.ca {
-            // A certificate authority that one site trusts is not trusted by another.
-            Some(ca) => Fetcher::builder().trust_only(ca).and_then(FetcherBuilder::start),
-            None => self.fetcher(),
-        };
+        let fetcher = fetcher_trusting(remote.ca.as_deref(), || self.fetcher());
         let fetcher = fetcher.map_err(|error| format!("nothing can be fetched: {error}"))?;
         Ok(builder.schedule(schedule).fetcher(&fetcher))
     }
@@ -294,14 +286,9 @@ impl RobotsOpener {
             .grace(site.grace)
             .on_reload(log_events::reload(Arc::from(name), log.clone()))
             .on_reload(counts.listener());
-        let builder = match &self.parts {
-            Some(parts) => builder.append(parts.appendix()),
-            None => builder,
-        };
-        let builder = match &self.publish {
-            Some(publish) => builder.on_reload(publish.listen(&site.name, name)),
-            None => builder,
-        };
+        let builder = self.parts.iter().fold(builder, |builder, parts| builder.append(parts.appendix()));
+        let listeners = self.publish.iter().map(|publish| publish.listen(&site.name, name));
+        let builder = listeners.fold(builder, LiveBuilder::on_reload);
         self.state.attach(builder, name)
     }
 }

@@ -9,8 +9,7 @@ use tower_robots::internals::Mutex;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::source::evidence::Verifier;
 
-use super::log_events;
-use super::log_events::SiteName;
+use super::log_events::{self, SiteName};
 use crate::config::{Config, IdentityConfig};
 use crate::date::rfc3339;
 use crate::edge::Peer;

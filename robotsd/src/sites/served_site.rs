@@ -9,11 +9,9 @@ use tower_robots::internals::Mutex;
 use tower_robots::layer::{RobotsLayer, VerifyLayer};
 use tower_robots::live::{AgentLookups, Enforcement, Snapshot};
 
-use super::backend::BackendSource;
-use super::backend::SiteBackend;
+use super::backend::{BackendSource, SiteBackend};
 use super::gate_settings::GateSettings;
-use super::log_events;
-use super::log_events::SiteName;
+use super::log_events::{self, SiteName};
 use super::sender_evidence::SenderEvidence;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};

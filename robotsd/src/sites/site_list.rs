@@ -31,19 +31,21 @@ const PUBLISH_FOLDER: &str = "on_publish";
 #[derive(Debug)]
 pub(crate) struct Sites {
     sites: Vec<ServedSite>,
-    registry: RegistrySources,
-    state: StateHandle,
+    /// What the registry has besides the built-in rows.
+    pub(super) registry: RegistrySources,
+    pub(crate) state: StateHandle,
     /// What the senders of requests are checked by, where the config says so.
-    evidence: Option<SenderEvidence>,
-    /// Where the requests of crawlers are counted with other processes.
-    rate_store: Option<SharedRate>,
+    pub(super) evidence: Option<SenderEvidence>,
+    /// Where the requests of crawlers are counted with other processes; none where each counts for itself.
+    pub(crate) rate_store: Option<SharedRate>,
     rate_store_unasked: Option<&'static str>,
     /// Locked for a moment only, never while a file is read.
     opener: Mutex<RobotsOpener>,
     /// The sites that take the place of these.
     successor: Mutex<Weak<Self>>,
-    log: Log,
-    privacy: LogPrivacy,
+    pub(super) log: Log,
+    /// That of the start: another config does not change the log.
+    pub(super) privacy: LogPrivacy,
 }
 
 impl Sites {
@@ -169,32 +171,10 @@ impl Sites {
         self.successor.lock().upgrade().filter(|next| next.registry == self.registry)
     }
 
-    pub(crate) const fn state(&self) -> &StateHandle {
-        &self.state
-    }
-
-    pub(super) const fn evidence(&self) -> Option<&SenderEvidence> {
-        self.evidence.as_ref()
-    }
-
-    /// Where the requests of crawlers are counted with other processes; none where each counts for itself.
-    pub(crate) const fn rate_store(&self) -> Option<&SharedRate> {
-        self.rate_store.as_ref()
-    }
-
     /// The store of rates, for the status.
     pub(crate) fn rate_store_report(&self) -> Option<RateStoreReport> {
         let unasked = self.rate_store_unasked.map(str::to_owned);
         self.rate_store.as_ref().map(|store| RateStoreReport { unasked, ..rate_store::report(store) })
-    }
-
-    pub(super) const fn log(&self) -> &Log {
-        &self.log
-    }
-
-    /// That of the start: another config does not change the log.
-    pub(super) const fn privacy(&self) -> LogPrivacy {
-        self.privacy
     }
 
     /// The crawlers that are known.
@@ -227,16 +207,18 @@ impl Sites {
         self.opener().watcher
     }
 
-    /// What the registry has besides the built-in rows.
-    pub(super) const fn registry_sources(&self) -> &RegistrySources {
-        &self.registry
-    }
-
     /// Replaces the versions of the published registry that are used whatever they change.
     pub(super) fn accept_registries(&self, hashes: &[VersionHashPrefix]) {
         if let Some(followed) = self.opener().followed {
             followed.accept(hashes);
         }
+    }
+
+    /// Notes for the board which of these sites answer for other hosts than those before did: for the moment at which they take
+    /// their place.
+    pub(crate) fn note_moved_hosts(&self, before: &Self) {
+        let changed = changed(&patterns(before), &patterns(self));
+        self.iter().filter(|site| changed.contains(&site.name)).for_each(ServedSite::has_other_hosts);
     }
 
     /// Notified when the registry that is published at a URL has changed.
@@ -268,15 +250,6 @@ impl Drop for Sites {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             drop(runtime.spawn_blocking(move || drop(sites)));
         }
-    }
-}
-
-impl Sites {
-    /// Notes for the board which of these sites answer for other hosts than those before did: for the moment at which they take
-    /// their place.
-    pub(crate) fn note_moved_hosts(&self, before: &Self) {
-        let changed = changed(&patterns(before), &patterns(self));
-        self.iter().filter(|site| changed.contains(&site.name)).for_each(ServedSite::has_other_hosts);
     }
 }
 

@@ -25,7 +25,7 @@ const STATES: [&str; 4] =
 impl Sites {
     /// Writes the metrics of every site, in the order of the config; listeners have their labels by number.
     pub(crate) fn write_metrics(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
-        if let Some(store) = self.rate_store() {
+        if let Some(store) = &self.rate_store {
             rate_store::write_metrics(store, exposition);
         }
         let hooks = self.hooks();

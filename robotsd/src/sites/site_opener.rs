@@ -6,8 +6,7 @@ use tower_robots::live::{Enforcement, Gate, WhenMissing};
 
 use super::backend::BackendSource;
 use super::gate_settings::GateSettings;
-use super::log_events;
-use super::log_events::SiteName;
+use super::log_events::{self, SiteName};
 use super::robots_opener::RobotsOpener;
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;

@@ -31,17 +31,15 @@ struct OpenRobots {
     order: Arc<tokio::sync::Mutex<()>>,
 }
 
-enum RobotsKind {
+pub(super) enum RobotsKind {
     One(LiveRobots, ReloadCounts),
-    Directory(RobotsDirectory),
-}
-
-/// A directory with a robots.txt for each host.
-struct RobotsDirectory {
-    directory: Directory,
-    /// For files that are yet to come.
-    settings: Arc<Mutex<SiteSettings>>,
-    counts: Arc<HostCounts>,
+    /// A directory with a robots.txt for each host.
+    Directory {
+        directory: Directory,
+        /// For files that are yet to come.
+        settings: Arc<Mutex<SiteSettings>>,
+        counts: Arc<HostCounts>,
+    },
 }
 
 /// The reload counts of a directory, by host.
@@ -62,21 +60,7 @@ pub(crate) struct LiveSite {
 }
 
 impl SiteRobots {
-    pub(super) fn one(robots: LiveRobots, counts: ReloadCounts, parts: Option<AppendedParts>) -> Self {
-        Self::new(RobotsKind::One(robots, counts), parts)
-    }
-
-    /// A directory whose files that are yet to come are opened with the settings.
-    pub(super) fn directory(
-        directory: Directory,
-        settings: Arc<Mutex<SiteSettings>>,
-        counts: Arc<HostCounts>,
-        parts: Option<AppendedParts>,
-    ) -> Self {
-        Self::new(RobotsKind::Directory(RobotsDirectory { directory, settings, counts }), parts)
-    }
-
-    fn new(kind: RobotsKind, parts: Option<AppendedParts>) -> Self {
+    pub(super) fn new(kind: RobotsKind, parts: Option<AppendedParts>) -> Self {
         Self(Arc::new(OpenRobots { kind, parts, order: Arc::default() }))
     }
 
@@ -94,7 +78,7 @@ impl SiteRobots {
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
         match &self.0.kind {
             RobotsKind::One(..) => Some(self.order()),
-            RobotsKind::Directory(_) => None,
+            RobotsKind::Directory { .. } => None,
         }
     }
 
@@ -105,12 +89,12 @@ impl SiteRobots {
                 let (robots, counts) = (robots.clone(), counts.clone());
                 vec![LiveSite { name: site.to_owned(), hosts: hosts.to_vec(), robots, counts, pages: None }]
             }
-            RobotsKind::Directory(of) => {
+            RobotsKind::Directory { directory, counts, .. } => {
                 let live = |(host, robots): (String, LiveRobots)| {
-                    let counts = of.counts.of(&host);
+                    let counts = counts.of(&host);
                     LiveSite { name: host_name(site, &host), hosts: vec![host], robots, counts, pages: None }
                 };
-                of.directory.hosts().into_iter().map(live).collect()
+                directory.hosts().into_iter().map(live).collect()
             }
         }
     }
@@ -119,7 +103,7 @@ impl SiteRobots {
     pub(super) fn only(&self) -> Option<&LiveRobots> {
         match &self.0.kind {
             RobotsKind::One(robots, _) => Some(robots),
-            RobotsKind::Directory(_) => None,
+            RobotsKind::Directory { .. } => None,
         }
     }
 
@@ -127,7 +111,7 @@ impl SiteRobots {
     pub(super) fn layer(&self) -> RobotsLayer {
         match &self.0.kind {
             RobotsKind::One(live, _) => RobotsLayer::new(live.clone()),
-            RobotsKind::Directory(of) => RobotsLayer::new(&of.directory),
+            RobotsKind::Directory { directory, .. } => RobotsLayer::new(directory),
         }
     }
 
@@ -151,14 +135,14 @@ impl SiteRobots {
     pub(super) fn watch_trouble(&self) -> Option<String> {
         match &self.0.kind {
             RobotsKind::One(live, _) => live.status().watch_trouble().map(str::to_owned),
-            RobotsKind::Directory(of) => of.directory.watch_trouble(),
+            RobotsKind::Directory { directory, .. } => directory.watch_trouble(),
         }
     }
 
     /// Looks for files that have come and gone. Blocks; errors are logged by the directory's listener.
     pub(super) fn rescan(&self) {
-        if let RobotsKind::Directory(of) = &self.0.kind {
-            let _ = of.directory.rescan();
+        if let RobotsKind::Directory { directory, .. } = &self.0.kind {
+            let _ = directory.rescan();
         }
     }
 
@@ -203,9 +187,9 @@ impl SiteRobots {
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.0.kind {
             RobotsKind::One(robots, _) => live(robots),
-            RobotsKind::Directory(of) => {
-                settings(&mut of.settings.lock());
-                of.directory.hosts().iter().for_each(|(_, robots)| live(robots));
+            RobotsKind::Directory { directory, settings: held, .. } => {
+                settings(&mut held.lock());
+                directory.hosts().iter().for_each(|(_, robots)| live(robots));
             }
         }
     }
@@ -236,7 +220,7 @@ impl fmt::Debug for SiteRobots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.kind {
             RobotsKind::One(live, _) => f.debug_tuple("One").field(live).finish(),
-            RobotsKind::Directory(of) => f.debug_tuple("Directory").field(&of.directory).finish(),
+            RobotsKind::Directory { directory, .. } => f.debug_tuple("Directory").field(directory).finish(),
         }
     }
 }

@@ -17,8 +17,7 @@ use tower_robots::source::fetch::FetchUrl;
 use super::served_site::ServedSite;
 use super::site_documents::SiteDocuments;
 use super::site_list::Sites;
-use super::site_pages::NoteAbout;
-use super::site_pages::room_for_pages;
+use super::site_pages::{NoteAbout, room_for_pages};
 use crate::board::{Board, seconds};
 use crate::pages::{OwnHosts, SitemapSource, SitemapWalk};
 

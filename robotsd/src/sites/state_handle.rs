@@ -22,7 +22,8 @@ pub(crate) struct StateHandle {
     directory: Option<StateDir>,
     /// Without a state directory; with one it has the switch of every site.
     all: KillSwitch,
-    sites: SiteSwitches,
+    /// Every robots.txt, by the name of its site.
+    sites: Arc<Mutex<HashMap<String, Arc<Joined>>>>,
 }
 
 impl StateHandle {
@@ -63,7 +64,7 @@ impl StateHandle {
 
     /// Keeps nothing beyond the process.
     pub(super) fn in_memory() -> Self {
-        Self { directory: None, all: KillSwitch::new(), sites: SiteSwitches::default() }
+        Self { directory: None, all: KillSwitch::new(), sites: Arc::default() }
     }
 
     pub(crate) const fn directory(&self) -> Option<&StateDir> {
@@ -78,9 +79,15 @@ impl StateHandle {
         }
     }
 
-    /// Joins what was opened to the switch of its site. Blocks.
+    /// Joins a robots.txt to the switch of its site. It stands as the one that joined before it, if that is still there. Blocks.
     pub(super) fn join(&self, site: &str, robots: &SiteRobots) {
-        self.sites.join(site, robots);
+        let joined = self.joined(site);
+        let mut joined = joined.lock();
+        joined.retain(|other| other.upgrade().is_some());
+        if let Some(before) = joined.last().and_then(WeakSiteRobots::upgrade) {
+            robots.take_switches(&before);
+        }
+        joined.push(robots.downgrade());
     }
 
     /// The switch of every site.
@@ -115,52 +122,28 @@ impl StateHandle {
         }
     }
 
-    /// Turns the switch of one robots.txt of a site, as [`SiteSwitches::turn`] does. Blocks.
-    pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
-        self.sites.turn(site, name, to)
-    }
-}
-
-/// The kill switches of all sites, by the site's name.
-///
-/// A config that gives a site another source opens a second robots.txt of the same name beside the one that is served, until
-/// the sites are swapped. Both have joined the switch of the name, so a turn reaches both and none is lost in between.
-///
-/// Cheap to clone; clones are the same. Turning and joining block: they write to the state
-/// directory. They wait for each other only where they are of one site.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SiteSwitches(Arc<Mutex<HashMap<String, Arc<Joined>>>>);
-
-/// Every robots.txt of one name. Locked while one joins or the switch is turned.
-type Joined = Mutex<Vec<WeakSiteRobots>>;
-
-impl SiteSwitches {
-    /// Joins a robots.txt to the switch of a site. It stands as the one that joined before it, if that is still there.
-    pub(super) fn join(&self, site: &str, robots: &SiteRobots) {
-        let joined = self.of(site);
-        let mut joined = joined.lock();
-        joined.retain(|other| other.upgrade().is_some());
-        if let Some(before) = joined.last().and_then(WeakSiteRobots::upgrade) {
-            robots.take_switches(&before);
-        }
-        joined.push(robots.downgrade());
-    }
-
-    /// Turns the switch of a robots.txt by its name, which is the site's or `SITE/HOST`.
+    /// Turns the switch of one robots.txt of a site, by its name, which is the site's or `SITE/HOST`. Blocks.
     ///
     /// # Errors
     ///
     /// If it could not be written to the state directory; it is turned then, too.
-    pub(super) fn turn(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
-        let joined = self.of(site);
+    pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
+        let joined = self.joined(site);
         let joined = joined.lock();
         let lives = joined.iter().filter_map(WeakSiteRobots::upgrade).flat_map(|robots| robots.lives(site, &[]));
         let turned = lives.filter(|live| live.name == name).map(|live| live.robots.set_enforcement(to));
         turned.fold(Ok(()), Result::and)
     }
 
-    fn of(&self, site: &str) -> Arc<Joined> {
-        let mut sites = self.0.lock();
+    fn joined(&self, site: &str) -> Arc<Joined> {
+        let mut sites = self.sites.lock();
         sites.entry(site.to_owned()).or_default().clone()
     }
 }
+
+/// Every robots.txt of one name. Locked while one joins or the switch is turned: they wait for each other only where they are of one
+/// site.
+///
+/// A config that gives a site another source opens a second robots.txt of the same name beside the one that is served, until
+/// the sites are swapped. Both have joined the switch of the name, so a turn reaches both and none is lost in between.
+type Joined = Mutex<Vec<WeakSiteRobots>>;
