@@ -205,23 +205,25 @@ fn trouble(path: &Path, cause: &io::Error) -> String {
     format!("{}: cannot be locked, so nothing keeps another process from writing here too: {cause}", path.display())
 }
 
-#[cfg(unix)]
+#[cfg(not(windows))]
 mod system {
-    use std::fs::File;
+    use std::fs::{File, TryLockError};
     use std::io::{self, Write as _};
     use std::path::Path;
-
-    use rustix::fs::{FlockOperation, flock};
-    use rustix::io::Errno;
 
     use super::Disk;
 
     pub(super) fn lock(disk: &Disk, path: &Path) -> io::Result<File> {
-        let lock = |file: File| flock(&file, FlockOperation::NonBlockingLockExclusive).map(|()| file);
+        let lock = |file: File| match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        };
         match lock(disk.open_lock(path)?) {
             // NFS locks only what is open for writing.
-            Err(Errno::BADF) => Ok(lock(disk.open_lock_for_writing(path)?)?),
-            locked => Ok(locked?),
+            #[cfg(unix)]
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => lock(disk.open_lock_for_writing(path)?),
+            locked => locked,
         }
     }
 
@@ -259,28 +261,6 @@ mod system {
     pub(super) fn write(_: &Disk, _: &Path, mut file: &File, text: &[u8]) -> io::Result<()> {
         file.set_len(0)?;
         file.write_all(text)
-    }
-}
-
-#[cfg(not(any(unix, windows)))]
-mod system {
-    use std::fs::File;
-    use std::io;
-    use std::path::Path;
-
-    use super::Disk;
-
-    pub(super) fn lock(disk: &Disk, path: &Path) -> io::Result<File> {
-        drop(disk.open_lock(path)?);
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(super) fn is_busy(_: &io::Error) -> bool {
-        false
-    }
-
-    pub(super) fn write(_: &Disk, _: &Path, _: &File, _: &[u8]) -> io::Result<()> {
-        Ok(())
     }
 }
 
