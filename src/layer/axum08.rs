@@ -34,7 +34,7 @@ pub(super) fn is_stripped(request: &Original<'_>) -> bool {
 ///
 /// It holds what the decision depends on. Where something between two layers changes that, the inner one judges again. It
 /// does so too where the decision depends on more: an address or a cookie, which layers may find in ways of their own.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Judged {
     decision: (Action, Reason),
     /// Whether the layers outside have checked the sender.

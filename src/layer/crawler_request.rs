@@ -1,10 +1,10 @@
 //! A crawler's request, allowed or not, for handlers and observers, and the application's own functions: those that
 //! find target, address and agent, and those that run after the decision.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -268,12 +268,6 @@ impl Observers {
     }
 }
 
-impl fmt::Debug for Observers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observers").finish_non_exhaustive()
-    }
-}
-
 /// Writes a trace event. The query is left out: it may hold secrets.
 #[cfg(feature = "tracing")]
 fn trace(event: &Event<'_>) {
@@ -305,7 +299,7 @@ fn trace(event: &Event<'_>) {
 pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
     let called = catch_unwind(AssertUnwindSafe(function)).ok();
     if called.is_none() {
-        live.count_callback_fault();
+        live.site.counts.callback_faults.fetch_add(1, Ordering::Relaxed);
     }
     called
 }

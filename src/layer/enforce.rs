@@ -9,6 +9,7 @@ use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
@@ -99,7 +100,7 @@ impl Enforcer {
         // A panic in judging passes the request: a fault of ours must not cost a visitor a page.
         let judged = catch_unwind(AssertUnwindSafe(|| self.judge(live, request, robots_txt)));
         judged.unwrap_or_else(|_| {
-            live.count_fault();
+            live.site.counts.faults.fetch_add(1, Ordering::Relaxed);
             Outcome::Pass.into()
         })
     }
@@ -150,7 +151,7 @@ impl Enforcer {
         let sender = self.sender(live, &request, agents);
         let (agents, identity) = (sender.agents(agents), sender.identity);
         if identity.is_none() && snapshot.policy().heeds_claims(agents) {
-            live.count_unchecked_claim();
+            live.site.count_unchecked_claim();
         }
         // The policy may ask twice: what it would do under another mode is a decision of its own.
         let known = OnceCell::new();
@@ -293,7 +294,7 @@ impl Enforcer {
         if let Some(check) = &self.sender_check {
             let checked = request.extensions.get::<CheckedSender>();
             return checked.map_or_else(
-                || check.sender(live.origin(), request, agents, || self.address(request)),
+                || check.sender(&live.site.origin, request, agents, || self.address(request)),
                 |checked| checked.0.clone(),
             );
         }
@@ -308,7 +309,7 @@ impl Enforcer {
             if self.identity_from.as_ref().is_some_and(|identity| identity(request.extensions).is_some()) {
                 return None;
             }
-            let sender = check.sender(live.origin(), request, agents, || self.address(request));
+            let sender = check.sender(&live.site.origin, request, agents, || self.address(request));
             (sender.identity != Some(Identity::Unclaimed)).then(|| CheckedSender(sender))
         })
     }
@@ -330,7 +331,7 @@ impl Enforcer {
             let facts = Facts::of_target(request.method.as_str(), request.target()).with_address(&address);
             let decision = snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()));
             let (key, quota) = record::taken(&decision, snapshot, request, agents, identity, address)?;
-            Some(PacedRequest::new(live.origin(), &key, quota, decision.pace?.mode))
+            Some(PacedRequest::new(&live.site.origin, &key, quota, decision.pace?.mode))
         })
     }
 
@@ -497,6 +498,6 @@ impl Enforcer {
 #[cfg(feature = "axum08")]
 fn count_if_stripped(live: &LiveRobots, request: &Original<'_>, decision: &Decision<'_>) {
     if decision.reason != Reason::NoGroup && axum08::is_stripped(request) {
-        live.count_stripped_target();
+        live.site.count_stripped_target();
     }
 }

@@ -168,12 +168,6 @@ impl fmt::Debug for AgentCache {
     }
 }
 
-impl fmt::Debug for Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Budget").field("left", &self.left).finish_non_exhaustive()
-    }
-}
-
 /// Counts of lookups among the agents that were recognised before, by `User-Agent` line.
 ///
 /// A count is a load and a store, in place of an instruction that locks a word which every core writes. So each thread that serves

@@ -20,7 +20,6 @@ impl Clock {
 
     /// The system's time as of its last tick, some milliseconds ago: it costs a fifth of reading the clock, where the system has
     /// it.
-    #[cfg(feature = "verify")]
     pub(crate) fn coarse() -> Self {
         Self::new(coarse_time)
     }
@@ -31,7 +30,6 @@ impl Clock {
 
     /// The time for limiting, which the system's clock does not change by being set: since some moment that all sites share
     /// which began with [`beginning`](Self::beginning) at the same one.
-    #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer counts"))]
     pub(crate) fn elapsed(&self) -> Duration {
         match self.since {
             Some(since) => since.elapsed(),
@@ -55,7 +53,7 @@ impl Default for Clock {
     }
 }
 
-#[cfg(all(feature = "verify", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 fn coarse_time() -> SystemTime {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     let since = u64::try_from(time.tv_sec).ok().zip(u32::try_from(time.tv_nsec).ok());
@@ -63,7 +61,7 @@ fn coarse_time() -> SystemTime {
     since.and_then(|since| UNIX_EPOCH.checked_add(since)).unwrap_or_else(SystemTime::now)
 }
 
-#[cfg(all(feature = "verify", not(target_os = "linux")))]
+#[cfg(not(target_os = "linux"))]
 fn coarse_time() -> SystemTime {
     SystemTime::now()
 }

@@ -1,11 +1,8 @@
 //! One site's robots.txt, live: the handle.
 
 use std::fmt;
-use std::sync::Arc;
-#[cfg(feature = "axum08")]
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
-#[cfg(feature = "layer")]
 use arc_swap::Guard;
 
 use super::gate::Gate;
@@ -37,13 +34,12 @@ use crate::policy::Policy;
 /// ```
 #[derive(Clone)]
 pub struct LiveRobots {
-    site: Arc<Site>,
+    pub(crate) site: Arc<Site>,
 }
 
 /// Which site a handle is of. It does not keep the site; but no other site ever has the same identity, because its memory
 /// is not given to another one meanwhile.
-#[cfg(feature = "axum08")]
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct SiteIdentity(Weak<Site>);
 
 impl LiveRobots {
@@ -59,7 +55,6 @@ impl LiveRobots {
     }
 
     /// As [`LiveRobots::with`], for a local: the guard must not be kept, nor held across an await.
-    #[cfg(feature = "layer")]
     pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
         self.site.current().load()
     }
@@ -168,54 +163,17 @@ impl LiveRobots {
     }
 
     /// The identity of the site, the same for every handle of it.
-    #[cfg(feature = "axum08")]
     pub(crate) fn identity(&self) -> SiteIdentity {
         SiteIdentity(Arc::downgrade(&self.site))
     }
 
     /// Whether this is a handle of that site.
-    #[cfg(feature = "axum08")]
     pub(crate) fn is(&self, identity: &SiteIdentity) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.site), identity.0.as_ptr())
     }
 
-    /// Counts a request that was judged by a target without its prefix.
-    #[cfg(feature = "axum08")]
-    pub(crate) fn count_stripped_target(&self) {
-        self.site.count_stripped_target();
-    }
-
-    /// Counts a request whose claim nothing checks.
-    #[cfg(feature = "layer")]
-    pub(crate) fn count_unchecked_claim(&self) {
-        self.site.count_unchecked_claim();
-    }
-
-    /// Where its robots.txt comes from.
-    #[cfg(feature = "layer")]
-    pub(crate) fn origin(&self) -> &str {
-        self.site.origin()
-    }
-
-    /// Counts a request that passed because judging it ended in a panic.
-    #[cfg(feature = "layer")]
-    pub(crate) fn count_fault(&self) {
-        self.site.count_fault();
-    }
-
-    /// Counts a panic of a callback that ran once a request was decided.
-    #[cfg(feature = "layer")]
-    pub(crate) fn count_callback_fault(&self) {
-        self.site.count_callback_fault();
-    }
-
     pub(crate) fn of(site: Arc<Site>) -> Self {
         Self { site }
-    }
-
-    #[cfg(test)]
-    pub(super) fn site(&self) -> &Arc<Site> {
-        &self.site
     }
 }
 

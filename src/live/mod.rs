@@ -8,6 +8,13 @@
 //! This room writes the state directory. It knows no file that a robots.txt is read from, no watcher and no HTTP: that is
 //! for [`source`](crate::source), which hands in candidates.
 
+// What one feature alone reads stands here without it too, so that no item needs to name its readers. With all of them
+// nothing is unused.
+#![cfg_attr(
+    not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
+    allow(dead_code, unused_imports)
+)]
+
 mod accepted_versions;
 mod agent_cache;
 mod clock;
@@ -45,14 +52,9 @@ pub use self::status::{Condition, Status};
 pub use self::version::{VersionHash, VersionHashError, VersionHashPrefix};
 
 pub(crate) use self::clock::Clock;
-#[cfg(feature = "axum08")]
 pub(crate) use self::handle::SiteIdentity;
 pub(crate) use self::mutex::Mutex;
 pub(crate) use self::reloading::Completion;
 pub(crate) use self::site::{Site, SiteSettings};
-#[cfg(feature = "fetch")]
-pub(crate) use self::source::Candidate;
-#[cfg(any(feature = "watch", feature = "fetch"))]
-pub(crate) use self::source::SourceStatus;
-pub(crate) use self::source::{Loaded, Source, load_text};
+pub(crate) use self::source::{Candidate, Loaded, Source, SourceStatus, load_text};
 pub(crate) use self::version::Version;

@@ -109,12 +109,10 @@ impl Rejection {
         Self { why: Some(title.clone()), ..Self::new(RejectionKind::NotAppended, origin) }
     }
 
-    #[cfg(feature = "fetch")]
     pub(crate) fn unreachable(why: String, origin: &Arc<str>) -> Self {
         Self { why: Some(why.into()), ..Self::new(RejectionKind::Unreachable, origin) }
     }
 
-    #[cfg(feature = "fetch")]
     pub(crate) fn held(status: String, until: SystemTime, origin: &Arc<str>) -> Self {
         Self { why: Some(status.into()), until: Some(until), ..Self::new(RejectionKind::Held, origin) }
     }

@@ -43,9 +43,9 @@ use crate::rules::{Reading, RobotsTxt};
 pub(crate) struct Site {
     current: ArcSwap<Snapshot>,
     source: Arc<dyn Source>,
-    origin: Arc<str>,
+    pub(crate) origin: Arc<str>,
     when_missing: WhenMissing,
-    opened_by: Cause,
+    pub(crate) opened_by: Cause,
     reading: Mutex<()>,
     publisher: Mutex<Publisher>,
     record: Mutex<ReloadRecord>,
@@ -53,9 +53,17 @@ pub(crate) struct Site {
     notices: Notices,
     state: Option<SiteState>,
     appending: Option<Appending>,
-    clock: Clock,
-    faults: AtomicU64,
-    callback_faults: AtomicU64,
+    pub(crate) clock: Clock,
+    pub(crate) counts: MishapCounts,
+}
+
+/// What went wrong with requests, as [`Status`] has it.
+#[derive(Default)]
+pub(crate) struct MishapCounts {
+    /// Requests that passed because judging them ended in a panic.
+    pub(crate) faults: AtomicU64,
+    /// Panics of callbacks that ran once a request was decided.
+    pub(crate) callback_faults: AtomicU64,
     stripped_targets: AtomicU64,
     unchecked_claims: AtomicU64,
 }
@@ -102,10 +110,7 @@ impl Site {
             state,
             appending: appendix.clone().map(Appending::new),
             clock,
-            faults: AtomicU64::new(0),
-            callback_faults: AtomicU64::new(0),
-            stripped_targets: AtomicU64::new(0),
-            unchecked_claims: AtomicU64::new(0),
+            counts: MishapCounts::default(),
         });
         if let Some(appendix) = &appendix {
             let site: Weak<Self> = Arc::downgrade(&site);
@@ -245,7 +250,6 @@ impl Site {
     }
 
     /// Publishes a candidate, if it may go live, or keeps what is live and records why.
-    #[cfg(any(test, feature = "watch", feature = "fetch"))]
     pub(crate) fn offer(&self, cause: Cause, candidate: Candidate) -> Reload {
         let reload = self.consider(cause, candidate);
         self.notices.deliver();
@@ -348,16 +352,6 @@ impl Site {
         }
     }
 
-    #[cfg(feature = "fetch")]
-    pub(crate) const fn opened_by(&self) -> Cause {
-        self.opened_by
-    }
-
-    #[cfg(feature = "fetch")]
-    pub(crate) const fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
     pub(super) fn history(&self) -> Vec<HistoryEntry> {
         self.record.lock().history.iter().cloned().collect()
     }
@@ -376,34 +370,19 @@ impl Site {
             enforcement: snapshot.enforcement(),
             switch: snapshot.switches().site,
             grace_end: snapshot.grace_end(),
-            faults: self.faults.load(Ordering::Relaxed),
-            callback_faults: self.callback_faults.load(Ordering::Relaxed),
-            stripped_targets: self.stripped_targets.load(Ordering::Relaxed),
-            unchecked_claims: self.unchecked_claims.load(Ordering::Relaxed),
+            faults: self.counts.faults.load(Ordering::Relaxed),
+            callback_faults: self.counts.callback_faults.load(Ordering::Relaxed),
+            stripped_targets: self.counts.stripped_targets.load(Ordering::Relaxed),
+            unchecked_claims: self.counts.unchecked_claims.load(Ordering::Relaxed),
             state_troubles: self.state.as_ref().map(SiteState::troubles).unwrap_or_default(),
             source,
         }
     }
 
-    #[cfg(feature = "layer")]
-    pub(super) fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    #[cfg(feature = "layer")]
-    pub(super) fn count_fault(&self) {
-        self.faults.fetch_add(1, Ordering::Relaxed);
-    }
-
-    #[cfg(feature = "layer")]
-    pub(super) fn count_callback_fault(&self) {
-        self.callback_faults.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The first is reported: it is a mistake in the application, which each further one repeats.
-    #[cfg(feature = "axum08")]
-    pub(super) fn count_stripped_target(&self) {
-        if self.stripped_targets.fetch_add(1, Ordering::Relaxed) == 0 {
+    /// Counts a request that was judged by a target without its prefix. The first is reported: it is a mistake in the application,
+    /// which each further one repeats.
+    pub(crate) fn count_stripped_target(&self) {
+        if self.counts.stripped_targets.fetch_add(1, Ordering::Relaxed) == 0 {
             #[cfg(feature = "tracing")]
             tracing::warn!(
                 target: "tower_robots::layer",
@@ -414,10 +393,9 @@ impl Site {
         }
     }
 
-    /// As above.
-    #[cfg(feature = "layer")]
-    pub(super) fn count_unchecked_claim(&self) {
-        if self.unchecked_claims.fetch_add(1, Ordering::Relaxed) == 0 {
+    /// Counts a request whose claim nothing checks. The first is reported, as above.
+    pub(crate) fn count_unchecked_claim(&self) {
+        if self.counts.unchecked_claims.fetch_add(1, Ordering::Relaxed) == 0 {
             #[cfg(feature = "tracing")]
             tracing::warn!(
                 target: "tower_robots::layer",

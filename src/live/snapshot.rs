@@ -9,20 +9,14 @@ use robots_core::internals::{Grace, crawler_meant};
 use robots_core::keywords;
 
 use super::agent_cache::{AgentCache, AgentLookups, Budget, CachedAgents};
-use super::clock;
-use super::clock::Clock;
+use super::clock::{self, Clock};
 use super::kill_switch::{Enforcement, Switches};
 use super::version::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
 use crate::policy::{Decision, Facts, Override, Policy, Reason};
-use crate::rate::SiteBuckets;
-use crate::rules::{LinePlaces, Reading, RobotsTxt, RuleSet};
-
-#[cfg(feature = "layer")]
-use crate::rate::{Quota, RateKey, TooSoon};
-#[cfg(feature = "layer")]
-use crate::rules::ProductToken;
+use crate::rate::{Quota, RateKey, SiteBuckets, TooSoon};
+use crate::rules::{LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
 ///
@@ -36,9 +30,7 @@ pub struct Snapshot {
     switches: Switches,
     clock: Clock,
     /// They outlive the snapshot: the next one takes them over.
-    #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer counts"))]
     buckets: SiteBuckets,
-    #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer answers"))]
     cache_control: Bytes,
     max_age: Duration,
     when_missing: WhenMissing,
@@ -81,7 +73,6 @@ pub(super) struct Compiled {
     report: Arc<Report>,
     hash: VersionHash,
     etag: Bytes,
-    #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer answers"))]
     length: Bytes,
     body: Bytes,
 }
@@ -163,7 +154,6 @@ impl Snapshot {
     }
 
     /// The same as a `Cache-Control` field.
-    #[cfg(feature = "layer")]
     pub(crate) const fn cache_control(&self) -> &Bytes {
         &self.cache_control
     }
@@ -174,25 +164,21 @@ impl Snapshot {
     }
 
     /// Whether a group of the file names a crawler.
-    #[cfg(feature = "layer")]
     pub(crate) fn names(&self, token: &ProductToken) -> bool {
         self.content.as_ref().is_some_and(|content| content.rules().names(token))
     }
 
     /// Takes one request from the bucket of a sender.
-    #[cfg(feature = "layer")]
     pub(crate) fn take(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), TooSoon> {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
     /// Whether a request of a sender would pass. Nothing is taken.
-    #[cfg(feature = "layer")]
     pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), TooSoon> {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
     /// Counts a request that was refused for its pace; how many there were before it.
-    #[cfg(feature = "layer")]
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
@@ -303,7 +289,6 @@ impl Content {
     }
 
     /// How long that is, as a `Content-Length` field.
-    #[cfg(feature = "layer")]
     pub(crate) fn length(&self) -> &Bytes {
         &self.compiled.length
     }

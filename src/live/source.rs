@@ -24,10 +24,6 @@ pub(crate) enum Candidate {
     /// The source holds nothing that can be used.
     Rejected(Rejection),
     /// The source says that it has no robots.txt, with this status.
-    #[cfg_attr(
-        not(any(test, feature = "fetch")),
-        expect(dead_code, reason = "a file is never believed to be gone on purpose")
-    )]
     Absent { status: u16 },
 }
 

@@ -41,7 +41,6 @@ impl<S> LiveBuilder<S> {
         Self { source, settings: SiteSettings::default() }
     }
 
-    #[cfg(any(feature = "watch", feature = "fetch"))]
     pub(super) fn with_source(mut self, change: impl FnOnce(&mut S)) -> Self {
         change(&mut self.source);
         self

@@ -37,7 +37,6 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
 }
 
 /// The octets of a regular file. Blocks for as long as the file system does, never for a writer.
-#[cfg(feature = "verify")]
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     if !file.metadata()?.is_file() {

@@ -5,12 +5,9 @@
 
 use std::fs::{File, Metadata, OpenOptions, ReadDir};
 use std::io;
-use std::path::Path;
-#[cfg(feature = "watch")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Tells one file system from another: its device number, where the system has such.
-#[cfg(feature = "watch")]
 pub(super) type FileSystemId = u64;
 
 pub(super) fn metadata(path: &Path) -> io::Result<Metadata> {
@@ -18,13 +15,11 @@ pub(super) fn metadata(path: &Path) -> io::Result<Metadata> {
     std::fs::metadata(path)
 }
 
-#[cfg(feature = "watch")]
 pub(super) fn read_link(path: &Path) -> io::Result<PathBuf> {
     wait_while_hung(path);
     std::fs::read_link(path)
 }
 
-#[cfg(feature = "watch")]
 pub(super) fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     wait_while_hung(path);
     std::fs::canonicalize(path)
@@ -41,7 +36,6 @@ pub(super) fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
 }
 
 /// The file system that holds a file with this metadata.
-#[cfg(feature = "watch")]
 pub(super) fn id(path: &Path, metadata: &Metadata) -> FileSystemId {
     #[cfg(test)]
     if let Some(id) = hanging::id(path) {
@@ -60,7 +54,6 @@ pub(super) fn id(path: &Path, metadata: &Metadata) -> FileSystemId {
 }
 
 /// Stands before a folder is registered for events, which takes its path too.
-#[cfg(feature = "watch")]
 pub(super) fn before_registering(folder: &Path) {
     #[cfg(test)]
     hanging::wait(folder, hanging::Operations::Registering);
@@ -68,16 +61,13 @@ pub(super) fn before_registering(folder: &Path) {
 }
 
 /// Blocks while a test hangs the folder.
-#[cfg(all(test, feature = "watch"))]
-pub(super) fn wait_while_hung(path: &Path) {
+fn wait_while_hung(path: &Path) {
+    #[cfg(test)]
     hanging::wait(path, hanging::Operations::All);
+    let _ = path;
 }
 
-#[cfg(not(all(test, feature = "watch")))]
-pub(super) fn wait_while_hung(_: &Path) {}
-
 /// Folders that hang.
-#[cfg(feature = "watch")]
 #[cfg(test)]
 pub(super) mod hanging {
     use crate::live::Mutex;

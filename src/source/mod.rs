@@ -5,6 +5,13 @@
 //!
 //! This room reads files and, with the feature `fetch`, fetches them; it serves nothing.
 
+// As in `live`: what one feature alone reads stands here without it too, so that no item needs to name its readers. With all of them
+// nothing is unused.
+#![cfg_attr(
+    not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
+    allow(dead_code, unused_imports)
+)]
+
 mod builder;
 mod directory;
 #[cfg(feature = "verify")]

@@ -8,7 +8,6 @@
 
 use crate::live::Mutex;
 use std::collections::VecDeque;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
@@ -242,16 +241,6 @@ impl Default for Retry {
 
 fn place(job: &dyn StateJob) -> MutexGuard<'_, QueuePlace> {
     job.place().lock()
-}
-
-impl fmt::Debug for StateWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let queue = self.queue.lock();
-        f.debug_struct("StateWriter")
-            .field("queued", &queue.jobs.len())
-            .field("later", &queue.later.len())
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -65,18 +65,18 @@ impl SitePoller {
     ) -> (Self, Reloading) {
         let (requests, inbox) = mpsc::unbounded_channel();
         let (first, completion) = Reloading::new();
-        let state = SiteFreshness::new(schedule, site.clock().now());
-        let status = Arc::new(Mutex::new(fetch_status(&state)));
+        let state = SiteFreshness::new(schedule, site.clock.now());
+        let status = Arc::new(Mutex::new(state.status()));
         let task = PollTask {
             place: target,
             client: fetcher.client().clone(),
             site: Arc::downgrade(site),
-            clock: site.clock().clone(),
+            clock: site.clock.clone(),
             last: None,
             origin: origin.clone(),
             state,
             status: status.clone(),
-            opened_by: site.opened_by(),
+            opened_by: site.opened_by,
             turn: 0,
             dice: RandomState::new(),
         };
@@ -120,7 +120,7 @@ impl PollTask {
         let mut cause = self.opened_by;
         loop {
             // A sleep, not a date: a clock that is set back must not put the fetch off for years.
-            let pause = self.state.next().duration_since(self.clock.now()).unwrap_or_default();
+            let pause = self.state.status().next_fetch.duration_since(self.clock.now()).unwrap_or_default();
             if waiting.is_empty() && !pause.is_zero() {
                 match timeout(pause.min(LONGEST_SLEEP), inbox.recv()).await {
                     Ok(Some(request)) => waiting.push(request),
@@ -135,11 +135,11 @@ impl PollTask {
                 cause = if waiting.is_empty() { Cause::Poll } else { Cause::Request };
             }
             let Ok(permit) = permits.acquire().await else { return };
-            let known = self.state.validators().clone();
+            let known = self.state.validators.clone();
             let answer = self.client.fetch_apart(self.place.clone(), known, FetchMode::Site, self.turn).await;
             let Some(reload) = self.conclude(answer, cause).await else { return };
             drop(permit);
-            *self.status.lock() = fetch_status(&self.state);
+            *self.status.lock() = self.state.status();
             for request in waiting.drain(..) {
                 request.complete(reload.clone());
             }
@@ -155,13 +155,13 @@ impl PollTask {
         let roll = self.dice.hash_one(now) as u32;
         let step = self.state.take(answer, now, roll);
         // After a failure the next upstream has its turn.
-        self.turn = self.state.failures() as usize;
+        self.turn = self.state.status().failures as usize;
         let (candidate, found) = match step {
             Step::Offer(found) => {
                 let modified = found.validators.last_modified();
                 let modified = modified.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
                 let version = Version::new(found.bytes, &self.origin, modified);
-                let interval = self.state.schedule().interval(found.freshness);
+                let interval = self.state.schedule.interval(found.freshness);
                 (Candidate::Version(version.clone()), Some((version, found.validators, interval)))
             }
             // It may have been rolled back meanwhile, or wait at the gate: the site judges that.
@@ -192,16 +192,6 @@ impl PollTask {
         let site = self.site.upgrade()?;
         let offered = tokio::task::spawn_blocking(move || site.offer(cause, candidate)).await;
         Some(offered.unwrap_or_else(|_| Reload::interrupted(cause, &self.origin, None)))
-    }
-}
-
-fn fetch_status(state: &SiteFreshness) -> FetchStatus {
-    FetchStatus {
-        confirmed: state.confirmed(),
-        failing_since: state.failing_since(),
-        failures: state.failures(),
-        held_until: state.held_until(),
-        next_fetch: state.next(),
     }
 }
 

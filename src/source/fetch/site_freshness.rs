@@ -9,19 +9,17 @@ use http::StatusCode;
 use super::freshness::{Schedule, later};
 use super::outcome::{FetchError, FetchErrorKind, FetchOutcome, Found, Validators};
 use super::resolver;
+use crate::live::FetchStatus;
 
 #[derive(Debug)]
 pub(super) struct SiteFreshness {
-    schedule: Schedule,
+    pub(super) schedule: Schedule,
     known: LastKnown,
-    /// In a row, of any kind: what was offered and not taken as well.
-    failures: u32,
-    failing_since: Option<SystemTime>,
     /// When a robots.txt that was there was first missed.
     missed_since: Option<SystemTime>,
-    validators: Validators,
-    confirmed: Option<SystemTime>,
-    next: SystemTime,
+    pub(super) validators: Validators,
+    /// Failures are in a row, of any kind: what was offered and not taken as well.
+    status: FetchStatus,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,42 +62,19 @@ pub(super) enum Settled {
 
 impl SiteFreshness {
     pub(super) fn new(schedule: Schedule, now: SystemTime) -> Self {
-        Self {
-            schedule,
-            known: LastKnown::Nothing,
-            failures: 0,
-            failing_since: None,
-            missed_since: None,
-            validators: Validators::default(),
-            confirmed: None,
-            next: now,
-        }
+        let status =
+            FetchStatus { confirmed: None, failing_since: None, failures: 0, held_until: None, next_fetch: now };
+        let validators = Validators::default();
+        Self { schedule, known: LastKnown::Nothing, missed_since: None, validators, status }
     }
 
-    /// When to fetch next.
-    pub(super) const fn next(&self) -> SystemTime {
-        self.next
-    }
-
-    pub(super) const fn validators(&self) -> &Validators {
-        &self.validators
-    }
-
-    /// When the server last confirmed that it has what is live, or has none.
-    pub(super) const fn confirmed(&self) -> Option<SystemTime> {
-        self.confirmed
-    }
-
-    pub(super) const fn failing_since(&self) -> Option<SystemTime> {
-        self.failing_since
-    }
-
-    pub(super) const fn failures(&self) -> u32 {
-        self.failures
+    /// How fetching fares.
+    pub(super) fn status(&self) -> FetchStatus {
+        FetchStatus { held_until: self.held_until(), ..self.status }
     }
 
     /// Until when a version that is missing at its source stays in force.
-    pub(super) fn held_until(&self) -> Option<SystemTime> {
+    fn held_until(&self) -> Option<SystemTime> {
         match self.known {
             LastKnown::Good => self.missed_since.map(|since| later(since, self.schedule.held())),
             LastKnown::Nothing | LastKnown::Absent => None,
@@ -125,12 +100,12 @@ impl SiteFreshness {
             FetchOutcome::Found(found) => {
                 // As if it were not taken, until `settle` says that it was.
                 self.count_failure(now);
-                self.next = later(now, self.schedule.pause(self.failures, None, roll));
+                self.status.next_fetch = later(now, self.schedule.pause(self.status.failures, None, roll));
                 Step::Offer(Box::new(found))
             }
             FetchOutcome::NotModified(freshness) if self.known == LastKnown::Good && !self.validators.is_empty() => {
                 self.succeed(now);
-                self.next = later(now, self.schedule.interval(freshness));
+                self.status.next_fetch = later(now, self.schedule.interval(freshness));
                 Step::Confirm
             }
             FetchOutcome::NotModified(_) => {
@@ -155,32 +130,28 @@ impl SiteFreshness {
                 self.known = LastKnown::Good;
                 self.validators = validators;
                 self.succeed(now);
-                self.next = later(now, interval);
+                self.status.next_fetch = later(now, interval);
             }
             // The next response has to be whole: a 304 would confirm a version that is not live.
             Settled::Refused => self.validators = Validators::default(),
         }
     }
 
-    pub(super) const fn schedule(&self) -> &Schedule {
-        &self.schedule
-    }
-
     fn succeed(&mut self, now: SystemTime) {
-        self.failures = 0;
-        self.failing_since = None;
+        self.status.failures = 0;
+        self.status.failing_since = None;
         self.missed_since = None;
-        self.confirmed = Some(now);
+        self.status.confirmed = Some(now);
     }
 
     fn count_failure(&mut self, now: SystemTime) {
-        self.failures = self.failures.saturating_add(1);
-        self.failing_since.get_or_insert(now);
+        self.status.failures = self.status.failures.saturating_add(1);
+        self.status.failing_since.get_or_insert(now);
     }
 
     fn fail(&mut self, trouble: Trouble, retry_after: Option<Duration>, now: SystemTime, roll: u32) -> Step {
         self.count_failure(now);
-        self.next = later(now, self.schedule.pause(self.failures, retry_after, roll));
+        self.status.next_fetch = later(now, self.schedule.pause(self.status.failures, retry_after, roll));
         Step::Keep(trouble)
     }
 
@@ -190,14 +161,14 @@ impl SiteFreshness {
             Some(until) if now < until => {
                 self.count_failure(now);
                 // Not a moment later than it is due, if it is still gone then.
-                self.next = later(now, self.schedule.pause(self.failures, None, roll)).min(until);
+                self.status.next_fetch = later(now, self.schedule.pause(self.status.failures, None, roll)).min(until);
                 Step::Hold(status, until)
             }
             _ => {
                 self.known = LastKnown::Absent;
                 self.validators = Validators::default();
                 self.succeed(now);
-                self.next = later(now, interval);
+                self.status.next_fetch = later(now, interval);
                 Step::Open(status)
             }
         }

@@ -38,7 +38,7 @@ impl World {
     fn settle(&mut self, settled: Settled) -> &mut Self {
         let mut headers = HeaderMap::new();
         headers.insert(ETAG, HeaderValue::from_static("\"1\""));
-        let interval = self.state.schedule().interval(Default::default());
+        let interval = self.state.schedule.interval(Default::default());
         self.state.settle(settled, Validators::of(&headers), interval, self.now);
         self
     }
@@ -71,7 +71,7 @@ impl World {
     }
 
     fn due_in(&self) -> Duration {
-        self.state.next().duration_since(self.now).expect("in the future")
+        self.state.status().next_fetch.duration_since(self.now).expect("in the future")
     }
 }
 
@@ -79,8 +79,8 @@ impl World {
 fn success_is_offered_and_asked_for_again_in_an_hour() {
     let world = World::good();
     assert_eq!(world.due_in(), HOUR);
-    assert_eq!(world.state.confirmed(), Some(world.now));
-    assert_eq!(world.state.failing_since(), None);
+    assert_eq!(world.state.status().confirmed, Some(world.now));
+    assert_eq!(world.state.status().failing_since, None);
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn what_is_offered_and_refused_is_asked_for_whole_and_soon() {
     let mut world = World::good();
     assert_eq!(world.after(HOUR).status(200), "offer");
     world.settle(Settled::Refused);
-    assert!(world.state.validators().is_empty());
+    assert!(world.state.validators.is_empty());
     assert!(world.due_in() < Duration::from_secs(6));
-    assert_eq!(world.state.failing_since(), Some(world.now));
+    assert_eq!(world.state.status().failing_since, Some(world.now));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn not_modified_confirms_what_is_live() {
     world.after(HOUR);
     assert_eq!(world.answered(304, &[(CACHE_CONTROL, "max-age=120")]), "confirm");
     assert_eq!(world.due_in(), Duration::from_secs(120));
-    assert_eq!(world.state.confirmed(), Some(world.now));
+    assert_eq!(world.state.status().confirmed, Some(world.now));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn before_the_first_success_a_failure_leaves_nothing_known() {
         assert_eq!(world.status(status), "keep", "{status}");
     }
     assert_eq!(world.failed(), "keep");
-    assert_eq!(world.state.confirmed(), None);
+    assert_eq!(world.state.status().confirmed, None);
 }
 
 #[test]
@@ -132,14 +132,14 @@ fn before_the_first_success_a_missing_file_means_no_rules_at_once() {
 #[test]
 fn failures_keep_the_last_good_version_however_long() {
     let mut world = World::good();
-    let confirmed = world.state.confirmed();
+    let confirmed = world.state.status().confirmed;
     for round in 0..400 {
         world.after(DAY);
         let step = if round % 2 == 0 { world.status(500) } else { world.failed() };
         assert_eq!(step, "keep");
     }
-    assert_eq!(world.state.confirmed(), confirmed, "its age is known");
-    assert_eq!(world.state.failures(), 400);
+    assert_eq!(world.state.status().confirmed, confirmed, "its age is known");
+    assert_eq!(world.state.status().failures, 400);
     assert!(world.due_in() <= Duration::from_secs(900));
 }
 
@@ -161,11 +161,11 @@ fn a_file_that_goes_missing_is_held_for_24_hours_then_means_no_rules() {
         let mut world = World::good();
         let missed = world.after(HOUR).now;
         assert_eq!(world.status(status), "hold", "{status}");
-        assert_eq!(world.state.held_until(), Some(missed + DAY));
+        assert_eq!(world.state.status().held_until, Some(missed + DAY));
         assert_eq!(world.after(DAY - Duration::from_secs(1)).status(status), "hold");
         assert_eq!(world.due_in(), Duration::from_secs(1), "it is asked once more when the time is up");
         assert_eq!(world.after(Duration::from_secs(1)).status(status), "open");
-        assert_eq!(world.state.held_until(), None);
+        assert_eq!(world.state.status().held_until, None);
         assert_eq!(world.after(HOUR).status(status), "open");
         assert_eq!(world.failed(), "keep", "which trouble later on does not change");
     }
