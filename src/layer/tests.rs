@@ -32,7 +32,7 @@ use super::*;
 use crate::live::{Enforcement, LiveRobots, WhenMissing};
 use crate::policy::{Action, Mode, Policy, Reason};
 use crate::rules::{PathForm, PathForms};
-use crate::source::{HostMap, Sites};
+use crate::source::{HostMap, IntoSites};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 const GPTBOT: &str =

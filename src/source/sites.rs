@@ -3,24 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-#[cfg(feature = "layer")]
-use arc_swap::Guard;
+use arc_swap::{ArcSwap, Guard};
 
-use super::hosts::HostMap;
-#[cfg(feature = "layer")]
-use super::hosts::Scheme;
+use super::hosts::{HostMap, Scheme};
 use crate::live::LiveRobots;
 
 /// Sites by host: what a [`RobotsLayer`](crate::layer::RobotsLayer) takes. Cheap to clone.
 ///
 /// Made from one [`LiveRobots`], from a [`HostMap`] that stays as it is, or from a [`SiteMap`] that can be replaced.
 #[derive(Clone, Debug)]
-pub struct Sites(
-    #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer looks sites up"))] SiteLookup,
-);
+pub struct Sites(SiteLookup);
 
-#[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer looks sites up"))]
 #[derive(Clone, Debug)]
 enum SiteLookup {
     /// As most applications have it: neither the host nor the site has to be looked up.
@@ -49,7 +42,6 @@ pub struct SiteMap(Arc<ArcSwap<HostMap<LiveRobots>>>);
 
 impl Sites {
     /// The sites there are now, for a local: the guard must not be kept, nor held across an await.
-    #[cfg(feature = "layer")]
     pub(crate) fn load(&self) -> SitesGuard<'_> {
         match &self.0 {
             SiteLookup::One(live) => SitesGuard::One(live),
@@ -60,14 +52,12 @@ impl Sites {
 }
 
 /// The sites of one moment.
-#[cfg(feature = "layer")]
 pub(crate) enum SitesGuard<'s> {
     One(&'s LiveRobots),
     Fixed(&'s HostMap<LiveRobots>),
     Replaced(Guard<Arc<HostMap<LiveRobots>>>),
 }
 
-#[cfg(feature = "layer")]
 impl SitesGuard<'_> {
     /// The site of a host, which is only looked for where there are several sites; a request without a host belongs to
     /// the site of every other host.
@@ -143,47 +133,34 @@ impl IntoSites for Sites {
     }
 }
 
-/// The conversions that are `From` too.
-macro_rules! into_sites {
-    ($($holder:ty),+) => {$(
-        impl IntoSites for $holder {
-            fn into_sites(self) -> Sites {
-                self.into()
-            }
-        }
-    )+};
-}
-
-into_sites!(LiveRobots, &LiveRobots, HostMap<LiveRobots>, SiteMap, &SiteMap);
-
 /// One robots.txt for every host.
-impl From<LiveRobots> for Sites {
-    fn from(live: LiveRobots) -> Self {
-        Self(SiteLookup::One(live))
+impl IntoSites for LiveRobots {
+    fn into_sites(self) -> Sites {
+        Sites(SiteLookup::One(self))
     }
 }
 
 /// A further handle of it.
-impl From<&LiveRobots> for Sites {
-    fn from(live: &LiveRobots) -> Self {
-        live.clone().into()
+impl IntoSites for &LiveRobots {
+    fn into_sites(self) -> Sites {
+        self.clone().into_sites()
     }
 }
 
-impl From<HostMap<LiveRobots>> for Sites {
-    fn from(hosts: HostMap<LiveRobots>) -> Self {
-        Self(SiteLookup::Fixed(Arc::new(hosts)))
+impl IntoSites for HostMap<LiveRobots> {
+    fn into_sites(self) -> Sites {
+        Sites(SiteLookup::Fixed(Arc::new(self)))
     }
 }
 
-impl From<SiteMap> for Sites {
-    fn from(sites: SiteMap) -> Self {
-        Self(SiteLookup::Replaced(sites))
+impl IntoSites for SiteMap {
+    fn into_sites(self) -> Sites {
+        Sites(SiteLookup::Replaced(self))
     }
 }
 
-impl From<&SiteMap> for Sites {
-    fn from(sites: &SiteMap) -> Self {
-        sites.clone().into()
+impl IntoSites for &SiteMap {
+    fn into_sites(self) -> Sites {
+        self.clone().into_sites()
     }
 }

@@ -16,7 +16,7 @@ use tower_robots::agent::{Identity, Refutation};
 use tower_robots::layer::{Original, RobotsLayer};
 use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Impostors, Mode, Policy, SuspectHuman};
-use tower_robots::source::{HostMap, SiteMap, Sites};
+use tower_robots::source::{HostMap, IntoSites, SiteMap, Sites};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 const GPTBOT: &str = "GPTBot/1.2";
@@ -169,11 +169,11 @@ async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
             hosts
         };
         let other = live(FILE, mode);
-        let whole = layer(site.clone().into());
+        let whole = layer(site.clone().into_sites());
         for (which, outer, inner, judged) in [
             ("clones", whole.clone(), whole.clone(), 1),
-            ("an observer of its own", whole.clone(), layer(site.clone().into()), 2),
-            ("another site", whole.clone(), layer(other.clone().into()), 2),
+            ("an observer of its own", whole.clone(), layer(site.clone().into_sites()), 2),
+            ("another site", whole.clone(), layer(other.clone().into_sites()), 2),
             ("a plain layer outside", counts.count(RobotsLayer::new(site.clone())), whole.clone(), 2),
         ] {
             let app = in_two_layers(outer, inner);
@@ -191,9 +191,9 @@ async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
             })
         };
         for (which, outer, inner) in [
-            ("the same handle", whole.clone(), plain(site.clone().into())),
-            ("a host map with it", whole.clone(), plain(hosts().into())),
-            ("sites that can be replaced", plain(SiteMap::new(hosts()).into()), plain(hosts().into())),
+            ("the same handle", whole.clone(), plain(site.clone().into_sites())),
+            ("a host map with it", whole.clone(), plain(hosts().into_sites())),
+            ("sites that can be replaced", plain(SiteMap::new(hosts()).into_sites()), plain(hosts().into_sites())),
         ] {
             let app = in_two_layers(outer, inner);
             assert_eq!(status(&app, "/a/b/drafts/x", GPTBOT).await, StatusCode::OK);

@@ -17,7 +17,7 @@ async fn each_host_has_its_own_site_and_an_unknown_one_none() {
     hosts.insert("a.example", live(Mode::Refuse)).expect("a host");
     let open = LiveRobots::inline("# b\n").open().expect("open");
     hosts.insert("*.b.example", open).expect("a host");
-    let layer = RobotsLayer::new(Sites::from(hosts));
+    let layer = RobotsLayer::new(hosts.into_sites());
     for (target, host, status) in [
         ("/drafts/x", "A.example:80", StatusCode::FORBIDDEN),
         ("/drafts/x", "www.b.example", StatusCode::OK),

@@ -97,15 +97,9 @@ impl Directory {
     }
 }
 
-impl From<&Directory> for Sites {
-    fn from(directory: &Directory) -> Self {
-        directory.sites().into()
-    }
-}
-
 impl IntoSites for &Directory {
     fn into_sites(self) -> Sites {
-        self.into()
+        self.sites().into_sites()
     }
 }
 
