@@ -12,33 +12,25 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 #[non_exhaustive]
 pub enum GrpcCode {
     /// The caller has broken the call off.
-    Cancelled,
+    Cancelled = 1,
     /// The message is not one of this call.
-    InvalidArgument,
+    InvalidArgument = 3,
     /// There was no answer in time.
-    DeadlineExceeded,
+    DeadlineExceeded = 4,
     /// The caller may not do this.
-    PermissionDenied,
+    PermissionDenied = 7,
     /// The caller does it too often, or sends too much.
-    ResourceExhausted,
+    ResourceExhausted = 8,
     /// There is no such call here, or none with this coding.
-    Unimplemented,
+    Unimplemented = 12,
     /// The server cannot be reached now; the call may be tried again.
-    Unavailable,
+    Unavailable = 14,
 }
 
 impl GrpcCode {
     /// Its number in `grpc-status`.
     pub const fn number(self) -> u16 {
-        match self {
-            Self::Cancelled => 1,
-            Self::InvalidArgument => 3,
-            Self::DeadlineExceeded => 4,
-            Self::PermissionDenied => 7,
-            Self::ResourceExhausted => 8,
-            Self::Unimplemented => 12,
-            Self::Unavailable => 14,
-        }
+        self as u16
     }
 }
 

@@ -43,7 +43,7 @@ use crate::rules::{Access, RobotsTxt};
 /// assert_eq!(live.status().live, Some(pending.hash()));
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Gate {
     compares: Compare,
     findings: Option<Severity>,
@@ -62,9 +62,10 @@ pub struct GateBuilder {
     gate: Gate,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Compare {
     Effects,
+    #[default]
     Nothing,
 }
 
@@ -89,16 +90,7 @@ impl Gate {
 
     /// A gate that every version passes: the default of a [`LiveRobots`](super::LiveRobots).
     pub fn open() -> Self {
-        Self {
-            compares: Compare::Nothing,
-            findings: None,
-            must_allow: Vec::new(),
-            expectations: None,
-            guards: Vec::new(),
-            accepted: Vec::new(),
-            pages: Vec::new(),
-            baseline: None,
-        }
+        Self::default()
     }
 
     /// The objections to a version, compared with the baseline or else with the one that was `accepted` last; none where it
@@ -156,9 +148,7 @@ impl Gate {
         }
         objections
     }
-}
 
-impl Gate {
     /// The names of crawlers that its conditions are about.
     fn names(&self) -> impl Iterator<Item = (ObjectionKind, &str)> {
         let must_allow = self.must_allow.iter().flat_map(|must| &must.agents);
@@ -180,12 +170,6 @@ impl Gate {
     /// What counts as the version that was accepted last.
     pub(super) fn baseline(&self) -> Option<&RobotsTxt> {
         self.baseline.as_ref().map(|baseline| &baseline.robots)
-    }
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self::open()
     }
 }
 

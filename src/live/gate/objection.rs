@@ -8,6 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use robots_core::keyword_enum;
+
 use crate::agent::Registry;
 use crate::check::{Breach, Page, PageLoss, Report, Severity, Unmet, Upheaval, page_losses};
 use crate::live::version::{Version, VersionHash};
@@ -27,49 +29,25 @@ pub struct Objection {
     pub text: String,
 }
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// The kind of an objection.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
-        #[non_exhaustive]
-        pub enum ObjectionKind {
-            $($(#[$doc])* $kind,)*
-        }
-
-        impl ObjectionKind {
-            const ALL: &'static [Self] = &[$(Self::$kind),*];
-
-            /// The kind's name in kebab-case.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$kind => $name),* }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// It shuts out everyone, crawlers without a group of their own, or search engines.
-    ShutOut = "shut-out",
-    /// It opens much of what was closed.
-    Opening = "opening",
-    /// It disallows pages that matter to search engines.
-    Pages = "pages",
-    /// It disallows what it must allow.
-    MustAllow = "must-allow",
-    /// It does not meet an expectation.
-    Expectation = "expectation",
-    /// It changes what a guard keeps.
-    Guard = "guard",
-    /// The check has findings of the severity that the gate refuses.
-    Finding = "finding",
-    /// It was live and was rolled back.
-    RolledBack = "rolled-back",
-}
-
-impl ObjectionKind {
-    pub(in crate::live) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
+keyword_enum! {
+    /// The kind of an objection.
+    ObjectionKind, "the kind of an objection", {
+        /// It shuts out everyone, crawlers without a group of their own, or search engines.
+        ShutOut = "shut-out",
+        /// It opens much of what was closed.
+        Opening = "opening",
+        /// It disallows pages that matter to search engines.
+        Pages = "pages",
+        /// It disallows what it must allow.
+        MustAllow = "must-allow",
+        /// It does not meet an expectation.
+        Expectation = "expectation",
+        /// It changes what a guard keeps.
+        Guard = "guard",
+        /// The check has findings of the severity that the gate refuses.
+        Finding = "finding",
+        /// It was live and was rolled back.
+        RolledBack = "rolled-back",
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::live::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
-use crate::live::gate::{Objection, ObjectionKind, Pending};
+use crate::live::gate::{Objection, Pending};
 use crate::live::reload::HistoryEntry;
 use crate::live::version::VersionHash;
 
@@ -83,10 +83,7 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
         Value::Null => None,
         pending => {
             let objections = pending["objections"].as_array()?.iter().map(|objection| {
-                Some(Objection::new(
-                    ObjectionKind::from_name(objection[0].as_str()?)?,
-                    objection[1].as_str()?.to_owned(),
-                ))
+                Some(Objection::new(objection[0].as_str()?.parse().ok()?, objection[1].as_str()?.to_owned()))
             });
             Some(ListedPending {
                 hash: hash(&pending["hash"])?,

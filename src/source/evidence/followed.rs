@@ -9,6 +9,7 @@ use std::{fmt, io};
 
 use arc_swap::ArcSwapOption;
 use http::{HeaderValue, StatusCode};
+use robots_core::keyword_enum;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
@@ -39,18 +40,18 @@ pub(super) struct Held<D> {
     fresh_until: SystemTime,
 }
 
-/// Where a document at hand is from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum EvidenceOrigin {
-    /// It was fetched by this process.
-    Fetched,
-    /// It was fetched by an earlier process, which saved it.
-    Saved,
-    /// The operator's own file.
-    File,
-    /// It is compiled in.
-    Embedded,
+keyword_enum! {
+    /// Where a document at hand is from.
+    EvidenceOrigin, "where evidence is from", {
+        /// It was fetched by this process.
+        Fetched = "fetched",
+        /// It was fetched by an earlier process, which saved it.
+        Saved = "saved",
+        /// The operator's own file.
+        File = "file",
+        /// It is compiled in.
+        Embedded = "embedded",
+    }
 }
 
 /// How fetching it goes.
@@ -73,24 +74,6 @@ pub(super) enum Taken {
     Confirmed,
     /// The document at hand stays, if there is one.
     Kept,
-}
-
-impl EvidenceOrigin {
-    /// The written form.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fetched => "fetched",
-            Self::Saved => "saved",
-            Self::File => "file",
-            Self::Embedded => "embedded",
-        }
-    }
-}
-
-impl fmt::Display for EvidenceOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 impl<D: Document> Held<D> {

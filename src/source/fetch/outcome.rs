@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use robots_core::keyword_enum;
 
 use super::freshness::{Freshness, seconds};
 use super::url::FetchUrl;
@@ -133,52 +134,32 @@ pub struct FetchError {
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What went wrong with a fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum FetchErrorKind {
-    /// The host's name leads to no address.
-    Name,
-    /// No connection could be made.
-    Connect,
-    /// No TLS session could be agreed on, or the certificate is not trusted.
-    Tls,
-    /// It was not over in time.
-    Timeout,
-    /// The connection ended before the answer did.
-    Broken,
-    /// The response is not valid HTTP, or does not fit the request.
-    BadResponse,
-    /// More interim answers (1xx) were sent than any server has a use for, and no answer.
-    InterimAnswers,
-    /// A redirect leads where it must not be followed.
-    Redirect,
-    /// A redirect leads to an address of a class that the server that sent it must not lead to: from a public one to the
-    /// loopback, for example.
-    RedirectAddress,
-    /// There is more than [`MAX_FILE`](crate::live::MAX_FILE).
-    TooLarge,
-    /// The fetcher was dropped, or the fetch was cut short by a fault of ours.
-    Stopped,
-}
-
-impl FetchErrorKind {
-    /// The kind's name in kebab-case.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Connect => "connect",
-            Self::Tls => "tls",
-            Self::Timeout => "timeout",
-            Self::Broken => "broken",
-            Self::BadResponse => "bad-response",
-            Self::InterimAnswers => "interim-answers",
-            Self::Redirect => "redirect",
-            Self::RedirectAddress => "redirect-address",
-            Self::TooLarge => "too-large",
-            Self::Stopped => "stopped",
-        }
+keyword_enum! {
+    /// What went wrong with a fetch.
+    FetchErrorKind, "what went wrong with a fetch", {
+        /// The host's name leads to no address.
+        Name = "name",
+        /// No connection could be made.
+        Connect = "connect",
+        /// No TLS session could be agreed on, or the certificate is not trusted.
+        Tls = "tls",
+        /// It was not over in time.
+        Timeout = "timeout",
+        /// The connection ended before the answer did.
+        Broken = "broken",
+        /// The response is not valid HTTP, or does not fit the request.
+        BadResponse = "bad-response",
+        /// More interim answers (1xx) were sent than any server has a use for, and no answer.
+        InterimAnswers = "interim-answers",
+        /// A redirect leads where it must not be followed.
+        Redirect = "redirect",
+        /// A redirect leads to an address of a class that the server that sent it must not lead to: from a public one to the
+        /// loopback, for example.
+        RedirectAddress = "redirect-address",
+        /// There is more than [`MAX_FILE`](crate::live::MAX_FILE).
+        TooLarge = "too-large",
+        /// The fetcher was dropped, or the fetch was cut short by a fault of ours.
+        Stopped = "stopped",
     }
 }
 
