@@ -51,7 +51,8 @@ pub(super) struct Evidence {
     signers: ArcSwap<Signers>,
     trusted_proxies: ArcSwap<RangeSet>,
     configured: Configured,
-    changing: Mutex<Changing>,
+    /// The lists by URL, which another registry takes over. Held while the registry changes.
+    lists: Mutex<BTreeMap<String, Arc<Follower<RangeList>>>>,
 }
 
 /// What requests and answers show, beside lists and keys.
@@ -69,12 +70,6 @@ pub(super) struct Configured {
     /// Copies of lists, by URL.
     pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
-}
-
-/// What a change of the registry takes over.
-#[derive(Debug, Default)]
-struct Changing {
-    lists: BTreeMap<String, Arc<Follower<RangeList>>>,
 }
 
 impl Configured {
@@ -113,7 +108,7 @@ impl Verifier {
             signers: ArcSwap::default(),
             trusted_proxies: ArcSwap::from_pointee(trusted_proxies),
             configured,
-            changing: Mutex::default(),
+            lists: Mutex::default(),
         };
         let verifier = Self { inner: Arc::new(evidence) };
         verifier.follow(registry)?;
@@ -136,13 +131,13 @@ impl Verifier {
     /// Where a row names a list, a host pattern or a directory that cannot be read. Then everything stays as it was.
     pub fn follow(&self, registry: &Registry) -> Result<(), VerifierError> {
         let evidence = &*self.inner;
-        let mut changing = evidence.changing.lock();
+        let mut known = evidence.lists.lock();
         let plan = VerificationPlan::of(registry, &evidence.configured.directories)?;
         let lists: BTreeMap<String, Arc<Follower<RangeList>>> = plan
             .lists
             .into_iter()
             .map(|(text, url)| {
-                let kept = changing.lists.get(&text).cloned();
+                let kept = known.get(&text).cloned();
                 let list = kept.unwrap_or_else(|| Arc::new(evidence.follow_list(url)));
                 (text, list)
             })
@@ -168,7 +163,7 @@ impl Verifier {
         evidence.methods.store(Arc::new(methods));
         evidence.signers.store(Arc::new(Signers::of(registry)));
         evidence.learned.version.change();
-        changing.lists = lists;
+        *known = lists;
         Ok(())
     }
 
@@ -245,8 +240,7 @@ impl Verifier {
 
     /// Has every list fetched again as soon as that may be: an hour after the last time.
     pub fn refresh(&self) {
-        let changing = self.inner.changing.lock();
-        changing.lists.values().for_each(|list| list.followed.want());
+        self.inner.lists.lock().values().for_each(|list| list.followed.want());
     }
 
     /// Completes when names have been looked up after the call; never where none are looked up.
@@ -261,9 +255,9 @@ impl Verifier {
     pub fn status(&self) -> VerifierStatus {
         let evidence = &*self.inner;
         let (lists, unnamed_lists) = {
-            let changing = evidence.changing.lock();
-            let lists: Vec<_> = changing.lists.values().map(|list| ListStatus::of(&list.followed)).collect();
-            (lists, evidence.configured.unnamed(changing.lists.keys()))
+            let followed = evidence.lists.lock();
+            let lists: Vec<_> = followed.values().map(|list| ListStatus::of(&list.followed)).collect();
+            (lists, evidence.configured.unnamed(followed.keys()))
         };
         let directories = evidence.directories.load();
         let mut directories: Vec<_> =
@@ -292,8 +286,7 @@ impl Verifier {
 
     /// Whether every list was requested once, successfully or not.
     pub(super) fn has_asked(&self) -> bool {
-        let changing = self.inner.changing.lock();
-        changing.lists.values().all(|list| list.followed.was_asked())
+        self.inner.lists.lock().values().all(|list| list.followed.was_asked())
     }
 
     pub(super) const fn of(inner: Arc<Evidence>) -> Self {

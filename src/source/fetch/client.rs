@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION, USER_AGENT,
-};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION};
 use http::{HeaderValue, Request, Response};
 use http_body_util::Empty;
 use tokio::net::TcpStream;
@@ -19,9 +17,8 @@ use robots_core::internals::AddressClass;
 
 use super::outcome::{FetchError, FetchErrorKind, FetchOutcome, Validators};
 use super::request::{FetchAnswer, FetchExchange, FetchRequest};
-use super::resolver;
-use super::resolver::{Peer, Resolver};
-use super::url::{FetchUrl, UrlScheme};
+use super::resolver::{self, Peer, Resolver};
+use super::url::FetchUrl;
 use super::wire::{self, Approach, Excess, Stream};
 use crate::live::MAX_FILE;
 
@@ -225,21 +222,16 @@ impl Client {
     }
 
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
-        let mut request = Request::get(url.target().as_str())
-            .header(HOST, url.authority())
-            .header(USER_AGENT, &self.user_agent)
-            .header(ACCEPT, "text/plain, */*;q=0.5")
-            .header(ACCEPT_ENCODING, "identity")
-            .header(CONNECTION, "close");
+        let mut request = FetchRequest::new(url.clone()).field(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // Another resource may use the same entity tag for something else.
         if known.of.as_ref().is_none_or(|of| of == url) {
             for (name, value) in [(IF_NONE_MATCH, known.etag()), (IF_MODIFIED_SINCE, known.last_modified())] {
                 if let Some(value) = value {
-                    request = request.header(name, value);
+                    request = request.field(name, value.clone());
                 }
             }
         }
-        request.body(Empty::new()).map_err(|error| FetchError::with_cause(FetchErrorKind::Redirect, error))
+        request.head(&self.user_agent)
     }
 
     /// To the host of a URL, or to the first upstream that can be reached from the one whose turn it is. An upstream is
@@ -292,13 +284,13 @@ impl Client {
     ) -> Result<Box<dyn Stream>, FetchError> {
         #[cfg(not(feature = "tls"))]
         let _ = name;
-        match server.scheme() {
-            UrlScheme::Http => Ok(Box::new(socket)),
-            #[cfg(feature = "tls")]
-            UrlScheme::Https => self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await,
-            #[cfg(not(feature = "tls"))]
-            UrlScheme::Https => Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off")),
+        if !server.is_https() {
+            return Ok(Box::new(socket));
         }
+        #[cfg(feature = "tls")]
+        return self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await;
+        #[cfg(not(feature = "tls"))]
+        Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off"))
     }
 }
 

@@ -1,9 +1,7 @@
 //! The fetcher: one thread for many sites, never the thread of a request.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -49,15 +47,8 @@ pub struct FetcherBuilder {
     at_once: usize,
 }
 
-/// A fetch under way.
-#[must_use = "the fetch goes on without it, but only this has the answer"]
-pub struct Fetching(oneshot::Receiver<FetchOutcome>);
-
-/// A single request under way.
-#[must_use = "the request goes on without it, but only this has the answer"]
-pub struct Exchanging(oneshot::Receiver<FetchExchange>);
-
 /// The body of an answer, in parts as they come. Once this is dropped, the request ends with the next part.
+#[derive(Debug)]
 #[must_use = "the request ends without it"]
 pub struct FetchBody(mpsc::Receiver<Result<Bytes, FetchError>>);
 
@@ -90,30 +81,23 @@ impl Fetcher {
     /// With `known` validators the server may answer that nothing has changed.
     ///
     /// The future needs no runtime of its own.
-    pub fn fetch(&self, url: &FetchUrl, known: Option<&Validators>) -> Fetching {
-        let (sender, receiver) = oneshot::channel();
-        let (client, permits) = (self.inner.client.clone(), self.inner.permits.clone());
+    pub fn fetch(
+        &self,
+        url: &FetchUrl,
+        known: Option<&Validators>,
+    ) -> impl Future<Output = FetchOutcome> + Send + use<> {
         let place = FetchTarget::robots_txt(url.clone());
         let known = known.cloned().unwrap_or_default();
-        self.inner.handle.spawn(async move {
-            let Ok(_permit) = permits.acquire().await else { return };
-            let _ = sender.send(client.fetch(&place, &known, FetchMode::Crawler, 0).await);
-        });
-        Fetching(receiver)
+        let fetched = self.spawn(async move |client| client.fetch(&place, &known, FetchMode::Crawler, 0).await);
+        async { fetched.await.unwrap_or_else(|_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped))) }
     }
 
     /// Makes one request and follows nothing: for programs that show how a server answers. What an answer means to a
     /// crawler is said by [`Fetcher::fetch`].
     ///
     /// The future needs no runtime of its own.
-    pub fn exchange(&self, request: FetchRequest) -> Exchanging {
-        let (sender, receiver) = oneshot::channel();
-        let (client, permits) = (self.inner.client.clone(), self.inner.permits.clone());
-        self.inner.handle.spawn(async move {
-            let Ok(_permit) = permits.acquire().await else { return };
-            let _ = sender.send(client.exchange(&request).await);
-        });
-        Exchanging(receiver)
+    pub fn exchange(&self, request: FetchRequest) -> impl Future<Output = FetchExchange> + Send + use<> {
+        exchanged(self.spawn(async move |client| client.exchange(&request).await))
     }
 
     /// Makes one request as [`Fetcher::exchange`] does, for a body that may be large: the answer comes without it, and the body
@@ -134,15 +118,27 @@ impl Fetcher {
     /// }
     /// # Ok(octets) }
     /// ```
-    pub fn stream(&self, request: FetchRequest) -> (Exchanging, FetchBody) {
+    pub fn stream(&self, request: FetchRequest) -> (impl Future<Output = FetchExchange> + Send + use<>, FetchBody) {
         let (answered, answer) = oneshot::channel();
         let (parts, body) = mpsc::channel(1);
+        let _ended = self.spawn(async move |client| client.stream(&request, answered, &parts).await);
+        (exchanged(answer), FetchBody(body))
+    }
+
+    /// Has the fetcher's thread do some work with its client, once there is a place for it: it goes on whether its result is
+    /// awaited or not.
+    fn spawn<T, W>(&self, work: impl FnOnce(Arc<Client>) -> W + Send + 'static) -> oneshot::Receiver<T>
+    where
+        T: Send + 'static,
+        W: Future<Output = T> + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
         let (client, permits) = (self.inner.client.clone(), self.inner.permits.clone());
         self.inner.handle.spawn(async move {
             let Ok(_permit) = permits.acquire().await else { return };
-            client.stream(&request, answered, &parts).await;
+            let _ = sender.send(work(client).await);
         });
-        (Exchanging(answer), FetchBody(body))
+        receiver
     }
 
     pub(in crate::source) fn handle(&self) -> &Handle {
@@ -264,44 +260,13 @@ impl FetchBody {
     }
 }
 
-impl Future for Fetching {
-    type Output = FetchOutcome;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<FetchOutcome> {
-        let stopped = |_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped));
-        Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or_else(stopped))
-    }
-}
-
-impl Future for Exchanging {
-    type Output = FetchExchange;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<FetchExchange> {
-        let stopped = |_| FetchExchange { address: None, answer: Err(FetchError::new(FetchErrorKind::Stopped)) };
-        Pin::new(&mut self.0).poll(context).map(|exchange| exchange.unwrap_or_else(stopped))
-    }
+async fn exchanged(exchange: oneshot::Receiver<FetchExchange>) -> FetchExchange {
+    let stopped = |_| FetchExchange { address: None, answer: Err(FetchError::new(FetchErrorKind::Stopped)) };
+    exchange.await.unwrap_or_else(stopped)
 }
 
 impl fmt::Debug for Fetcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetcher").field("client", &self.inner.client).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Fetching {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fetching").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for FetchBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchBody").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Exchanging {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exchanging").finish_non_exhaustive()
     }
 }

@@ -31,7 +31,7 @@ mod tests;
 #[cfg(feature = "verify")]
 pub(super) use self::client::{Client, FetchMode, FetchTarget};
 pub use self::crawler::{CrawlerCache, CrawlerReading, Unreachable};
-pub use self::fetcher::{Exchanging, FetchBody, Fetcher, FetcherBuilder, Fetching};
+pub use self::fetcher::{FetchBody, Fetcher, FetcherBuilder};
 #[cfg(feature = "verify")]
 pub(super) use self::freshness::later;
 pub use self::freshness::{Freshness, Schedule};

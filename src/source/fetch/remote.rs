@@ -24,19 +24,17 @@ pub struct UrlSource(Remote);
 pub struct UpstreamSource(Remote);
 
 /// A source that is fetched: [`UrlSource`] and [`UpstreamSource`]. Sealed.
-pub trait RemoteSource: SiteSource + fetched::Remotely {}
+pub trait RemoteSource: SiteSource + fetched::Fetched {}
 
 mod fetched {
-    /// How it is fetched.
-    pub trait Remotely {
-        fn set_fetcher(&mut self, fetcher: super::Fetcher);
-        fn set_schedule(&mut self, schedule: super::Schedule);
+    pub trait Fetched {
+        fn remote(&mut self) -> &mut super::Remote;
     }
 }
 
 /// A robots.txt that is fetched, and how.
 #[derive(Debug)]
-struct Remote {
+pub struct Remote {
     target: FetchTarget,
     schedule: Schedule,
     fetcher: Option<Fetcher>,
@@ -128,13 +126,13 @@ impl<S: RemoteSource> LiveBuilder<S> {
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn fetcher(self, fetcher: &Fetcher) -> Self {
-        self.with_source(|source| source.set_fetcher(fetcher.clone()))
+        self.with_source(|source| source.remote().fetcher = Some(fetcher.clone()))
     }
 
     /// When it is fetched again, and how long it must be gone before that is believed. Default: [`Schedule::new`].
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn schedule(self, schedule: Schedule) -> Self {
-        self.with_source(|source| source.set_schedule(schedule))
+        self.with_source(|source| source.remote().schedule = schedule)
     }
 }
 
@@ -147,43 +145,28 @@ impl LiveBuilder<UpstreamSource> {
     }
 }
 
-impl RemoteSource for UrlSource {}
-impl RemoteSource for UpstreamSource {}
+/// What a source is that is nothing but a [`Remote`].
+macro_rules! remote_source {
+    ($($source:ident),+) => {$(
+        impl SiteSource for $source {}
 
-impl fetched::Remotely for UrlSource {
-    fn set_fetcher(&mut self, fetcher: Fetcher) {
-        self.0.fetcher = Some(fetcher);
-    }
+        impl RemoteSource for $source {}
 
-    fn set_schedule(&mut self, schedule: Schedule) {
-        self.0.schedule = schedule;
-    }
+        impl fetched::Fetched for $source {
+            fn remote(&mut self) -> &mut Remote {
+                &mut self.0
+            }
+        }
+
+        impl sealed::Opens for $source {
+            fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
+                builder.source.0.open(builder.settings)
+            }
+        }
+    )+};
 }
 
-impl fetched::Remotely for UpstreamSource {
-    fn set_fetcher(&mut self, fetcher: Fetcher) {
-        self.0.fetcher = Some(fetcher);
-    }
-
-    fn set_schedule(&mut self, schedule: Schedule) {
-        self.0.schedule = schedule;
-    }
-}
-
-impl SiteSource for UrlSource {}
-impl SiteSource for UpstreamSource {}
-
-impl sealed::Opens for UrlSource {
-    fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
-        builder.source.0.open(builder.settings)
-    }
-}
-
-impl sealed::Opens for UpstreamSource {
-    fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
-        builder.source.0.open(builder.settings)
-    }
-}
+remote_source!(UrlSource, UpstreamSource);
 
 impl Remote {
     fn at(target: FetchTarget) -> Self {

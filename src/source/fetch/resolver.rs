@@ -12,7 +12,8 @@ use http::StatusCode;
 use robots_core::internals::AddressClass;
 
 use super::outcome::{FetchError, FetchErrorKind};
-use super::url::{FetchUrl, UrlError, UrlScheme};
+use super::url::{FetchUrl, UrlError};
+use crate::source::hosts::Scheme;
 
 #[cfg(unix)]
 use std::path::PathBuf;
@@ -113,11 +114,11 @@ impl Peer {
         if url.target().as_str() == "/" { Ok(Self::Server(url)) } else { Err(UrlError::path(upstream)) }
     }
 
-    pub(super) const fn scheme(&self) -> UrlScheme {
+    pub(super) const fn scheme(&self) -> Scheme {
         match self {
             Self::Server(url) => url.scheme(),
             #[cfg(unix)]
-            Self::Unix(_) => UrlScheme::Http,
+            Self::Unix(_) => Scheme::Http,
         }
     }
 
@@ -151,10 +152,8 @@ pub(super) const fn is_redirect(status: StatusCode) -> bool {
 pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUrl) -> Result<FetchUrl, FetchError> {
     let refused = |why: String| Err(FetchError::with_cause(FetchErrorKind::Redirect, why));
     if via.is_empty() {
-        return match (from.scheme(), to.scheme()) {
-            (UrlScheme::Https, UrlScheme::Http) => refused(format!("{to} is less safe than {from}")),
-            _ => Ok(to),
-        };
+        let is_less_safe = from.is_https() && !to.is_https();
+        return if is_less_safe { refused(format!("{to} is less safe than {from}")) } else { Ok(to) };
     }
     let is_of_site = to.host() == url.host() || via.iter().any(|via| via.is_at(&to));
     if !is_of_site {

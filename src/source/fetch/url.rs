@@ -12,7 +12,7 @@ use std::str::FromStr;
 use http::uri::PathAndQuery;
 
 use crate::rules::{Authority, Port};
-use crate::source::hosts::to_ascii;
+use crate::source::hosts::{Scheme, to_ascii};
 
 /// An `http` or `https` URL that can be fetched.
 ///
@@ -29,17 +29,12 @@ use crate::source::hosts::to_ascii;
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct FetchUrl {
-    scheme: UrlScheme,
+    /// One that is spoken here: not `ftp`.
+    scheme: Scheme,
     /// In lower case; an IPv6 address in its brackets.
     host: String,
     port: u16,
     target: PathAndQuery,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UrlScheme {
-    Http,
-    Https,
 }
 
 /// Why a text is not a URL that a robots.txt can be fetched from.
@@ -53,7 +48,7 @@ pub struct UrlError {
 enum UrlFault {
     NoScheme,
     Ftp,
-    UrlScheme,
+    OtherScheme,
     Userinfo,
     Host,
     NonAsciiHost,
@@ -64,30 +59,14 @@ enum UrlFault {
     Socket,
 }
 
-impl UrlScheme {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    const fn port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
-    }
-}
-
 impl FetchUrl {
-    pub(super) const fn scheme(&self) -> UrlScheme {
+    pub(super) const fn scheme(&self) -> Scheme {
         self.scheme
     }
 
     /// Whether it is requested over TLS.
     pub const fn is_https(&self) -> bool {
-        matches!(self.scheme, UrlScheme::Https)
+        matches!(self.scheme, Scheme::Https)
     }
 
     /// The host, in lower case and without the brackets of an IPv6 address.
@@ -160,14 +139,16 @@ impl FromStr for FetchUrl {
     fn from_str(url: &str) -> Result<Self, UrlError> {
         let error = |fault| UrlError::new(url, fault);
         let (scheme, authority, target) = Authority::of_url(url.as_bytes())
-            .ok_or_else(|| error(if has_other_scheme(url) { UrlFault::UrlScheme } else { UrlFault::NoScheme }))?;
-        let scheme = match scheme.to_ascii_lowercase().as_slice() {
-            b"http" => UrlScheme::Http,
-            b"https" => UrlScheme::Https,
-            b"ftp" | b"ftps" | b"sftp" => return Err(error(UrlFault::Ftp)),
-            _ => return Err(error(UrlFault::UrlScheme)),
+            .ok_or_else(|| error(if has_other_scheme(url) { UrlFault::OtherScheme } else { UrlFault::NoScheme }))?;
+        let scheme = match std::str::from_utf8(scheme).ok().and_then(Scheme::from_name) {
+            Some(scheme @ (Scheme::Http | Scheme::Https)) => scheme,
+            Some(Scheme::Ftp) => return Err(error(UrlFault::Ftp)),
+            None if scheme.eq_ignore_ascii_case(b"ftps") || scheme.eq_ignore_ascii_case(b"sftp") => {
+                return Err(error(UrlFault::Ftp));
+            }
+            None => return Err(error(UrlFault::OtherScheme)),
         };
-        if cfg!(not(feature = "tls")) && scheme == UrlScheme::Https {
+        if cfg!(not(feature = "tls")) && scheme == Scheme::Https {
             return Err(error(UrlFault::NoTls));
         }
         if authority.userinfo.is_some() {
@@ -240,7 +221,7 @@ impl fmt::Display for UrlError {
         f.write_str(match self.fault {
             UrlFault::NoScheme => "has no scheme: write it as \"https://example.com/robots.txt\"",
             UrlFault::Ftp => "cannot be fetched: ftp is not spoken here; use http or https",
-            UrlFault::UrlScheme => "cannot be fetched: use http or https",
+            UrlFault::OtherScheme => "cannot be fetched: use http or https",
             UrlFault::Userinfo => "holds a user name: robots.txt is public, so leave it out",
             UrlFault::Host => "names no host: a name such as \"example.com\" or an address is needed",
             UrlFault::NonAsciiHost => "has a host that is not ASCII: write it in its \"xn--\" form",
@@ -364,8 +345,8 @@ mod tests {
         {
             assert_eq!(fault(text), UrlFault::NoScheme, "{text}");
         }
-        assert_eq!(fault("javascript:alert(1)"), UrlFault::UrlScheme);
-        assert_eq!(fault("file:///etc/passwd"), UrlFault::UrlScheme);
+        assert_eq!(fault("javascript:alert(1)"), UrlFault::OtherScheme);
+        assert_eq!(fault("file:///etc/passwd"), UrlFault::OtherScheme);
         assert_eq!(fault("http://user:secret@example.com/"), UrlFault::Userinfo);
         assert_eq!(fault("http:///robots.txt"), UrlFault::Host);
         assert_eq!(fault("http://a b/"), UrlFault::Host);

@@ -26,8 +26,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::outcome::{FetchError, FetchErrorKind};
-use super::resolver;
-use super::resolver::Resolver;
+use super::resolver::{self, Resolver};
 use super::url::FetchUrl;
 
 #[cfg(unix)]
