@@ -47,7 +47,7 @@ pub use self::reloading::Reloading;
 pub use self::site::{DEFAULT_MAX_AGE, LONGEST_MAX_AGE};
 pub use self::snapshot::{Content, Snapshot, WhenMissing};
 pub use self::source::{Appendix, FetchStatus};
-pub use self::state::{StateDir, StateDirInUse, StateError, StateEvent};
+pub use self::state::{StateDir, StateDirInUse, StateError, StateEvent, Trouble, TroubleKind};
 pub use self::status::{Condition, Status};
 pub use self::version::{VersionHash, VersionHashError, VersionHashPrefix};
 

@@ -30,7 +30,7 @@ use super::reload::{Cause, HistoryEntry, Notices, Reload, ReloadListener, Reload
 use super::reload_record::{ReloadRecord, Restoration, history_entry};
 use super::reloading::Completion;
 use super::snapshot::{Snapshot, WhenMissing};
-use super::source::{Appending, Appendix, AppendsParts, Candidate, Loaded, Source, load_text};
+use super::source::{Appending, Appendix, AppendsParts, Candidate, Loaded, Source, SourceStatus, load_text};
 use super::state::{SiteState, StateDir, StateError};
 use super::status::Status;
 use super::version::{Version, VersionHash, VersionHashPrefix};
@@ -358,7 +358,7 @@ impl Site {
 
     pub(super) fn status(&self) -> Status {
         let snapshot = self.current.load();
-        let source = self.source.status();
+        let SourceStatus { watch_trouble, fetch } = self.source.status();
         let record = self.record.lock();
         Status {
             live: snapshot.content().map(|content| content.hash()),
@@ -375,7 +375,8 @@ impl Site {
             stripped_targets: self.counts.stripped_targets.load(Ordering::Relaxed),
             unchecked_claims: self.counts.unchecked_claims.load(Ordering::Relaxed),
             state_troubles: self.state.as_ref().map(SiteState::troubles).unwrap_or_default(),
-            source,
+            watch_trouble,
+            fetch,
         }
     }
 

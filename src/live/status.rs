@@ -8,8 +8,8 @@ use robots_core::keyword_enum;
 use super::gate::Pending;
 use super::kill_switch::Enforcement;
 use super::reload::{Reload, ReloadOutcome};
-use super::source::{FetchStatus, SourceStatus};
-use super::state::StateTroubles;
+use super::source::FetchStatus;
+use super::state::{Trouble, TroubleKind};
 use super::version::VersionHash;
 use crate::check::Report;
 
@@ -48,8 +48,12 @@ pub struct Status {
     /// How many requests claimed to be a crawler's while the policy tags or refuses impostors, and nothing checks claims: the layer has
     /// neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), so no impostor is found.
     pub unchecked_claims: u64,
-    pub(super) state_troubles: StateTroubles,
-    pub(super) source: SourceStatus,
+    /// Everything that is wrong with the site's part of the state directory, the most pressing first.
+    pub state_troubles: Vec<Trouble>,
+    /// Why changes are found by polling only, where the file system reports no events.
+    pub watch_trouble: Option<String>,
+    /// How fetching the robots.txt fares, where it is fetched.
+    pub fetch: Option<FetchStatus>,
 }
 
 keyword_enum! {
@@ -77,55 +81,8 @@ impl Status {
         }
     }
 
-    /// What is wrong with the site's part of the state directory, if anything is: the most pressing of
-    /// [`Status::state_troubles`].
-    pub fn state_trouble(&self) -> Option<&str> {
-        self.state_troubles().next()
-    }
-
-    /// Everything that is wrong with the site's part of the state directory, the most pressing first: that what is live,
-    /// the kill switch or the history cannot be written down; that what is served is, or may be, older than what was live
-    /// before a restart; and what was damaged when it was read. Each ends when it is over; what was damaged stays.
-    pub fn state_troubles(&self) -> impl Iterator<Item = &str> {
-        let StateTroubles { save, switch, append, behind, unread_switch, damaged } = &self.state_troubles;
-        [save, switch, append, behind, unread_switch, damaged].into_iter().filter_map(Option::as_deref)
-    }
-
-    /// Why a restart would forget what is live, or what waits: it cannot be written down. Or that only the record cannot be
-    /// written, which says what is live where nothing else can be. The write is tried again.
-    pub fn save_trouble(&self) -> Option<&str> {
-        self.state_troubles.save.as_deref()
-    }
-
-    /// Why entries of the history wait: they cannot be written down. The write is tried again.
-    pub fn history_trouble(&self) -> Option<&str> {
-        self.state_troubles.append.as_deref()
-    }
-
-    /// Why a restart would forget how the site's kill switch stands: it cannot be written down. The write is tried again.
-    pub fn switch_trouble(&self) -> Option<&str> {
-        self.state_troubles.switch.as_deref()
-    }
-
-    /// Why the site's kill switch was taken for [`Enforcement::Off`] although no operator turned it: its file could not be read, or is
-    /// damaged. `None` once it is written again.
-    pub fn unread_switch(&self) -> Option<&str> {
-        self.state_troubles.unread_switch.as_deref()
-    }
-
-    /// That what is served is, or may be, older than what was live before the restart: what was live then could not be
-    /// written down, and the source held nothing that can be served.
-    pub fn behind_trouble(&self) -> Option<&str> {
-        self.state_troubles.behind.as_deref()
-    }
-
-    /// Why changes are found by polling only, where the file system reports no events.
-    pub fn watch_trouble(&self) -> Option<&str> {
-        self.source.watch_trouble.as_deref()
-    }
-
-    /// How fetching the robots.txt fares, where it is fetched.
-    pub const fn fetch(&self) -> Option<&FetchStatus> {
-        self.source.fetch.as_ref()
+    /// What is wrong with the site's part of the state directory in one respect, if anything is.
+    pub fn state_trouble(&self, kind: TroubleKind) -> Option<&str> {
+        self.state_troubles.iter().find(|trouble| trouble.kind == kind).map(|trouble| trouble.text.as_str())
     }
 }

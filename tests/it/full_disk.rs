@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tower_robots::live::{
-    Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir, VersionHash,
+    Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir, TroubleKind, VersionHash,
 };
 use tower_robots::source::{FileSource, LiveBuilder};
 
@@ -137,27 +137,30 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert!(!state.flush());
         let status = live.status();
         // The last block of the history has room for a line, which ends nothing else's trouble.
-        assert!(status.save_trouble().is_some() && status.history_trouble().is_none(), "{status:?}");
+        assert!(
+            status.state_trouble(TroubleKind::Save).is_some() && status.state_trouble(TroubleKind::History).is_none(),
+            "{status:?}"
+        );
         site.fill_history();
         assert_eq!(site.replace(&live, THIRD), ReloadOutcomeKind::Published);
         assert_eq!(body(&live), THIRD, "it is live all the same");
         assert!(!state.flush());
         let status = live.status();
-        let (save, history) = (status.save_trouble().unwrap(), status.history_trouble().unwrap());
+        let (save, history) =
+            (status.state_trouble(TroubleKind::Save).unwrap(), status.state_trouble(TroubleKind::History).unwrap());
         assert!(
             save.contains("cannot be written, so a restart forgets what is live: No space left on device"),
             "{save}"
         );
         assert!(history.contains("cannot be written, so 1 entry of it waits: No space left on device"), "{history}");
-        assert_eq!(status.state_trouble(), Some(save));
-        assert_eq!(status.state_troubles().collect::<Vec<_>>(), [save, history]);
+        assert_eq!(status.state_troubles.iter().map(|trouble| &*trouble.text).collect::<Vec<_>>(), [save, history]);
         assert!(site.reported(&format!("shop: {save}")), "in the same words: {:?}", site.reported);
         assert!(site.reported(&format!("shop: {history}")), "in the same words: {:?}", site.reported);
         let written = fs::read_to_string(site.own().join("state.json")).unwrap();
         assert!(!written.contains(&VersionHash::of(THIRD.as_bytes()).to_string()));
 
         disk.free();
-        wait_for("written without another edit", || live.status().state_troubles().next().is_none());
+        wait_for("written without another edit", || live.status().state_troubles.is_empty());
         assert!(site.reported("shop: what is live is written down again"));
         assert!(site.reported("shop: the history is written down again"));
         assert!(state.flush());
@@ -165,7 +168,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         site.is_killed();
         let again = site.open(&site.state());
         assert_eq!((body(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
-        assert_eq!(again.status().behind_trouble(), None);
+        assert_eq!(again.status().state_trouble(TroubleKind::Behind), None);
         let said = again.status().last_reload.to_string();
         assert!(
             said.contains("stays live; it was accepted ")
@@ -193,7 +196,7 @@ fn a_reload_a_flush_and_the_end_write_what_waits() {
             match way {
                 "reload" => {
                     let _ = live.reload().wait();
-                    wait_for(way, || live.status().state_trouble().is_none());
+                    wait_for(way, || live.status().state_troubles.is_empty());
                 }
                 "flush" => assert!(state.flush_within(PATIENCE)),
                 _ => drop((live, state)),
@@ -215,7 +218,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
         assert_eq!(site.replace(&live, STAGING), ReloadOutcomeKind::Gated);
         live.accept(&VersionHash::of(STAGING.as_bytes()).into()).unwrap();
         assert_eq!(body(&live), STAGING);
-        assert!(live.status().save_trouble().is_some(), "it was tried before the answer");
+        assert!(live.status().state_trouble(TroubleKind::Save).is_some(), "it was tried before the answer");
         // Nothing more can be written at the end than after a kill.
         drop((live, state));
 
@@ -224,7 +227,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
             let live = site.open(&site.state());
             let status = live.status();
             assert_eq!((body(&live).as_str(), status.condition()), (FIRST, Condition::LastGood));
-            let trouble = status.behind_trouble().unwrap();
+            let trouble = status.state_trouble(TroubleKind::Behind).unwrap();
             let older = format!("is older than what was live before: version {}, accepted ", short(STAGING));
             assert!(trouble.starts_with(&format!("version {} is served; it was accepted ", short(FIRST))), "{trouble}");
             assert!(trouble.contains(&older), "{trouble}");
@@ -236,7 +239,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
         // The very version that was live needs no second acceptance.
         let live = site.open(&site.state());
         assert_eq!(site.replace(&live, STAGING), ReloadOutcomeKind::Published);
-        assert_eq!(live.status().behind_trouble(), None);
+        assert_eq!(live.status().state_trouble(TroubleKind::Behind), None);
     });
 }
 
@@ -277,13 +280,13 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
         fs::remove_file(site.own().join("enforcement")).unwrap();
         disk.fill();
         live.set_enforcement(Enforcement::Off).unwrap_err();
-        let trouble = live.status().switch_trouble().unwrap().to_owned();
+        let trouble = live.status().state_trouble(TroubleKind::Switch).unwrap().to_owned();
         assert!(trouble.contains("so a restart forgets the kill switch: No space left on device"), "{trouble}");
         drop(live);
         // As a config that is reloaded does.
         site.write(BAD);
         let live = site.open(&state);
-        assert_eq!((body(&live).as_str(), live.status().behind_trouble()), (SECOND, None));
+        assert_eq!((body(&live).as_str(), live.status().state_trouble(TroubleKind::Behind)), (SECOND, None));
         assert_eq!(live.status().switch, Enforcement::Off);
         assert_eq!(live.history().iter().filter(|entry| entry.outcome == ReloadOutcomeKind::Published).count(), 2);
         disk.free();
@@ -291,7 +294,7 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
             let switches = [disk.path().join("state/enforcement"), site.own().join("enforcement")];
             switches.iter().all(|path| fs::read(path).is_ok_and(|bytes| bytes == b"off\n"))
         });
-        wait_for("no trouble", || live.status().state_trouble().is_none() && state.trouble().is_none());
+        wait_for("no trouble", || live.status().state_troubles.is_empty() && state.trouble().is_none());
     });
 }
 
@@ -306,12 +309,12 @@ fn entries_that_wait_are_bounded_and_the_rest_is_counted() {
         for turn in 0..turns {
             let _ = live.set_enforcement(if turn % 2 == 0 { Enforcement::Off } else { Enforcement::On });
         }
-        let trouble = live.status().history_trouble().unwrap().to_owned();
+        let trouble = live.status().state_trouble(TroubleKind::History).unwrap().to_owned();
         let want = format!("so {MAX_HISTORY} entries of it wait and 10 before them are lost: ");
         assert!(trouble.contains(&want), "{trouble}");
         disk.free();
         assert!(state.flush());
-        assert_eq!(live.status().state_trouble(), None);
+        assert_eq!(live.status().state_troubles, []);
         drop((live, state));
         assert_eq!(site.open(&site.state()).history().len(), MAX_HISTORY);
     });
@@ -325,9 +328,9 @@ fn a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room()
         let state = site.state();
         let live = site.open(&state);
         assert!(!state.flush());
-        assert!(live.status().save_trouble().is_some());
+        assert!(live.status().state_trouble(TroubleKind::Save).is_some());
         disk.free();
-        wait_for("written", || live.status().state_trouble().is_none() && state.trouble().is_none());
+        wait_for("written", || live.status().state_troubles.is_empty() && state.trouble().is_none());
         site.write(BAD);
         site.is_killed();
         assert_eq!(body(&site.open(&site.state())), FIRST);
@@ -351,7 +354,7 @@ fn a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart() {
             assert!(state.flush());
             disk.fill();
             live.accept(&VersionHash::of(text.as_bytes()).into()).unwrap();
-            assert!(live.status().save_trouble().is_some());
+            assert!(live.status().state_trouble(TroubleKind::Save).is_some());
             drop((live, state));
 
             let condition = if is_rolled_back {
@@ -383,7 +386,7 @@ fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_writte
             remount(disk.path(), "ro");
             assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
             assert!(!state.flush());
-            let trouble = live.status().save_trouble().unwrap().to_owned();
+            let trouble = live.status().state_trouble(TroubleKind::Save).unwrap().to_owned();
             assert!(trouble.contains("so a restart forgets what is live: Read-only file system"), "{trouble}");
             drop((live, state));
             site.write(BAD);

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use tower_robots::live::{Cause, Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir};
+use tower_robots::live::{
+    Cause, Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir, TroubleKind,
+};
 use tower_robots::policy::{Action, Facts, Mode, Policy, Reason};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::{InlineSource, LiveBuilder};
@@ -199,7 +201,7 @@ fn damaged_state_is_reported_and_ignored() {
         fs::write(site.own().join("history.jsonl"), "no json\n{}\n[1]\n").unwrap();
         fs::write(site.own().join("foreign"), "not ours").unwrap();
         let live = site.open(OPEN);
-        let trouble = live.status().state_trouble().map(str::to_owned).unwrap();
+        let trouble = live.status().state_troubles[0].text.clone();
         assert!(trouble.contains(site.own().to_str().unwrap()), "{trouble}");
         assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::Live));
         assert_eq!(live.history().len(), 1, "its own start");
@@ -224,17 +226,17 @@ fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
         let live = site.open("<html>");
         assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
         let older = format!("is older than what was live before: version {}, ", hash.short());
-        assert!(live.status().behind_trouble().unwrap().contains(&older), "{:?}", live.status());
+        assert!(live.status().state_trouble(TroubleKind::Behind).unwrap().contains(&older), "{:?}", live.status());
     }
     // A state from before there was a record.
     let site = Site::new();
     drop(site.open(OPEN));
     fs::remove_file(site.own().join("live")).unwrap();
     let live = site.open("<html>");
-    let trouble = live.status().behind_trouble().unwrap().to_owned();
+    let trouble = live.status().state_trouble(TroubleKind::Behind).unwrap().to_owned();
     assert!(trouble.ends_with("may be older than what was live before: nothing says what was"), "{trouble}");
     drop(live);
-    assert_eq!(site.open("<html>").status().behind_trouble(), None, "there is one now");
+    assert_eq!(site.open("<html>").status().state_trouble(TroubleKind::Behind), None, "there is one now");
 }
 
 #[test]
@@ -291,7 +293,7 @@ fn a_folder_that_cannot_be_written_stops_nothing() {
     assert!(state.trouble().unwrap().contains("cannot be written, so it will be forgotten"));
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
     state.flush();
-    assert!(live.status().state_trouble().is_some());
+    assert!(!live.status().state_troubles.is_empty());
     assert_eq!(state.enforcement(), Enforcement::On, "there is no switch, turned or not");
     live.set_enforcement(Enforcement::Off).unwrap_err();
     assert_eq!(decide(&live, "/cart"), SWITCHED_OFF, "done all the same");
@@ -404,7 +406,7 @@ fn a_clock_before_1970_is_a_clock() {
     live.rollback().unwrap();
     drop(live);
     let live = open(OPEN);
-    assert_eq!((live.status().since, live.status().state_trouble()), (now, None));
+    assert_eq!((live.status().since, live.status().state_troubles), (now, vec![]));
     assert!(live.history().iter().all(|entry| entry.when == now), "{:?}", live.history());
     drop(live);
     let live = open("<html>");
@@ -478,7 +480,7 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     write("User-agent: *\nDisallow: /account\n");
     assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Published);
     assert!(!state.flush());
-    let trouble = live.status().save_trouble().unwrap().to_owned();
+    let trouble = live.status().state_trouble(TroubleKind::Save).unwrap().to_owned();
     let want = format!("{}: cannot be written, so a restart does not know what goes live while", record.display());
     assert!(trouble.starts_with(&want), "{trouble}");
     let written = || fs::read_to_string(site.own().join("state.json")).unwrap();
@@ -486,10 +488,10 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     assert!(before.contains(&live.status().live.unwrap().to_string()), "{before}");
     assert!(!state.flush());
     assert_eq!(written(), before, "its stamp is another each time it is written");
-    assert_eq!(live.status().save_trouble(), Some(&*trouble));
+    assert_eq!(live.status().state_trouble(TroubleKind::Save), Some(&*trouble));
     fs::remove_dir(&record).unwrap();
     assert!(state.flush());
-    assert_eq!(live.status().state_trouble(), None);
+    assert_eq!(live.status().state_troubles, []);
     assert!(record.is_file());
 }
 

@@ -199,7 +199,7 @@ fn a_folder_that_gives_no_lock_is_used_all_the_same_and_says_so() {
     assert!(trouble.starts_with(&want), "{trouble}");
     let live = LiveRobots::inline(FIRST).state(&state, "shop").open().unwrap();
     assert!(state.flush());
-    assert_eq!(live.status().state_trouble(), None);
+    assert_eq!(live.status().state_troubles, []);
     assert!(path.join("sites/shop/state.json").is_file());
     assert!(StateDir::open(&path).is_ok(), "nothing tells of the first");
 }

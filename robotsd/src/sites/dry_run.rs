@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use tower_robots::check::{Finding, Severity};
-use tower_robots::live::{Enforcement, Gate, RejectionKind, Reload, ReloadOutcome, WhenMissing};
+use tower_robots::live::{Enforcement, Gate, RejectionKind, Reload, ReloadOutcome, TroubleKind, WhenMissing};
 
 use super::appended_parts::AppendedParts;
 use super::gate_settings::GateSettings;
@@ -228,7 +228,7 @@ fn switch_of(live: &LiveSite, unenforced: &dyn Fn(String) -> Problem) -> Option<
     if status.switch == Enforcement::On {
         return None;
     }
-    Some(match status.unread_switch() {
+    Some(match status.state_trouble(TroubleKind::UnreadSwitch) {
         Some(trouble) => unenforced(of_site(&live.name, format!("{trouble}, so nothing would be enforced"))),
         None => {
             let name = &live.name;

@@ -9,6 +9,7 @@ use tower_robots::check::{Finding, Severity};
 use tower_robots::layer::{CrawlerRequest, Event, Original, Record};
 use tower_robots::live::{
     Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent, Status,
+    TroubleKind,
 };
 use tower_robots::policy::Reason;
 use tower_robots::rules::{Access, PathForm};
@@ -365,11 +366,11 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
     if let (Some(path), true) = (&file, errors > 0) {
         steps.push(NextStep::command("to see the errors that the check finds", ["robotsd", "check", path]));
     }
-    let unwritten = [status.save_trouble(), status.switch_trouble(), status.history_trouble()];
-    if unwritten.iter().any(Option::is_some) {
+    let is_wrong = |kind| status.state_trouble(kind).is_some();
+    if [TroubleKind::Save, TroubleKind::Switch, TroubleKind::History].into_iter().any(is_wrong) {
         let message = "put the state directory right, or make room on its disk: what waits is then written by itself";
         steps.push(NextStep::say(message.to_owned()));
-    } else if status.state_trouble().is_some() && status.behind_trouble().is_none() {
+    } else if !status.state_troubles.is_empty() && !is_wrong(TroubleKind::Behind) {
         let message = "put the state directory right: what is damaged in it is ignored";
         steps.push(NextStep::say(message.to_owned()));
     }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, VersionHashPrefix};
+use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, TroubleKind, VersionHashPrefix};
 use tower_robots::source::HostMap;
 
 use super::log_events;
@@ -215,7 +215,7 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
         hash: now.live.map(|hash| hash.to_string()),
         before: before.live.map(|hash| hash.to_string()),
         waiting: now.pending.as_ref().map(|pending| pending.hash().to_string()),
-        trouble: now.save_trouble().map(str::to_owned),
+        trouble: now.state_trouble(TroubleKind::Save).map(str::to_owned),
         ..ChangeReport::new(message)
     }
 }

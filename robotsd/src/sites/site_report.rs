@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use tower_robots::agent::{Agent, Crawler, Registry};
 use tower_robots::check::{Report, Severity};
-use tower_robots::live::{FetchStatus, HistoryEntry, Pending};
+use tower_robots::live::{FetchStatus, HistoryEntry, Pending, TroubleKind};
 use tower_robots::policy::{Mode, Override, Policy, Reason};
 
 use super::backend::BackendSource;
@@ -155,7 +155,7 @@ impl LiveSite {
             overrides: snapshot.policy().overrides().iter().map(exception).collect(),
             enforcement: status.enforcement.as_str().to_owned(),
             switch: status.switch.as_str().to_owned(),
-            switch_trouble: status.unread_switch().map(str::to_owned),
+            switch_trouble: status.state_trouble(TroubleKind::UnreadSwitch).map(str::to_owned),
             hash: content.map(|content| content.hash().to_string()),
             since: content.map(|_| rfc3339(status.since)),
             // A clock that was set back makes nothing older.
@@ -183,7 +183,7 @@ impl LiveSite {
             grace_end: status.grace_end.map(rfc3339),
             faults: status.faults,
             callback_faults: status.callback_faults,
-            fetch: status.fetch().map(fetching),
+            fetch: status.fetch.as_ref().map(fetching),
             append: Vec::new(),
             on_publish: Vec::new(),
             next: log_events::for_site(&self.name, &snapshot, &status),
@@ -191,7 +191,8 @@ impl LiveSite {
             troubles: {
                 let waits = status.pending.as_ref().filter(|_| status.live.is_none());
                 let unready = waits.map(|pending| log_events::without_robots(&self.name, Some(pending)));
-                let of_robots = status.watch_trouble().into_iter().chain(status.state_troubles()).map(str::to_owned);
+                let of_state = status.state_troubles.iter().map(|trouble| &trouble.text);
+                let of_robots = status.watch_trouble.iter().chain(of_state).cloned();
                 let of_policy = snapshot.misspelled_overrides();
                 let of_gate = self.pages.as_ref().map(SitePages::notes).unwrap_or_default();
                 unready

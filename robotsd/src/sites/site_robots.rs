@@ -134,7 +134,7 @@ impl SiteRobots {
     /// Why changes are found only by polling, of the directory or the file.
     pub(super) fn watch_trouble(&self) -> Option<String> {
         match &self.0.kind {
-            RobotsKind::One(live, _) => live.status().watch_trouble().map(str::to_owned),
+            RobotsKind::One(live, _) => live.status().watch_trouble,
             RobotsKind::Directory { directory, .. } => directory.watch_trouble(),
         }
     }

@@ -1,9 +1,11 @@
 //! The errors of opening a state directory and of writing to it, and the events that report them to listeners.
 
 use crate::live::Mutex;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fmt, io};
 
 /// What could not be written, and so will be forgotten.
@@ -150,15 +152,103 @@ impl StateListeners {
     }
 }
 
-/// What is wrong with a site's part of a directory, the most pressing first.
-#[derive(Clone, Debug, Default)]
-pub(in crate::live) struct StateTroubles {
-    pub(in crate::live) save: Option<String>,
-    pub(in crate::live) switch: Option<String>,
-    pub(in crate::live) append: Option<String>,
-    pub(in crate::live) behind: Option<String>,
-    pub(in crate::live) unread_switch: Option<String>,
-    pub(in crate::live) damaged: Option<String>,
+/// Something that is wrong with a state directory, or with a site's part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Trouble {
+    /// What it is about.
+    pub kind: TroubleKind,
+    /// What is wrong, in one line.
+    pub text: String,
+}
+
+/// What a [`Trouble`] is about; the most pressing come first. Each ends when it is over; what was damaged stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum TroubleKind {
+    /// A restart would forget what is live, or what waits: it cannot be written down. Or only the record cannot be written, which
+    /// says what is live where nothing else can be. The write is tried again.
+    Save,
+    /// A restart would forget how the kill switch stands: it cannot be written down. The write is tried again.
+    Switch,
+    /// Entries of the history wait: they cannot be written down. The write is tried again.
+    History,
+    /// What is served is, or may be, older than what was live before the restart: what was live then could not be written down,
+    /// and the source held nothing that can be served.
+    Behind,
+    /// The kill switch was taken for [`Enforcement::Off`](crate::live::Enforcement::Off) although no operator turned it: its file
+    /// could not be read, or is damaged. It is over once the file is written again.
+    UnreadSwitch,
+    /// Another file was damaged when it was read.
+    Damaged,
+    /// Nothing can be written to the directory.
+    Unwritable,
+    /// Nothing keeps another process out of the directory.
+    Unlocked,
+}
+
+impl TroubleKind {
+    /// What is said when it is over.
+    const fn over(self) -> &'static str {
+        match self {
+            Self::Save => "what is live is written down again",
+            Self::Switch => "the kill switch is written down again",
+            Self::History => "the history is written down again",
+            Self::Behind => "what is served is no older than what was live",
+            Self::UnreadSwitch => "the file of the kill switch is whole again",
+            Self::Damaged => "",
+            Self::Unwritable => "the state directory can be written again",
+            Self::Unlocked => "the state directory is locked",
+        }
+    }
+}
+
+/// The troubles of a directory or of a site's part of it, at most one of a kind, and who is notified of them.
+pub(super) struct Troubles {
+    site: Option<String>,
+    listeners: Arc<StateListeners>,
+    current: Mutex<BTreeMap<TroubleKind, String>>,
+}
+
+impl Troubles {
+    pub(super) fn new(site: Option<&str>, listeners: &Arc<StateListeners>) -> Self {
+        Self { site: site.map(str::to_owned), listeners: listeners.clone(), current: Mutex::default() }
+    }
+
+    /// Troubles from before there are listeners.
+    pub(super) fn begin(&self, troubles: impl IntoIterator<Item = (TroubleKind, Option<String>)>) {
+        let begun = troubles.into_iter().filter_map(|(kind, trouble)| Some((kind, trouble?)));
+        self.current.lock().extend(begun);
+    }
+
+    pub(super) fn get(&self, kind: TroubleKind) -> Option<String> {
+        self.current.lock().get(&kind).cloned()
+    }
+
+    /// All of them, the most pressing first.
+    pub(super) fn all(&self) -> Vec<Trouble> {
+        let trouble = |(kind, text): (&TroubleKind, &String)| Trouble { kind: *kind, text: text.clone() };
+        self.current.lock().iter().map(trouble).collect()
+    }
+
+    /// Sets or ends a trouble, and notifies the listeners where it is another one than before.
+    pub(super) fn set(&self, kind: TroubleKind, trouble: Option<String>) {
+        self.set_shown(kind, trouble, str::to_owned);
+    }
+
+    /// The same for one of which more is shown than what tells it from another.
+    pub(super) fn set_shown(&self, kind: TroubleKind, trouble: Option<String>, shown: impl Fn(&str) -> String) {
+        let before = match &trouble {
+            Some(trouble) => self.current.lock().insert(kind, trouble.clone()),
+            None => self.current.lock().remove(&kind),
+        };
+        let notify = |trouble| self.listeners.notify(&StateEvent { site: self.site.as_deref(), trouble });
+        match trouble {
+            Some(now) if before.as_ref() != Some(&now) => notify(Err(&*shown(&now))),
+            None if before.is_some() => notify(Ok(kind.over())),
+            _ => {}
+        }
+    }
 }
 
 /// The kill switch cannot be written down.

@@ -26,8 +26,7 @@ mod site;
 mod state_dir;
 mod writer;
 
-pub(super) use self::error::StateTroubles;
-pub use self::error::{StateDirInUse, StateError, StateEvent};
+pub use self::error::{StateDirInUse, StateError, StateEvent, Trouble, TroubleKind};
 pub(super) use self::site::SiteState;
 pub use self::state_dir::StateDir;
 

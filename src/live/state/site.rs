@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::disk::Disk;
-use super::error::{StateError, StateEvent, StateListeners, StateTroubles, switch_trouble};
+use super::error::{StateError, StateListeners, Trouble, TroubleKind, Troubles, switch_trouble};
 use super::json;
 use super::lock::{FolderLock, LockHold};
 use super::record_file::LiveRecord;
@@ -43,11 +43,10 @@ pub(super) struct SiteStore {
     disk: Disk,
     lock: Arc<FolderLock>,
     folder: PathBuf,
-    site: String,
     /// When the directory was opened: what is older and was left unfinished is of another process.
     began: SystemTime,
-    listeners: Arc<StateListeners>,
-    troubles: Mutex<SiteTroubles>,
+    /// Of the history only the cause: how many entries wait changes all the time.
+    troubles: Troubles,
     place: Mutex<QueuePlace>,
     /// Held for a moment only.
     unwritten: Mutex<Unwritten>,
@@ -63,21 +62,6 @@ enum SwitchFile {
     #[default]
     Unknown,
     Made,
-}
-
-/// Each ends by itself.
-#[derive(Default)]
-struct SiteTroubles {
-    /// The switch could not be read.
-    unread_switch: Option<String>,
-    /// Another file was damaged when it was read.
-    damaged: Option<String>,
-    /// What is served is older than what was live.
-    behind: Option<String>,
-    save: Option<String>,
-    /// Only the cause: how many entries wait changes all the time.
-    append: Option<String>,
-    switch: Option<String>,
 }
 
 #[derive(Default)]
@@ -165,25 +149,16 @@ impl SiteState {
 
     /// Reports that the served version is older than the one that was live, or that it is no longer.
     pub(in crate::live) fn is_behind(&self, trouble: Option<String>) {
-        self.store.set_trouble(
-            |troubles| &mut troubles.behind,
-            trouble,
-            "what is served is no older than what was live",
-        );
+        self.store.troubles.set(TroubleKind::Behind, trouble);
     }
 
     /// The troubles. It waits for no disk.
-    pub(in crate::live) fn troubles(&self) -> StateTroubles {
-        let troubles = self.store.troubles.lock();
-        let SiteTroubles { unread_switch, damaged, behind, save, append, switch } = &*troubles;
-        StateTroubles {
-            save: save.clone(),
-            switch: switch.clone(),
-            append: append.as_ref().map(|cause| self.store.waiting(cause)),
-            behind: behind.clone(),
-            unread_switch: unread_switch.clone(),
-            damaged: damaged.clone(),
+    pub(in crate::live) fn troubles(&self) -> Vec<Trouble> {
+        let mut troubles = self.store.troubles.all();
+        for trouble in troubles.iter_mut().filter(|trouble| trouble.kind == TroubleKind::History) {
+            trouble.text = self.store.waiting(&trouble.text);
         }
+        troubles
     }
 }
 
@@ -272,16 +247,14 @@ impl SiteStore {
         folder: PathBuf,
         site: &str,
         began: SystemTime,
-        listeners: Arc<StateListeners>,
+        listeners: &Arc<StateListeners>,
     ) -> Self {
         Self {
             disk,
             lock,
             folder,
             began,
-            site: site.to_owned(),
-            listeners,
-            troubles: Mutex::default(),
+            troubles: Troubles::new(Some(site), listeners),
             place: Mutex::default(),
             unwritten: Mutex::default(),
             written: Mutex::default(),
@@ -337,7 +310,7 @@ impl SiteStore {
                 path.display()
             )),
         };
-        self.set_trouble(|troubles| &mut troubles.save, trouble, "what is live is written down again");
+        self.troubles.set(TroubleKind::Save, trouble);
     }
 
     /// Writes down what is live, if that is not what is written there.
@@ -370,13 +343,8 @@ impl SiteStore {
 
     fn report_history(&self, result: Result<(), StateError>) {
         let cause = result.err().map(|error| error.cause.to_string());
-        let before = std::mem::replace(&mut self.troubles.lock().append, cause.clone());
-        match (&before, &cause) {
-            // A different number of waiting entries is no event.
-            (_, Some(now)) if before != cause => self.notify(Err(&self.waiting(now))),
-            (Some(_), None) => self.notify(Ok("the history is written down again")),
-            _ => {}
-        }
+        // A different number of waiting entries is no event.
+        self.troubles.set_shown(TroubleKind::History, cause, |cause| self.waiting(cause));
     }
 
     /// The trouble of the history on disk.
@@ -427,44 +395,15 @@ impl SiteStore {
             self.unwritten.lock().switch = None;
         }
         let trouble = result.as_ref().err().map(switch_trouble);
-        self.set_trouble(|troubles| &mut troubles.switch, trouble, "the kill switch is written down again");
+        self.troubles.set(TroubleKind::Switch, trouble);
         if result.is_ok() {
-            self.set_trouble(
-                |troubles| &mut troubles.unread_switch,
-                None,
-                "the file of the kill switch is whole again",
-            );
+            self.troubles.set(TroubleKind::UnreadSwitch, None);
         }
         result
     }
 
     fn path_of(&self, hash: VersionHash) -> PathBuf {
         self.folder.join(format!("{}.txt", hash.hex()))
-    }
-
-    fn note(&self, trouble: Option<String>) {
-        if let Some(trouble) = trouble {
-            self.set_trouble(|troubles| &mut troubles.damaged, Some(trouble), "");
-        }
-    }
-
-    /// Sets or clears a trouble, and notifies the listeners.
-    fn set_trouble(
-        &self,
-        which: impl Fn(&mut SiteTroubles) -> &mut Option<String>,
-        trouble: Option<String>,
-        over: &str,
-    ) {
-        let before = std::mem::replace(which(&mut self.troubles.lock()), trouble.clone());
-        match (&before, &trouble) {
-            (_, Some(now)) if before != trouble => self.notify(Err(now)),
-            (Some(_), None) => self.notify(Ok(over)),
-            _ => {}
-        }
-    }
-
-    fn notify(&self, trouble: Result<&str, &str>) {
-        self.listeners.notify(&StateEvent { site: Some(&self.site), trouble });
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use super::disk::{Disk, SWITCH};
-use super::error::{StateDirInUse, StateError, StateEvent, StateListeners, switch_trouble};
+use super::error::{StateDirInUse, StateError, StateEvent, StateListeners, TroubleKind, Troubles, switch_trouble};
 use super::lock::{FolderLock, LockHold};
 use super::record_file;
 use super::site::{SiteState, SiteStore};
@@ -55,22 +55,10 @@ struct StateFolder {
     disk: Disk,
     lock: Arc<FolderLock>,
     listeners: Arc<StateListeners>,
-    troubles: Mutex<FolderTroubles>,
+    troubles: Troubles,
     place: Mutex<QueuePlace>,
     /// A switch that could not be written. Held while it is written.
     switch: Mutex<Option<Enforcement>>,
-}
-
-/// Each ends by itself.
-#[derive(Default)]
-struct FolderTroubles {
-    /// The switch was damaged when it was read.
-    damaged: Option<String>,
-    /// Nothing can be written.
-    probe: Option<String>,
-    switch: Option<String>,
-    /// Nothing keeps another process out.
-    lock: Option<String>,
 }
 
 impl StateDir {
@@ -109,12 +97,19 @@ impl StateDir {
         if !is_unwritable {
             let _ = disk.make_switch(&path);
         }
+        let listeners = Arc::default();
+        let troubles = Troubles::new(None, &listeners);
+        troubles.begin([
+            (TroubleKind::UnreadSwitch, damaged),
+            (TroubleKind::Unwritable, probe),
+            (TroubleKind::Unlocked, unlocked),
+        ]);
         let folder = Arc::new(StateFolder {
             path,
             disk,
             lock: lock.clone(),
-            listeners: Arc::default(),
-            troubles: Mutex::new(FolderTroubles { damaged, probe, switch: None, lock: unlocked }),
+            listeners,
+            troubles,
             place: Mutex::default(),
             switch: Mutex::default(),
         });
@@ -223,7 +218,7 @@ impl StateDir {
             return Ok(());
         }
         let unlocked = folder.lock.take_back(&folder.disk, &folder.path)?;
-        folder.set_trouble(|troubles| &mut troubles.lock, unlocked, "the state directory is locked");
+        folder.troubles.set(TroubleKind::Unlocked, unlocked);
         writer.call(folder.clone());
         for store in sites.lock().values().filter_map(Weak::upgrade) {
             writer.call(store);
@@ -246,16 +241,17 @@ impl StateDir {
 
     /// Every trouble of the folder itself, the most pressing first.
     pub fn troubles(&self) -> Vec<String> {
-        let troubles = self.root.folder.troubles.lock();
+        let troubles = self.root.folder.troubles.all();
         // One that cannot be written cannot be locked either.
-        let cannot_write = troubles.probe.as_ref().or(troubles.lock.as_ref());
-        [troubles.switch.as_ref(), troubles.damaged.as_ref(), cannot_write].into_iter().flatten().cloned().collect()
+        let is_unwritable = troubles.iter().any(|trouble| trouble.kind == TroubleKind::Unwritable);
+        let shown = troubles.into_iter().filter(|trouble| !is_unwritable || trouble.kind != TroubleKind::Unlocked);
+        shown.map(|trouble| trouble.text).collect()
     }
 
     /// Why the kill switch of all sites was taken for [`Enforcement::Off`] although no operator turned it: its file could
     /// not be read, or is damaged. `None` once it is written again.
     pub fn switch_trouble(&self) -> Option<String> {
-        self.root.folder.troubles.lock().damaged.clone()
+        self.root.folder.troubles.get(TroubleKind::UnreadSwitch)
     }
 
     /// A site's part of the directory. It reads no file.
@@ -274,7 +270,7 @@ impl StateDir {
                 path.clone(),
                 name,
                 *began,
-                folder.listeners.clone(),
+                &folder.listeners,
             ));
             sites.insert(path, Arc::downgrade(&store));
             store
@@ -302,17 +298,18 @@ impl StateJob for StateFolder {
         let mut switch = self.switch.lock();
         let is_written = switch.is_none_or(|enforcement| self.write_switch(&mut switch, enforcement).is_ok());
         drop(switch);
-        let was_unwritable = self.troubles.lock().probe.is_some();
+        let was_unwritable = self.troubles.get(TroubleKind::Unwritable).is_some();
         let is_writable = !was_unwritable || {
             let probe = self.disk.probe(&self.path).err().map(|error| error.to_string());
-            self.set_trouble(|troubles| &mut troubles.probe, probe, "the state directory can be written again")
-                .is_none()
+            let is_writable = probe.is_none();
+            self.troubles.set(TroubleKind::Unwritable, probe);
+            is_writable
         };
         drop(writing);
         if was_unwritable && is_writable {
             let _ = self.disk.make_switch(&self.path);
             let trouble = self.lock.retry(&self.disk, &self.path);
-            self.set_trouble(|troubles| &mut troubles.lock, trouble, "the state directory is locked");
+            self.troubles.set(TroubleKind::Unlocked, trouble);
         }
         is_written && is_writable
     }
@@ -324,30 +321,11 @@ impl StateFolder {
         let written = self.disk.write_switch(&self.path, enforcement);
         *unwritten = written.is_err().then_some(enforcement);
         let trouble = written.as_ref().err().map(switch_trouble);
-        self.set_trouble(|troubles| &mut troubles.switch, trouble, "the kill switch is written down again");
+        self.troubles.set(TroubleKind::Switch, trouble);
         if written.is_ok() {
-            self.set_trouble(|troubles| &mut troubles.damaged, None, "the file of the kill switch is whole again");
+            self.troubles.set(TroubleKind::UnreadSwitch, None);
         }
         written
-    }
-
-    /// Keeps what is wrong, and notifies the listeners that it began or is over.
-    fn set_trouble(
-        &self,
-        which: impl Fn(&mut FolderTroubles) -> &mut Option<String>,
-        trouble: Option<String>,
-        over: &str,
-    ) -> Option<String> {
-        let before = std::mem::replace(which(&mut self.troubles.lock()), trouble.clone());
-        let event = match (&before, &trouble) {
-            (_, Some(now)) if before != trouble => Some(Err(&**now)),
-            (Some(_), None) => Some(Ok(over)),
-            _ => None,
-        };
-        if let Some(trouble) = event {
-            self.listeners.notify(&StateEvent { site: None, trouble });
-        }
-        trouble
     }
 }
 

@@ -208,7 +208,7 @@ mod tests {
             let watcher = Watcher::with(open);
             let builder = LiveRobots::file(&path).watcher(&watcher).poll_every(Duration::from_millis(50));
             let live = builder.open().expect("a robots.txt");
-            let trouble = live.status().watch_trouble().expect("it is reported").to_owned();
+            let trouble = live.status().watch_trouble.expect("it is reported");
             assert!(trouble.contains("no file events, changes are found by polling"), "{trouble}");
             assert!(trouble.contains(reason), "{trouble}");
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use tower_robots::live::{Cause, Gate, LiveRobots, RejectionKind, Reload, ReloadOutcome, StateDir, WhenMissing};
+use tower_robots::live::{
+    Cause, Gate, LiveRobots, RejectionKind, Reload, ReloadOutcome, StateDir, TroubleKind, WhenMissing,
+};
 use tower_robots::source::LiveBuilder;
 use tower_robots::source::fetch::{Fetcher, Schedule, UrlSource};
 
@@ -59,8 +61,8 @@ fn what_is_fetched_is_live_and_so_is_the_next_version() {
     assert!(matches!(reloaded.outcome, ReloadOutcome::Published { .. }), "{reloaded}");
     assert_eq!(body(&live).as_deref(), Some("# next"));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
-    assert_eq!(live.status().fetch().unwrap().failures, 0);
-    assert!(live.status().fetch().unwrap().confirmed.is_some());
+    assert_eq!(live.status().fetch.unwrap().failures, 0);
+    assert!(live.status().fetch.unwrap().confirmed.is_some());
 }
 
 #[test]
@@ -71,17 +73,17 @@ fn a_change_is_found_by_itself() {
     server.now_says(robots("# next"));
     wait_for("the next version", || body(&live).as_deref() == Some("# next"));
     server.now_says(response("500 I", "", ""));
-    wait_for("trouble", || live.status().fetch().unwrap().failures > 2);
+    wait_for("trouble", || live.status().fetch.unwrap().failures > 2);
     server.now_says(robots("# last"));
     wait_for("the last version", || body(&live).as_deref() == Some("# last"));
-    wait_for("no trouble", || live.status().fetch().unwrap().failing_since.is_none());
+    wait_for("no trouble", || live.status().fetch.unwrap().failing_since.is_none());
 }
 
 #[test]
 fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
     let server = Server::saying(response("503 S", "Retry-After: 0\r\n", ""));
     let live = url(&server).schedule(often()).open().unwrap();
-    wait_for("trouble", || live.status().fetch().unwrap().failures > 1);
+    wait_for("trouble", || live.status().fetch.unwrap().failures > 1);
     let snapshot = live.snapshot();
     assert!(snapshot.content().is_none());
     assert_eq!(snapshot.when_missing(), WhenMissing::Unavailable);
@@ -153,7 +155,7 @@ fn every_failure_keeps_the_last_good_version() {
         assert!(reloaded.to_string().ends_with("stays live"), "{reloaded}");
         assert_eq!(body(&live).as_deref(), Some("# good"), "{shown:?}");
     }
-    assert!(live.status().fetch().unwrap().failures >= 18);
+    assert!(live.status().fetch.unwrap().failures >= 18);
     server.now_says(robots("# back"));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
 }
@@ -169,7 +171,7 @@ fn a_missing_file_is_held_and_reported() {
         let until = rejection.until.unwrap();
         let hours = until.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 3600.0;
         assert!((23.0..24.1).contains(&hours), "{hours}");
-        assert_eq!(live.status().fetch().unwrap().held_until, Some(until));
+        assert_eq!(live.status().fetch.unwrap().held_until, Some(until));
         assert!(
             reloaded.to_string().contains(&format!("the answer is {status}, which is believed from ")),
             "{reloaded}"
@@ -177,7 +179,7 @@ fn a_missing_file_is_held_and_reported() {
         assert_eq!(body(&live).as_deref(), Some("# good"));
         server.now_says(robots("# good"));
         assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
-        assert_eq!(live.status().fetch().unwrap().held_until, None);
+        assert_eq!(live.status().fetch.unwrap().held_until, None);
     }
 }
 
@@ -250,11 +252,11 @@ fn a_version_that_may_be_older_than_what_was_live_is_reported_until_the_origin_a
     drop(state);
     let live = remembering(&StateDir::open(folder.path()).unwrap(), &server.url("/robots.txt")).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some("# kept"));
-    let trouble = live.status().behind_trouble().unwrap().to_owned();
+    let trouble = live.status().state_trouble(TroubleKind::Behind).unwrap().to_owned();
     assert!(trouble.ends_with("may be older than what was live before: nothing says what was"), "{trouble}");
     server.now_says(robots("# kept"));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
-    assert_eq!(live.status().behind_trouble(), None);
+    assert_eq!(live.status().state_trouble(TroubleKind::Behind), None);
 }
 
 #[test]
@@ -501,7 +503,7 @@ fn a_failure_is_reported_once() {
         .on_reload(move |reload, _| ear.lock().unwrap().push(reload.to_string()))
         .open()
         .unwrap();
-    wait_for("many failures", || live.status().fetch().unwrap().failures > 5);
+    wait_for("many failures", || live.status().fetch.unwrap().failures > 5);
     server.now_says(robots("# good"));
     wait_for("its end", || body(&live).is_some());
     wait_for("the news", || reported.lock().unwrap().len() > 1);

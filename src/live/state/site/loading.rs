@@ -10,6 +10,7 @@ use crate::live::gate::Pending;
 use crate::live::publisher::{Remembered, WasLive};
 use crate::live::reload::History;
 use crate::live::source::Durability;
+use crate::live::state::error::TroubleKind;
 use crate::live::state::record_file::LiveRecord;
 use crate::live::version::{Version, VersionHash};
 
@@ -27,7 +28,7 @@ impl SiteStore {
         self.disk.clean(&self.folder, self.began);
         let (mut enforcement, trouble) = self.disk.read_switch(&self.folder);
         if trouble.is_some() {
-            self.set_trouble(|troubles| &mut troubles.unread_switch, trouble, "");
+            self.troubles.set(TroubleKind::UnreadSwitch, trouble);
         }
         let mut history = self.load_history(now);
         let state = {
@@ -46,14 +47,15 @@ impl SiteStore {
     fn load_versions(&self, written: &mut Written, mut remembered: Remembered, now: SystemTime) -> Remembered {
         let path = self.folder.join(STATE);
         let bytes = self.disk.read(&path).unwrap_or_else(|trouble| {
-            self.note(Some(trouble));
+            self.troubles.set(TroubleKind::Damaged, Some(trouble));
             None
         });
         let listed = bytes.and_then(|bytes| {
             let modified = self.disk.modified(&path);
             let listed = json::read(&bytes, modified, now);
             if listed.is_none() {
-                self.note(Some(format!("{}: this is damaged and ignored", path.display())));
+                self.troubles
+                    .set(TroubleKind::Damaged, Some(format!("{}: this is damaged and ignored", path.display())));
             }
             listed
         });
@@ -94,7 +96,7 @@ impl SiteStore {
     ) -> Remembered {
         let record =
             super::super::record_file::read(&self.disk, &self.folder.join(RECORD), now).unwrap_or_else(|trouble| {
-                self.note(Some(trouble));
+                self.troubles.set(TroubleKind::Damaged, Some(trouble));
                 None
             });
         let newest = record.as_ref().map_or(0, |(stamp, _)| *stamp);
@@ -159,7 +161,7 @@ impl SiteStore {
                 let entries = bytes.split(|byte| *byte == b'\n').filter_map(|line| json::read_entry(line, now));
                 entries.for_each(|entry| history.push(entry));
             }
-            Err(trouble) => self.note(Some(trouble)),
+            Err(trouble) => self.troubles.set(TroubleKind::Damaged, Some(trouble)),
         }
         history
     }
@@ -180,10 +182,11 @@ impl SiteStore {
                     written.bytes.insert(hash, Durability::Process);
                     return Some(version);
                 }
-                self.note(Some(format!("{}: this is damaged and ignored", path.display())));
+                self.troubles
+                    .set(TroubleKind::Damaged, Some(format!("{}: this is damaged and ignored", path.display())));
             }
-            Ok(None) => self.note(Some(format!("{}: this is missing", path.display()))),
-            Err(trouble) => self.note(Some(trouble)),
+            Ok(None) => self.troubles.set(TroubleKind::Damaged, Some(format!("{}: this is missing", path.display()))),
+            Err(trouble) => self.troubles.set(TroubleKind::Damaged, Some(trouble)),
         }
         None
     }
