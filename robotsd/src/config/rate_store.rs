@@ -63,10 +63,9 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
         return Err(file.batch.fault(message));
     }
     let nodes = if file.cluster { StoreNodes::Cluster } else { StoreNodes::One };
-    let settings = StoreSettings::new(url).nodes(nodes).prefix(prefix).deadline(wait).batch(batch);
     let password = file.password_file.as_ref().map(|path| password(path, folder)).transpose()?;
     let ca = file.ca.as_ref().map(|path| certificates(path, folder)).transpose()?;
-    Ok(Some(settings.password(password).ca(ca)))
+    Ok(Some(StoreSettings { url, password, ca, nodes, prefix: prefix.clone(), deadline: wait, batch }))
 }
 
 /// The first line of a file.

@@ -13,26 +13,21 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::error::Error;
 use std::io;
 use std::net::TcpListener;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
-use tower::Service;
 use tower_robots::live::AgentLookups;
 
-use super::router::Router;
-use crate::decision::{DecisionSite, DecisionSites, Decisions, OutcomeCounts, QuestionErrors, SiteTable};
-use crate::edge::{Edge, ListenerSettings, RequestBody, ResponseCounts};
-use crate::sites::{ServedSite, SiteName, Sites};
+use super::router::{Router, WorkerOutcomes};
+use crate::decision::{DecisionSite, DecisionSites, Decisions, QuestionErrors, SiteTable};
+use crate::edge::{Edge, EdgeService, ListenerSettings, ResponseCounts};
+use crate::sites::{ServedSite, Sites};
 
 /// Threads for blocking file reads, over all workers.
 const FILE_THREADS: usize = 256;
@@ -61,9 +56,6 @@ struct Worker {
     // Held for its drop, which ends the thread.
     _alive: oneshot::Sender<Infallible>,
 }
-
-/// The counters of one worker, by site.
-type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 
 /// Held while a listener is open on a worker; dropping it closes the listener and drains its connections.
 type ListenerGuard = oneshot::Sender<Infallible>;
@@ -106,20 +98,14 @@ impl Workers {
         })
     }
 
-    fn open_with<S, B>(
+    fn open_with<S: EdgeService>(
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
         label: &str,
         listener_settings: &ListenerSettings,
         service: impl Fn(&Worker, Arc<ResponseCounts>) -> S,
-    ) -> io::Result<ListenerId>
-    where
-        S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-        S::Future: Send + 'static,
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<Box<dyn Error + Send + Sync>>,
-    {
+    ) -> io::Result<ListenerId> {
         let mut ready = Vec::new();
         for (worker, socket) in self.workers.iter().zip(sockets) {
             // A socket belongs to the event loop it is registered with.

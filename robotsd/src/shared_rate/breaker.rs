@@ -213,12 +213,12 @@ mod tests {
     fn each_part_has_a_probe_that_is_in_it() {
         let settings = StoreSettings::new(StoreUrl::new("redis://10.0.0.5").unwrap());
         assert_eq!(part_probes(&settings).len(), 1);
-        let cluster = settings.nodes(StoreNodes::Cluster);
+        let cluster = StoreSettings { nodes: StoreNodes::Cluster, ..settings };
         for (part, key) in part_probes(&cluster).into_iter().enumerate() {
             assert_eq!(part_of(key.unwrap(), &cluster), part);
         }
         // One slot for all: one part.
-        let tagged = cluster.prefix("{rate}:");
+        let tagged = StoreSettings { prefix: "{rate}:".to_owned(), ..cluster };
         assert_eq!(part_probes(&tagged).into_iter().flatten().count(), 1);
     }
 }

@@ -23,5 +23,5 @@ mod trouble;
 pub use self::bucket::{BucketOwner, SharedBucket, SharedKey};
 pub use self::keeper::StoreChange;
 pub use self::settings::{StoreNodes, StoreSettings, StoreUrl};
-pub use self::state::{StoreReport, StoreUsage};
+pub use self::state::{StoreCounts, StoreReport, StoreUsage};
 pub use self::store::{SharedRate, SharedVerdict};

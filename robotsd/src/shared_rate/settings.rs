@@ -8,15 +8,21 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 /// Where replicas share their buckets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreSettings {
-    pub(super) url: StoreUrl,
+    /// Where it is.
+    pub url: StoreUrl,
     /// Takes the place of the password of the URL.
-    pub(super) password: Option<String>,
+    pub password: Option<String>,
     /// Certificates, in PEM, that are trusted in place of the system's.
-    pub(super) ca: Option<Vec<u8>>,
-    pub(super) nodes: StoreNodes,
-    pub(super) prefix: String,
-    pub(super) deadline: Duration,
-    pub(super) batch: u32,
+    pub ca: Option<Vec<u8>>,
+    /// One server, or a cluster.
+    pub nodes: StoreNodes,
+    /// What keys begin with.
+    pub prefix: String,
+    /// How long a request waits for the store, at most [`LONGEST_DEADLINE`](Self::LONGEST_DEADLINE).
+    pub deadline: Duration,
+    /// How many requests of a busy crawler are reported at once, at most [`LARGEST_BATCH`](Self::LARGEST_BATCH). One: the store is
+    /// called for each request, and the number that pass is exact.
+    pub batch: u32,
 }
 
 /// Whether the server is one of a cluster.
@@ -137,36 +143,6 @@ impl StoreSettings {
         }
     }
 
-    /// The password, in place of that of the URL.
-    pub fn password(self, password: Option<String>) -> Self {
-        Self { password, ..self }
-    }
-
-    /// Certificates, in PEM, that are trusted in place of the system's.
-    pub fn ca(self, ca: Option<Vec<u8>>) -> Self {
-        Self { ca, ..self }
-    }
-
-    /// One server, or a cluster.
-    pub fn nodes(self, nodes: StoreNodes) -> Self {
-        Self { nodes, ..self }
-    }
-
-    /// What keys begin with.
-    pub fn prefix(self, prefix: &str) -> Self {
-        Self { prefix: prefix.to_owned(), ..self }
-    }
-
-    /// How long a request waits for the store, at most [`LONGEST_DEADLINE`](Self::LONGEST_DEADLINE).
-    pub fn deadline(self, deadline: Duration) -> Self {
-        Self { deadline: deadline.min(Self::LONGEST_DEADLINE), ..self }
-    }
-
-    /// How many requests of a busy crawler are reported at once. One: the store is called for each request, and the number that pass is exact.
-    pub fn batch(self, batch: u32) -> Self {
-        Self { batch: batch.clamp(1, Self::LARGEST_BATCH), ..self }
-    }
-
     /// Where the store is, without what is secret.
     pub fn place(&self) -> String {
         self.url.to_string()
@@ -232,7 +208,8 @@ mod tests {
     fn nothing_that_is_secret_is_shown() {
         let url = StoreUrl::new("rediss://robotsd:hunter2@cache.internal:6380/2").unwrap();
         assert!(url.is_encrypted() && url.has_password());
-        let settings = StoreSettings::new(url).password(Some("swordfish".to_owned())).ca(Some(b"PEM".to_vec()));
+        let (password, ca) = (Some("swordfish".to_owned()), Some(b"PEM".to_vec()));
+        let settings = StoreSettings { password, ca, ..StoreSettings::new(url) };
         assert_eq!(settings.place(), "rediss://cache.internal:6380/2");
         let shown = format!("{settings:?} {settings:#?}");
         assert!(!shown.contains("hunter2") && !shown.contains("swordfish") && !shown.contains("robotsd@"), "{shown}");

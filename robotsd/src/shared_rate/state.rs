@@ -15,7 +15,7 @@ use super::settings::StoreSettings;
 pub(super) struct StoreState {
     pub(super) settings: StoreSettings,
     pub(super) ledgers: BucketLedgers,
-    pub(super) counts: StoreCounts,
+    pub(super) counts: StoreCounts<AtomicU64>,
     /// One for each part of the store.
     breakers: Vec<Mutex<StoreBreaker>>,
     /// The key with which each part is probed; none where no bucket is in it.
@@ -69,24 +69,34 @@ impl StoreState {
     }
 
     pub(super) fn report(&self) -> StoreReport {
-        let trouble = self.trouble.lock().clone();
-        self.counts.report(self.settings.place(), self.usage(), trouble)
+        let (trouble, counts) = (self.trouble.lock().clone(), self.counts.read());
+        StoreReport { place: self.settings.place(), usage: self.usage(), trouble, counts }
     }
 }
 
-/// Counters, each since the process began to use the store.
-#[derive(Debug, Default)]
-pub(super) struct StoreCounts {
-    pub(super) calls: AtomicU64,
-    pub(super) answered: AtomicU64,
-    pub(super) late: AtomicU64,
-    pub(super) failed: AtomicU64,
-    pub(super) allowed: AtomicU64,
-    pub(super) denied: AtomicU64,
-    pub(super) known_allowed: AtomicU64,
-    pub(super) known_denied: AtomicU64,
-    pub(super) alone: AtomicU64,
-    pub(super) outages: AtomicU64,
+/// What became of the questions since the process began to use the store: as counters, or as they were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreCounts<N = u64> {
+    /// How often it stopped being used, or a node of it.
+    pub outages: N,
+    /// Runs of the script that were sent to it.
+    pub calls: N,
+    /// Those of them that were answered.
+    pub answered: N,
+    /// Those that were not answered in time.
+    pub late: N,
+    /// Those that failed otherwise.
+    pub failed: N,
+    /// Requests that passed because the store said so.
+    pub allowed: N,
+    /// Requests that the store denied.
+    pub denied: N,
+    /// Requests that passed by what was known of the store, without asking.
+    pub known_allowed: N,
+    /// Requests that were denied likewise.
+    pub known_denied: N,
+    /// Requests for which this process's own bucket decided alone, because the store could not be reached or did not answer.
+    pub alone: N,
 }
 
 pub(super) fn count(counter: &AtomicU64) {
@@ -113,40 +123,14 @@ pub struct StoreReport {
     pub usage: StoreUsage,
     /// What failed last, and when.
     pub trouble: Option<(SystemTime, String)>,
-    /// How often it stopped being used, or a node of it.
-    pub outages: u64,
-    /// Runs of the script that were sent to it.
-    pub calls: u64,
-    /// Those of them that were answered.
-    pub answered: u64,
-    /// Those that were not answered in time.
-    pub late: u64,
-    /// Those that failed otherwise.
-    pub failed: u64,
-    /// Requests that passed because the store said so.
-    pub allowed: u64,
-    /// Requests that the store denied.
-    pub denied: u64,
-    /// Requests that passed by what was known of the store, without asking.
-    pub known_allowed: u64,
-    /// Requests that were denied likewise.
-    pub known_denied: u64,
-    /// Requests for which this process's own bucket decided alone, because the store could not be reached or did not answer.
-    pub alone: u64,
+    /// What became of the questions.
+    pub counts: StoreCounts,
 }
 
-impl StoreCounts {
-    pub(super) fn report(
-        &self,
-        place: String,
-        usage: StoreUsage,
-        trouble: Option<(SystemTime, String)>,
-    ) -> StoreReport {
+impl StoreCounts<AtomicU64> {
+    fn read(&self) -> StoreCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        StoreReport {
-            place,
-            usage,
-            trouble,
+        StoreCounts {
             outages: read(&self.outages),
             calls: read(&self.calls),
             answered: read(&self.answered),

@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn what_a_server_writes_is_one_short_line_without_a_password() {
-        let settings = settings("redis://robotsd:hunter%202@cache").password(Some("swordfish".to_owned()));
+        let password = Some("swordfish".to_owned());
+        let settings = StoreSettings { password, ..settings("redis://robotsd:hunter%202@cache") };
         let text = format!("AUTH hunter 2 hunter%202 swordfish\r\n\x1b[2J{}", "x".repeat(10_000));
         let said = describe(&make_extension_error("ERR".to_owned(), Some(text)), &settings);
         assert!(!said.contains("hunter") && !said.contains("swordfish"), "{said}");

@@ -36,9 +36,9 @@ pub(super) fn report(store: &SharedRate) -> RateStoreReport {
     let counts = |kinds: [(&str, u64); 3]| kinds.map(|(kind, count)| KindCount::new(kind, count)).into();
     let (trouble_since, trouble) = report.trouble.map(|(at, why)| (rfc3339(at), why)).unzip();
     let mut requests: Vec<_> =
-        counts([("allowed", report.allowed), ("denied", report.denied), ("alone", report.alone)]);
-    requests.push(KindCount::new("known-allowed", report.known_allowed));
-    requests.push(KindCount::new("known-denied", report.known_denied));
+        counts([("allowed", report.counts.allowed), ("denied", report.counts.denied), ("alone", report.counts.alone)]);
+    requests.push(KindCount::new("known-allowed", report.counts.known_allowed));
+    requests.push(KindCount::new("known-denied", report.counts.known_denied));
     RateStoreReport {
         place: report.place,
         state: match report.usage {
@@ -50,8 +50,12 @@ pub(super) fn report(store: &SharedRate) -> RateStoreReport {
         unasked: None,
         trouble,
         trouble_at: trouble_since,
-        outages: report.outages,
-        calls: counts([("answered", report.answered), ("late", report.late), ("failed", report.failed)]),
+        outages: report.counts.outages,
+        calls: counts([
+            ("answered", report.counts.answered),
+            ("late", report.counts.late),
+            ("failed", report.counts.failed),
+        ]),
         requests,
     }
 }

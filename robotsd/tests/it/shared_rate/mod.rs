@@ -57,7 +57,7 @@ fn wide() -> SharedBucket {
 async fn three_replicas_allow_exactly_what_one_bucket_holds() {
     for (name, program) in programs() {
         let store = StoreServer::start(&program).ready();
-        let replicas: Vec<_> = (0..3).map(|_| replica(settings(&store.url()).batch(1))).collect();
+        let replicas: Vec<_> = (0..3).map(|_| replica(StoreSettings { batch: 1, ..settings(&store.url()) })).collect();
         replicas.iter().for_each(used);
         let tries = (0..12).map(|task| {
             let rate = replicas[task % replicas.len()].clone();
@@ -83,7 +83,7 @@ async fn three_replicas_allow_exactly_what_one_bucket_holds() {
         for tried in tries.collect::<Vec<_>>() {
             passed += tokio::time::timeout(PATIENCE, tried).await.expect("in time").unwrap();
         }
-        let unheard: u64 = replicas.iter().map(|rate| rate.report().alone).sum();
+        let unheard: u64 = replicas.iter().map(|rate| rate.report().counts.alone).sum();
         // What came too late was counted by the store.
         assert!(passed <= 20 && passed + unheard >= 20, "{name}: {passed} passed, {unheard} without an answer");
         if unheard == 0 {
@@ -126,9 +126,9 @@ async fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
         let allowed = 5 + start.elapsed().as_micros() / INTERVAL.as_micros();
         let (passed, sent) = (u128::from(passed.load(Ordering::Relaxed)), sent.load(Ordering::Relaxed));
         let reports: Vec<_> = replicas.iter().map(SharedRate::report).collect();
-        let calls: u64 = reports.iter().map(|report| report.calls).sum();
+        let calls: u64 = reports.iter().map(|report| report.counts.calls).sum();
         // A replica that does not hear an answer does not learn of the others' batches.
-        let unheard: u64 = reports.iter().map(|report| report.calls - report.answered).sum();
+        let unheard: u64 = reports.iter().map(|report| report.counts.calls - report.counts.answered).sum();
         println!(
             "{name}: {passed} of {sent} requests passed, {allowed} are allowed; {calls} calls, {unheard} unanswered"
         );
@@ -143,7 +143,7 @@ async fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
 fn what_is_noted_is_counted_and_waits_for_nothing() {
     for (name, program) in programs() {
         let store = StoreServer::start(&program).ready();
-        let [one, other] = [(); 2].map(|()| replica(settings(&store.url()).batch(1)));
+        let [one, other] = [(); 2].map(|()| replica(StoreSettings { batch: 1, ..settings(&store.url()) }));
         used(&one);
         used(&other);
         for _ in 0..20 {
@@ -186,11 +186,11 @@ async fn lost(rate: &SharedRate, name: &str) {
         let report = rate.report();
         said == SharedVerdict::Unknown
             && report.usage == StoreUsage::Out
-            && report.outages > 0
+            && report.counts.outages > 0
             && report.trouble.is_some()
     };
     until(rate, "lost", name, is_lost).await;
-    assert!(rate.report().alone > 0, "{name}");
+    assert!(rate.report().counts.alone > 0, "{name}");
 }
 
 async fn back(rate: &SharedRate, name: &str) {
@@ -201,11 +201,11 @@ async fn back(rate: &SharedRate, name: &str) {
 async fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
     for (name, program) in programs() {
         let store = StoreServer::start(&program).ready();
-        let rate = replica(settings(&store.url()).batch(1));
+        let rate = replica(StoreSettings { batch: 1, ..settings(&store.url()) });
         back(&rate, name).await;
         store.signal("STOP");
         lost(&rate, name).await;
-        assert!(rate.report().late >= 3, "{name}: {:?}", rate.report());
+        assert!(rate.report().counts.late >= 3, "{name}: {:?}", rate.report());
         store.signal("CONT");
         back(&rate, name).await;
     }
@@ -215,7 +215,7 @@ async fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
 async fn a_store_that_dies_is_used_again_once_it_is_back() {
     for (name, program) in programs() {
         let mut store = StoreServer::start(&program).ready();
-        let rate = replica(settings(&store.url()).batch(1));
+        let rate = replica(StoreSettings { batch: 1, ..settings(&store.url()) });
         back(&rate, name).await;
         store.kill();
         lost(&rate, name).await;
@@ -251,7 +251,7 @@ fn a_store_that_nobody_asks_is_probed() {
         is_back();
         let report = rate.report();
         assert_eq!(
-            (report.outages, report.calls, report.alone),
+            (report.counts.outages, report.counts.calls, report.counts.alone),
             (2, 0, 0),
             "{name}: probes are not counted: {report:?}"
         );
@@ -274,12 +274,16 @@ async fn a_store_that_is_not_there_at_first_is_used_once_it_is() {
 async fn a_store_that_forgets_its_scripts_is_given_them() {
     for (name, program) in programs() {
         let store = StoreServer::start(&program).ready();
-        let rate = replica(settings(&store.url()).batch(1));
+        let rate = replica(StoreSettings { batch: 1, ..settings(&store.url()) });
         back(&rate, name).await;
         assert_eq!(store.send("SCRIPT FLUSH"), "+OK");
         back(&rate, name).await;
         let report = rate.report();
-        assert_eq!((report.failed, report.outages, report.usage), (0, 0, StoreUsage::Used), "{name}: {report:?}");
+        assert_eq!(
+            (report.counts.failed, report.counts.outages, report.usage),
+            (0, 0, StoreUsage::Used),
+            "{name}: {report:?}"
+        );
     }
 }
 
@@ -287,7 +291,7 @@ async fn a_store_that_forgets_its_scripts_is_given_them() {
 async fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
     for (name, program) in programs() {
         let store = StoreServer::start(&program).ready();
-        let rate = replica(settings(&store.url()).batch(1));
+        let rate = replica(StoreSettings { batch: 1, ..settings(&store.url()) });
         back(&rate, name).await;
         // Another server took its place, and it becomes a replica of that one.
         let other = StoreServer::start(&program).ready();
@@ -430,7 +434,7 @@ async fn a_password_is_sent_and_never_shown() {
     let port = free_ports(1)[0];
     let port_argument = port.to_string();
     let store = StoreServer::start_with(&program, port, &["--port", &port_argument, "--requirepass", "swordfish"]);
-    let right = replica(settings(&store.url()).password(Some("swordfish".to_owned())));
+    let right = replica(StoreSettings { password: Some("swordfish".to_owned()), ..settings(&store.url()) });
     back(&right, "password").await;
     let wrong = replica(settings(&format!("redis://default:hunter2@127.0.0.1:{port}")));
     lost(&wrong, "a wrong password").await;
@@ -482,13 +486,13 @@ async fn a_cluster_is_asked() {
         let arguments = ["--port", &*port_argument, "--cluster-enabled", "yes", "--cluster-port", &*bus];
         let store = StoreServer::start_with(&program, port, &arguments).ready();
         assert_eq!(store.send("CLUSTER ADDSLOTSRANGE 0 16383"), "+OK");
-        let rate = replica(settings(&store.url()).nodes(StoreNodes::Cluster).batch(1));
+        let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, batch: 1, ..settings(&store.url()) });
         back(&rate, name).await;
         for number in 0..20 {
             let said = rate.spend(key(&number.to_string()), slow()).await;
             assert!(!matches!(said, SharedVerdict::Deny { .. }));
         }
-        assert!(rate.report().allowed > 10, "{name}: {:?}", rate.report());
+        assert!(rate.report().counts.allowed > 10, "{name}: {:?}", rate.report());
     }
 }
 
@@ -496,7 +500,7 @@ async fn a_cluster_is_asked() {
 async fn one_server_that_is_taken_for_a_cluster_is_said_to_be_none() {
     for (name, program) in programs() {
         let store = StoreServer::start(&program).ready();
-        let rate = replica(settings(&store.url()).nodes(StoreNodes::Cluster));
+        let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&store.url()) });
         lost(&rate, name).await;
         assert!(why(&rate).contains("it is no node of a cluster: leave out cluster = true"), "{name}: {}", why(&rate));
     }
@@ -532,7 +536,7 @@ async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
     let arguments = [arguments.as_flattened(), &["--bind", "127.0.0.1", "127.0.0.2"]].concat();
     let _store = StoreServer::start_with(&program, port, &arguments);
     let url = format!("rediss://127.0.0.1:{port}");
-    let trusted = replica(settings(&url).ca(Some(authority.pem().into_bytes())));
+    let trusted = replica(StoreSettings { ca: Some(authority.pem().into_bytes()), ..settings(&url) });
     back(&trusted, "TLS").await;
     for (what, url, ca, expected) in [
         ("TLS that is not trusted", &url, false, "its certificate is of an authority that is not trusted: name that"),
@@ -541,7 +545,7 @@ async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
         ("no TLS", &format!("redis://127.0.0.1:{port}"), false, "it may want TLS, which is \"rediss://\""),
     ] {
         let ca = ca.then(|| authority.pem().into_bytes());
-        let rate = replica(settings(url).ca(ca));
+        let rate = replica(StoreSettings { ca, ..settings(url) });
         lost(&rate, what).await;
         assert!(why(&rate).contains(expected), "{what}: {}", why(&rate));
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use robotsd::shared_rate::{SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreUsage};
+use robotsd::shared_rate::{SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUsage};
 
 use super::super::daemon::free_ports;
 use super::server::{StoreServer, programs};
@@ -38,7 +38,7 @@ async fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
         let lookup = Arc::clone(&known);
         let mut second = at(&program, addresses[1]).ready();
         let rate = SharedRate::start_resolving(
-            settings(&format!("redis://cache.internal:{port}")).batch(1),
+            StoreSettings { batch: 1, ..settings(&format!("redis://cache.internal:{port}")) },
             move |host, asked| {
                 assert_eq!((host, asked), ("cache.internal", port));
                 Ok(lookup.lock().unwrap().clone())
@@ -150,8 +150,11 @@ fn is_between(slot: usize) -> bool {
 async fn a_node_of_a_cluster_that_dies_takes_only_its_own_slots_with_it() {
     for (name, program) in programs() {
         let mut cluster = Cluster::start(&program);
-        let rate =
-            SharedRate::start(settings(&cluster.0[0].url()).nodes(StoreNodes::Cluster).batch(1), |_| {}).unwrap();
+        let rate = SharedRate::start(
+            StoreSettings { nodes: StoreNodes::Cluster, batch: 1, ..settings(&cluster.0[0].url()) },
+            |_| {},
+        )
+        .unwrap();
         used(&rate);
         let slots = cluster.slots(200);
         let count = |node| slots.iter().filter(|(_, slot)| node_of(*slot) == node).count();
