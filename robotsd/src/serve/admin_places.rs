@@ -19,8 +19,10 @@ use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
 use crate::log::{Log, LogEvent, LogLevel};
 
 /// Every place that is open. Dropping it closes them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct AdminPlaces {
+    state: Arc<ServerState>,
+    log: Log,
     sockets: Vec<SocketFilePlace>,
     addresses: Vec<AddressPlace>,
     /// Sockets of a process before, by the addresses of the config that they are for.
@@ -78,45 +80,39 @@ struct Accepting {
 }
 
 impl AdminPlaces {
+    /// None is open yet.
+    pub(super) fn new(state: &Arc<ServerState>, log: &Log) -> Self {
+        let (sockets, addresses, inherited, left, hosts, logged) = Default::default();
+        Self { state: Arc::clone(state), log: log.clone(), sockets, addresses, inherited, left, hosts, logged }
+    }
+
     /// Opens the places of these settings where commands ask.
-    pub(super) fn open(
-        &mut self,
-        settings: &AdminSettings,
-        inherited: &mut InheritedSockets,
-        state: &Arc<ServerState>,
-        log: &Log,
-    ) -> Result<(), String> {
+    pub(super) fn open(&mut self, settings: &AdminSettings, inherited: &mut InheritedSockets) -> Result<(), String> {
         self.hosts.clone_from(&settings.hosts);
         let CommandPlace { address: opened, socket } = CommandPlace::open(settings, inherited.for_admin(settings))?;
         self.inherited.extend(inherited.for_admin_listeners(settings));
         if let (Some(address), Some(opened)) = (settings.address, opened) {
             let config = AdminListenerConfig { address, access: AdminAccess::Full };
-            let (place, listening) = AddressPlace::new(config, PlaceRole::Commands, opened, &self.hosts, state)?;
-            log.say(LogEvent::AdminListening, listening);
-            self.addresses.push(place);
+            let listening = self.begin(config, PlaceRole::Commands, opened)?;
+            self.log.say(LogEvent::AdminListening, listening);
         }
         if let (Some(path), Some(socket)) = (settings.socket.clone(), socket) {
             let listener = socket.listen()?;
-            log.say(LogEvent::AdminListening, &*listener.address);
-            let accepting = Some(Accepting::begin(listener, state));
+            self.log.say(LogEvent::AdminListening, &*listener.address);
+            let accepting = Some(Accepting::begin(listener, &self.state));
             self.sockets.push(SocketFilePlace { path, socket, accepting });
         }
         Ok(())
     }
 
     /// Opens the places of another config that are not open yet, and closes further listeners that it does not have.
-    pub(super) fn follow(
-        &mut self,
-        settings: Option<&AdminSettings>,
-        state: &Arc<ServerState>,
-        log: &Log,
-    ) -> PlaceChanges {
-        let mut made = self.follow_addresses(settings, state, log);
+    pub(super) fn follow(&mut self, settings: Option<&AdminSettings>) -> PlaceChanges {
+        let mut made = self.follow_addresses(settings);
         if let Some(settings) = settings {
             let socket = settings.socket.clone().filter(|path| self.sockets.iter().all(|open| open.path != *path));
             if socket.is_some() {
                 let added = AdminSettings { address: None, socket, ..settings.clone() };
-                match self.open(&added, &mut InheritedSockets::default(), state, log) {
+                match self.open(&added, &mut InheritedSockets::default()) {
                     Ok(()) => made.changes.push(
                         "the admin interface listens where [admin] says, and where it did until the process ends"
                             .to_owned(),
@@ -128,7 +124,7 @@ impl AdminPlaces {
         made.is_news = made.failures != self.logged;
         if made.is_news {
             for failure in &made.failures {
-                log.say_at(LogLevel::Warn, LogEvent::AdminListening, failure);
+                self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, failure);
             }
             self.logged.clone_from(&made.failures);
         }
@@ -136,12 +132,7 @@ impl AdminPlaces {
     }
 
     /// As [`follow`](Self::follow), for addresses alone.
-    pub(super) fn follow_addresses(
-        &mut self,
-        settings: Option<&AdminSettings>,
-        state: &Arc<ServerState>,
-        log: &Log,
-    ) -> PlaceChanges {
+    pub(super) fn follow_addresses(&mut self, settings: Option<&AdminSettings>) -> PlaceChanges {
         let mut made = PlaceChanges::default();
         let hosts = settings.map(|settings| settings.hosts.clone()).unwrap_or_default();
         let has_other_hosts = std::mem::replace(&mut self.hosts, hosts) != self.hosts;
@@ -158,10 +149,10 @@ impl AdminPlaces {
             };
             let place = before.remove(at);
             let is_same = place.config == config && !has_other_hosts;
-            self.keep(AddressPlace { role, ..place }, config.access, is_same, state, log, &mut made);
+            self.keep(AddressPlace { role, ..place }, config.access, is_same, &mut made);
         }
         for (config, role) in new {
-            self.replace(config, role, &mut before, state, log, &mut made);
+            self.replace(config, role, &mut before, &mut made);
         }
         let is_open = made.failures.is_empty();
         for place in before {
@@ -174,7 +165,7 @@ impl AdminPlaces {
                 let address = place.config.address;
                 made.failures.push(format!("the admin interface goes on on {address} until the others can be opened"));
             }
-            self.keep(place, access, !has_other_hosts, state, log, &mut made);
+            self.keep(place, access, !has_other_hosts, &mut made);
         }
         if has_other_hosts && !self.addresses.is_empty() {
             made.changes.push("the admin interface takes other names in Host".to_owned());
@@ -192,8 +183,8 @@ impl AdminPlaces {
     }
 
     /// Accepts again.
-    pub(super) fn resume(&mut self, state: &Arc<ServerState>, log: &Log) {
-        let hosts = &self.hosts;
+    pub(super) fn resume(&mut self) {
+        let (hosts, state) = (&self.hosts, &self.state);
         let of_sockets = self.sockets.iter_mut().filter(|place| place.accepting.is_none());
         let of_sockets = of_sockets.map(|place| (&mut place.accepting, place.socket.listen()));
         let of_addresses = self.addresses.iter_mut().filter(|place| place.accepting.is_none());
@@ -205,7 +196,7 @@ impl AdminPlaces {
             match listener {
                 Ok(listener) => *accepting = Some(Accepting::begin(listener, state)),
                 // Only a process without descriptors gets here.
-                Err(error) => log.say_at(LogLevel::Warn, LogEvent::AdminListening, error),
+                Err(error) => self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, error),
             }
         }
         self.left.clear();
@@ -266,15 +257,7 @@ impl AdminPlaces {
     }
 
     /// Keeps a socket, for clients that may do so much.
-    fn keep(
-        &mut self,
-        place: AddressPlace,
-        access: AdminAccess,
-        is_same: bool,
-        state: &Arc<ServerState>,
-        log: &Log,
-        made: &mut PlaceChanges,
-    ) {
+    fn keep(&mut self, place: AddressPlace, access: AdminAccess, is_same: bool, made: &mut PlaceChanges) {
         if is_same {
             return self.addresses.push(place);
         }
@@ -282,14 +265,12 @@ impl AdminPlaces {
         // First: nothing that it accepted goes on with the access it had.
         drop(accepting);
         let wanted = AdminListenerConfig { access, ..config };
-        match AddressPlace::new(wanted, role, socket, &self.hosts, state) {
-            Ok((place, listening)) => {
-                if config.access != access {
-                    log.say(LogEvent::AdminListening, &listening);
-                    made.changes.push(format!("the admin interface listens on {listening}"));
-                }
-                self.addresses.push(place);
+        match self.begin(wanted, role, socket) {
+            Ok(listening) if config.access != access => {
+                self.log.say(LogEvent::AdminListening, &listening);
+                made.changes.push(format!("the admin interface listens on {listening}"));
             }
+            Ok(_) => {}
             // Only a process without descriptors gets here.
             Err(error) => made.failures.push(error),
         }
@@ -302,16 +283,14 @@ impl AdminPlaces {
         config: AdminListenerConfig,
         role: PlaceRole,
         before: &mut Vec<AddressPlace>,
-        state: &Arc<ServerState>,
-        log: &Log,
         made: &mut PlaceChanges,
     ) {
         let is_in_the_way = |place: &mut AddressPlace| overlap(place.config.address, config.address);
         let closed: Vec<_> =
             before.extract_if(.., is_in_the_way).map(|place| (place.config, place.role, place.close())).collect();
-        match self.add(config, role, state) {
+        match self.add(config, role) {
             Ok(listening) => {
-                log.say(LogEvent::AdminListening, &listening);
+                self.log.say(LogEvent::AdminListening, &listening);
                 made.changes.push(format!("the admin interface listens on {listening}"));
                 made.changes.extend(closed.into_iter().map(|(_, _, message)| message));
             }
@@ -319,7 +298,7 @@ impl AdminPlaces {
                 made.failures.push(error);
                 for (before, role, _) in closed {
                     let access = if config.access == AdminAccess::Read { config.access } else { before.access };
-                    made.failures.push(match self.add(AdminListenerConfig { access, ..before }, role, state) {
+                    made.failures.push(match self.add(AdminListenerConfig { access, ..before }, role) {
                         Ok(listening) => format!("the admin interface goes on on {listening}"),
                         Err(error) => error,
                     });
@@ -329,35 +308,23 @@ impl AdminPlaces {
     }
 
     /// Opens an address; where that is, for people.
-    fn add(
-        &mut self,
-        config: AdminListenerConfig,
-        role: PlaceRole,
-        state: &Arc<ServerState>,
-    ) -> Result<String, String> {
+    fn add(&mut self, config: AdminListenerConfig, role: PlaceRole) -> Result<String, String> {
         let passed = self.inherited.iter().position(|(address, _)| *address == config.address);
         let passed = passed.map(|at| self.inherited.swap_remove(at).1);
-        let socket = AddressSocket::open(config.address, passed)?;
-        let (place, listening) = AddressPlace::new(config, role, socket, &self.hosts, state)?;
-        self.addresses.push(place);
+        self.begin(config, role, AddressSocket::open(config.address, passed)?)
+    }
+
+    /// Accepts connections on a socket; where that is, for people.
+    fn begin(&mut self, config: AdminListenerConfig, role: PlaceRole, socket: AddressSocket) -> Result<String, String> {
+        let listener = socket.listen(&self.hosts, config.access)?;
+        let listening = listener.address.clone();
+        let accepting = Some(Accepting::begin(listener, &self.state));
+        self.addresses.push(AddressPlace { config, role, socket, accepting });
         Ok(listening)
     }
 }
 
 impl AddressPlace {
-    /// Accepts connections on a socket; where that is, for people.
-    fn new(
-        config: AdminListenerConfig,
-        role: PlaceRole,
-        socket: AddressSocket,
-        hosts: &[String],
-        state: &Arc<ServerState>,
-    ) -> Result<(Self, String), String> {
-        let listener = socket.listen(hosts, config.access)?;
-        let listening = listener.address.clone();
-        Ok((Self { config, role, socket, accepting: Some(Accepting::begin(listener, state)) }, listening))
-    }
-
     /// Listens no more; what to say of it.
     fn close(self) -> String {
         self.socket.close();

@@ -20,7 +20,7 @@ const LAST: Duration = Duration::from_secs(5);
 
 /// The board, its clock, and what is being written.
 pub(super) struct BoardKeeper {
-    board: Arc<Board>,
+    pub(super) board: Arc<Board>,
     ticks: Interval,
     writing: Option<JoinHandle<Result<(), String>>>,
     /// What was logged last, so that it is logged once.
@@ -36,15 +36,6 @@ impl BoardKeeper {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Some(Self { board, ticks, writing: None, trouble: None, log: log.clone() })
-    }
-
-    pub(super) const fn board(&self) -> &Arc<Board> {
-        &self.board
-    }
-
-    /// Completes once a second.
-    pub(super) async fn next(&mut self) {
-        self.ticks.tick().await;
     }
 
     /// Takes what was counted, and begins to write it where that is due. Waits for nothing.
@@ -78,24 +69,10 @@ impl BoardKeeper {
 
     /// Writes what was counted last, at the end of the process.
     pub(super) async fn finish(mut self, sites: &Sites) {
-        let now = seconds(SystemTime::now());
         // What is under way stops after the file it is at.
         self.board.end();
-        self.board.add(now, sites.board_moments(now));
-        let before = self.writing.take();
-        let board = Arc::clone(&self.board);
-        let last = async move {
-            if let Some(before) = before {
-                let _ = before.await;
-            }
-            tokio::task::spawn_blocking(move || board.write(now)).await
-        };
-        let written = timeout(LAST, last).await;
-        let outcome = written.map_or_else(
-            |_| Err("the board could not be written in time".to_owned()),
-            |written| written.unwrap_or_else(|error| Err(format!("the board was not written: {error}"))),
-        );
-        self.report(outcome);
+        let written = timeout(LAST, self.hand_over(sites)).await;
+        self.report(written.unwrap_or_else(|_| Err("the board could not be written in time".to_owned())));
     }
 
     fn report(&mut self, outcome: Result<(), String>) {
@@ -110,7 +87,7 @@ impl BoardKeeper {
 /// The next tick of a keeper; never, where there is none.
 pub(super) async fn next_tick(keeper: &mut Option<BoardKeeper>) {
     match keeper {
-        Some(keeper) => keeper.next().await,
+        Some(keeper) => drop(keeper.ticks.tick().await),
         None => std::future::pending().await,
     }
 }

@@ -13,11 +13,9 @@ use tower_robots::live::StateDir;
 
 use super::board_keeper::{BoardKeeper, next_tick};
 use super::reconfigure::ActiveConfig;
-use super::supervisor::Supervisor;
-use super::supervisor::{Signal, Signals};
+use super::supervisor::{Signal, Signals, Supervisor};
 use super::upgrade_keeper::{AfterStep, UpgradeKeeper, UpgradeStep};
 use super::watched_files;
-use super::workers::Workers;
 use crate::admin::{Phase, ReloadWaiter, ServerState, UpgradeWaiter};
 use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
@@ -35,7 +33,6 @@ pub(super) struct ControlLoop<'a> {
     // First, so that it is dropped before the sites are.
     flush: FlushOnDrop,
     active: ActiveConfig,
-    workers: Workers,
     signals: Signals,
     requested: mpsc::Receiver<ReloadWaiter>,
     upgrades_requested: mpsc::Receiver<UpgradeWaiter>,
@@ -58,13 +55,14 @@ pub(super) struct ControlLoop<'a> {
 impl<'a> ControlLoop<'a> {
     pub(super) fn new(
         active: ActiveConfig,
-        workers: Workers,
         signals: Signals,
         (requested, upgrades_requested): (mpsc::Receiver<ReloadWaiter>, mpsc::Receiver<UpgradeWaiter>),
         supervisor: Supervisor,
         access: Option<&'a AccessLog>,
-        background: JoinSet<()>,
+        board: Option<BoardKeeper>,
     ) -> Self {
+        let mut background = JoinSet::new();
+        background.spawn(active.certificates.clone().watch());
         let heartbeat = Supervisor::pulse().map(|every| {
             let mut heartbeat = interval(every);
             heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -76,7 +74,6 @@ impl<'a> ControlLoop<'a> {
         Self {
             flush,
             active,
-            workers,
             signals,
             requested,
             upgrades_requested,
@@ -84,18 +81,13 @@ impl<'a> ControlLoop<'a> {
             supervisor,
             access,
             heartbeat,
-            board: None,
+            board,
             pages,
             reading_pages: None,
             background,
             is_stopped: false,
             is_drained: false,
         }
-    }
-
-    /// With a board, where there is one.
-    pub(super) fn with_board(self, board: Option<BoardKeeper>) -> Self {
-        Self { board, ..self }
     }
 
     /// Runs until every connection is closed after a signal to stop, or a second such signal comes.
@@ -112,7 +104,8 @@ impl<'a> ControlLoop<'a> {
     }
 
     async fn serve(&mut self) -> Result<(), String> {
-        let (config_changed, others_changed) = (self.active.watches.config(), self.active.watches.others());
+        let (config_changed, others_changed) =
+            (Arc::clone(&self.active.watches.config), Arc::clone(&self.active.watches.watch.notify));
         let registry_changed = self.active.sites.registry_changed();
         loop {
             if self.is_drained && !self.upgrade.is_under_way() {
@@ -143,13 +136,13 @@ impl<'a> ControlLoop<'a> {
                 Some(waiter) = self.upgrades_requested.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
                 Some(waiter) = self.requested.recv() => if !self.upgrade.puts_reload_off() && is_serving {
-                    self.active.request(Some(waiter), &self.workers);
+                    self.active.request(Some(waiter));
                 },
                 () = config_changed.notified() => if !self.upgrade.puts_reload_off() && is_serving {
-                    self.active.request(None, &self.workers);
+                    self.active.request(None);
                 },
-                step = self.active.changed(), if is_serving => {
-                    self.active.step(step, &mut self.workers);
+                step = self.active.change.next(), if is_serving => {
+                    self.active.step(step);
                     self.upgrade.resume(&self.active);
                 }
                 () = registry_changed.notified() => {
@@ -159,7 +152,7 @@ impl<'a> ControlLoop<'a> {
                     let changed = self.active.watches.changed();
                     let is_of_config = watched_files::are_of_config(&changed, &self.active.config);
                     if is_of_config && !self.upgrade.puts_reload_off() && is_serving {
-                        self.active.request(None, &self.workers);
+                        self.active.request(None);
                     }
                     self.background.spawn(Arc::clone(&self.active.sites).follow(changed));
                 }
@@ -172,7 +165,7 @@ impl<'a> ControlLoop<'a> {
                 },
                 _ = self.pages.tick() => self.refresh_pages(),
                 Some(_) = self.background.join_next() => {}
-                ended = self.workers.ended(), if !self.is_drained => match ended {
+                ended = self.active.workers.ended(), if !self.is_drained => match ended {
                     None => {
                         self.is_drained = true;
                         self.upgrade.is_drained();
@@ -202,13 +195,13 @@ impl<'a> ControlLoop<'a> {
     fn refresh_pages(&mut self) {
         let is_over = self.reading_pages.as_ref().is_none_or(AbortHandle::is_finished);
         if is_over && self.active.state.phase() == Phase::Serving {
-            let board = self.board.as_ref().map(|board| Arc::clone(board.board()));
+            let board = self.board.as_ref().map(|board| Arc::clone(&board.board));
             self.reading_pages = Some(self.background.spawn(Arc::clone(&self.active.sites).refresh_pages(board)));
         }
     }
 
     fn step_of_upgrade(&mut self, step: UpgradeStep) {
-        match self.upgrade.step(step, &mut self.active, &mut self.workers, self.board.as_mut()) {
+        match self.upgrade.step(step, &mut self.active, self.board.as_mut()) {
             AfterStep::Nothing => {}
             AfterStep::GoOn { is_reload_due } => {
                 self.flush.state = self.active.sites.state.directory().cloned();
@@ -224,7 +217,7 @@ impl<'a> ControlLoop<'a> {
             AfterStep::Leave(process, summary) => {
                 self.supervisor.succeeded_by(process, &summary);
                 self.active.state.is_draining();
-                self.workers.drain();
+                self.active.workers.drain();
             }
         }
     }
@@ -237,7 +230,7 @@ impl<'a> ControlLoop<'a> {
         self.active.state.is_draining();
         self.supervisor.stopping(DRAINING);
         self.active.let_go();
-        self.workers.drain();
+        self.active.workers.drain();
     }
 
     /// Tells the watchdog that the process is alive once every worker has taken up a task.
@@ -246,7 +239,7 @@ impl<'a> ControlLoop<'a> {
         if self.upgrade.has_successor() {
             return;
         }
-        let answered = self.workers.answer();
+        let answered = self.active.workers.answer();
         let supervisor = self.supervisor.clone();
         self.background.spawn(async move {
             answered.await;

@@ -33,14 +33,8 @@ pub(super) struct ConnectionBound {
     pub(super) connections: usize,
     /// What the log says of it.
     pub(super) reason: String,
-    pub(super) shortage: Shortage,
-}
-
-/// Whether that is fewer than configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shortage {
-    No,
-    Yes,
+    /// Whether that is fewer than configured.
+    pub(super) is_short: bool,
 }
 
 /// Asks for as many descriptors as the system lets this process have.
@@ -93,7 +87,7 @@ impl Descriptors {
         let wanted = configured.unwrap_or(usual);
         let Some(limit) = self.limit else {
             let reason = format!("at most {wanted} connections");
-            return Ok(ConnectionBound { connections: wanted, reason, shortage: Shortage::No });
+            return Ok(ConnectionBound { connections: wanted, reason, is_short: false });
         };
         let left = limit.saturating_sub(self.used).saturating_sub(SPARE.saturating_add(admin));
         let idle = (idle as u64).min(left / IDLE_SHARE);
@@ -105,14 +99,13 @@ impl Descriptors {
         let fit = usize::try_from(fit).unwrap_or(usize::MAX);
         if wanted <= fit {
             let reason = format!("at most {wanted} connections; {open_files}");
-            return Ok(ConnectionBound { connections: wanted, reason, shortage: Shortage::No });
+            return Ok(ConnectionBound { connections: wanted, reason, is_short: false });
         }
         let reason = match configured {
             Some(configured) => format!("at most {fit} connections, not {configured} as configured: {open_files}"),
             None => format!("at most {fit} connections: {open_files}"),
         };
-        let shortage = if configured.is_some() { Shortage::Yes } else { Shortage::No };
-        Ok(ConnectionBound { connections: fit, reason, shortage })
+        Ok(ConnectionBound { connections: fit, reason, is_short: configured.is_some() })
     }
 }
 
@@ -120,23 +113,23 @@ impl Descriptors {
 mod tests {
     use super::*;
 
-    fn bound(limit: u64, configured: Option<usize>, idle: usize) -> Result<(usize, Shortage), String> {
+    fn bound(limit: u64, configured: Option<usize>, idle: usize) -> Result<(usize, bool), String> {
         let admin = admin::most_connections(1) as u64;
         let bound = Descriptors { limit: Some(limit), used: 36 }.connections(configured, 16_384, idle, admin)?;
         assert!(bound.reason.starts_with(&format!("at most {} connections", bound.connections)));
-        Ok((bound.connections, bound.shortage))
+        Ok((bound.connections, bound.is_short))
     }
 
     #[test]
     fn connections_never_take_more_descriptors_than_there_are() {
         // Used, spare and idle ones first, then two a connection.
-        assert_eq!(bound(1_048_576, None, 128), Ok((16_384, Shortage::No)));
-        assert_eq!(bound(1124, None, 128), Ok((437, Shortage::No)));
-        assert_eq!(bound(1124, None, 1_000_000), Ok((437, Shortage::No)));
-        assert_eq!(bound(1124, None, 0), Ok((500, Shortage::No)));
-        assert_eq!(bound(1124, Some(500), 0), Ok((500, Shortage::No)));
-        assert_eq!(bound(1124, Some(501), 0), Ok((500, Shortage::Yes)));
-        assert_eq!(bound(u64::MAX, Some(1_000_000), 0), Ok((1_000_000, Shortage::No)));
+        assert_eq!(bound(1_048_576, None, 128), Ok((16_384, false)));
+        assert_eq!(bound(1124, None, 128), Ok((437, false)));
+        assert_eq!(bound(1124, None, 1_000_000), Ok((437, false)));
+        assert_eq!(bound(1124, None, 0), Ok((500, false)));
+        assert_eq!(bound(1124, Some(500), 0), Ok((500, false)));
+        assert_eq!(bound(1124, Some(501), 0), Ok((500, true)));
+        assert_eq!(bound(u64::MAX, Some(1_000_000), 0), Ok((1_000_000, false)));
     }
 
     #[test]
@@ -159,6 +152,6 @@ mod tests {
             let message = bound(limit, None, 10).unwrap_err();
             assert!(message.starts_with(&format!("the limit of open files is {limit}, of which 36")), "{message}");
         }
-        assert_eq!(bound(132, None, 0), Ok((4, Shortage::No)));
+        assert_eq!(bound(132, None, 0), Ok((4, false)));
     }
 }

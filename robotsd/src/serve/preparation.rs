@@ -17,8 +17,7 @@ use tower_robots::source::Watched;
 use super::listeners::{ListenerPlan, Listeners};
 use super::watched_files::WatchedFiles;
 use crate::config::{Config, ConfigFile, SettingChange, setting_changes};
-use crate::sites::Renewal;
-use crate::sites::Sites;
+use crate::sites::{Renewal, Sites};
 
 /// A request may come while the file is being written: it must have been left alone for so long.
 const QUIET: Duration = Duration::from_millis(400);
@@ -79,7 +78,7 @@ impl Preparation {
         watches: &WatchedFiles,
         workers: NonZeroUsize,
     ) -> Self {
-        let (watch, watched) = (watches.watch().clone(), watches.paths());
+        let (watch, watched) = (watches.watch.clone(), watches.paths());
         Self::of(move |stage| {
             wait_until_quiet(&path);
             let mut read = None;

@@ -23,8 +23,7 @@ use super::descriptors::Descriptors;
 use super::listeners::Listeners;
 use super::preparation::{Preparation, PreparedConfig, RejectedConfig};
 use super::upgrade::{Predecessor, SocketPlace, Successor};
-use super::watched_files::CertificateWatch;
-use super::watched_files::WatchedFiles;
+use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
 use crate::admin::{CONFIG_PATIENCE, Phase, ReloadWaiter, ServerState, Serving};
 use crate::config::{Config, SettingChange, setting_changes};
@@ -46,6 +45,7 @@ pub(super) struct ActiveConfig {
     pub(super) config: Arc<Config>,
     pub(super) sites: Arc<Sites>,
     pub(super) listeners: Arc<Mutex<Listeners>>,
+    pub(super) workers: Workers,
     pub(super) edge: Edge,
     pub(super) descriptors: Descriptors,
     pub(super) certificates: CertificateWatch,
@@ -83,7 +83,8 @@ pub(super) enum ChangeStep {
 }
 
 impl PendingChange {
-    async fn next(&mut self) -> ChangeStep {
+    /// Waits until the change needs something.
+    pub(super) async fn next(&mut self) -> ChangeStep {
         match (&mut self.preparing, self.again) {
             (Some(preparing), _) => {
                 let limit = self.waiters.has_next().then_some(CONFIG_PATIENCE);
@@ -101,25 +102,20 @@ impl PendingChange {
 
 impl ActiveConfig {
     /// Begins to read the config file; a waiter gets the outcome.
-    pub(super) fn request(&mut self, waiter: Option<ReloadWaiter>, workers: &Workers) {
+    pub(super) fn request(&mut self, waiter: Option<ReloadWaiter>) {
         match &self.change.preparing {
             None => {
                 self.change.waiters.join(waiter);
-                self.prepare(workers);
+                self.prepare();
             }
             Some(preparing) if preparing.is_reading() => self.change.waiters.queue(waiter),
             Some(_) => self.change.waiters.join(waiter),
         }
     }
 
-    /// Waits until the change needs something.
-    pub(super) async fn changed(&mut self) -> ChangeStep {
-        self.change.next().await
-    }
-
-    pub(super) fn step(&mut self, step: ChangeStep, workers: &mut Workers) {
+    pub(super) fn step(&mut self, step: ChangeStep) {
         let prepared = match step {
-            ChangeStep::TryAgain => return self.prepare(workers),
+            ChangeStep::TryAgain => return self.prepare(),
             ChangeStep::Swap(prepared) => prepared,
             ChangeStep::Abandon => {
                 let (path, limit) = (self.path.display(), CONFIG_PATIENCE.as_secs());
@@ -130,7 +126,7 @@ impl ActiveConfig {
         self.change.preparing = None;
         let was_rejected = self.state.config.is_rejected();
         let (outcome, message) = match prepared {
-            Ok(prepared) => match self.swap(*prepared, workers) {
+            Ok(prepared) => match self.swap(*prepared) {
                 ("unchanged", _) if was_rejected => {
                     let path = self.path.display();
                     ("unchanged", format!("{path}: the file is accepted again: it says what is served"))
@@ -146,7 +142,7 @@ impl ActiveConfig {
             _ => self.log.say(LogEvent::Config, message.clone()),
         }
         if self.change.waiters.answer(outcome, &message) {
-            self.prepare(workers);
+            self.prepare();
         }
     }
 
@@ -199,21 +195,21 @@ impl ActiveConfig {
     }
 
     /// Serves again, because the process that was to take the place of this one has ended: these sites, and on every listener.
-    pub(super) fn take_back(&mut self, renewal: Renewal, workers: &mut Workers) -> Result<(), String> {
+    pub(super) fn take_back(&mut self, renewal: Renewal) -> Result<(), String> {
         let plan = {
             let listeners = self.listeners.lock();
             if self.state.phase() == Phase::Draining {
                 self.edge.clear_successor();
-                listeners.reopening(workers.count())
+                listeners.reopening(self.workers.count())
             } else {
-                listeners.plan(&self.config, workers.count())?
+                listeners.plan(&self.config, self.workers.count())?
             }
         };
         #[cfg(unix)]
         self.admin.reclaim();
         let troubles = plan.changes.join("; ");
         let (config, watched, changes) = (Arc::clone(&self.config), Vec::new(), Vec::new());
-        self.swap(PreparedConfig { config, watched, plan, renewal, changes }, workers);
+        self.swap(PreparedConfig { config, watched, plan, renewal, changes });
         self.state.serves_again();
         // What has changed meanwhile; and a listener that could not be opened.
         self.change.again = Some(Instant::now());
@@ -232,12 +228,12 @@ impl ActiveConfig {
         self.admin.let_go();
     }
 
-    fn prepare(&mut self, workers: &Workers) {
+    fn prepare(&mut self) {
         self.change.again = None;
         let (sites, listeners) = (Arc::clone(&self.sites), Arc::clone(&self.listeners));
         let (path, before) = (self.path.clone(), Arc::clone(&self.config.text));
         self.change.preparing =
-            Some(Preparation::begin(path, before, sites, listeners, &self.watches, workers.count()));
+            Some(Preparation::begin(path, before, sites, listeners, &self.watches, self.workers.count()));
     }
 
     /// Keeps the config that is served, and returns the message about the one that cannot be.
@@ -247,7 +243,7 @@ impl ActiveConfig {
         format!("{why}; the config before stays in force")
     }
 
-    fn swap(&mut self, prepared: PreparedConfig, workers: &mut Workers) -> (&'static str, String) {
+    fn swap(&mut self, prepared: PreparedConfig) -> (&'static str, String) {
         let PreparedConfig { config, watched, plan, renewal, changes: settings } = prepared;
         let Renewal { sites, come_and_gone, altered, unusable, .. } = renewal;
         changed(&self.log, &settings, &unusable);
@@ -259,7 +255,7 @@ impl ActiveConfig {
         changes.extend(plan.changes.iter().cloned());
         let has_other_listeners = !plan.changes.is_empty();
         let before = std::mem::replace(&mut self.sites, sites);
-        workers.replace(&self.sites);
+        self.workers.replace(&self.sites);
         // Once requests are answered by them, and before the board asks what was counted.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
@@ -274,7 +270,7 @@ impl ActiveConfig {
         drop(before);
         let (opened, reports, certificates) = {
             let mut listeners = self.listeners.lock();
-            let opened = listeners.apply(plan, workers, &self.edge, &self.log);
+            let opened = listeners.apply(plan, &mut self.workers, &self.edge, &self.log);
             listeners.set_limits(&config.edge);
             (opened, listeners.reports(), listeners.certificates())
         };
@@ -284,7 +280,7 @@ impl ActiveConfig {
             Err(error) => changes.push(error),
         }
         changes.extend(self.limit(&config));
-        let admin = self.admin.follow(config.admin.as_ref(), &self.state, &self.log);
+        let admin = self.admin.follow(config.admin.as_ref());
         if has_other_listeners || !admin.changes.is_empty() {
             // The process before would go on to listen where this one does not.
             self.leaves();
@@ -299,7 +295,7 @@ impl ActiveConfig {
             sites: Arc::clone(&self.sites),
             listeners: reports,
             certificates,
-            agent_lookups: workers.agent_lookups(),
+            agent_lookups: self.workers.agent_lookups(),
             edge: self.edge.clone(),
         });
         let is_other = self.config.text != config.text;

@@ -25,9 +25,7 @@ use tower_robots::source::HostMap;
 use super::shared_pace::{self, PaceQuestion, SharedPace};
 use crate::decision::{CountedRequest, MayWait, OutcomeCounts};
 use crate::edge::{AccessFields, ReadyCall, RequestBody, ResponseCounts};
-use crate::sites::SiteBackend;
-use crate::sites::SiteName;
-use crate::sites::Sites;
+use crate::sites::{SiteBackend, SiteName, Sites};
 
 /// Hands each request to the site of its host. Cheap to clone; all clones serve the same sites, also once they are
 /// replaced.
@@ -37,6 +35,9 @@ pub(super) struct Router<B = SiteBackend> {
     /// Those of the listener whose requests it routes.
     counts: Arc<ResponseCounts>,
 }
+
+/// The counters of one worker, by site.
+pub(super) type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 
 #[derive(Debug)]
 struct RouteTable<B> {
@@ -67,7 +68,7 @@ pin_project! {
 
 impl Router {
     /// The router of one of several workers: it shares with the others only values that are never written.
-    pub(super) fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &HashMap<SiteName, Arc<OutcomeCounts>>) -> Self {
+    pub(super) fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) -> Self {
         let table = RouteTable::new(sites, workers, outcomes, None);
         Self { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() }
     }
@@ -79,24 +80,14 @@ impl Router {
 
     /// Serves other sites from the next request on; requests in progress finish with those they began with.
     /// Servers that are behind both keep their connections.
-    pub(super) fn replace(
-        &self,
-        sites: &Sites,
-        workers: NonZeroUsize,
-        outcomes: &HashMap<SiteName, Arc<OutcomeCounts>>,
-    ) {
+    pub(super) fn replace(&self, sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) {
         let before = self.sites.load();
         self.sites.store(Arc::new(RouteTable::new(sites, workers, outcomes, Some(&before))));
     }
 }
 
 impl RouteTable<SiteBackend> {
-    fn new(
-        sites: &Sites,
-        workers: NonZeroUsize,
-        outcomes: &HashMap<SiteName, Arc<OutcomeCounts>>,
-        before: Option<&Self>,
-    ) -> Self {
+    fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes, before: Option<&Self>) -> Self {
         let mut map = Self { hosts: HostMap::new(), backends: HashMap::new() };
         for site in sites.iter() {
             let before = before.and_then(|before| before.backends.get(&site.name));
@@ -106,7 +97,8 @@ impl RouteTable<SiteBackend> {
             let question = sites.rate_store.as_ref().map(|store| PaceQuestion::new(store, site));
             let may_wait = if question.is_some() { MayWait::Yes } else { site.may_wait() };
             let waiting = (may_wait == MayWait::Yes).then(|| Arc::clone(&counts));
-            let paced = SharedPace::new(shared_pace::followed(layer.clone()).layer(backend.clone()), question, waiting);
+            let inner = shared_pace::followed(layer.clone()).layer(backend.clone());
+            let paced = SharedPace { inner, question, waiting };
             let service = verify.layer(paced);
             let route = SiteRoute { name: site.name.clone(), service, counts, may_wait };
             for host in site.host_patterns() {
@@ -248,7 +240,11 @@ mod tests {
             let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open().unwrap());
             let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
             let verify = VerifyLayer::new(&layer, Duration::ZERO);
-            let service = SharedPace::new(layer.layer(Strict { is_ready: false, polls_until_ready }), None, None);
+            let service = SharedPace {
+                inner: layer.layer(Strict { is_ready: false, polls_until_ready }),
+                question: None,
+                waiting: None,
+            };
             let service = verify.layer(service);
             let site =
                 SiteRoute { name: SiteName::from("site"), service, counts: Arc::default(), may_wait: MayWait::No };
@@ -303,7 +299,7 @@ mod tests {
             let may_wait = if question.is_some() { MayWait::Yes } else { MayWait::No };
             let waiting = question.is_some().then(|| Arc::clone(&counts));
             let verify = VerifyLayer::new(&layer, Duration::ZERO);
-            let paced = SharedPace::new(shared_pace::followed(layer).layer(Silent), question, waiting);
+            let paced = SharedPace { inner: shared_pace::followed(layer).layer(Silent), question, waiting };
             let (service, counted) = (verify.layer(paced), Arc::clone(&counts));
             let site = SiteRoute { name: SiteName::from("site"), service, counts, may_wait };
             let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };

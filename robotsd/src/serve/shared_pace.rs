@@ -39,11 +39,11 @@ pub(super) struct PaceQuestion {
 /// Asks in front of `S`.
 #[derive(Clone, Debug)]
 pub(super) struct SharedPace<S> {
-    inner: S,
+    pub(super) inner: S,
     /// None where this process counts for itself.
-    question: Option<Arc<PaceQuestion>>,
+    pub(super) question: Option<Arc<PaceQuestion>>,
     /// Learn that a request was judged, where it may have waited before; those of the worker.
-    waiting: Option<Arc<OutcomeCounts>>,
+    pub(super) waiting: Option<Arc<OutcomeCounts>>,
 }
 
 pin_project! {
@@ -91,16 +91,6 @@ impl PaceQuestion {
         }
         let store = self.store.clone();
         Some(Box::pin(async move { store.spend(key, bucket).await }))
-    }
-}
-
-impl<S> SharedPace<S> {
-    pub(super) const fn new(
-        inner: S,
-        question: Option<Arc<PaceQuestion>>,
-        waiting: Option<Arc<OutcomeCounts>>,
-    ) -> Self {
-        Self { inner, question, waiting }
     }
 }
 

@@ -5,20 +5,18 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tokio::task::JoinSet;
 use tower_robots::internals::Mutex;
 
 use super::admin_places::AdminPlaces;
 use super::board_keeper::BoardKeeper;
 use super::control_loop::ControlLoop;
-use super::descriptors::{self, Descriptors, Shortage};
+use super::descriptors::{self, Descriptors};
 use super::listeners::{ListenerPlan, Listeners};
 use super::reconfigure::{ActiveConfig, PendingChange, log_warnings};
 use super::socket_activation::InheritedSockets;
 use super::supervisor::{Signal, Signals, Supervisor};
 use super::upgrade::Predecessor;
-use super::watched_files::CertificateWatch;
-use super::watched_files::WatchedFiles;
+use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
 use crate::admin::{ConfigRequests, ConfigState, ServerState, Serving, UpgradeRequests};
 use crate::config::{Config, ConfigArgument};
@@ -76,11 +74,9 @@ pub(super) async fn serve(
             }
         }
     }
-    // Held for its drop, which closes what is open.
-    let mut background = JoinSet::new();
-    let mut admin = AdminPlaces::default();
+    let mut admin = AdminPlaces::new(&state, log);
     if let Some(settings) = &config.admin {
-        match admin.open(settings, &mut inherited, &state, log) {
+        match admin.open(settings, &mut inherited) {
             Ok(()) => {}
             // The default socket, which the config does not name: sites are served without it.
             Err(error) if settings.is_usual => {
@@ -91,7 +87,7 @@ pub(super) async fn serve(
             }
             Err(error) => return Err(error),
         }
-        let followed = admin.follow_addresses(Some(settings), &state, log);
+        let followed = admin.follow_addresses(Some(settings));
         if let Some(error) = followed.failures.into_iter().next() {
             return Err(error);
         }
@@ -124,11 +120,7 @@ pub(super) async fn serve(
 
     let descriptors = Descriptors::count();
     let bound = descriptors.bound(config)?;
-    let event = match bound.shortage {
-        Shortage::No => LogEvent::Connections,
-        Shortage::Yes => LogEvent::ConnectionsBounded,
-    };
-    log.say(event, bound.reason);
+    log.say(if bound.is_short { LogEvent::ConnectionsBounded } else { LogEvent::Connections }, bound.reason);
     let edge = Edge::new(
         EdgeLimits { connections: bound.connections, ..config.edge.clone() },
         trouble(log.clone(), LogPrivacy::new(&config.log)),
@@ -159,15 +151,15 @@ pub(super) async fn serve(
 
     let board = BoardKeeper::new(config, &sites, log);
     if let Some(keeper) = &board {
-        let _ = state.board.set(Arc::clone(keeper.board()));
+        let _ = state.board.set(Arc::clone(&keeper.board));
     }
     let certificates = CertificateWatch::introduce(listeners.certificates(), log);
-    background.spawn(certificates.clone().watch());
     let active = ActiveConfig {
         path: path.to_owned(),
         config: Arc::clone(config),
         sites,
         listeners: Arc::new(Mutex::new(listeners)),
+        workers,
         edge,
         descriptors,
         certificates,
@@ -180,7 +172,7 @@ pub(super) async fn serve(
         predecessor: predecessor.cloned(),
     };
     let requested = (requested, upgrades_requested);
-    ControlLoop::new(active, workers, signals, requested, supervisor, access, background).with_board(board).run().await
+    ControlLoop::new(active, signals, requested, supervisor, access, board).run().await
 }
 
 /// Waits for a signal to stop; while starting, everything is being read anyway.

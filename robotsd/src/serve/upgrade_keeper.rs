@@ -11,7 +11,6 @@ use tower_robots::live::StateDir;
 use super::board_keeper::BoardKeeper;
 use super::reconfigure::ActiveConfig;
 use super::upgrade::{SocketPlace, Successor, SuccessorEvent};
-use super::workers::Workers;
 use crate::admin::{Phase, UpgradeWaiter};
 use crate::date;
 use crate::log::{LogEvent, LogLevel};
@@ -204,7 +203,6 @@ impl UpgradeKeeper {
         &mut self,
         step: UpgradeStep,
         active: &mut ActiveConfig,
-        workers: &mut Workers,
         board: Option<&mut BoardKeeper>,
     ) -> AfterStep {
         let Some(mut upgrade) = self.under_way.take() else { return AfterStep::Nothing };
@@ -246,7 +244,7 @@ impl UpgradeKeeper {
                 };
                 upgrade.stage = UpgradeStage::TakingBack(why, taking, held);
             }
-            UpgradeStep::TakenBack(why, taken) => return self.take_back(upgrade, &why, taken, active, workers),
+            UpgradeStep::TakenBack(why, taken) => return self.take_back(upgrade, &why, taken, active),
         }
         self.under_way = Some(upgrade);
         after
@@ -259,11 +257,10 @@ impl UpgradeKeeper {
         why: &str,
         taken: TakenBack,
         active: &mut ActiveConfig,
-        workers: &mut Workers,
     ) -> AfterStep {
         let process = upgrade.successor.id();
         let has_served = std::mem::take(&mut self.has_successor);
-        let serves = taken.and_then(|renewal| renewal.map_or(Ok(()), |renewal| active.take_back(*renewal, workers)));
+        let serves = taken.and_then(|renewal| renewal.map_or(Ok(()), |renewal| active.take_back(*renewal)));
         // Where something could not be taken back while it served, it serves all the same.
         let goes_on = !has_served || active.state.phase() == Phase::Serving;
         let trouble = serves.err().map(|trouble| format!("{trouble}; ")).unwrap_or_default();
@@ -288,7 +285,7 @@ impl UpgradeKeeper {
             active.let_go_of_all();
             return AfterStep::Nothing;
         }
-        active.admin.resume(&active.state, &active.log);
+        active.admin.resume();
         AfterStep::GoOn { is_reload_due: upgrade.is_reload_due }
     }
 
@@ -321,7 +318,7 @@ impl UpgradeKeeper {
         if self.has_successor {
             return active.let_go_of_all();
         }
-        active.admin.resume(&active.state, &active.log);
+        active.admin.resume();
         let message = "no upgrade: this process is ending";
         active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message);
         answer(waiter, report("failed", Some(successor.id()), message));

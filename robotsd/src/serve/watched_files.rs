@@ -18,8 +18,9 @@ use crate::log::{Log, LogEvent};
 /// Watched files, and the notifications of their changes.
 #[derive(Debug)]
 pub(super) struct WatchedFiles {
-    watch: FileWatch,
-    config: Arc<Notify>,
+    pub(super) watch: FileWatch,
+    /// Notified when the config has changed.
+    pub(super) config: Arc<Notify>,
     _config: Watched,
     /// The registry, expectations and templates.
     others: Vec<(PathBuf, Watched)>,
@@ -29,7 +30,8 @@ pub(super) struct WatchedFiles {
 #[derive(Clone, Debug)]
 pub(super) struct FileWatch {
     watcher: Watcher,
-    notify: Arc<Notify>,
+    /// Notified when one of them has changed.
+    pub(super) notify: Arc<Notify>,
     /// The files that have changed since [`WatchedFiles::changed`] was last called.
     changed: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
@@ -52,28 +54,14 @@ impl WatchedFiles {
         self.others.extend(added);
     }
 
-    pub(super) const fn watch(&self) -> &FileWatch {
-        &self.watch
-    }
-
     /// The files that are watched now, the config aside.
     pub(super) fn paths(&self) -> BTreeSet<PathBuf> {
         self.others.iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// Notified when the config has changed.
-    pub(super) fn config(&self) -> Arc<Notify> {
-        Arc::clone(&self.config)
-    }
-
     /// Which of the others have changed since the last call.
     pub(super) fn changed(&self) -> BTreeSet<PathBuf> {
         std::mem::take(&mut self.watch.changed.lock())
-    }
-
-    /// Notified when the registry or an expectation has changed.
-    pub(super) fn others(&self) -> Arc<Notify> {
-        Arc::clone(&self.watch.notify)
     }
 }
 
