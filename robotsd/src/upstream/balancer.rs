@@ -75,13 +75,8 @@ impl Balancer {
     }
 
     /// A connection, idle or new, to the server whose turn it is or to the first after it that can be reached.
-    pub(super) async fn connection(
-        &self,
-        first: StartAt,
-        requirement: Requirement,
-        client: ClientKey,
-    ) -> Result<Lease, UpstreamFailure> {
-        self.find(first, Pooled::Allowed, requirement, client).await
+    pub(super) async fn connection(&self, first: StartAt, requirement: Requirement) -> Result<Lease, UpstreamFailure> {
+        self.find(first, Pooled::Allowed, requirement).await
     }
 
     /// A new connection for a request that `failed` did not answer; to another server, if there is one.
@@ -89,11 +84,10 @@ impl Balancer {
         &self,
         failed: &Arc<CandidateServer>,
         requirement: Requirement,
-        client: ClientKey,
     ) -> Result<Lease, UpstreamFailure> {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));
-        self.find(StartAt(at.map_or(0, |at| at + 1)), Pooled::Excluded, requirement, client).await
+        self.find(StartAt(at.map_or(0, |at| at + 1)), Pooled::Excluded, requirement).await
     }
 
     /// The request on this connection was answered.
@@ -132,8 +126,8 @@ impl Balancer {
         StartAt(first): StartAt,
         pooled: Pooled,
         requirement: Requirement,
-        client: ClientKey,
     ) -> Result<Lease, UpstreamFailure> {
+        let client = requirement.client;
         let deadline = Instant::now() + self.shared.limits.connect;
         let connection_limit = &self.shared.connection_limit;
         let servers = || self.candidates.load().list.len();
@@ -154,7 +148,7 @@ impl Balancer {
             if is_looking && waiting.as_ref().is_none_or(QueuedRequest::may_take) {
                 let candidates = self.candidates(deadline).await?;
                 let (shared, candidates) = (&*self.shared, &*candidates);
-                let search = ServerSearch { shared, candidates, pooled, requirement, deadline, client };
+                let search = ServerSearch { shared, candidates, pooled, requirement, deadline };
                 match search.from(first).await {
                     SearchOutcome::Lease(lease) => return Ok(lease),
                     SearchOutcome::Failed(failure) => return Err(failure),
@@ -194,14 +188,14 @@ impl Balancer {
         // Where none is, all are tried.
         let servers = if in_service.is_empty() { servers.collect() } else { in_service };
         if let Some((stalled, server)) = self.shared.connection_limit.give_up_for(client, &servers) {
-            self.shared.gave_up(&server, stalled);
+            self.shared.reporter.gave_up(&*server, stalled);
         }
     }
 
     /// The servers there are, once there are any.
     async fn candidates(&self, deadline: Instant) -> Result<Arc<Candidates>, UpstreamFailure> {
         loop {
-            let mut answered = pin!(self.shared.answered());
+            let mut answered = pin!(self.shared.answered.notified());
             answered.as_mut().enable();
             let is_looking_up = self.shared.is_looking_up();
             self.follow();
@@ -221,11 +215,11 @@ impl Balancer {
 
     /// Takes up a new list of servers. A server that stays keeps its connections.
     fn follow(&self) {
-        if Arc::ptr_eq(&self.candidates.load().servers, &*self.shared.servers().load()) {
+        if Arc::ptr_eq(&self.candidates.load().servers, &*self.shared.servers.load()) {
             return;
         }
         self.candidates.rcu(|before| {
-            let servers = self.shared.servers().load_full();
+            let servers = self.shared.servers.load_full();
             let candidate = |server: &Arc<Server>| {
                 let same = before.list.iter().find(|candidate| Arc::ptr_eq(&candidate.server, server));
                 same.cloned().unwrap_or_else(|| {

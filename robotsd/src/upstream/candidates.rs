@@ -13,6 +13,7 @@ use super::http1_connection::{Certainty, Pool, UpstreamConnection};
 use super::http2::{Http2Pool, Http2Slot};
 use super::server::Server;
 use super::tracked_io::BodyFailure;
+use super::usage::ClientKey;
 
 /// The candidates for the servers a site has.
 #[derive(Debug)]
@@ -48,6 +49,18 @@ pub(super) enum LeasedConnection {
     Http2(Box<Http2Slot>),
 }
 
+/// What is known of an exchange that got no response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ExchangeState {
+    /// Whether an exchange came before it on the connection.
+    pub(super) is_reused: bool,
+    pub(super) nothing_received: bool,
+    /// How the client broke off its own request, if it did.
+    pub(super) body_failure: Option<BodyFailure>,
+    /// Whether more came than a head may have.
+    pub(super) is_flooded: bool,
+}
+
 /// What a request needs of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
@@ -55,6 +68,8 @@ pub(super) struct Requirement {
     pub(super) certainty: Certainty,
     /// What the request can be made in.
     pub(super) versions: HttpVersions,
+    /// Whom the connection is for.
+    pub(super) client: ClientKey,
 }
 
 impl CandidateServer {
@@ -119,44 +134,30 @@ impl CandidateServer {
 }
 
 impl LeasedConnection {
-    /// Whether an exchange came before the current one.
-    pub(super) fn is_reused(&self) -> bool {
+    /// How the current exchange went.
+    pub(super) fn exchange_state(&self) -> ExchangeState {
         match self {
-            Self::Http1(connection) => connection.is_reused(),
-            Self::Http2(slot) => slot.is_reused(),
+            Self::Http1(connection) => ExchangeState {
+                is_reused: connection.is_reused(),
+                nothing_received: connection.progress.nothing_received(),
+                body_failure: connection.progress.upload.failure(),
+                is_flooded: connection.progress.is_flooded(),
+            },
+            Self::Http2(slot) => ExchangeState {
+                is_reused: slot.is_reused,
+                // Others may have been answered on it.
+                nothing_received: !slot.connection.has_answered(),
+                body_failure: slot.body_failure,
+                is_flooded: false,
+            },
         }
     }
 
-    /// Whether nothing has come of the current exchange.
-    pub(super) fn nothing_received(&self) -> bool {
-        match self {
-            Self::Http1(connection) => connection.progress().nothing_received(),
-            // Others may have been answered on it.
-            Self::Http2(slot) => slot.is_silent(),
-        }
-    }
-
-    /// Whether no other request has blamed the server for the same connection.
+    /// Whether no other request has blamed the server for the same connection, which is one failure however many were on it.
     pub(super) fn is_first_to_blame(&self) -> bool {
         match self {
             Self::Http1(_) => true,
-            Self::Http2(slot) => slot.is_first_to_blame(),
-        }
-    }
-
-    /// How the client broke off its own request, where the exchange knows.
-    pub(super) fn body_failure(&self) -> Option<BodyFailure> {
-        match self {
-            Self::Http1(connection) => connection.progress().body_failure(),
-            Self::Http2(slot) => slot.body_failure(),
-        }
-    }
-
-    /// Whether more came than a head may have.
-    pub(super) fn is_flooded(&self) -> bool {
-        match self {
-            Self::Http1(connection) => connection.progress().is_flooded(),
-            Self::Http2(_) => false,
+            Self::Http2(slot) => slot.connection.blame(),
         }
     }
 }
@@ -176,11 +177,6 @@ impl Lease {
             LeasedConnection::Http1(_) => None,
             LeasedConnection::Http2(slot) => Some(slot),
         }
-    }
-
-    /// Closes the connection, and returns its candidate.
-    pub(super) fn close(self) -> Arc<CandidateServer> {
-        self.candidate
     }
 }
 

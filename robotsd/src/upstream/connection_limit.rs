@@ -23,7 +23,7 @@ use super::usage::{ClientKey, Usage, millis};
 /// The connections that a site may have open.
 #[derive(Debug)]
 pub(super) struct ConnectionLimit {
-    open: AtomicUsize,
+    pub(super) open: AtomicUsize,
     capacity: usize,
     per_server: usize,
     /// Requests that wait for a permit, on all workers.
@@ -43,7 +43,7 @@ pub(super) struct ConnectionLimit {
 pub(super) struct Permit {
     limit: Arc<ConnectionLimit>,
     server: Arc<Server>,
-    usage: Arc<Usage>,
+    pub(super) usage: Arc<Usage>,
 }
 
 /// The limit that leaves no permit.
@@ -133,12 +133,7 @@ impl ConnectionLimit {
         };
         usage.wake();
         self.short_until.store(now + STALLED.as_millis() as u64, Ordering::Relaxed);
-        Some((stall.lasts(now), Arc::clone(usage.server())))
-    }
-
-    #[cfg(test)]
-    pub(super) fn open(&self) -> usize {
-        self.open.load(Ordering::SeqCst)
+        Some((stall.lasts(now), Arc::clone(&usage.server)))
     }
 
     /// How many connections there may be to so many servers.
@@ -168,10 +163,6 @@ impl Permit {
         let usage = Arc::new(Usage::new(Arc::clone(server), limit.start, client));
         limit.shares().add(Arc::clone(&usage));
         Ok(Self { limit: Arc::clone(limit), server: Arc::clone(server), usage })
-    }
-
-    pub(super) fn usage(&self) -> &Arc<Usage> {
-        &self.usage
     }
 }
 

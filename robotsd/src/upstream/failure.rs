@@ -46,15 +46,15 @@ impl UpstreamFailure {
 
     /// The response to a request, as its protocol has it.
     pub(super) fn into_response(self, protocol: RequestProtocol) -> Response<ResponseBody> {
+        let (status, text) = self.kind.answer();
         if protocol == RequestProtocol::Grpc {
-            let message = self.kind.text().trim_end();
             let mut response = Response::new(ResponseBody::empty());
-            *response.headers_mut() = grpc_status(self.kind.grpc_code(), message);
+            *response.headers_mut() = grpc_status(self.kind.grpc_code(), text.trim_end());
             response.extensions_mut().insert(self);
             return response;
         }
-        let mut response = Response::new(ResponseBody::own(Bytes::from_static(self.kind.text().as_bytes())));
-        *response.status_mut() = self.kind.status();
+        let mut response = Response::new(ResponseBody::own(Bytes::from_static(text.as_bytes())));
+        *response.status_mut() = status;
         let fields = response.headers_mut();
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -158,7 +158,7 @@ impl UpstreamReporter {
 
     /// The requests that got no answer, by kind.
     pub(super) fn failures(&self) -> Vec<(FailureKind, u64)> {
-        let total = |kind: FailureKind| (kind, self.failures[kind as usize].total());
+        let total = |(kind, _): (FailureKind, &str)| (kind, self.failures[kind as usize].total());
         FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
     }
 

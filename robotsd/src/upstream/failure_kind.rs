@@ -34,42 +34,38 @@ pub(crate) enum FailureKind {
 }
 
 impl FailureKind {
-    pub(super) const ALL: [Self; 10] = [
-        Self::Busy,
-        Self::Unresolved,
-        Self::Connect,
-        Self::ConnectTimeout,
-        Self::Tls,
-        Self::Broken,
-        Self::Invalid,
-        Self::ResponseTimeout,
-        Self::RequestBody,
-        Self::RequestTimeout,
+    /// All of them, in their order, with their names in kebab-case.
+    pub(super) const ALL: [(Self, &'static str); 10] = [
+        (Self::Busy, "busy"),
+        (Self::Unresolved, "no-address"),
+        (Self::Connect, "connect"),
+        (Self::ConnectTimeout, "connect-timeout"),
+        (Self::Tls, "tls"),
+        (Self::Broken, "broken"),
+        (Self::Invalid, "invalid"),
+        (Self::ResponseTimeout, "response-timeout"),
+        (Self::RequestBody, "request-body"),
+        (Self::RequestTimeout, "request-timeout"),
     ];
 
     /// The kind's name in kebab-case.
     pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Busy => "busy",
-            Self::Unresolved => "no-address",
-            Self::Connect => "connect",
-            Self::ConnectTimeout => "connect-timeout",
-            Self::Tls => "tls",
-            Self::Broken => "broken",
-            Self::Invalid => "invalid",
-            Self::ResponseTimeout => "response-timeout",
-            Self::RequestBody => "request-body",
-            Self::RequestTimeout => "request-timeout",
-        }
+        Self::ALL[self as usize].1
     }
 
-    pub(super) const fn status(self) -> StatusCode {
+    /// The status of the client's response, and its text.
+    pub(super) const fn answer(self) -> (StatusCode, &'static str) {
         match self {
-            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Unresolved | Self::Connect | Self::Tls | Self::Broken | Self::Invalid => StatusCode::BAD_GATEWAY,
-            Self::ConnectTimeout | Self::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
-            Self::RequestBody => StatusCode::BAD_REQUEST,
-            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "503 the site is busy\n"),
+            Self::Unresolved | Self::Connect | Self::Tls | Self::Broken => {
+                (StatusCode::BAD_GATEWAY, "502 the site is not available\n")
+            }
+            Self::Invalid => (StatusCode::BAD_GATEWAY, "502 the site gave an invalid response\n"),
+            Self::ConnectTimeout | Self::ResponseTimeout => {
+                (StatusCode::GATEWAY_TIMEOUT, "504 the site did not respond in time\n")
+            }
+            Self::RequestBody => (StatusCode::BAD_REQUEST, "400 the request body is broken\n"),
+            Self::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "408 the request body did not arrive in time\n"),
         }
     }
 
@@ -80,17 +76,6 @@ impl FailureKind {
             Self::RequestBody | Self::RequestTimeout => GrpcCode::Cancelled,
             // Nothing was done, or nobody knows: whether it is tried again is the caller's decision.
             _ => GrpcCode::Unavailable,
-        }
-    }
-
-    pub(super) const fn text(self) -> &'static str {
-        match self {
-            Self::Busy => "503 the site is busy\n",
-            Self::Unresolved | Self::Connect | Self::Tls | Self::Broken => "502 the site is not available\n",
-            Self::Invalid => "502 the site gave an invalid response\n",
-            Self::ConnectTimeout | Self::ResponseTimeout => "504 the site did not respond in time\n",
-            Self::RequestBody => "400 the request body is broken\n",
-            Self::RequestTimeout => "408 the request body did not arrive in time\n",
         }
     }
 }
@@ -161,5 +146,36 @@ impl From<h2::Error> for Cause {
 impl From<hyper::Error> for Cause {
     fn from(error: hyper::Error) -> Self {
         Self::Protocol(error)
+    }
+}
+
+/// Why a response body ended early. The client sees its connection or stream cut off, never a complete body.
+#[derive(Debug)]
+#[non_exhaustive]
+pub(crate) enum ResponseBodyError {
+    /// Nothing came for too long.
+    Idle,
+    /// The client did not go on with its request, and the connection was needed for others.
+    GivenUp,
+    /// The connection broke, or the framing is invalid.
+    Broken(Cause),
+}
+
+impl fmt::Display for ResponseBodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "the upstream stopped sending its response body",
+            Self::GivenUp => "the client did not go on with its request, and the connection was needed for others",
+            Self::Broken(_) => "the upstream's response body is broken",
+        })
+    }
+}
+
+impl Error for ResponseBodyError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Idle | Self::GivenUp => None,
+            Self::Broken(error) => Some(error),
+        }
     }
 }

@@ -14,7 +14,7 @@ use http_body::Body;
 use hyper::ext::ReasonPhrase;
 
 use super::balancer::Balancer;
-use super::candidates::{Lease, LeasedConnection, Requirement};
+use super::candidates::{ExchangeState, Lease, LeasedConnection, Requirement};
 use super::endpoint::HttpVersions;
 use super::failure::UpstreamFailure;
 use super::failure_kind::{Cause, FailureKind};
@@ -33,9 +33,10 @@ use crate::edge::{
 /// The connections of one worker to the servers of a site, and the forwarding of its requests.
 #[derive(Debug)]
 pub(super) struct UpstreamState {
-    shared: Arc<OriginsState>,
+    pub(super) shared: Arc<OriginsState>,
     balancer: Balancer,
-    answered: Arc<Counter>,
+    /// The requests that were answered.
+    pub(super) answered: Arc<Counter>,
     is_swept: AtomicBool,
 }
 
@@ -43,15 +44,6 @@ impl UpstreamState {
     pub(super) fn new(shared: Arc<OriginsState>, workers: NonZeroUsize) -> Self {
         let (balancer, answered) = (Balancer::new(Arc::clone(&shared), workers), shared.count_answered());
         Self { balancer, answered, shared, is_swept: AtomicBool::new(false) }
-    }
-
-    /// Counts a request that was answered.
-    pub(super) fn answered(&self) {
-        self.answered.add_one();
-    }
-
-    pub(super) fn shared(&self) -> &Arc<OriginsState> {
-        &self.shared
     }
 
     pub(super) async fn forward(
@@ -70,13 +62,13 @@ impl UpstreamState {
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
         // A WebSocket is a connection of its own, which only HTTP/1.1 becomes.
         let versions = if wants_websocket { HttpVersions::Http1 } else { HttpVersions::Negotiated };
-        let requirement = Requirement { certainty, versions };
+        let requirement = Requirement { certainty, versions, client };
         let mut lease = match self.balancer.ready(requirement) {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
                 // Boxed, because few requests connect and the rest need not carry the room for it.
-                Box::pin(self.balancer.connection(first, requirement, client)).await?
+                Box::pin(self.balancer.connection(first, requirement)).await?
             }
         };
         let mut is_second = false;
@@ -107,26 +99,22 @@ impl UpstreamState {
                     }
                 }
             };
-            let connection = &lease.connection;
-            if !connection.is_reused()
-                && connection.nothing_received()
-                && connection.body_failure().is_none()
+            let state = lease.connection.exchange_state();
+            if !state.is_reused
+                && state.nothing_received
+                && state.body_failure.is_none()
                 && let ExchangeError::Unsent(_, error)
                 | ExchangeError::Unanswered(_, error)
                 | ExchangeError::Broken(error) = &failed
                 && error.is_of_transport()
-                && connection.is_first_to_blame()
+                && lease.connection.is_first_to_blame()
             {
                 self.balancer.failed(&lease, error);
             }
             request = match (failed, copy) {
                 (ExchangeError::Unsent(request, _), _) if !is_second => request,
-                (ExchangeError::Unanswered(request, _), _)
-                    if is_replayable && !is_second && lease.connection.is_reused() =>
-                {
-                    request
-                }
-                (ExchangeError::Broken(_), Some(copy)) if lease.connection.nothing_received() => copy,
+                (ExchangeError::Unanswered(request, _), _) if is_replayable && !is_second && state.is_reused => request,
+                (ExchangeError::Broken(_), Some(copy)) if state.nothing_received => copy,
                 (ExchangeError::Timeout, _) => {
                     let detail = format_args!("{lease}: no response in time");
                     return Err(UpstreamFailure::new(FailureKind::ResponseTimeout, detail));
@@ -141,13 +129,15 @@ impl UpstreamState {
                     | ExchangeError::Broken(error),
                     _,
                 ) => {
-                    return Err(failure(&lease, &error));
+                    return Err(failure(&lease, state, &error));
                 }
             };
             // On a connection made since, of its own where it is of HTTP/1.1: there is no third time.
             is_second = true;
-            let failed = lease.close();
-            lease = Box::pin(self.balancer.another(&failed, requirement, client)).await?;
+            // The connection closes by that.
+            let failed = lease.candidate;
+            drop(lease.connection);
+            lease = Box::pin(self.balancer.another(&failed, requirement)).await?;
         }
     }
 
@@ -217,17 +207,16 @@ async fn switch(
     let Some((socket, early)) = connection.into_socket().await else { return Err(broken) };
     let mut response = Response::from_parts(head, ResponseBody::empty());
     let transfer = Transfer::new(socket.usage());
-    response.extensions_mut().insert(Tunnel::holding(socket, early, transfer));
+    response.extensions_mut().insert(Tunnel::new(socket, early, Some(transfer)));
     Ok(response)
 }
 
 /// Attributes a broken exchange to the client or the upstream.
-fn failure(lease: &Lease, error: &Cause) -> UpstreamFailure {
-    let connection = &lease.connection;
-    let kind = match connection.body_failure() {
+fn failure(lease: &Lease, state: ExchangeState, error: &Cause) -> UpstreamFailure {
+    let kind = match state.body_failure {
         Some(BodyFailure::Idle) => FailureKind::RequestTimeout,
         Some(BodyFailure::Broken) => FailureKind::RequestBody,
-        None if error.is_parse() || connection.is_flooded() => FailureKind::Invalid,
+        None if error.is_parse() || state.is_flooded => FailureKind::Invalid,
         None => FailureKind::Broken,
     };
     UpstreamFailure::new(kind, format_args!("{lease}: {error}"))

@@ -84,15 +84,6 @@ enum TicketKind {
     Anyway,
 }
 
-/// A change of a server's state, to be reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HealthChange {
-    /// Put out of service, for so long.
-    Ejected(Duration),
-    /// Back in service.
-    Returned,
-}
-
 impl Health {
     pub(super) fn new(policy: HealthPolicy, start: Instant) -> Self {
         Self {
@@ -136,17 +127,14 @@ impl Health {
         self.ticket(TicketKind::Anyway)
     }
 
-    /// The server has answered.
-    pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> Option<HealthChange> {
+    /// The server has answered. Returns whether it is back in service by that.
+    pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> bool {
         // For nearly every request this is all; not even the clock is read.
-        if !self.is_marked.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.clear(ticket, now())
+        self.is_marked.load(Ordering::Relaxed) && self.clear(ticket, now())
     }
 
-    /// The server could not be reached, or broke off before it answered.
-    pub(super) fn failed(&self, ticket: Ticket, now: Instant) -> Option<HealthChange> {
+    /// The server could not be reached, or broke off before it answered. Returns for how long it is out, where it was in service.
+    pub(super) fn failed(&self, ticket: Ticket, now: Instant) -> Option<Duration> {
         if self.policy.max_fails == 0 {
             return None;
         }
@@ -176,7 +164,7 @@ impl Health {
                     record.span = Duration::ZERO;
                 }
                 self.eject(&mut record, now);
-                Some(HealthChange::Ejected(record.span))
+                Some(record.span)
             }
         }
     }
@@ -214,19 +202,19 @@ impl Health {
     }
 
     #[cold]
-    fn clear(&self, ticket: Ticket, now: Instant) -> Option<HealthChange> {
+    fn clear(&self, ticket: Ticket, now: Instant) -> bool {
         let mut record = self.record.lock();
         if ticket.ejections != self.ejections() {
-            return None;
+            return false;
         }
         (record.fails, record.first) = (0, None);
         self.is_marked.store(false, Ordering::Relaxed);
         if self.until.swap(0, Ordering::Relaxed) == 0 {
-            return None;
+            return false;
         }
         record.returned = Some(now);
         record.outage = None;
-        Some(HealthChange::Returned)
+        true
     }
 
     /// Never zero, which stands for a server in service.
@@ -298,17 +286,17 @@ mod tests {
         (Health::new(HealthPolicy::default(), now), now)
     }
 
-    fn fail(health: &Health, now: Instant, times: usize) -> Vec<HealthChange> {
+    fn fail(health: &Health, now: Instant, times: usize) -> Vec<Duration> {
         (0..times).filter_map(|_| health.failed(health.admit().unwrap(), now)).collect()
     }
 
     #[test]
     fn three_failures_in_a_row_put_a_server_out() {
         let (health, now) = health();
-        assert_eq!(fail(&health, now, 2), []);
+        assert_eq!(fail(&health, now, 2), [SECOND; 0]);
         health.succeeded(health.admit().unwrap(), || now);
-        assert_eq!(fail(&health, now, 2), []);
-        assert_eq!(fail(&health, now, 1), [HealthChange::Ejected(SECOND)]);
+        assert_eq!(fail(&health, now, 2), [SECOND; 0]);
+        assert_eq!(fail(&health, now, 1), [SECOND]);
         assert!(!health.is_in_service() && health.admit().is_none());
     }
 
@@ -316,7 +304,7 @@ mod tests {
     fn failures_long_apart_do_not_add_up() {
         let (health, now) = health();
         for minute in 0..10 {
-            assert_eq!(fail(&health, now + minute * 60 * SECOND, 1), []);
+            assert_eq!(fail(&health, now + minute * 60 * SECOND, 1), [SECOND; 0]);
         }
     }
 
@@ -328,7 +316,7 @@ mod tests {
         let later = now + SECOND * 3 / 2;
         let trial = health.admit_trial(later).unwrap();
         assert!(health.admit_trial(later).is_none());
-        assert_eq!(health.succeeded(trial, || later), Some(HealthChange::Returned));
+        assert!(health.succeeded(trial, || later));
         assert!(health.is_in_service());
     }
 
@@ -360,11 +348,11 @@ mod tests {
         let back = now + 2 * SECOND;
         let trial = health.admit_trial(back).unwrap();
         health.succeeded(trial, || back);
-        assert_eq!(fail(&health, back, 3), [HealthChange::Ejected(2 * SECOND)]);
+        assert_eq!(fail(&health, back, 3), [2 * SECOND]);
         let back = back + 5 * SECOND;
         let trial = health.admit_trial(back).unwrap();
         health.succeeded(trial, || back);
-        assert_eq!(fail(&health, back + 10 * SECOND, 3), [HealthChange::Ejected(SECOND)]);
+        assert_eq!(fail(&health, back + 10 * SECOND, 3), [SECOND]);
     }
 
     #[test]
@@ -372,20 +360,20 @@ mod tests {
         let (health, now) = health();
         let before = health.admit().unwrap();
         fail(&health, now, 3);
-        assert_eq!(health.succeeded(before, || now), None);
+        assert!(!health.succeeded(before, || now));
         assert_eq!(health.failed(before, now), None);
         assert!(!health.is_in_service());
         // But what was sent in spite of it does.
         let anyway = health.admit_anyway();
         assert_eq!(health.failed(anyway, now), None);
-        assert_eq!(health.succeeded(anyway, || now), Some(HealthChange::Returned));
+        assert!(health.succeeded(anyway, || now));
     }
 
     #[test]
     fn zero_failures_are_never_reached() {
         let now = Instant::now();
         let health = Health::new(HealthPolicy { max_fails: 0, ..HealthPolicy::default() }, now);
-        assert_eq!(fail(&health, now, 100), []);
+        assert_eq!(fail(&health, now, 100), [SECOND; 0]);
         assert!(health.is_in_service());
     }
 }

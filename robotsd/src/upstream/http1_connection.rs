@@ -30,7 +30,7 @@ use super::limits::UpstreamLimits;
 use super::outgoing_request::{InterimRelay, OutgoingBody};
 use super::tracked_io::{ExchangeProgress, TrackedIo};
 use super::usage::ClientKey;
-use super::wait_queue::{Demand, Disposition};
+use super::wait_queue::Demand;
 use crate::edge::{InterimResponses, RequestBody};
 use crate::socket::Socket;
 
@@ -40,7 +40,7 @@ pub(super) struct UpstreamConnection {
     driver: Driver,
     /// Runs out when an answer is overdue, or too early: it is set anew once in a while, and not for each request.
     timer: Pin<Box<Sleep>>,
-    progress: Arc<ExchangeProgress>,
+    pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
     /// The last answer ended with its head by rule, whatever it said of a length: an upstream that sends a body all the
     /// same sends it now.
@@ -77,7 +77,7 @@ pub(super) enum ExchangeError {
 impl UpstreamConnection {
     /// Speaks HTTP/1.1 on a new connection.
     pub(super) fn open(socket: Socket, permit: Permit, limits: &UpstreamLimits) -> Self {
-        let progress = Arc::new(ExchangeProgress::new(Arc::clone(permit.usage())));
+        let progress = Arc::new(ExchangeProgress::new(Arc::clone(&permit.usage)));
         let driver = Driver::Fast(FastConnection::new(TrackedIo::new(socket, permit, Arc::clone(&progress))));
         let idle_since = Instant::now();
         let timer = Box::pin(sleep_until(idle_since + limits.response_header));
@@ -88,10 +88,6 @@ impl UpstreamConnection {
     pub(super) fn engine(&self, request: &Request<RequestBody>) -> HttpEngine {
         let is_plain = matches!(self.driver, Driver::Fast(_)) && http1_fast::is_plain(request);
         if is_plain { HttpEngine::Fast } else { HttpEngine::Hyper }
-    }
-
-    pub(super) fn progress(&self) -> &Arc<ExchangeProgress> {
-        &self.progress
     }
 
     /// Whether an exchange came before the next one.
@@ -118,7 +114,7 @@ impl UpstreamConnection {
         limits: &UpstreamLimits,
     ) -> Result<Response<UnreadBody>, ExchangeError> {
         self.exchanges += 1;
-        self.progress.usage().begin(client);
+        self.progress.usage.begin(client);
         let now = Instant::now();
         self.progress.begin(limits.buffer_bytes, now);
         let is_head = *request.method() == Method::HEAD;
@@ -193,8 +189,8 @@ impl UpstreamConnection {
         let Driver::Hyper(sender, connection) = &mut self.driver else {
             return Err(ExchangeError::Broken(io::Error::from(io::ErrorKind::NotConnected).into()));
         };
-        let mut request = request.map(|body| OutgoingBody::new(body, Arc::clone(&self.progress)));
-        if relay.has_client() {
+        let mut request = request.map(|body| OutgoingBody { body, progress: Arc::clone(&self.progress) });
+        if relay.client.is_some() {
             hyper::ext::on_informational(&mut request, move |response| {
                 // Too many are no failure: the octets before a final response are bounded.
                 let _ = relay.received(response.status(), response.headers());
@@ -203,7 +199,7 @@ impl UpstreamConnection {
         let mut answer = pin!(sender.try_send_request(request));
         let progress = &self.progress;
         // Since the request was sent, also where the fast path has waited before.
-        let mut timer = pin!(sleep_until(progress.last_taken() + limits.response_header));
+        let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
             // The answer comes out of the connection just polled, so its own wake-up would only be a second one.
@@ -216,14 +212,15 @@ impl UpstreamConnection {
                 **connection = HyperDriver::Gone;
                 return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
             }
-            if progress.awaits_client() && progress.usage().poll_given_up(cx).is_ready() {
+            if progress.upload.awaits_client() && progress.usage.poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
             while timer.as_mut().poll(cx).is_ready() {
                 let now = Instant::now();
                 // An upload may take long: while the client is to blame its own deadline counts, and while the upstream
                 // takes octets it is alive.
-                let due = if progress.awaits_client() { now } else { progress.last_taken() } + limits.response_header;
+                let upload = &progress.upload;
+                let due = if upload.awaits_client() { now } else { upload.last_taken() } + limits.response_header;
                 if due <= now {
                     return Poll::Ready(None);
                 }
@@ -283,7 +280,7 @@ impl UpstreamConnection {
 
     pub(super) fn rest(&mut self) {
         self.idle_since = Instant::now();
-        self.progress.usage().rest();
+        self.progress.usage.rest();
     }
 
     /// What the connection becomes after a 101: the socket and what has been read from it beyond the head.
@@ -339,7 +336,7 @@ pub(super) enum Certainty {
 impl From<TrySendError<Request<OutgoingBody>>> for ExchangeError {
     fn from(mut error: TrySendError<Request<OutgoingBody>>) -> Self {
         match error.take_message() {
-            Some(request) => Self::Unsent(Box::new(request.map(OutgoingBody::into_body)), error.into_error().into()),
+            Some(request) => Self::Unsent(Box::new(request.map(|outgoing| outgoing.body)), error.into_error().into()),
             None => Self::Broken(error.into_error().into()),
         }
     }
@@ -371,7 +368,7 @@ impl Pool {
 
     /// Keeps a connection whose exchange is over, unless it cannot be used again or another worker needs its place.
     pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
-        if self.capacity == 0 || !connection.is_reusable() || self.demand.disposition() == Disposition::Close {
+        if self.capacity == 0 || !connection.is_reusable() || self.demand.are_others_first() {
             return;
         }
         connection.rest();

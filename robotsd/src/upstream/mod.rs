@@ -79,7 +79,7 @@ impl Upstream {
 
     /// Whether it leads to these servers.
     pub(crate) fn leads_to(&self, origins: &Origins) -> bool {
-        Arc::ptr_eq(self.0.shared(), &origins.0)
+        Arc::ptr_eq(&self.0.shared, &origins.0)
     }
 
     /// Forwards a request. The answer is always a response; a [`UpstreamFailure`](failure::UpstreamFailure) is in its extensions where it is our own.
@@ -87,11 +87,11 @@ impl Upstream {
         let protocol = RequestProtocol::of(&request);
         match self.0.forward(request).await {
             Ok(response) => {
-                self.0.answered();
+                self.0.answered.add_one();
                 response
             }
             Err(failure) => {
-                self.0.shared().unanswered(&failure);
+                self.0.shared.reporter.failed(&failure);
                 failure.into_response(protocol)
             }
         }

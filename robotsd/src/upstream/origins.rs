@@ -11,14 +11,13 @@ use std::time::{Duration, Instant, SystemTime};
 use arc_swap::ArcSwap;
 use http::HeaderValue;
 use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 use tower_robots::internals::Mutex;
 
 use super::connection_limit::ConnectionLimit;
 use super::endpoint::{Endpoint, EndpointAddress, HttpVersions};
-use super::failure::{UpstreamEvent, UpstreamEventKind, UpstreamFailure, UpstreamReporter};
+use super::failure::{UpstreamEvent, UpstreamEventKind, UpstreamReporter};
 use super::failure_kind::FailureKind;
-use super::health::{Health, HealthChange, HealthPolicy, Outage, ServerStatus, ServerStatusKind, Ticket};
+use super::health::{Health, HealthPolicy, Outage, ServerStatus, ServerStatusKind, Ticket};
 use super::limits::UpstreamLimits;
 use super::read_ahead::BufferBudget;
 use super::resolver::{LookupPermit, LookupSchedule, Resolver};
@@ -52,15 +51,18 @@ pub(crate) struct Origins(pub(super) Arc<OriginsState>);
 pub(super) struct OriginsState {
     entries: Vec<OriginEntry>,
     pub(super) has_names: bool,
-    servers: ArcSwap<Vec<Arc<Server>>>,
+    /// The servers there are now; none where no name could be resolved.
+    pub(super) servers: ArcSwap<Vec<Arc<Server>>>,
     health: HealthPolicy,
     versions: HttpVersions,
     pub(super) connection_limit: Arc<ConnectionLimit>,
     resolver: Resolver,
     /// Notified when a lookup has ended, with or without success.
-    answered: Notify,
-    reporter: UpstreamReporter,
-    answered_requests: AnsweredRequests,
+    pub(super) answered: Notify,
+    pub(super) reporter: UpstreamReporter,
+    /// Requests that were answered, counted by each worker for itself. A worker keeps its way to the servers as long as they are
+    /// configured, so there are as many counters as workers.
+    answered_requests: Mutex<Vec<Arc<Counter>>>,
     start: Instant,
     pub(super) authority: HeaderValue,
     pub(super) limits: UpstreamLimits,
@@ -71,23 +73,6 @@ pub(super) struct OriginsState {
 enum OriginEntry {
     Fixed(Arc<Server>),
     Named(NamedOrigin),
-}
-
-/// Requests that were answered, counted by each worker for itself. A worker keeps its way to the servers as long as they are
-/// configured, so there are as many counters as workers.
-#[derive(Debug, Default)]
-struct AnsweredRequests(Mutex<Vec<Arc<Counter>>>);
-
-impl AnsweredRequests {
-    fn of_worker(&self) -> Arc<Counter> {
-        let counter = Arc::<Counter>::default();
-        self.0.lock().push(Arc::clone(&counter));
-        counter
-    }
-
-    fn total(&self) -> u64 {
-        self.0.lock().iter().map(|counter| counter.total()).sum()
-    }
 }
 
 /// A name, and the servers it stands for.
@@ -166,7 +151,7 @@ impl Origins {
             resolver: surroundings.resolver.clone(),
             answered: Notify::new(),
             reporter: UpstreamReporter::new(on_event),
-            answered_requests: AnsweredRequests::default(),
+            answered_requests: Mutex::default(),
             start,
             authority: authority.unwrap_or(HeaderValue::from_static("localhost")),
             limits,
@@ -193,7 +178,7 @@ impl Origins {
 
     /// The requests that were answered since they were configured.
     pub(crate) fn answered_requests(&self) -> u64 {
-        self.0.answered_requests.total()
+        self.0.answered_requests.lock().iter().map(|counter| counter.total()).sum()
     }
 
     /// Looks names up before the first request, so that errors show at start. Returns at once; needs a runtime.
@@ -228,12 +213,9 @@ impl OriginEntry {
 impl OriginsState {
     /// Counts answered requests on one worker.
     pub(super) fn count_answered(&self) -> Arc<Counter> {
-        self.answered_requests.of_worker()
-    }
-
-    /// The servers there are now; none where no name could be resolved.
-    pub(super) fn servers(&self) -> &ArcSwap<Vec<Arc<Server>>> {
-        &self.servers
+        let counter = Arc::<Counter>::default();
+        self.answered_requests.lock().push(Arc::clone(&counter));
+        counter
     }
 
     /// Has names looked up whose answer is old. Returns at once.
@@ -261,14 +243,9 @@ impl OriginsState {
         self.entries.iter().any(is_under_way)
     }
 
-    /// Notified when a lookup has ended.
-    pub(super) fn answered(&self) -> Notified<'_> {
-        self.answered.notified()
-    }
-
     /// A request on a server was answered.
     pub(super) fn succeeded(&self, server: &Server, ticket: Ticket) {
-        if let Some(HealthChange::Returned) = server.health.succeeded(ticket, Instant::now) {
+        if server.health.succeeded(ticket, Instant::now) {
             self.reporter.tell(UpstreamEventKind::Returned, format!("{server}: answers again"));
         }
     }
@@ -277,21 +254,11 @@ impl OriginsState {
     pub(super) fn failed(&self, server: &Server, ticket: Ticket, check: FailureKind, error: &dyn fmt::Display) {
         let change = server.health.failed(ticket, Instant::now());
         server.health.note(check, error);
-        let Some(HealthChange::Ejected(span)) = change else { return };
+        let Some(span) = change else { return };
         let are_all_out = self.servers.load().iter().all(|server| !server.health.is_in_service());
         let fails = self.health.max_fails;
         let why = format!("{fails} {} in a row: {error}", if fails == 1 { "failure" } else { "failures" });
         self.reporter.ejected(server, span, &why, are_all_out);
-    }
-
-    /// A request got no answer.
-    pub(super) fn unanswered(&self, failure: &UpstreamFailure) {
-        self.reporter.failed(failure);
-    }
-
-    /// A transfer on a server was given up for another request.
-    pub(super) fn gave_up(&self, server: &Server, stalled: Duration) {
-        self.reporter.gave_up(server, stalled);
     }
 
     async fn look_up(&self, at: usize, permit: &mut LookupPermit) {

@@ -20,19 +20,9 @@ use crate::edge::{AnnouncedTrailers, InterimResponses, RequestBody, RequestBodyE
 /// A request body on its way to an upstream.
 #[derive(Debug)]
 pub(super) struct OutgoingBody {
-    body: RequestBody,
-    progress: Arc<ExchangeProgress>,
-}
-
-impl OutgoingBody {
-    pub(super) fn new(body: RequestBody, progress: Arc<ExchangeProgress>) -> Self {
-        Self { body, progress }
-    }
-
-    /// The body, for another connection. Only whole where nothing of it has been taken.
-    pub(super) fn into_body(self) -> RequestBody {
-        self.body
-    }
+    /// Only whole where nothing of it has been taken.
+    pub(super) body: RequestBody,
+    pub(super) progress: Arc<ExchangeProgress>,
 }
 
 impl Body for OutgoingBody {
@@ -42,14 +32,14 @@ impl Body for OutgoingBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = self.get_mut();
         let frame = Pin::new(&mut this.body).poll_frame(cx);
-        this.progress.note_awaits_client(frame.is_pending());
+        this.progress.upload.note_awaits_client(frame.is_pending());
         // Once there is an answer, its body knows whether anything moves.
         if this.progress.awaits_head() {
-            let usage = this.progress.usage();
+            let usage = &this.progress.usage;
             if frame.is_pending() { usage.stall() } else { usage.moved() }
         }
         if let Poll::Ready(Some(Err(error))) = &frame {
-            this.progress.note_body_failure(error);
+            this.progress.upload.note_failure(error);
         }
         frame
     }
@@ -114,7 +104,7 @@ const MOST_RESPONSES: usize = 1000;
 /// Passes the interim responses to one request on, as far as its client can be sent some.
 #[derive(Debug)]
 pub(super) struct InterimRelay {
-    client: Option<InterimResponses>,
+    pub(super) client: Option<InterimResponses>,
     received: AtomicUsize,
 }
 
@@ -124,10 +114,6 @@ pub(super) struct TooManyInterim;
 impl InterimRelay {
     pub(super) fn new(client: Option<&InterimResponses>) -> Self {
         Self { client: client.cloned(), received: AtomicUsize::new(0) }
-    }
-
-    pub(super) fn has_client(&self) -> bool {
-        self.client.is_some()
     }
 
     /// Takes the next one, which is dropped where enough have been passed on.

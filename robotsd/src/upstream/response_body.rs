@@ -6,8 +6,6 @@
 //! While the client reads nothing, no frame is polled for. Then the writers to the client drive the connection through the
 //! [`Transfer`]: what is left of the body is [read ahead](super::read_ahead) if it is little, and the connection free.
 
-use std::error::Error;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -17,10 +15,10 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 use tower_robots::internals::Mutex;
 
-use super::failure_kind::Cause;
+use super::failure_kind::{Cause, ResponseBodyError};
 use super::http1_connection::{Pool, UpstreamConnection};
 use super::http1_fast::{FastBody, UnreadBody};
-use super::http2::{Http2Body, Http2BodyError, Http2Slot};
+use super::http2::{Http2Body, Http2Slot};
 use super::limits::UpstreamLimits;
 use super::read_ahead::{BufferBudget, ReadAhead};
 use super::usage::Usage;
@@ -36,14 +34,7 @@ enum Content {
     Upstream(Arc<StreamingBody>),
     /// On a stream, whose place on the connection it keeps from others until it ends. It is not given up for them: its own deadlines
     /// end it.
-    Http2(Box<StreamedBody>),
-}
-
-/// A body on a stream of HTTP/2, and the error that is to come next.
-#[derive(Debug)]
-struct StreamedBody {
-    body: Http2Body,
-    failed: Option<ResponseBodyError>,
+    Http2(Box<Http2Body>),
 }
 
 /// A body that still comes, between the client and the upstream. Both sides are polled by the same task.
@@ -104,7 +95,7 @@ impl ResponseBody {
                 Self::empty()
             }
             incoming => {
-                let usage = Arc::clone(connection.progress().usage());
+                let usage = Arc::clone(&connection.progress.usage);
                 let flow = StreamState {
                     incoming,
                     connection: Some(connection),
@@ -130,7 +121,7 @@ impl ResponseBody {
         if let Some(slot) = slot {
             body.hold(slot);
         }
-        Self(Content::Http2(Box::new(StreamedBody { body, failed: None })))
+        Self(Content::Http2(Box::new(body)))
     }
 
     /// What those who write to the client have to know, where the body holds a connection.
@@ -150,7 +141,7 @@ impl Body for ResponseBody {
         match &mut self.get_mut().0 {
             Content::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Content::Upstream(coupling) => coupling.poll_frame(cx),
-            Content::Http2(streamed) => streamed.poll_frame(cx),
+            Content::Http2(body) => body.poll_frame(cx),
         }
     }
 
@@ -158,7 +149,7 @@ impl Body for ResponseBody {
         match &self.0 {
             Content::Own(text) => text.is_none(),
             Content::Upstream(coupling) => coupling.flow.lock().is_end_stream(),
-            Content::Http2(streamed) => streamed.failed.is_none() && streamed.body.is_end_stream(),
+            Content::Http2(body) => body.is_end_stream(),
         }
     }
 
@@ -166,26 +157,8 @@ impl Body for ResponseBody {
         match &self.0 {
             Content::Own(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
             Content::Upstream(coupling) => coupling.flow.lock().size_hint(),
-            Content::Http2(streamed) => streamed.body.size_hint(),
+            Content::Http2(body) => body.size_hint(),
         }
-    }
-}
-
-impl StreamedBody {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
-        if let Some(error) = self.failed.take() {
-            return Poll::Ready(Some(Err(error)));
-        }
-        let error = match ready!(self.body.poll_frame(cx)) {
-            None => return Poll::Ready(None),
-            Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
-            Some(Err(Http2BodyError::Idle)) => ResponseBodyError::Idle,
-            Some(Err(Http2BodyError::Broken(cause))) => ResponseBodyError::Broken(cause),
-        };
-        // At the next poll, for the reason that `StreamState::fail` has.
-        self.failed = Some(error);
-        cx.waker().wake_by_ref();
-        Poll::Pending
     }
 }
 
@@ -196,9 +169,9 @@ impl StreamingBody {
         let uploading = flow
             .connection
             .as_ref()
-            .map(|connection| connection.progress())
-            .filter(|progress| progress.awaits_client());
-        let sent = uploading.filter(|_| frame.is_pending()).map(|progress| progress.last_taken());
+            .map(|connection| &connection.progress.upload)
+            .filter(|upload| upload.awaits_client());
+        let sent = uploading.filter(|_| frame.is_pending()).map(|upload| upload.last_taken());
         if flow.awaits_upload != sent {
             // Something has been sent, or comes back.
             flow.awaits_upload = sent;
@@ -368,36 +341,5 @@ impl StreamState {
         self.failed = Some(error);
         cx.waker().wake_by_ref();
         Poll::Pending
-    }
-}
-
-/// Why a response body ended early. The client sees its connection or stream cut off, never a complete body.
-#[derive(Debug)]
-#[non_exhaustive]
-pub(crate) enum ResponseBodyError {
-    /// Nothing came for too long.
-    Idle,
-    /// The client did not go on with its request, and the connection was needed for others.
-    GivenUp,
-    /// The connection broke, or the framing is invalid.
-    Broken(Cause),
-}
-
-impl fmt::Display for ResponseBodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Idle => "the upstream stopped sending its response body",
-            Self::GivenUp => "the client did not go on with its request, and the connection was needed for others",
-            Self::Broken(_) => "the upstream's response body is broken",
-        })
-    }
-}
-
-impl Error for ResponseBodyError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Idle | Self::GivenUp => None,
-            Self::Broken(error) => Some(error),
-        }
     }
 }

@@ -1,15 +1,15 @@
 //! One server behind a site: an address, how it does, and how many connections to it are open.
 
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
-use std::{fmt, io};
 
 use tokio::net::TcpStream;
 
 use super::endpoint::{EndpointScheme, HttpVersions};
 use super::health::Health;
-use super::tls::{HandshakeError, TlsClient};
+use super::tls::{TlsClient, Unreachable};
 use crate::socket::Socket;
 
 /// A server, as all workers know it.
@@ -30,15 +30,6 @@ pub(super) enum ServerAddress {
     /// Either address of this machine: it is one server that listens on one of them or on both.
     Loopback(u16),
     Unix(PathBuf),
-}
-
-/// Why there is no connection.
-#[derive(Debug)]
-pub(super) enum Unreachable {
-    Connect(io::Error),
-    Tls(io::Error),
-    /// With TLS, it speaks none of the versions of HTTP that it was offered.
-    Versions(io::Error),
 }
 
 impl Server {
@@ -69,18 +60,14 @@ impl Server {
                 return tokio::net::UnixStream::connect(path).await.map(Socket::Unix).map_err(Unreachable::Connect);
             }
             #[cfg(not(unix))]
-            ServerAddress::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+            ServerAddress::Unix(_) => Err(std::io::ErrorKind::Unsupported.into()),
         };
         let socket = socket.map_err(Unreachable::Connect)?;
         // Without it, a request with a small body may wait for an acknowledgement.
         socket.set_nodelay(true).map_err(Unreachable::Connect)?;
         match &self.tls {
             None => Ok(Socket::Tcp(socket)),
-            Some(tls) => match tls.connect(socket, versions).await {
-                Ok(stream) => Ok(Socket::Tls(Box::new(stream.into()))),
-                Err(HandshakeError::Versions(error)) => Err(Unreachable::Versions(error)),
-                Err(HandshakeError::Tls(error)) => Err(Unreachable::Tls(error)),
-            },
+            Some(tls) => Ok(Socket::Tls(Box::new(tls.connect(socket, versions).await?.into()))),
         }
     }
 }

@@ -18,8 +18,7 @@ use super::health::Ticket;
 use super::http1_connection::UpstreamConnection;
 use super::http2::{ConnectFailure, Http2Pool};
 use super::origins::OriginsState;
-use super::server::Unreachable;
-use super::usage::ClientKey;
+use super::tls::Unreachable;
 
 /// The least time for connecting to one server before the next is tried.
 const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -32,7 +31,6 @@ pub(super) struct ServerSearch<'a> {
     pub(super) requirement: Requirement,
     /// The end of the time for connecting, which the servers share.
     pub(super) deadline: Instant,
-    pub(super) client: ClientKey,
 }
 
 /// Whether a connection will do that was open before.
@@ -147,7 +145,9 @@ impl ServerSearch<'_> {
     async fn connect(&self, candidate: &CandidateServer, left: usize) -> Result<Option<LeasedConnection>, OpenFailure> {
         let permit = match self.pooled {
             // Rather the idle connection of another server than a new one in its place.
-            Pooled::Allowed => Permit::take(&self.shared.connection_limit, &candidate.server, self.client).ok(),
+            Pooled::Allowed => {
+                Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client).ok()
+            }
             Pooled::Excluded => self.room(candidate),
         };
         let Some(permit) = permit else { return Ok(None) };
@@ -231,7 +231,7 @@ impl ServerSearch<'_> {
 
     /// A permit for a connection; where none is left, an idle connection is closed for it.
     fn room(&self, candidate: &CandidateServer) -> Option<Permit> {
-        let take = || Permit::take(&self.shared.connection_limit, &candidate.server, self.client);
+        let take = || Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client);
         match take() {
             Ok(permit) => Some(permit),
             Err(LimitReached::Server) => candidate.give_up().and_then(|()| take().ok()),

@@ -78,7 +78,7 @@ impl Shares {
 
     /// How many connections to this server there are, by use.
     pub(super) fn uses(&self, server: &Arc<Server>) -> Vec<(ConnectionUse, usize)> {
-        let of_server = || self.usages.iter().filter(|usage| Arc::ptr_eq(usage.server(), server));
+        let of_server = || self.usages.iter().filter(|usage| Arc::ptr_eq(&usage.server, server));
         let count = |what| (what, of_server().filter(|usage| usage.what() == what).count());
         ConnectionUse::ALL.map(count).into()
     }
@@ -119,7 +119,7 @@ impl Shares {
         for usage in &self.usages {
             let what = usage.what();
             if what == ConnectionUse::Idle {
-                if helps(usage.server()) {
+                if helps(&usage.server) {
                     return None;
                 }
                 continue;
@@ -139,7 +139,7 @@ impl Shares {
             };
             has_stalled_beyond |= excess > 0 && !is_tunnel;
             let rank = VictimRank { excess, stalled };
-            if stalled >= due && first.is_none_or(|(before, ..)| before < rank) && helps(usage.server()) {
+            if stalled >= due && first.is_none_or(|(before, ..)| before < rank) && helps(&usage.server) {
                 first = Some((rank, stall, usage));
             }
         }

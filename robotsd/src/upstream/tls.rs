@@ -49,12 +49,13 @@ pub(super) struct TlsClient {
     name: ServerName<'static>,
 }
 
-/// Why hands were not shaken, in an operator's words.
+/// Why there is no connection, in an operator's words.
 #[derive(Debug)]
-pub(super) enum HandshakeError {
-    /// The upstream speaks none of the versions that were offered.
-    Versions(io::Error),
+pub(super) enum Unreachable {
+    Connect(io::Error),
     Tls(io::Error),
+    /// With TLS, the upstream speaks none of the versions of HTTP that it was offered.
+    Versions(io::Error),
 }
 
 impl Trust {
@@ -112,10 +113,10 @@ pub(crate) async fn secured(trust: &Trust, name: &str, socket: TcpStream) -> io:
     let settings = TlsSettings { trust: trust.clone(), server_name: None };
     let client = settings.client(&SystemTrust::default()).map_err(io::Error::other)?;
     let client = TlsClient::new(client, name, HttpVersions::Http1).map_err(io::Error::other)?;
-    match client.connect(socket, HttpVersions::Http1).await {
-        Ok(stream) => Ok(stream),
-        Err(HandshakeError::Versions(error) | HandshakeError::Tls(error)) => Err(error),
-    }
+    client
+        .connect(socket, HttpVersions::Http1)
+        .await
+        .map_err(|(Unreachable::Connect(error) | Unreachable::Tls(error) | Unreachable::Versions(error))| error)
 }
 
 fn system_roots() -> Result<RootCertStore, String> {
@@ -162,7 +163,7 @@ impl TlsClient {
         &self,
         socket: TcpStream,
         versions: HttpVersions,
-    ) -> Result<TlsStream<TcpStream>, HandshakeError> {
+    ) -> Result<TlsStream<TcpStream>, Unreachable> {
         let connector = if versions == HttpVersions::Http1 { &self.http1 } else { &self.connector };
         let stream =
             connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error, versions))?;
@@ -173,9 +174,9 @@ impl TlsClient {
         Ok(stream)
     }
 
-    fn explain(&self, error: io::Error, offered: HttpVersions) -> HandshakeError {
+    fn explain(&self, error: io::Error, offered: HttpVersions) -> Unreachable {
         let Some(fault) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else {
-            return HandshakeError::Tls(error);
+            return Unreachable::Tls(error);
         };
         let name = self.name.to_str();
         let message = match fault {
@@ -198,11 +199,11 @@ impl TlsClient {
             Error::InvalidMessage(_) => format!("it does not speak TLS ({fault})"),
             fault => format!("no TLS: {fault}"),
         };
-        HandshakeError::Tls(io::Error::new(io::ErrorKind::InvalidData, message))
+        Unreachable::Tls(io::Error::new(io::ErrorKind::InvalidData, message))
     }
 
     /// The error about a server that speaks none of what was offered.
-    fn no_agreement(&self, offered: HttpVersions) -> HandshakeError {
+    fn no_agreement(&self, offered: HttpVersions) -> Unreachable {
         let message = match (offered, self.versions) {
             (HttpVersions::Http2, _) => {
                 "it does not agree to HTTP/2, which http2 = true requires: turn it on there, or leave http2 out"
@@ -215,7 +216,7 @@ impl TlsClient {
             }
             (HttpVersions::Negotiated, _) => "it agrees neither to HTTP/2 nor to HTTP/1.1: turn one of them on there",
         };
-        HandshakeError::Versions(io::Error::new(io::ErrorKind::InvalidData, message))
+        Unreachable::Versions(io::Error::new(io::ErrorKind::InvalidData, message))
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::connection_limit::Permit;
 use super::usage::Usage;
 use crate::edge::RequestBodyError;
-use crate::socket::Socket;
+use crate::socket::{Socket, poll_write_slices};
 
 /// A socket that keeps an [`ExchangeProgress`], and its permit for as long as it is open.
 #[derive(Debug)]
@@ -43,18 +43,18 @@ impl TrackedIo {
     /// Becomes a tunnel.
     pub(super) fn tunnel(&mut self) {
         self.is_tunnel = true;
-        self.progress.usage().tunnel();
+        self.progress.usage.tunnel();
     }
 
     /// How the connection is used.
     pub(super) fn usage(&self) -> &Arc<Usage> {
-        self.progress.usage()
+        &self.progress.usage
     }
 
     /// Something has been read or written.
     fn note_passed(&self) {
         if self.is_tunnel {
-            self.progress.usage().passed();
+            self.progress.usage.passed();
         }
     }
 
@@ -117,14 +117,7 @@ impl AsyncRead for TrackedIo {
 
 impl AsyncWrite for TrackedIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        if this.progress.replays() {
-            return this.swallow(cx, bytes.len());
-        }
-        let written = ready!(Pin::new(&mut this.socket).poll_write(cx, bytes));
-        this.progress.note_taken();
-        this.note_passed();
-        Poll::Ready(written)
+        self.poll_write_vectored(cx, &[io::IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -136,8 +129,8 @@ impl AsyncWrite for TrackedIo {
         if this.progress.replays() {
             return this.swallow(cx, slices.iter().map(|slice| slice.len()).sum());
         }
-        let written = ready!(Pin::new(&mut this.socket).poll_write_vectored(cx, slices));
-        this.progress.note_taken();
+        let written = ready!(poll_write_slices(&mut this.socket, cx, slices));
+        this.progress.upload.note_taken_at(Instant::now());
         this.note_passed();
         Poll::Ready(written)
     }
@@ -159,37 +152,26 @@ impl AsyncWrite for TrackedIo {
 /// change threads.
 #[derive(Debug)]
 pub(super) struct ExchangeProgress {
-    usage: Arc<Usage>,
-    opened: Instant,
+    /// How the connection is used.
+    pub(super) usage: Arc<Usage>,
+    pub(super) upload: UploadProgress,
     /// Octets that came since the request began.
     received: AtomicUsize,
     /// How many may come before the head of the final response is complete; `usize::MAX` once it is.
     before_head: AtomicUsize,
-    /// When the upstream last took something, in milliseconds since `opened`.
-    taken: AtomicU64,
-    /// Whether the upstream waits for the client to go on with its request body.
-    awaits_client: AtomicBool,
-    body_failure: AtomicU8,
     /// Whether the next read must ask the kernel, not the event loop, what has become of the connection.
     look: AtomicBool,
     /// Whether the request has been sent before, and is only written once more for hyper's sake.
     replays: AtomicBool,
 }
 
-/// Values of `body_failure`; zero for none.
-const IDLE: u8 = 1;
-const BROKEN: u8 = 2;
-
 impl ExchangeProgress {
     pub(super) fn new(usage: Arc<Usage>) -> Self {
         Self {
             usage,
-            opened: Instant::now(),
+            upload: UploadProgress::new(),
             received: AtomicUsize::new(0),
             before_head: AtomicUsize::new(usize::MAX),
-            taken: AtomicU64::new(0),
-            awaits_client: AtomicBool::new(false),
-            body_failure: AtomicU8::new(0),
             look: AtomicBool::new(false),
             replays: AtomicBool::new(false),
         }
@@ -199,15 +181,10 @@ impl ExchangeProgress {
     pub(super) fn begin(&self, before_head: usize, now: Instant) {
         self.received.store(0, Ordering::Relaxed);
         self.before_head.store(before_head, Ordering::Relaxed);
-        self.awaits_client.store(false, Ordering::Relaxed);
-        self.body_failure.store(0, Ordering::Relaxed);
         self.replays.store(false, Ordering::Relaxed);
-        self.note_taken_at(now);
-    }
-
-    /// How the connection is used.
-    pub(super) fn usage(&self) -> &Arc<Usage> {
-        &self.usage
+        self.upload.note_awaits_client(false);
+        self.upload.failure.store(0, Ordering::Relaxed);
+        self.upload.note_taken_at(now);
     }
 
     /// Whether the head of the final response is still to come.
@@ -227,23 +204,6 @@ impl ExchangeProgress {
 
     pub(super) fn is_flooded(&self) -> bool {
         self.received.load(Ordering::Relaxed) >= self.before_head.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn last_taken(&self) -> Instant {
-        self.opened + Duration::from_millis(self.taken.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn awaits_client(&self) -> bool {
-        self.awaits_client.load(Ordering::Relaxed)
-    }
-
-    /// How the request body ended early, if it did.
-    pub(super) fn body_failure(&self) -> Option<BodyFailure> {
-        match self.body_failure.load(Ordering::Relaxed) {
-            IDLE => Some(BodyFailure::Idle),
-            BROKEN => Some(BodyFailure::Broken),
-            _ => None,
-        }
     }
 
     /// For the rest of this exchange what is written has been sent already.
@@ -268,21 +228,56 @@ impl ExchangeProgress {
     pub(super) fn note_received(&self, octets: usize) {
         self.received.fetch_add(octets, Ordering::Relaxed);
     }
+}
+
+/// How far the body of a request has come, between what sends it and what waits for the response; atomic likewise.
+#[derive(Debug)]
+pub(super) struct UploadProgress {
+    opened: Instant,
+    /// When the upstream last took something, in milliseconds since `opened`.
+    taken: AtomicU64,
+    /// Whether the upstream waits for the client to go on.
+    awaits_client: AtomicBool,
+    failure: AtomicU8,
+}
+
+/// Values of `failure`; zero for none.
+const IDLE: u8 = 1;
+const BROKEN: u8 = 2;
+
+impl UploadProgress {
+    pub(super) fn new() -> Self {
+        let (taken, awaits_client, failure) = Default::default();
+        Self { opened: Instant::now(), taken, awaits_client, failure }
+    }
+
+    pub(super) fn last_taken(&self) -> Instant {
+        self.opened + Duration::from_millis(self.taken.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn awaits_client(&self) -> bool {
+        self.awaits_client.load(Ordering::Relaxed)
+    }
+
+    /// How the body ended early, if it did.
+    pub(super) fn failure(&self) -> Option<BodyFailure> {
+        match self.failure.load(Ordering::Relaxed) {
+            IDLE => Some(BodyFailure::Idle),
+            BROKEN => Some(BodyFailure::Broken),
+            _ => None,
+        }
+    }
 
     pub(super) fn note_awaits_client(&self, awaits: bool) {
         self.awaits_client.store(awaits, Ordering::Relaxed);
     }
 
-    pub(super) fn note_body_failure(&self, error: &RequestBodyError) {
+    pub(super) fn note_failure(&self, error: &RequestBodyError) {
         let failure = if matches!(error, RequestBodyError::Idle) { IDLE } else { BROKEN };
-        self.body_failure.store(failure, Ordering::Relaxed);
+        self.failure.store(failure, Ordering::Relaxed);
     }
 
-    pub(super) fn note_taken(&self) {
-        self.note_taken_at(Instant::now());
-    }
-
-    fn note_taken_at(&self, now: Instant) {
+    pub(super) fn note_taken_at(&self, now: Instant) {
         self.taken.store(now.duration_since(self.opened).as_millis() as u64, Ordering::Relaxed);
     }
 }

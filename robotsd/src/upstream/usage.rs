@@ -39,7 +39,7 @@ impl ClientKey {
 /// The use of one connection.
 #[derive(Debug)]
 pub(super) struct Usage {
-    server: Arc<Server>,
+    pub(super) server: Arc<Server>,
     /// What times are counted from; the same for all connections of a site.
     start: Instant,
     what: AtomicU8,
@@ -47,7 +47,7 @@ pub(super) struct Usage {
     connection: AtomicU64,
     /// Since when the client has taken or sent nothing, in milliseconds since `start`, from 1; zero while it moves, and
     /// [`GIVEN_UP`]. One word for all three, so that a stall that has ended is not given up after its end.
-    stalled: AtomicU64,
+    pub(super) stalled: AtomicU64,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -82,10 +82,6 @@ impl Usage {
             stalled: AtomicU64::new(0),
             waker: Mutex::new(None),
         }
-    }
-
-    pub(super) fn server(&self) -> &Arc<Server> {
-        &self.server
     }
 
     pub(super) fn what(&self) -> ConnectionUse {
@@ -161,11 +157,6 @@ impl Usage {
         self.stalled.compare_exchange(stall.since, GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    #[cfg(test)]
-    pub(super) fn stalled_since(&self, since: u64) {
-        self.stalled.store(since, Ordering::Relaxed);
-    }
-
     /// Wakes the task that has stalled.
     pub(super) fn wake(&self) {
         let waker = self.waker.lock().take();
@@ -227,7 +218,7 @@ mod tests {
     #[test]
     fn a_stall_that_has_ended_takes_nothing_from_the_next_client() {
         let usage = usage();
-        usage.stalled_since(1);
+        usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
         // Between the choice and the deed the client goes on, its answer ends, and the next request begins.
         usage.moved();
@@ -235,14 +226,14 @@ mod tests {
         usage.rest();
         usage.begin(ClientKey { address: 2, connection: 2 });
         assert!(!usage.give_up(seen));
-        usage.stalled_since(5);
+        usage.stalled.store(5, Ordering::Relaxed);
         assert!(!usage.give_up(seen) && !is_given_up(&usage));
     }
 
     #[test]
     fn what_was_given_up_ends_with_the_request() {
         let usage = usage();
-        usage.stalled_since(1);
+        usage.stalled.store(1, Ordering::Relaxed);
         assert!(usage.give_up(usage.stalled().unwrap()) && is_given_up(&usage));
         // What is taken is not taken twice, nor does waiting for longer change it.
         usage.stall();

@@ -26,14 +26,6 @@ pub(super) struct Demand {
     turn: AtomicUsize,
 }
 
-/// What happens to a connection after its exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disposition {
-    Keep,
-    /// Another worker needs its permit.
-    Close,
-}
-
 /// A request that waits.
 #[derive(Debug)]
 pub(super) struct QueuedRequest<'d> {
@@ -76,14 +68,12 @@ impl Demand {
         self.returned.of(standing).notified()
     }
 
-    /// What to do with a connection that can be reused.
-    pub(super) fn disposition(&self) -> Disposition {
-        let Some(first) = self.limit.waiting.first() else { return Disposition::Keep };
+    /// Whether another worker needs the permit of a connection that could be used again.
+    pub(super) fn are_others_first(&self) -> bool {
+        let Some(first) = self.limit.waiting.first() else { return false };
         let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
         let here = self.waiting.of(first).load(Ordering::SeqCst);
-        let is_for_others = everywhere > here
-            && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1);
-        if is_for_others { Disposition::Close } else { Disposition::Keep }
+        everywhere > here && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1)
     }
 
     /// A connection is back in the pool.

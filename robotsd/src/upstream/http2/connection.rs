@@ -54,7 +54,7 @@ const CHARGE_PER_OCTET: usize = 16;
 
 /// A connection, for as long as the pool or a request has it.
 #[derive(Debug)]
-pub(super) struct Http2Connection {
+pub(in crate::upstream) struct Http2Connection {
     sender: SendRequest<Bytes>,
     usage: Arc<Usage>,
     doubt: Arc<Doubt>,
@@ -85,7 +85,7 @@ impl Http2Connection {
     /// Speaks HTTP/2 on a new connection. Whether the server does shows with the first response.
     pub(super) async fn open(socket: Socket, permit: Permit, limits: &UpstreamLimits) -> Result<Self, h2::Error> {
         let opened = Instant::now();
-        let (usage, doubt) = (Arc::clone(permit.usage()), Arc::<Doubt>::default());
+        let (usage, doubt) = (Arc::clone(&permit.usage), Arc::<Doubt>::default());
         let passed = Arc::new(Passed::new(opened));
         let window = u32::try_from(limits.buffer_bytes).unwrap_or(u32::MAX).min(i32::MAX as u32);
         let io = ConnectionIo::new(socket, permit, Arc::clone(&passed), window as usize);
@@ -147,13 +147,13 @@ impl Http2Connection {
     }
 
     /// A request has ended. Whether it was the only one.
-    pub(super) fn leave(&self) -> StreamsLeft {
+    pub(super) fn leave(&self) -> bool {
         if self.streams.fetch_sub(1, Ordering::Relaxed) > 1 {
-            return StreamsLeft::Some;
+            return false;
         }
         self.idle_since.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
         self.usage.rest();
-        StreamsLeft::None
+        true
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -177,12 +177,12 @@ impl Http2Connection {
         }
     }
 
-    pub(super) fn has_answered(&self) -> bool {
+    pub(in crate::upstream) fn has_answered(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
     }
 
     /// Blames the server. Whether nobody has done so before.
-    pub(super) fn blame(&self) -> bool {
+    pub(in crate::upstream) fn blame(&self) -> bool {
         !self.is_blamed.swap(true, Ordering::Relaxed)
     }
 
@@ -193,13 +193,6 @@ impl Http2Connection {
             self.doubt.raise();
         }
     }
-}
-
-/// Whether other requests are on a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StreamsLeft {
-    Some,
-    None,
 }
 
 /// Moves the frames of a connection until it has ended. Once nothing uses it, it says goodbye, for which it has `patience`.

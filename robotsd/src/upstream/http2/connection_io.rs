@@ -7,67 +7,34 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
 
 use super::super::connection_limit::Permit;
 use super::passed::Passed;
 use super::stream_guard::StreamGuard;
-use crate::edge::FrameBudget;
 use crate::edge::frames::Frames;
-use crate::socket::Socket;
+use crate::socket::{Socket, poll_write_slices};
 
 /// The socket of a connection.
 #[derive(Debug)]
 pub(super) struct ConnectionIo {
     socket: Socket,
     passed: Arc<Passed>,
-    passing: PassingFrames,
-    // After the socket, so that it is free only once that is closed.
-    _permit: Permit,
-}
-
-/// The heads of the frames that pass. h2 bounds some kinds of them; the rest have the budget that clients have.
-#[derive(Debug)]
-struct PassingFrames {
     received: StreamGuard,
     sent: Frames,
     /// Octets of the preface that have not been sent.
     preface: usize,
-    budget: FrameBudget,
+    // After the socket, so that it is free only once that is closed.
+    _permit: Permit,
 }
 
 /// What a client says before its first frame (RFC 9113, section 3.4).
 const PREFACE: usize = 24;
 
-impl PassingFrames {
-    /// Accounts for frames from the server. Returns how many of the octets pass as they are; none where there is a frame too many.
-    fn received(&mut self, octets: &[u8], passed: &Passed) -> Option<usize> {
-        let (mut is_within, budget) = (true, &mut self.budget);
-        let length = self.received.received(octets, passed, &mut |frame| {
-            passed.note_received(frame);
-            is_within &= budget.received(frame, Instant::now);
-        });
-        (is_within && !self.received.is_flooded()).then_some(length)
-    }
-
-    fn sent(&mut self, octets: &[u8], passed: &Passed) {
-        let preface = self.preface.min(octets.len());
-        self.preface -= preface;
-        let (budget, received) = (&mut self.budget, &mut self.received);
-        self.sent.pass(&octets[preface..], |frame| {
-            budget.sent(frame);
-            received.sent(frame);
-            passed.note_sent(frame);
-        });
-    }
-}
-
 impl ConnectionIo {
     /// Told the server that a head may have `head_bytes`.
     pub(super) fn new(socket: Socket, permit: Permit, passed: Arc<Passed>, head_bytes: usize) -> Self {
-        let (received, budget) = (StreamGuard::new(head_bytes), FrameBudget::new(Instant::now()));
-        let passing = PassingFrames { received, sent: Frames::default(), preface: PREFACE, budget };
-        Self { socket, passed, passing, _permit: permit }
+        let received = StreamGuard::new(head_bytes, Arc::clone(&passed));
+        Self { socket, passed, received, sent: Frames::default(), preface: PREFACE, _permit: permit }
     }
 }
 
@@ -81,7 +48,7 @@ impl AsyncRead for ConnectionIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
-            let ready = this.passing.received.ready();
+            let ready = this.received.ready();
             if !ready.is_empty() {
                 buffer.put_slice(&ready.split_to(ready.len().min(buffer.remaining())));
                 return Poll::Ready(Ok(()));
@@ -91,9 +58,10 @@ impl AsyncRead for ConnectionIo {
             this.passed.note_octets();
             let octets = &buffer.filled()[before..];
             let is_end = octets.is_empty();
-            let Some(length) = this.passing.received(octets, &this.passed) else {
+            let length = this.received.received(octets);
+            if this.received.is_flooded() {
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it sends too many frames")));
-            };
+            }
             buffer.set_filled(before + length);
             if length > 0 || is_end {
                 return Poll::Ready(Ok(()));
@@ -104,10 +72,7 @@ impl AsyncRead for ConnectionIo {
 
 impl AsyncWrite for ConnectionIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.socket).poll_write(cx, bytes))?;
-        this.passing.sent(&bytes[..written], &this.passed);
-        Poll::Ready(Ok(written))
+        self.poll_write_vectored(cx, &[io::IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -116,12 +81,14 @@ impl AsyncWrite for ConnectionIo {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.socket).poll_write_vectored(cx, slices))?;
+        let written = ready!(poll_write_slices(&mut this.socket, cx, slices))?;
         let mut left = written;
         for slice in slices {
             let octets = &slice[..left.min(slice.len())];
-            this.passing.sent(octets, &this.passed);
             left -= octets.len();
+            let preface = this.preface.min(octets.len());
+            this.preface -= preface;
+            this.sent.pass(&octets[preface..], |frame| this.received.sent(frame));
         }
         Poll::Ready(Ok(written))
     }

@@ -48,7 +48,7 @@ impl Http2Slot {
         limits: &UpstreamLimits,
     ) -> Result<Response<Http2Body>, ExchangeError> {
         let Some(head) = convert(&request, scheme, trailers) else {
-            return Err(ExchangeError::Broken(invalid("the request has no host that can be an authority")));
+            return Err(ExchangeError::Broken(Cause::Invalid("the request has no host that can be an authority")));
         };
         let is_whole = request.body().is_end_stream();
         let is_head = *request.method() == Method::HEAD;
@@ -61,7 +61,7 @@ impl Http2Slot {
             let body = std::mem::replace(request.body_mut(), RequestBody::empty());
             RequestUpload::new(body.with_trailers(), stream)
         });
-        let progress = upload.as_ref().map(|upload| Arc::clone(upload.progress()));
+        let progress = upload.as_ref().map(|upload| Arc::clone(&upload.progress));
         let stream = response.stream_id().as_u32();
         match head_of(response, &mut upload, &relay, limits).await {
             Ok(response) => {
@@ -72,13 +72,13 @@ impl Http2Slot {
                 self.connection.doubt(sent);
                 Err(ExchangeError::Timeout)
             }
-            Err(NoResponse::Invalid(why)) => Err(ExchangeError::Broken(invalid(why))),
+            Err(NoResponse::Invalid(why)) => Err(ExchangeError::Broken(Cause::Invalid(why))),
             Err(NoResponse::Body) => {
                 self.body_failure = progress.and_then(|progress| progress.failure()).or(Some(BodyFailure::Broken));
                 Err(ExchangeError::Broken(io::Error::other("the client did not send all of its request body").into()))
             }
             Err(NoResponse::Stream(error)) => Err(match self.connection.passed.fault(stream) {
-                Some(why) => ExchangeError::Broken(invalid(why)),
+                Some(why) => ExchangeError::Broken(Cause::Invalid(why)),
                 None => failed(request, is_whole, upload, error),
             }),
         }
@@ -93,7 +93,7 @@ async fn head_of(
     limits: &UpstreamLimits,
 ) -> Result<Response<RecvStream>, NoResponse> {
     let sent = Instant::now();
-    let progress = upload.as_ref().map(|upload| Arc::clone(upload.progress()));
+    let progress = upload.as_ref().map(|upload| Arc::clone(&upload.progress));
     let mut is_sending = upload.is_some();
     let mut timer = pin!(sleep_until(sent + limits.response_header));
     poll_fn(|cx| {
@@ -158,7 +158,7 @@ fn accept(
 ) -> Result<Response<Http2Body>, ExchangeError> {
     let (mut head, stream) = response.into_parts();
     head.extensions.clear();
-    unify_framing(&mut head.headers).map_err(|why| ExchangeError::Broken(invalid(why)))?;
+    unify_framing(&mut head.headers).map_err(|why| ExchangeError::Broken(Cause::Invalid(why)))?;
     // RFC 9110, section 6.4.1.
     let is_bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = head.headers.get(CONTENT_LENGTH).filter(|_| !is_bodiless);
@@ -196,10 +196,6 @@ fn failed(
         }
         None => ExchangeError::Broken(error.into()),
     }
-}
-
-fn invalid(why: &'static str) -> Cause {
-    Cause::Invalid(why)
 }
 
 /// Turns the head of a request for HTTP/1.1 into one for HTTP/2; `None` where its host cannot be an authority.

@@ -18,4 +18,4 @@ mod response_stream;
 mod stream_guard;
 
 pub(super) use self::pool::{ConnectFailure, Http2Pool, Http2Slot};
-pub(super) use self::response_stream::{Http2Body, Http2BodyError};
+pub(super) use self::response_stream::Http2Body;

@@ -16,8 +16,8 @@ use tower_robots::internals::Mutex;
 use super::super::connection_limit::Permit;
 use super::super::failure_kind::FailureKind;
 use super::super::limits::UpstreamLimits;
-use super::super::wait_queue::{Demand, Disposition};
-use super::connection::{Admission, Http2Connection, StreamsLeft};
+use super::super::wait_queue::Demand;
+use super::connection::{Admission, Http2Connection};
 use super::passed::Passed;
 use crate::socket::Socket;
 use crate::upstream::endpoint::HttpVersions;
@@ -31,17 +31,10 @@ pub(in crate::upstream) struct Http2Pool {
     connecting: tokio::sync::Mutex<Option<ConnectFailure>>,
     /// Whether the server preferred HTTP/1.1 when it was last asked.
     has_refused: AtomicBool,
-    keeping: Keeping,
+    /// Whether a connection without requests waits for the next one.
+    keeps_idle: bool,
     timeout: Duration,
     demand: Arc<Demand>,
-}
-
-/// What becomes of a connection without requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keeping {
-    /// It waits for the next one.
-    Idle,
-    Nothing,
 }
 
 /// A failed attempt to connect, which counts for those too that waited for it.
@@ -55,11 +48,12 @@ pub(in crate::upstream) struct ConnectFailure {
 /// A stream on a connection, for one request.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Slot {
-    pub(super) connection: Arc<Http2Connection>,
+    pub(in crate::upstream) connection: Arc<Http2Connection>,
     pub(super) sender: SendRequest<Bytes>,
     /// Whether a response had come on the connection before.
-    is_reused: bool,
-    pub(super) body_failure: Option<BodyFailure>,
+    pub(in crate::upstream) is_reused: bool,
+    /// How the client broke off the request, if it did.
+    pub(in crate::upstream) body_failure: Option<BodyFailure>,
     pool: Arc<Http2Pool>,
 }
 
@@ -69,9 +63,8 @@ pub(in crate::upstream) type ConnectTurn<'p> = tokio::sync::MutexGuard<'p, Optio
 impl Http2Pool {
     /// Keeps idle connections for `timeout`; none where `capacity` is zero.
     pub(in crate::upstream) fn new(capacity: usize, timeout: Duration, demand: Arc<Demand>) -> Self {
-        let keeping = if capacity == 0 { Keeping::Nothing } else { Keeping::Idle };
         let (connections, connecting, has_refused) = Default::default();
-        Self { connections, connecting, has_refused, keeping, timeout, demand }
+        Self { connections, connecting, has_refused, keeps_idle: capacity > 0, timeout, demand }
     }
 
     /// A stream on a connection that is open, and was opened after a moment where one is given.
@@ -180,7 +173,7 @@ impl Http2Pool {
 
     /// A connection has no more requests.
     fn rested(&self, connection: &Arc<Http2Connection>) {
-        if self.keeping == Keeping::Idle && self.demand.disposition() == Disposition::Keep {
+        if self.keeps_idle && !self.demand.are_others_first() {
             return;
         }
         self.connections.lock().retain(|other| !Arc::ptr_eq(other, connection));
@@ -191,31 +184,11 @@ impl Http2Slot {
     fn new(connection: Arc<Http2Connection>, sender: SendRequest<Bytes>, pool: &Arc<Http2Pool>) -> Self {
         Self { is_reused: connection.has_answered(), connection, sender, body_failure: None, pool: Arc::clone(pool) }
     }
-
-    /// Whether a response had come on the connection before this request.
-    pub(in crate::upstream) fn is_reused(&self) -> bool {
-        self.is_reused
-    }
-
-    /// Whether no other request has blamed the server for its connection, which is one failure however many were on it.
-    pub(in crate::upstream) fn is_first_to_blame(&self) -> bool {
-        self.connection.blame()
-    }
-
-    /// How the client broke off the request, if it did.
-    pub(in crate::upstream) fn body_failure(&self) -> Option<BodyFailure> {
-        self.body_failure
-    }
-
-    /// Whether none has come on it by now.
-    pub(in crate::upstream) fn is_silent(&self) -> bool {
-        !self.connection.has_answered()
-    }
 }
 
 impl Drop for Http2Slot {
     fn drop(&mut self) {
-        if self.connection.leave() == StreamsLeft::None {
+        if self.connection.leave() {
             self.pool.rested(&self.connection);
         }
         self.pool.demand.has_returned();

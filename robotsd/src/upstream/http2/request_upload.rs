@@ -5,9 +5,8 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use h2::{Reason, SendStream};
@@ -16,7 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::edge::{RequestBody, RequestBodyError};
-use crate::upstream::tracked_io::BodyFailure;
+use crate::upstream::tracked_io::UploadProgress;
 
 /// So much of a body is kept until the response comes, for a server that has not looked at the request.
 const KEPT: usize = 64 * 1024;
@@ -27,23 +26,6 @@ const KEPT_PIECES: usize = 256;
 /// Pieces below this are joined with those that are there already: a server takes many small frames for a flood and ends the connection,
 /// which other clients share.
 const SMALL: usize = 1024;
-
-/// What is known about an upload, between it and the task that waits for the response.
-#[derive(Debug)]
-pub(super) struct UploadProgress {
-    opened: Instant,
-    /// When the server last took something, in milliseconds since `opened`.
-    taken: AtomicU64,
-    /// Whether the server waits for the client to go on.
-    awaits_client: AtomicBool,
-    /// Whether something of the response has come since this was last asked.
-    has_response_moved: AtomicBool,
-    failure: AtomicU8,
-}
-
-/// Values of `failure`; zero for none.
-const IDLE: u8 = 1;
-const BROKEN: u8 = 2;
 
 /// A body that is being sent.
 #[derive(Debug)]
@@ -57,7 +39,9 @@ pub(super) struct RequestUpload {
     /// All that has been taken from the client; none once it is too much.
     kept: Option<Vec<Bytes>>,
     kept_octets: usize,
-    progress: Arc<UploadProgress>,
+    pub(super) progress: Arc<UploadProgress>,
+    /// Whether something of the response has come since this was last asked.
+    has_response_moved: Arc<AtomicBool>,
 }
 
 /// How an upload has ended.
@@ -75,54 +59,14 @@ pub(super) enum UploadEnd {
 pub(super) struct UploadTask {
     task: AbortHandle,
     progress: Arc<UploadProgress>,
-}
-
-impl UploadProgress {
-    fn new() -> Self {
-        Self {
-            opened: Instant::now(),
-            taken: AtomicU64::new(0),
-            awaits_client: AtomicBool::new(false),
-            has_response_moved: AtomicBool::new(false),
-            failure: AtomicU8::new(0),
-        }
-    }
-
-    pub(super) fn last_taken(&self) -> Instant {
-        self.opened + Duration::from_millis(self.taken.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn awaits_client(&self) -> bool {
-        self.awaits_client.load(Ordering::Relaxed)
-    }
-
-    /// How the body ended early, if it did.
-    pub(super) fn failure(&self) -> Option<BodyFailure> {
-        match self.failure.load(Ordering::Relaxed) {
-            IDLE => Some(BodyFailure::Idle),
-            BROKEN => Some(BodyFailure::Broken),
-            _ => None,
-        }
-    }
-
-    fn note_taken(&self) {
-        self.taken.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
-    }
-
-    fn note_failure(&self, error: &RequestBodyError) {
-        let failure = if matches!(error, RequestBodyError::Idle) { IDLE } else { BROKEN };
-        self.failure.store(failure, Ordering::Relaxed);
-    }
+    has_response_moved: Arc<AtomicBool>,
 }
 
 impl RequestUpload {
     pub(super) fn new(body: RequestBody, stream: SendStream<Bytes>) -> Self {
-        let progress = Arc::new(UploadProgress::new());
-        Self { body, stream, waiting: Bytes::new(), next: None, kept: Some(Vec::new()), kept_octets: 0, progress }
-    }
-
-    pub(super) fn progress(&self) -> &Arc<UploadProgress> {
-        &self.progress
+        let (progress, has_response_moved) = (Arc::new(UploadProgress::new()), Arc::default());
+        let (waiting, next, kept, kept_octets) = (Bytes::new(), None, Some(Vec::new()), 0);
+        Self { body, stream, waiting, next, kept, kept_octets, progress, has_response_moved }
     }
 
     /// The whole body again, for another connection; none where more of it was taken than is kept, or the client has failed.
@@ -140,12 +84,12 @@ impl RequestUpload {
                     Poll::Ready(None) => continue,
                     Poll::Ready(Some(end)) => return Poll::Ready(end),
                     Poll::Pending => {
-                        self.progress.awaits_client.store(false, Ordering::Relaxed);
+                        self.progress.note_awaits_client(false);
                         return Poll::Pending;
                     }
                 }
             }
-            if self.progress.has_response_moved.swap(false, Ordering::Relaxed) {
+            if self.has_response_moved.swap(false, Ordering::Relaxed) {
                 // Both directions are one conversation: it stands still only when neither moves.
                 self.body.has_moved();
             }
@@ -174,7 +118,7 @@ impl RequestUpload {
                 }
                 Poll::Ready(None) => return self.end(|stream| stream.send_data(Bytes::new(), true)),
                 Poll::Pending => {
-                    self.progress.awaits_client.store(true, Ordering::Relaxed);
+                    self.progress.note_awaits_client(true);
                     return self.stream.poll_reset(cx).map(|_| UploadEnd::Unwanted);
                 }
             }
@@ -220,13 +164,13 @@ impl RequestUpload {
         if self.stream.send_data(piece, is_last).is_err() {
             return Poll::Ready(Some(UploadEnd::Unwanted));
         }
-        self.progress.note_taken();
+        self.progress.note_taken_at(Instant::now());
         Poll::Ready(is_last.then_some(UploadEnd::Complete))
     }
 
     fn end(&mut self, send: impl FnOnce(&mut SendStream<Bytes>) -> Result<(), h2::Error>) -> Poll<UploadEnd> {
-        self.progress.note_taken();
-        self.progress.awaits_client.store(false, Ordering::Relaxed);
+        self.progress.note_taken_at(Instant::now());
+        self.progress.note_awaits_client(false);
         Poll::Ready(if send(&mut self.stream).is_ok() { UploadEnd::Complete } else { UploadEnd::Unwanted })
     }
 
@@ -242,8 +186,8 @@ impl RequestUpload {
     /// Goes on in a task of its own, because the response has come.
     pub(super) fn spawn(mut self) -> UploadTask {
         self.kept = None;
-        let progress = Arc::clone(&self.progress);
-        UploadTask { task: tokio::spawn(self).abort_handle(), progress }
+        let (progress, has_response_moved) = (Arc::clone(&self.progress), Arc::clone(&self.has_response_moved));
+        UploadTask { task: tokio::spawn(self).abort_handle(), progress, has_response_moved }
     }
 }
 
@@ -258,7 +202,7 @@ impl Future for RequestUpload {
 impl UploadTask {
     /// Something of the response has come.
     pub(super) fn response_moved(&self) {
-        self.progress.has_response_moved.store(true, Ordering::Relaxed);
+        self.has_response_moved.store(true, Ordering::Relaxed);
     }
 
     /// When the server last took something of the body, if it still comes.

@@ -1,7 +1,5 @@
 //! The body of a response on a stream. What the client does not read, the server has no window for.
 
-use std::error::Error;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
@@ -15,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::pool::Http2Slot;
 use super::request_upload::UploadTask;
-use crate::upstream::failure_kind::Cause;
+use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 
 /// How long a stream is waited for whose body is complete by its length and whose end has not come.
 const LAST_FRAME: Duration = Duration::from_secs(1);
@@ -35,6 +33,8 @@ pub(in crate::upstream) struct Http2Body {
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,
+    /// Why it ended early, once it has, until that is passed on.
+    failed: Option<ResponseBodyError>,
 }
 
 /// What the head says of the octets still to come.
@@ -71,14 +71,6 @@ struct EndingStream {
     _slot: Option<Box<Http2Slot>>,
 }
 
-/// Why a body ended early.
-#[derive(Debug)]
-pub(in crate::upstream) enum Http2BodyError {
-    /// Neither it nor the request moved for too long.
-    Idle,
-    Broken(Cause),
-}
-
 impl Http2Body {
     pub(super) fn new(stream: RecvStream, left: ExpectedBody, upload: Option<UploadTask>, idle: Duration) -> Self {
         let mut body = Self {
@@ -90,6 +82,7 @@ impl Http2Body {
             upload,
             stream: Some(stream),
             slot: None,
+            failed: None,
         };
         if body.stream.as_ref().is_none_or(RecvStream::is_end_stream) {
             body.end();
@@ -105,12 +98,12 @@ impl Http2Body {
     }
 
     pub(in crate::upstream) fn is_end_stream(&self) -> bool {
-        self.part == BodyPart::End
+        self.part == BodyPart::End && self.failed.is_none()
     }
 
     pub(in crate::upstream) fn size_hint(&self) -> SizeHint {
         match self.left {
-            _ if self.is_end_stream() => SizeHint::with_exact(0),
+            _ if self.part == BodyPart::End => SizeHint::with_exact(0),
             ExpectedBody::Length(left) => SizeHint::with_exact(left),
             // Of HEAD the length is the head's to say.
             ExpectedBody::Absent | ExpectedBody::Open => SizeHint::default(),
@@ -120,7 +113,10 @@ impl Http2Body {
     pub(in crate::upstream) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Http2BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
         loop {
             let Some(stream) = self.stream.as_mut().filter(|_| self.part != BodyPart::End) else {
                 return Poll::Ready(None);
@@ -131,7 +127,7 @@ impl Http2Body {
                         self.end();
                         Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
                     }
-                    Poll::Ready(Err(error)) => self.broken(error),
+                    Poll::Ready(Err(error)) => self.broken(error, cx),
                     Poll::Pending => self.poll_idle(cx),
                 };
             }
@@ -154,15 +150,15 @@ impl Http2Body {
                     }
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
-                Poll::Ready(Some(Err(error))) => return self.broken(error),
+                Poll::Ready(Some(Err(error))) => return self.broken(error, cx),
                 Poll::Ready(None) => self.part = BodyPart::Trailers,
                 Poll::Pending => return self.poll_idle(cx),
             }
         }
     }
 
-    /// Ready with an error once nothing has moved for too long, in either direction.
-    fn poll_idle<T>(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Http2BodyError>>> {
+    /// Fails once nothing has moved for too long, in either direction.
+    fn poll_idle<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
         let now = Instant::now();
         let moved = *self.moved.get_or_insert(now);
         let sent = self.upload.as_ref().and_then(UploadTask::last_taken);
@@ -173,22 +169,25 @@ impl Http2Body {
                 if let Some(slot) = &self.slot {
                     slot.connection.doubt(moved);
                 }
-                return self.fail(Http2BodyError::Idle);
+                return self.fail(ResponseBodyError::Idle, cx);
             }
             timer.as_mut().reset(due);
         }
         Poll::Pending
     }
 
-    fn broken<T>(&mut self, error: h2::Error) -> Poll<Option<Result<T, Http2BodyError>>> {
+    fn broken<T>(&mut self, error: h2::Error, cx: &mut Context<'_>) -> Poll<T> {
         let stream = self.stream.as_ref().map(|stream| stream.stream_id().as_u32());
         let fault = stream.zip(self.slot.as_ref()).and_then(|(stream, slot)| slot.connection.passed.fault(stream));
-        self.fail(Http2BodyError::Broken(fault.map_or_else(|| error.into(), Cause::Invalid)))
+        self.fail(ResponseBodyError::Broken(fault.map_or_else(|| error.into(), Cause::Invalid)), cx)
     }
 
-    fn fail<T>(&mut self, error: Http2BodyError) -> Poll<Option<Result<T, Http2BodyError>>> {
+    /// Ends the body early, at the next poll: the client should get as far as the server did, as on HTTP/1.1.
+    fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.end();
-        Poll::Ready(Some(Err(error)))
+        self.failed = Some(error);
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Lets go of the stream. One that the server has not ended is reset by that.
@@ -233,14 +232,3 @@ impl Future for EndingStream {
         this.stream.poll_trailers(cx).map(drop)
     }
 }
-
-impl fmt::Display for Http2BodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Idle => f.write_str("nothing came for too long"),
-            Self::Broken(cause) => cause.fmt(f),
-        }
-    }
-}
-
-impl Error for Http2BodyError {}

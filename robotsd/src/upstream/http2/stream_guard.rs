@@ -21,12 +21,15 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use foldhash::fast::RandomState;
+use tokio::time::Instant;
 
 use super::field_blocks::FieldBlocks;
 use super::passed::Passed;
+use crate::edge::FrameBudget;
 use crate::edge::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, HEAD, HEADERS, PADDED, PRIORITY, PRIORITY_FIELDS, WINDOW_UPDATE,
 };
@@ -65,6 +68,10 @@ pub(super) struct StreamGuard {
     head_bytes: usize,
     padding: usize,
     spare: usize,
+    /// Frames that h2 does not bound have the budget that clients have.
+    budget: FrameBudget,
+    is_over_budget: bool,
+    passed: Arc<Passed>,
 }
 
 /// The frames of one field section.
@@ -87,13 +94,17 @@ enum Passage {
 }
 
 impl StreamGuard {
-    pub(super) fn new(head_bytes: usize) -> Self {
-        let (payload, held, ready, open, last, fields, padding) = Default::default();
-        Self { payload, held, ready, open, last, fields, head_bytes, padding, spare: SPARE }
+    /// Told the server that a head may have `head_bytes`.
+    pub(super) fn new(head_bytes: usize, passed: Arc<Passed>) -> Self {
+        let (payload, held, ready, open, last, fields, padding, is_over_budget) = Default::default();
+        let (spare, budget) = (SPARE, FrameBudget::new(Instant::now()));
+        Self { payload, held, ready, open, last, fields, head_bytes, padding, spare, budget, is_over_budget, passed }
     }
 
     /// A frame to the server.
     pub(super) fn sent(&mut self, frame: Frame) {
+        self.budget.sent(frame);
+        self.passed.note_sent(frame);
         if frame.is_reset() {
             self.open.remove(&frame.stream);
         } else if frame.kind == HEADERS && frame.stream > self.last {
@@ -107,18 +118,18 @@ impl StreamGuard {
         &mut self.ready
     }
 
-    /// Whether more was left out than a server can have meant.
+    /// Whether more came, or was left out, than a server can have meant.
     pub(super) fn is_flooded(&self) -> bool {
-        self.spare == 0
+        self.spare == 0 || self.is_over_budget
     }
 
-    /// Takes octets that came. Returns how many of them pass as they are, before what is ready; `each` sees every frame that h2 gets.
-    pub(super) fn received(&mut self, octets: &[u8], passed: &Passed, each: &mut impl FnMut(Frame)) -> usize {
+    /// Takes octets that came. Returns how many of them pass as they are, before what is ready.
+    pub(super) fn received(&mut self, octets: &[u8]) -> usize {
         let mut at = 0;
         if self.held.is_empty() {
             let mut taken = 0;
             while at < octets.len() {
-                match self.step(&octets[at..], passed, each) {
+                match self.step(&octets[at..]) {
                     Passage::Pass(length) => at += length,
                     Passage::Wait => break,
                     Passage::Replaced(length) => {
@@ -133,7 +144,7 @@ impl StreamGuard {
         }
         let mut held = std::mem::take(&mut self.held);
         while !held.is_empty() {
-            match self.step(&held, passed, each) {
+            match self.step(&held) {
                 Passage::Pass(length) => self.ready.extend_from_slice(&held.split_to(length)),
                 Passage::Wait => break,
                 Passage::Replaced(length) => held.advance(length),
@@ -143,7 +154,7 @@ impl StreamGuard {
         at
     }
 
-    fn step(&mut self, octets: &[u8], passed: &Passed, each: &mut impl FnMut(Frame)) -> Passage {
+    fn step(&mut self, octets: &[u8]) -> Passage {
         if self.payload > 0 {
             let length = self.payload.min(octets.len());
             self.payload -= length;
@@ -152,21 +163,19 @@ impl StreamGuard {
         let Some(head) = octets.first_chunk() else { return Passage::Wait };
         let frame = Frame::of_head(*head);
         match frame.kind {
-            HEADERS if self.is_known(frame.stream) => self.section(octets, passed, each),
-            DATA if self.is_known(frame.stream) && frame.is_empty_data() => {
-                self.empty_data(frame, octets, passed, each)
-            }
+            HEADERS if self.is_known(frame.stream) => self.section(octets),
+            DATA if self.is_known(frame.stream) && frame.is_empty_data() => self.empty_data(frame, octets),
             WINDOW_UPDATE if self.is_known(frame.stream) && frame.length == 4 => match octets.get(HEAD..HEAD + 4) {
                 // The highest bit is reserved.
                 Some([0 | 0x80, 0, 0, 0]) => {
-                    self.note(frame, each);
-                    self.reset(frame.stream, "a WINDOW_UPDATE of nothing", passed);
+                    self.note(frame);
+                    self.reset(frame.stream, "a WINDOW_UPDATE of nothing");
                     Passage::Replaced(HEAD + frame.length)
                 }
-                Some(_) => self.pass(frame, each),
+                Some(_) => self.pass(frame),
                 None => Passage::Wait,
             },
-            _ => self.pass(frame, each),
+            _ => self.pass(frame),
         }
     }
 
@@ -175,14 +184,16 @@ impl StreamGuard {
         stream <= self.last && stream % 2 == 1
     }
 
-    fn pass(&mut self, frame: Frame, each: &mut impl FnMut(Frame)) -> Passage {
-        self.note(frame, each);
+    fn pass(&mut self, frame: Frame) -> Passage {
+        self.note(frame);
         self.payload = frame.length;
         Passage::Pass(HEAD)
     }
 
-    fn note(&mut self, frame: Frame, each: &mut impl FnMut(Frame)) {
-        each(frame);
+    /// Accounts for a frame that h2 gets.
+    fn note(&mut self, frame: Frame) {
+        self.passed.note_received(frame);
+        self.is_over_budget |= !self.budget.received(frame, Instant::now);
         if frame.is_content() {
             self.spare = (self.spare + 1).min(SPARE);
         }
@@ -196,7 +207,7 @@ impl StreamGuard {
     }
 
     /// A DATA frame that says nothing, as far as its head says.
-    fn empty_data(&mut self, frame: Frame, octets: &[u8], passed: &Passed, each: &mut impl FnMut(Frame)) -> Passage {
+    fn empty_data(&mut self, frame: Frame, octets: &[u8]) -> Passage {
         if frame.length == 0 && frame.flags & PADDED == 0 {
             self.spare = self.spare.saturating_sub(1);
             let empty = self.open.get_mut(&frame.stream).map(|empty| {
@@ -204,56 +215,56 @@ impl StreamGuard {
                 *empty
             });
             if empty.is_some_and(|empty| empty >= EMPTY) {
-                self.reset(frame.stream, "too many DATA frames without octets", passed);
+                self.reset(frame.stream, "too many DATA frames without octets");
             }
             return Passage::Replaced(HEAD);
         }
         let Some(padding) = octets.get(HEAD).filter(|_| frame.length > 0) else {
-            return if frame.length == 0 { self.pass(frame, each) } else { Passage::Wait };
+            return if frame.length == 0 { self.pass(frame) } else { Passage::Wait };
         };
         if usize::from(*padding) + 1 != frame.length {
-            return self.pass(frame, each);
+            return self.pass(frame);
         }
         if self.padding < PADDING && self.open.contains_key(&frame.stream) {
             self.padding += 1;
-            return self.pass(frame, each);
+            return self.pass(frame);
         }
         // To a stream that was reset its padding is as good as octets, which h2 gives back to the windows and does not count.
         self.spare = self.spare.saturating_sub(1);
-        self.reset(frame.stream, "too many DATA frames of padding alone", passed);
+        self.reset(frame.stream, "too many DATA frames of padding alone");
         self.ready.extend_from_slice(&Frame { flags: frame.flags & !PADDED, ..frame }.head());
         self.payload = frame.length;
         Passage::Replaced(HEAD)
     }
 
     /// A field section, whole.
-    fn section(&mut self, octets: &[u8], passed: &Passed, each: &mut impl FnMut(Frame)) -> Passage {
+    fn section(&mut self, octets: &[u8]) -> Passage {
         let Some(section) = Section::find(octets, SECTION * self.head_bytes) else {
             return Passage::Wait;
         };
         let (first, length) = (section.first, section.length);
-        let Some(block) = section.block else { return self.pass(first, each) };
+        let Some(block) = section.block else { return self.pass(first) };
         match self.fields.check(&block, self.head_bytes) {
             // It has its place as it is, or as fewer frames.
             Ok(None) if section.frames == 1 => {
-                self.note(first, each);
+                self.note(first);
                 Passage::Pass(length)
             }
             Ok(None) => {
-                self.note(first, each);
-                (1..section.frames).for_each(|_| each(Frame { kind: CONTINUATION, length: 0, ..first }));
+                self.note(first);
+                (1..section.frames).for_each(|_| self.note(Frame { kind: CONTINUATION, length: 0, ..first }));
                 self.say(Frame { flags: first.flags & END_STREAM, ..first }, &block);
                 Passage::Replaced(length)
             }
             Ok(Some(bad)) => {
-                self.note(Frame { flags: first.flags & !END_STREAM, ..first }, each);
-                self.reset(first.stream, bad.why, passed);
+                self.note(Frame { flags: first.flags & !END_STREAM, ..first });
+                self.reset(first.stream, bad.why);
                 for piece in bad.kept {
                     self.say(Frame { flags: 0, ..first }, &piece);
                 }
                 Passage::Replaced(length)
             }
-            Err(_) => self.pass(first, each),
+            Err(_) => self.pass(first),
         }
     }
 
@@ -273,11 +284,11 @@ impl StreamGuard {
     }
 
     /// Has h2 reset a stream, if it has not ended.
-    fn reset(&mut self, stream: u32, why: &'static str, passed: &Passed) {
+    fn reset(&mut self, stream: u32, why: &'static str) {
         if self.open.remove(&stream).is_none() {
             return;
         }
-        passed.note_fault(stream, why);
+        self.passed.note_fault(stream, why);
         let frame = Frame { kind: PRIORITY, flags: 0, stream, length: 5 };
         self.ready.extend_from_slice(&frame.head());
         self.ready.extend_from_slice(&stream.to_be_bytes());
@@ -340,8 +351,6 @@ fn part(frames: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::Instant;
-
     use super::*;
 
     fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -349,13 +358,14 @@ mod tests {
     }
 
     /// What h2 gets of what a server says in pieces of a size, with two streams open.
-    fn through(octets: &[u8], size: usize) -> (Vec<u8>, Passed) {
-        let (mut guard, passed, mut got) = (StreamGuard::new(1_024), Passed::new(Instant::now()), Vec::new());
+    fn through(octets: &[u8], size: usize) -> (Vec<u8>, Arc<Passed>) {
+        let passed = Arc::new(Passed::new(Instant::now()));
+        let (mut guard, mut got) = (StreamGuard::new(1_024, Arc::clone(&passed)), Vec::new());
         for stream in [1, 3] {
             guard.sent(Frame { kind: HEADERS, flags: END_HEADERS, stream, length: 0 });
         }
         for piece in octets.chunks(size) {
-            let length = guard.received(piece, &passed, &mut |_| ());
+            let length = guard.received(piece);
             got.extend_from_slice(&piece[..length]);
             got.extend_from_slice(&guard.ready().split());
         }
@@ -425,12 +435,11 @@ mod tests {
 
     #[test]
     fn frames_that_are_left_out_have_a_bound() {
-        let mut guard = StreamGuard::new(1_024);
+        let mut guard = StreamGuard::new(1_024, Arc::new(Passed::new(Instant::now())));
         guard.sent(Frame { kind: HEADERS, flags: END_HEADERS, stream: 1, length: 0 });
-        let passed = Passed::new(Instant::now());
         let empty = frame(DATA, 0, 1, &[]);
         let left_out = (0..).take_while(|_| {
-            guard.received(&empty, &passed, &mut |_| ());
+            guard.received(&empty);
             !guard.is_flooded()
         });
         assert_eq!(left_out.count(), SPARE - 1);
