@@ -45,6 +45,18 @@ impl Socket {
     }
 }
 
+/// Writes octets in as many slices as there are: one is no vectored write, which costs the system more.
+pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
+    socket: &mut W,
+    cx: &mut Context<'_>,
+    slices: &[io::IoSlice<'_>],
+) -> Poll<io::Result<usize>> {
+    match slices {
+        [octets] => Pin::new(socket).poll_write(cx, octets),
+        slices => Pin::new(socket).poll_write_vectored(cx, slices),
+    }
+}
+
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {

@@ -27,10 +27,6 @@ use tower_robots::internals::Mutex;
 use super::connection_state::{ConnectionState, Idleness};
 use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter};
 
-/// The connections of the process, by worker.
-#[derive(Debug, Default)]
-pub(crate) struct ConnectionRegistry(Mutex<Vec<(ThreadId, Arc<WorkerConnections>)>>);
-
 /// The connections of one worker.
 #[derive(Default)]
 pub(crate) struct WorkerConnections {
@@ -74,39 +70,6 @@ const PASS_SHARE: u32 = 20;
 /// But no more than this: a pass that seemed to cost more was only interrupted.
 const MOST_PAUSE: Duration = Duration::from_secs(1);
 
-impl ConnectionRegistry {
-    /// The connections of the current thread.
-    pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
-        let thread = std::thread::current().id();
-        let mut shards = self.0.lock();
-        if let Some((_, shard)) = shards.iter().find(|(of, _)| *of == thread) {
-            return Arc::clone(shard);
-        }
-        let shard = Arc::<WorkerConnections>::default();
-        shards.push((thread, Arc::clone(&shard)));
-        shard
-    }
-
-    /// How many connections are open.
-    pub(crate) fn open(&self) -> usize {
-        let all = self.0.lock().clone();
-        let open = |worker: &WorkerConnections| {
-            let open = worker.open.lock();
-            open.entries.len() - open.free.len()
-        };
-        all.iter().map(|(_, worker)| open(worker)).sum()
-    }
-
-    /// Claims the slot of the connection that has been idle for longest: one of `own`, else of another worker. Returns nothing
-    /// if all connections are busy.
-    pub(crate) fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
-        let all = self.0.lock().clone();
-        let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
-        let reclaim = |idleness| std::iter::once(own).chain(others()).find_map(|shard| shard.reclaim(idleness));
-        reclaim(Idleness::Idle).or_else(|| reclaim(Idleness::Slow))
-    }
-}
-
 impl WorkerConnections {
     /// Enters a connection.
     pub(crate) fn add(self: &Arc<Self>, connection: &Arc<ConnectionState>) -> RegisteredConnection {
@@ -129,7 +92,7 @@ impl WorkerConnections {
                     open.entries[entry].as_ref().filter(|connection| connection.idle() == Some((idleness, since)));
                 if let Some(connection) = unchanged.filter(|connection| connection.reclaim(idleness)) {
                     let idle = now.saturating_duration_since(since);
-                    return Some(SlotClaim::new(Arc::clone(connection), now, idle));
+                    return Some(SlotClaim { connection: Arc::clone(connection), made: now, idle });
                 }
             }
             if open.next_pass.is_some_and(|next| now < next) {
@@ -230,13 +193,6 @@ const MOST_CLAIMS: usize = 32;
 /// After so long a claim no longer counts: whatever keeps that slot, others may be free sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(1);
 
-impl SlotClaim {
-    /// The slot of a connection that had been `idle` for so long.
-    pub(crate) const fn new(connection: Arc<ConnectionState>, made: Instant, idle: Duration) -> Self {
-        Self { connection, made, idle }
-    }
-}
-
 impl SlotClaims {
     pub(crate) fn wait(&self) -> SlotWaiter<'_> {
         self.0.lock().waiters += 1;
@@ -281,7 +237,8 @@ impl Drop for SlotWaiter<'_> {
 /// One count for the whole process: divided among listeners and threads, one could be full while others have room.
 pub(crate) struct ClientSlots {
     slots: Arc<Semaphore>,
-    registry: ConnectionRegistry,
+    /// The connections of each worker.
+    workers: Mutex<Vec<(ThreadId, Arc<WorkerConnections>)>>,
     claims: SlotClaims,
 }
 
@@ -290,16 +247,38 @@ pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
 
 impl ClientSlots {
     pub(crate) fn new(connections: usize) -> Self {
-        Self {
-            slots: Arc::new(Semaphore::new(connections)),
-            registry: ConnectionRegistry::default(),
-            claims: SlotClaims::default(),
-        }
+        Self { slots: Arc::new(Semaphore::new(connections)), workers: Mutex::default(), claims: SlotClaims::default() }
     }
 
     /// The connections of the current thread, which a new one enters.
     pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
-        self.registry.of_this_worker()
+        let thread = std::thread::current().id();
+        let mut shards = self.workers.lock();
+        if let Some((_, shard)) = shards.iter().find(|(of, _)| *of == thread) {
+            return Arc::clone(shard);
+        }
+        let shard = Arc::<WorkerConnections>::default();
+        shards.push((thread, Arc::clone(&shard)));
+        shard
+    }
+
+    /// How many connections are open.
+    pub(crate) fn open(&self) -> usize {
+        let all = self.workers.lock().clone();
+        let open = |worker: &WorkerConnections| {
+            let open = worker.open.lock();
+            open.entries.len() - open.free.len()
+        };
+        all.iter().map(|(_, worker)| open(worker)).sum()
+    }
+
+    /// Claims the slot of the connection that has been idle for longest: one of `own`, else of another worker. Returns nothing
+    /// if all connections are busy.
+    fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
+        let all = self.workers.lock().clone();
+        let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
+        let reclaim = |idleness| std::iter::once(own).chain(others()).find_map(|shard| shard.reclaim(idleness));
+        reclaim(Idleness::Idle).or_else(|| reclaim(Idleness::Slow))
     }
 
     /// A slot, if one is free.
@@ -318,7 +297,7 @@ impl ClientSlots {
         let mut is_first = true;
         loop {
             let is_full = !waiter.claim(|| {
-                let claim = self.registry.reclaim(own)?;
+                let claim = self.reclaim(own)?;
                 reporter.report(
                     ConnectionErrorKind::Recycled,
                     None,
@@ -343,11 +322,6 @@ impl ClientSlots {
                 () = sleep(CLAIM_AGAIN) => {}
             }
         }
-    }
-
-    /// How many connections are open.
-    pub(crate) fn open(&self) -> usize {
-        self.registry.open()
     }
 
     /// Adds slots.
@@ -395,7 +369,7 @@ mod tests {
 
     #[test]
     fn the_longest_idle_goes_first() {
-        let registry = ConnectionRegistry::default();
+        let registry = ClientSlots::new(0);
         let shard = registry.of_this_worker();
         let (all, mut registered) = connections(&shard, 2 * BATCH);
         for expected in 1..=BATCH {
@@ -421,7 +395,7 @@ mod tests {
 
     #[test]
     fn busy_connections_stay_and_those_that_were_busy_go_last() {
-        let registry = ConnectionRegistry::default();
+        let registry = ClientSlots::new(0);
         let shard = registry.of_this_worker();
         let (all, _registered) = connections(&shard, 4);
         let busy = all[0].begin(false);
@@ -441,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_used_again_is_not_closed() {
-        let registry = ConnectionRegistry::default();
+        let registry = ClientSlots::new(0);
         let shard = registry.of_this_worker();
         let (all, _registered) = connections(&shard, 1);
         assert!(registry.reclaim(&shard).is_some());
@@ -455,7 +429,7 @@ mod tests {
 
     #[test]
     fn slow_heads_go_when_nothing_is_idle() {
-        let registry = ConnectionRegistry::default();
+        let registry = ClientSlots::new(0);
         let shard = registry.of_this_worker();
         let (all, _registered) = connections(&shard, 2);
         all[0].octets_read();
@@ -471,7 +445,7 @@ mod tests {
 
     #[test]
     fn another_worker_gives_way_where_the_own_has_nothing_idle() {
-        let registry = ConnectionRegistry::default();
+        let registry = ClientSlots::new(0);
         let own = registry.of_this_worker();
         let other = std::thread::scope(|scope| scope.spawn(|| registry.of_this_worker()).join().unwrap());
         assert!(!Arc::ptr_eq(&own, &other));

@@ -9,7 +9,7 @@
 //! connection takes 3 KiB where hyper's takes 21.
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -39,7 +39,15 @@ pub(crate) struct ConnectionState {
     partial: AtomicU64,
     /// The same of the first one in its phase, so that beginning anew wins no time.
     first_partial: AtomicU64,
-    reclaim: ReclaimMark,
+    /// The phase in which a new connection claimed the slot of this one; [`NEVER`] until then. A connection that goes on is in
+    /// another phase, so a request does not have to take anything back.
+    claimed_in: AtomicU64,
+    /// The slot was claimed although a head or a frame has come in part.
+    is_claimed_as_slow: AtomicBool,
+    /// The microsecond in which a claim last failed: since then the connection counts as idle, so that others go first.
+    declined: AtomicU64,
+    /// An [`IdleClose`].
+    idle_close: AtomicU8,
     delivery: Delivery,
     /// Those of the request in progress, on HTTP/1.1.
     interim: InterimQueue,
@@ -88,7 +96,10 @@ impl ConnectionState {
             http2: AtomicBool::new(false),
             partial: AtomicU64::new(NEVER),
             first_partial: AtomicU64::new(NEVER),
-            reclaim: ReclaimMark::new(),
+            claimed_in: AtomicU64::new(NEVER),
+            is_claimed_as_slow: AtomicBool::new(false),
+            declined: AtomicU64::new(0),
+            idle_close: AtomicU8::new(IdleClose::No as u8),
             delivery: Delivery::default(),
             interim: InterimQueue::default(),
             ended: AtomicBool::new(false),
@@ -215,7 +226,7 @@ impl ConnectionState {
     /// claimed.
     pub(crate) fn idle(&self) -> Option<(Idleness, Instant)> {
         let state = self.phase.load(Ordering::Acquire);
-        if !self.is_idle() || self.is_unsent() || self.reclaim.is_set_in(state) {
+        if !self.is_idle() || self.is_unsent() || self.is_claimed_in(state) {
             return None;
         }
         let mut since = state >> 2;
@@ -225,7 +236,7 @@ impl ConnectionState {
         }
         let is_slow = is_partial || state & 3 == HEAD && !self.is_http2();
         let idleness = if is_slow { Idleness::Slow } else { Idleness::Idle };
-        Some((idleness, self.at(since.max(self.reclaim.declined()))))
+        Some((idleness, self.at(since.max(self.declined.load(Ordering::Relaxed)))))
     }
 
     /// Claims the slot of the connection, from any thread: the connection closes unless something happens on it first.
@@ -235,7 +246,8 @@ impl ConnectionState {
         if !self.is_idle() || self.is_unsent() {
             return false;
         }
-        self.reclaim.set(state, idleness == Idleness::Slow);
+        self.is_claimed_as_slow.store(idleness == Idleness::Slow, Ordering::Relaxed);
+        self.claimed_in.store(state, Ordering::Release);
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
         }
@@ -244,17 +256,22 @@ impl ConnectionState {
 
     /// Whether the slot has been claimed, and nothing has happened since.
     pub(crate) fn is_reclaimed(&self) -> bool {
-        self.reclaim.is_set_in(self.phase.load(Ordering::Relaxed)) && self.is_idle()
+        self.is_claimed_in(self.phase.load(Ordering::Relaxed)) && self.is_idle()
+    }
+
+    fn is_claimed_in(&self, phase: u64) -> bool {
+        self.claimed_in.load(Ordering::Acquire) == phase
     }
 
     /// Whether the slot was claimed although something has come in part.
     pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
-        self.reclaim.is_slow()
+        self.is_claimed_as_slow.load(Ordering::Relaxed)
     }
 
     /// The connection cannot close now: the claim lapses, and others go before the connection is claimed again.
     pub(crate) fn decline(&self) {
-        self.reclaim.decline(self.now());
+        self.declined.store(self.now(), Ordering::Relaxed);
+        self.claimed_in.store(NEVER, Ordering::Release);
     }
 
     /// Completes when the slot has been claimed.
@@ -262,8 +279,18 @@ impl ConnectionState {
         poll_fn(|_| if self.is_reclaimed() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    pub(crate) fn idle_close(&self) -> &IdleClose {
-        self.reclaim.close()
+    pub(crate) fn idle_close(&self) -> IdleClose {
+        const REQUESTED: u8 = IdleClose::Requested as u8;
+        const DONE: u8 = IdleClose::Done as u8;
+        match self.idle_close.load(Ordering::Relaxed) {
+            REQUESTED => IdleClose::Requested,
+            DONE => IdleClose::Done,
+            _ => IdleClose::No,
+        }
+    }
+
+    pub(crate) fn set_idle_close(&self, close: IdleClose) {
+        self.idle_close.store(close as u8, Ordering::Relaxed);
     }
 
     /// The connection has ended.
@@ -416,88 +443,11 @@ impl Delivery {
 /// No phase, and no microsecond.
 const NEVER: u64 = u64::MAX;
 
-/// Whether the slot of a connection has been claimed, and in which phase the connection was then.
-///
-/// A connection that goes on is in another phase, so a request does not have to take anything back.
-#[derive(Debug)]
-pub(crate) struct ReclaimMark {
-    /// [`NEVER`] until a new connection claims the slot.
-    phase: AtomicU64,
-    /// The slot was claimed although a head or a frame has come in part.
-    is_slow: AtomicBool,
-    /// The microsecond in which a claim last failed: since then the connection counts as idle, so that others go first.
-    declined: AtomicU64,
-    close: IdleClose,
-}
-
 /// How an idle connection past the fast path is closed: its driver requests it, its socket does it.
-#[derive(Debug, Default)]
-pub(crate) struct IdleClose {
-    requested: AtomicBool,
-    done: AtomicBool,
-}
-
-impl ReclaimMark {
-    pub(crate) fn new() -> Self {
-        Self {
-            phase: AtomicU64::new(NEVER),
-            is_slow: AtomicBool::new(false),
-            declined: AtomicU64::new(0),
-            close: IdleClose::default(),
-        }
-    }
-
-    /// Claims the slot of a connection that is in this phase.
-    pub(crate) fn set(&self, phase: u64, is_slow: bool) {
-        self.is_slow.store(is_slow, Ordering::Relaxed);
-        self.phase.store(phase, Ordering::Release);
-    }
-
-    /// Whether the slot has been claimed in this phase.
-    pub(crate) fn is_set_in(&self, phase: u64) -> bool {
-        self.phase.load(Ordering::Acquire) == phase
-    }
-
-    pub(crate) fn is_slow(&self) -> bool {
-        self.is_slow.load(Ordering::Relaxed)
-    }
-
-    /// The connection cannot close now: the claim lapses, and others go before the connection is claimed again.
-    pub(crate) fn decline(&self, microsecond: u64) {
-        self.declined.store(microsecond, Ordering::Relaxed);
-        self.phase.store(NEVER, Ordering::Release);
-    }
-
-    /// The microsecond in which a claim last failed.
-    pub(crate) fn declined(&self) -> u64 {
-        self.declined.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn close(&self) -> &IdleClose {
-        &self.close
-    }
-}
-
-impl IdleClose {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdleClose {
+    No,
     /// The next read that finds nothing closes the connection.
-    pub(crate) fn request(&self) {
-        self.requested.store(true, Ordering::Relaxed);
-    }
-
-    /// A read has found something instead.
-    pub(crate) fn cancel(&self) {
-        self.requested.store(false, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_requested(&self) -> bool {
-        self.requested.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn finish(&self) {
-        self.done.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_done(&self) -> bool {
-        self.done.load(Ordering::Relaxed)
-    }
+    Requested,
+    Done,
 }

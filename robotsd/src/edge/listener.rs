@@ -1,7 +1,5 @@
 //! Accepts connections and serves them until shutdown.
 
-use std::convert::Infallible;
-use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -12,14 +10,10 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tower::Service;
 
 use super::connection::watched_socket;
 use super::connection_registry::ClientSlots;
@@ -35,8 +29,7 @@ use crate::edge::http1_fast::DateClock;
 use crate::edge::limits::EdgeLimits;
 use crate::edge::listener_counts::{ListenerCounts, ListenerTraffic};
 use crate::edge::request::access_record::OnAccess;
-use crate::edge::request::request_body::RequestBody;
-use crate::edge::request::service::{ConnectionInfo, RequestService};
+use crate::edge::request::service::{ConnectionInfo, EdgeService, RequestService};
 use crate::edge::request::trusted::Trusted;
 use crate::edge::spop::SpopMessages;
 use crate::edge::tls::TlsAcceptor;
@@ -172,18 +165,13 @@ impl Edge {
     /// nothing has come yet after [`EdgeLimits::greeting`], and requests in progress have [`EdgeLimits::drain`] to finish. Where
     /// [another process](Edge::set_successor) accepts, connections are closed behind an answer that says so.
     /// Dropping the future ends everything at once.
-    pub(crate) async fn serve<S, B>(
+    pub(crate) async fn serve(
         &self,
         listener: TcpListener,
         listener_settings: ListenerSettings,
-        service: S,
+        service: impl EdgeService,
         shutdown: impl Future<Output = ()>,
-    ) where
-        S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-        S::Future: Send + 'static,
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<Box<dyn Error + Send + Sync>>,
-    {
+    ) {
         watched_socket::bound_unsent(&listener);
         let SharedConnections { limit, reporter, .. } = &*self.shared;
         let settings = &self.settings;

@@ -22,7 +22,7 @@ use super::write_timeout::Transfer;
 /// Marks a request that asks for a WebSocket; a request extension.
 ///
 /// The fields that say so are hop-by-hop and removed. A service that can provide one answers 101 with a [`Tunnel`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WebSocket;
 
 /// The upstream's end of a tunnel; a response extension.
@@ -40,23 +40,13 @@ trait TunnelIo: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
-    /// The connection, and what has already been read from it.
-    #[cfg(test)]
-    pub(crate) fn new(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, early: Bytes) -> Self {
-        Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer: None }))))
-    }
-
-    /// The same, where the upstream connection may be needed elsewhere.
-    pub(crate) fn holding(
+    /// The connection, what has already been read from it, and who may take it for others.
+    pub(crate) fn new(
         io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         early: Bytes,
-        transfer: Transfer,
+        transfer: Option<Transfer>,
     ) -> Self {
-        Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer: Some(transfer) }))))
-    }
-
-    fn take(&self) -> Option<TunnelEnd> {
-        self.0.lock().take()
+        Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }
 }
 
@@ -77,7 +67,7 @@ impl PendingTunnel {
     /// Passes octets both ways until one side has closed and the other is done, nothing moved for too long, or the
     /// connection to the upstream is needed elsewhere.
     pub(crate) async fn run(self, idle: Duration) -> io::Result<()> {
-        let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.take() else { return Ok(()) };
+        let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.0.lock().take() else { return Ok(()) };
         let passing = async {
             let client = self.client.await.map_err(io::Error::other)?;
             pass(TokioIo::new(client), upstream, &early, idle).await

@@ -10,7 +10,6 @@ pub(crate) mod settings;
 
 pub(crate) mod watched_socket;
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -20,41 +19,32 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
-use tower::Service;
+use tower::BoxError;
 
 use self::settings::ConnectionSettings;
 use self::watched_socket::{PREFACE, WatchedSocket};
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
-use super::connection_state::{ConnectionState, Unsent};
+use super::connection_state::{ConnectionState, IdleClose, Unsent};
 use super::http1_fast::{self, DateClock, FastPathEnd, Handover};
 use super::http2::Http2Connection;
-use super::request::request_body::RequestBody;
-use super::request::service::RequestService;
+use super::request::service::{EdgeService, RequestService};
 use super::spop::{self, SpopMessages};
 use super::tls::SettledProtocol;
 use crate::socket::Socket;
 
 /// Serves a connection until it ends, or until it has drained after `stop`.
-pub(crate) async fn serve<S, B>(
+pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
     service: RequestService<S>,
     settings: Arc<ConnectionSettings>,
     clock: Arc<DateClock>,
     stop: watch::Receiver<bool>,
     messages: Option<SpopMessages>,
-) -> Result<(), ConnectionFailure>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+) -> Result<(), ConnectionFailure> {
     match http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await {
         FastPathEnd::Ended(ended) => ended,
         // Boxed, because most connections end without it.
@@ -66,18 +56,12 @@ where
 }
 
 /// Serves the rest of a connection.
-pub(super) async fn serve_handover<S, B>(
+pub(super) async fn serve_handover<S: EdgeService>(
     handover: Handover<S>,
     settings: Arc<ConnectionSettings>,
     clock: Arc<DateClock>,
     stop: watch::Receiver<bool>,
-) -> Result<(), ConnectionFailure>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+) -> Result<(), ConnectionFailure> {
     let Handover { socket, octets, protocol, service } = handover;
     let state = Arc::clone(service.connection());
     let socket = WatchedSocket::new(socket, octets, protocol, Arc::clone(&state), settings.limits.body_idle);
@@ -119,7 +103,7 @@ async fn drive<C, O, E>(
 ) -> Result<Option<O>, ConnectionFailure>
 where
     C: Future<Output = Result<O, E>>,
-    E: Into<Box<dyn Error + Send + Sync>>,
+    E: Into<BoxError>,
 {
     let limits = &settings.limits;
     let mut connection = pin!(connection);
@@ -152,12 +136,12 @@ where
             }
             if state.is_reclaimed() {
                 // Every request that was there has been taken up, so the next read finds a new one, or nothing.
-                state.idle_close().request();
+                state.set_idle_close(IdleClose::Requested);
                 let served = connection.as_mut().poll(cx);
-                state.idle_close().cancel();
-                if state.idle_close().is_done() {
+                if state.idle_close() == IdleClose::Done {
                     return Poll::Ready(Event::Reclaimed);
                 }
+                state.set_idle_close(IdleClose::No);
                 if let Poll::Ready(served) = served {
                     return Poll::Ready(Event::Served(served));
                 }

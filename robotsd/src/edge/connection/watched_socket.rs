@@ -28,12 +28,13 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 
-use crate::edge::connection_state::{ConnectionState, Unsent};
+use crate::edge::connection_state::{ConnectionState, IdleClose, Unsent};
 use crate::edge::http2::frames;
 use crate::edge::http2::session::{Http2Session, TooManyFrames};
 use crate::edge::interim::InterimClient;
 use crate::edge::tls::SettledProtocol;
 use crate::edge::write_timeout::WriteTimeout;
+use crate::socket::poll_write_slices;
 
 #[derive(Debug)]
 pub(crate) struct WatchedSocket<T> {
@@ -292,8 +293,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
         if this.early.is_empty() {
             match Pin::new(&mut this.socket).poll_read(cx, buffer) {
                 Poll::Ready(read) => read?,
-                Poll::Pending if this.state.idle_close().is_requested() && this.close_idle(cx) => {
-                    this.state.idle_close().finish();
+                Poll::Pending if this.state.idle_close() == IdleClose::Requested && this.close_idle(cx) => {
+                    this.state.set_idle_close(IdleClose::Done);
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Pending => return Poll::Pending,
@@ -305,7 +306,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
         let octets = &buffer.filled()[before..];
         if !octets.is_empty() {
             this.state.octets_read();
-            this.state.idle_close().cancel();
+            this.state.set_idle_close(IdleClose::No);
         }
         match this.received(octets) {
             Ok(()) => {}
@@ -325,16 +326,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = match this.poll_write_interim(cx) {
-            Poll::Ready(Ok(())) => Pin::new(&mut this.socket).poll_write(cx, bytes),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => Poll::Pending,
-        };
-        if let Poll::Ready(Ok(octets)) = written {
-            this.sent(&[io::IoSlice::new(bytes)], octets);
-        }
-        this.watch(Operation::Write, written, cx)
+        self.poll_write_vectored(cx, &[io::IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -344,7 +336,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = match this.poll_write_interim(cx) {
-            Poll::Ready(Ok(())) => Pin::new(&mut this.socket).poll_write_vectored(cx, slices),
+            Poll::Ready(Ok(())) => poll_write_slices(&mut this.socket, cx, slices),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => Poll::Pending,
         };

@@ -25,27 +25,24 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
-use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::{Method, Request, Response};
-use http_body::Body;
+use http::Method;
 use tokio::sync::watch;
-use tower::Service;
 
+pub(crate) use self::next_request::Next;
 pub(crate) use self::socket::{DateClock, FastSocket};
 
-use self::next_request::{Next, RequestWait, StopSignal};
+use self::next_request::{RequestWait, StopSignal};
 use self::response::AfterResponse;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::request::request_body::RequestBody;
-use crate::edge::request::service::{RequestService, ResponseWriter};
+use crate::edge::request::service::{EdgeService, RequestService, ResponseWriter};
 use crate::edge::tls::SettledProtocol;
 use crate::socket::Socket;
 
@@ -67,19 +64,13 @@ pub(crate) struct Handover<S> {
 }
 
 /// Answers requests until one comes that is not for the fast path.
-pub(crate) async fn serve<S, B>(
+pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
     service: RequestService<S>,
     settings: &ConnectionSettings,
     clock: Arc<DateClock>,
     stop: &watch::Receiver<bool>,
-) -> FastPathEnd<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+) -> FastPathEnd<S> {
     let limits = &settings.limits;
     // Boxed, because it goes into every response and comes back.
     let mut client =

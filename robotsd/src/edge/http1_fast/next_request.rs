@@ -28,6 +28,17 @@ pub(crate) enum Next {
     Reclaimed,
 }
 
+impl Next {
+    /// What a read has found.
+    pub(crate) fn received(read: io::Result<Option<Bytes>>) -> Self {
+        match read {
+            Ok(Some(octets)) => Self::Octets(octets),
+            Ok(None) => Self::Closed(Ok(())),
+            Err(error) => Self::Closed(Err(error)),
+        }
+    }
+}
+
 pin_project_lite::pin_project! {
     /// The wait for the next request, with one timer for the whole connection: it is set anew only when it has run out
     /// too early, about once a second, and not for each request.
@@ -76,11 +87,7 @@ impl RequestWait {
         poll_fn(|cx| {
             // What has arrived by now is served, whatever else is due.
             if let Poll::Ready(read) = client.poll_receive(cx) {
-                return Poll::Ready(match read {
-                    Ok(Some(octets)) => Next::Octets(octets),
-                    Ok(None) => Next::Closed(Ok(())),
-                    Err(error) => Next::Closed(Err(error)),
-                });
+                return Poll::Ready(Next::received(read));
             }
             if stop.poll(cx, self.has_served).is_ready() {
                 return Poll::Ready(Next::Stop);

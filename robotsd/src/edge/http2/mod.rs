@@ -7,8 +7,6 @@ pub(crate) mod stream_timeout;
 pub(crate) mod frames;
 pub(crate) mod session;
 
-use std::convert::Infallible;
-use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,10 +16,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::server::{Builder, Connection, Handshake, SendResponse};
 use h2::{Ping, PingPong, Reason, RecvStream};
-use http::{Method, Request, Response};
-use http_body::Body;
+use http::{Method, Request};
 use tokio::time::{Instant, Sleep, sleep};
-use tower::Service;
+use tower::BoxError;
 
 use self::stream::RequestStream;
 use self::stream_timeout::StreamConsumer;
@@ -31,7 +28,7 @@ use super::connection_state::{ConnectionState, Unsent};
 use super::http1_fast::DateClock;
 use super::limits::EdgeLimits;
 use super::request::request_body::RequestBody;
-use super::request::service::{RequestService, ResponseWriter};
+use super::request::service::{EdgeService, RequestService, ResponseWriter};
 use crate::date;
 use crate::socket::Socket;
 
@@ -102,13 +99,7 @@ fn builder(limits: &EdgeLimits) -> Builder {
     builder
 }
 
-impl<S, B> Http2Connection<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+impl<S: EdgeService> Http2Connection<S> {
     fn begin_stream(&self, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
         let idle = self.settings.limits.body_idle;
         let is_head = *request.method() == Method::HEAD;
@@ -126,14 +117,8 @@ where
 // Nothing in it is pinned in place.
 impl<S> Unpin for Http2Connection<S> {}
 
-impl<S, B> Future for Http2Connection<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    type Output = Result<(), Box<dyn Error + Send + Sync>>;
+impl<S: EdgeService> Future for Http2Connection<S> {
+    type Output = Result<(), BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
@@ -177,7 +162,7 @@ where
 }
 
 /// The error itself, where the socket is its cause.
-fn cause(error: h2::Error) -> Box<dyn Error + Send + Sync> {
+fn cause(error: h2::Error) -> BoxError {
     if error.is_io() {
         return error.into_io().map_or_else(|| "the connection broke".into(), Into::into);
     }

@@ -13,7 +13,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::Either;
 use hyper::body::Incoming;
+use tower::BoxError;
 
 use crate::edge::http2::stream::RequestStream;
 use crate::edge::request::trailers::{self, AnnouncedTrailers};
@@ -37,12 +39,8 @@ struct IncomingBody {
     trailers: TrailerSection,
 }
 
-/// What reads the octets of a body.
-#[derive(Debug)]
-enum ClientBody {
-    Http1(Incoming),
-    Http2(RequestStream),
-}
+/// What reads the octets of a body: on HTTP/1.1, or on HTTP/2.
+type ClientBody = Either<Incoming, RequestStream>;
 
 /// What becomes of trailers.
 #[derive(Debug)]
@@ -63,6 +61,13 @@ impl TrailerSection {
     }
 }
 
+impl IncomingBody {
+    fn boxed(incoming: Option<ClientBody>, idle: Duration) -> Box<Self> {
+        let (idle, again) = (IdleTimeout::new(idle), VecDeque::new());
+        Box::new(Self { incoming, idle, again, trailers: TrailerSection::Dropped })
+    }
+}
+
 impl RequestBody {
     /// A body without content.
     pub(crate) fn empty() -> Self {
@@ -71,24 +76,17 @@ impl RequestBody {
 
     /// A body on HTTP/1.1.
     pub(crate) fn new(incoming: Incoming, idle: Duration) -> Self {
-        Self::read_by(ClientBody::Http1(incoming), idle)
+        Self::read_by(Either::Left(incoming), idle)
     }
 
     /// A body on HTTP/2.
     pub(crate) fn of_stream(stream: RequestStream, idle: Duration) -> Self {
-        Self::read_by(ClientBody::Http2(stream), idle)
+        Self::read_by(Either::Right(stream), idle)
     }
 
     fn read_by(incoming: ClientBody, idle: Duration) -> Self {
-        let coming = (!incoming.is_end_stream()).then(|| {
-            Box::new(IncomingBody {
-                incoming: Some(incoming),
-                idle: IdleTimeout::new(idle),
-                again: VecDeque::new(),
-                trailers: TrailerSection::Dropped,
-            })
-        });
-        Self { coming }
+        let is_whole = incoming.is_end_stream();
+        Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }
 
     /// The same, with the trailers that are allowed.
@@ -108,14 +106,7 @@ impl RequestBody {
 
     /// The same, after octets that were taken from it before.
     pub(crate) fn preceded_by(mut self, octets: Vec<Bytes>) -> Self {
-        let coming = self.coming.get_or_insert_with(|| {
-            Box::new(IncomingBody {
-                incoming: None,
-                idle: IdleTimeout::new(Duration::MAX),
-                again: VecDeque::new(),
-                trailers: TrailerSection::Dropped,
-            })
-        });
+        let coming = self.coming.get_or_insert_with(|| IncomingBody::boxed(None, Duration::MAX));
         coming.again.extend(octets);
         self
     }
@@ -124,29 +115,6 @@ impl RequestBody {
     pub(crate) fn has_moved(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.idle.reset();
-        }
-    }
-}
-
-impl ClientBody {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
-        match self {
-            Self::Http1(body) => Pin::new(body).poll_frame(cx).map_err(|error| RequestBodyError::Broken(error.into())),
-            Self::Http2(body) => Pin::new(body).poll_frame(cx).map_err(|error| RequestBodyError::Broken(error.into())),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Http1(body) => body.is_end_stream(),
-            Self::Http2(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Http1(body) => body.size_hint(),
-            Self::Http2(body) => body.size_hint(),
         }
     }
 }
@@ -168,7 +136,7 @@ impl Body for RequestBody {
                 this.coming = None;
                 return Poll::Ready(None);
             };
-            let end = match incoming.poll_frame(cx) {
+            let end = match Pin::new(incoming).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
                     idle.reset();
                     return Poll::Ready(Some(Ok(frame)));
@@ -180,7 +148,7 @@ impl Body for RequestBody {
                         None => continue,
                     }
                 }
-                Poll::Ready(Some(Err(error))) => Some(Err(error)),
+                Poll::Ready(Some(Err(error))) => Some(Err(RequestBodyError::Broken(error))),
                 Poll::Ready(None) => None,
                 Poll::Pending => {
                     ready!(idle.poll_expired(cx));
@@ -216,7 +184,7 @@ pub(crate) enum RequestBodyError {
     /// Nothing came for too long.
     Idle,
     /// The client left, or its framing is broken.
-    Broken(Box<dyn Error + Send + Sync>),
+    Broken(BoxError),
 }
 
 impl fmt::Display for RequestBodyError {

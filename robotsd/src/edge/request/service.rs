@@ -25,10 +25,10 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use pin_project_lite::pin_project;
 use tower::util::Oneshot;
-use tower::{Service, ServiceExt};
+use tower::{BoxError, Service, ServiceExt};
 
 use super::access_record::PendingRecord;
-use super::admission::{self, RequestRefusal, RequestedProtocol};
+use super::admission::{self, RequestRefusal};
 use super::request_body::RequestBody;
 use super::request_id::RequestId;
 use super::response_body::{Exchange, ResponseBody};
@@ -44,6 +44,24 @@ use crate::edge::tls::{Secured, SettledProtocol};
 use crate::edge::tunnel::{PendingTunnel, Tunnel, WebSocket};
 use crate::edge::write_timeout::Transfer;
 use crate::metrics::MethodLabel;
+
+/// A service behind the edge, which answers every request: a name for these bounds, and for the body of its responses.
+pub(crate) trait EdgeService:
+    Service<Request<RequestBody>, Response = Response<<Self as EdgeService>::Body>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + 'static
+{
+    type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
+}
+
+impl<S, B> EdgeService for S
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    type Body = B;
+}
 
 /// How a connection came in.
 #[derive(Clone, Debug)]
@@ -119,7 +137,7 @@ impl<S> RequestService<S> {
         request: Request<RequestBody>,
         id: RequestId,
         forwarded: Option<ForwardedInfo>,
-    ) -> Result<(Request<RequestBody>, RequestedProtocol), RequestRefusal> {
+    ) -> Result<(Request<RequestBody>, Option<WebSocket>), RequestRefusal> {
         let limits = &self.settings.limits;
         let (mut head, body) = request.into_parts();
 
@@ -147,19 +165,15 @@ impl<S> RequestService<S> {
         if let Some(agent) = client.agent {
             head.extensions.insert(agent);
         }
-        if requested == RequestedProtocol::WebSocket {
-            head.extensions.insert(WebSocket);
+        if let Some(websocket) = requested {
+            head.extensions.insert(websocket);
         }
         Ok((Request::from_parts(head, body), requested))
     }
 }
 
-impl<S, B> hyper::service::Service<Request<Incoming>> for RequestService<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
-    B: Body<Data = Bytes>,
-{
-    type Response = Response<ResponseBody<B>>;
+impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestService<S> {
+    type Response = Response<ResponseBody<S::Body>>;
     type Error = Infallible;
     type Future = PendingResponse<S>;
 
@@ -170,11 +184,7 @@ where
     }
 }
 
-impl<S, B> RequestService<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
-    B: Body<Data = Bytes>,
-{
+impl<S: EdgeService> RequestService<S> {
     /// Answers a request.
     pub(crate) fn answer(&self, mut request: Request<RequestBody>, writer: ResponseWriter) -> PendingResponse<S> {
         let version = request.version();
@@ -211,9 +221,7 @@ where
         let (state, upgrade) = match self.prepare(request, id, forwarded) {
             Ok((request, requested)) => (
                 State::Called { response: ReadyCall::new(self.inner.clone(), request) },
-                upgrade
-                    .filter(|_| requested == RequestedProtocol::WebSocket)
-                    .map(|upgrade| (upgrade, Arc::clone(&self.connection))),
+                upgrade.filter(|_| requested.is_some()).map(|upgrade| (upgrade, Arc::clone(&self.connection))),
             ),
             Err(refusal) => {
                 self.connection.counts().siteless(method, refusal.status);
@@ -254,12 +262,8 @@ pin_project! {
     }
 }
 
-impl<S, B> Future for PendingResponse<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
-    B: Body<Data = Bytes>,
-{
-    type Output = Result<Response<ResponseBody<B>>, Infallible>;
+impl<S: EdgeService> Future for PendingResponse<S> {
+    type Output = Result<Response<ResponseBody<S::Body>>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();

@@ -14,8 +14,6 @@ pub(crate) mod frames;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
-use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -24,18 +22,16 @@ use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
-use http_body::Body;
 use http_body_util::{BodyExt, Collected};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tower::Service;
 
 use self::frames::{Agreement, HaproxyFrame, LARGEST, SpopError};
 use super::connection::settings::ConnectionSettings;
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
-use super::http1_fast::{DateClock, FastSocket, Handover};
+use super::http1_fast::{DateClock, FastSocket, Handover, Next};
 use super::request::request_body::RequestBody;
-use super::request::service::{RequestService, ResponseWriter};
+use super::request::service::{EdgeService, RequestService, ResponseWriter};
 
 #[cfg(test)]
 pub(crate) use self::frames::push_string;
@@ -55,16 +51,6 @@ pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
     handover.octets.first() == Some(&0) && !handover.service.connection().has_served()
 }
 
-/// What ended a wait for octets.
-enum WaitEnd {
-    Octets(Bytes),
-    Closed,
-    Broken(io::Error),
-    Stop,
-    Reclaimed,
-    Overdue,
-}
-
 /// What follows a frame.
 enum AfterFrame {
     /// Octets are waited for.
@@ -76,19 +62,13 @@ enum AfterFrame {
 }
 
 /// Answers messages until the connection ends.
-pub(crate) async fn serve<S, B>(
+pub(crate) async fn serve<S: EdgeService>(
     handover: Handover<S>,
     settings: Arc<ConnectionSettings>,
     clock: Arc<DateClock>,
     stop: watch::Receiver<bool>,
     messages: SpopMessages,
-) -> Result<(), ConnectionFailure>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+) -> Result<(), ConnectionFailure> {
     let Handover { socket, octets, service, .. } = handover;
     let limits = &settings.limits;
     let state = Arc::clone(service.connection());
@@ -142,38 +122,33 @@ where
         was_told_to_stop = *client.stop.borrow();
         let event = poll_fn(|cx| {
             if is_last {
-                return Poll::Ready(WaitEnd::Stop);
+                return Poll::Ready(Next::Stop);
             }
             // What has arrived by now is answered, whatever else is due.
             if let Poll::Ready(read) = client.poll_receive(cx) {
-                return Poll::Ready(match read {
-                    Ok(Some(octets)) => WaitEnd::Octets(octets),
-                    Ok(None) => WaitEnd::Closed,
-                    Err(error) => WaitEnd::Broken(error),
-                });
+                return Poll::Ready(Next::received(read));
             }
             if stopped.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(WaitEnd::Stop);
+                return Poll::Ready(Next::Stop);
             }
             if state.is_reclaimed() {
-                return Poll::Ready(WaitEnd::Reclaimed);
+                return Poll::Ready(Next::Reclaimed);
             }
-            timer.as_mut().poll(cx).map(|()| WaitEnd::Overdue)
+            timer.as_mut().poll(cx).map(|()| Next::Overdue)
         })
         .await;
         let (why, ended) = match event {
-            WaitEnd::Octets(read) => {
+            Next::Octets(read) => {
                 octets.extend_from_slice(&read);
                 continue;
             }
-            WaitEnd::Closed => return Ok(()),
-            WaitEnd::Broken(error) if is_partial => return Err(broken(error)),
+            Next::Closed(Err(error)) if is_partial => return Err(broken(error)),
             // A proxy that resets an idle connection has only left.
-            WaitEnd::Broken(_) => return Ok(()),
-            WaitEnd::Overdue if is_partial => {
+            Next::Closed(_) => return Ok(()),
+            Next::Overdue if is_partial => {
                 (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "no whole frame of SPOP in time".into())))
             }
-            WaitEnd::Overdue | WaitEnd::Stop | WaitEnd::Reclaimed => (SpopError::NORMAL, Ok(())),
+            Next::Overdue | Next::Stop | Next::Reclaimed => (SpopError::NORMAL, Ok(())),
         };
         frames::push_disconnect(client.out(), why);
         let _ = client.send(Bytes::new()).await;
@@ -193,12 +168,7 @@ struct Session<S> {
     agreement: Option<Agreement>,
 }
 
-impl<S, B> Session<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+impl<S: EdgeService> Session<S> {
     /// Answers every frame that is all there.
     async fn answer(&mut self, octets: &mut BytesMut, out: &mut Vec<u8>) -> Result<AfterFrame, SpopError> {
         loop {
