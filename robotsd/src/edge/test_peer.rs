@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// Long against anything that should happen, short against a build.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -19,10 +19,42 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
 }
 
 /// A listener on a free port, and its address.
-pub(crate) async fn listen() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+pub(crate) fn listen() -> (TcpListener, SocketAddr) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    let listener = socket.listen(1024).expect("a listener");
     let address = listener.local_addr().expect("an address");
     (listener, address)
+}
+
+/// Runs a script for each connection to a port, with the connection's number from zero. Gives the port's address.
+pub(crate) fn accepting<F>(script: impl Fn(usize, TcpStream) -> F + Send + 'static) -> SocketAddr
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let (listener, address) = listen();
+    tokio::spawn(async move {
+        for number in 0.. {
+            let Ok((socket, _)) = listener.accept().await else { return };
+            tokio::spawn(script(number, socket));
+        }
+    });
+    address
+}
+
+/// A value that every end of a test has, for as long as the process lives.
+pub(crate) fn shared<T: Default>() -> &'static T {
+    Box::leak(Box::default())
+}
+
+/// Waits until something is so.
+pub(crate) async fn wait_until(is_so: impl Fn() -> bool) {
+    soon(async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
 }
 
 /// One frame of HTTP/2.
@@ -31,9 +63,18 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
+/// A frame of HTTP/2 that came.
+#[derive(Debug)]
+pub(crate) struct RawFrame {
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    pub(crate) stream: u32,
+    pub(crate) payload: Vec<u8>,
+}
+
 /// One end of a connection, and the octets that were read ahead.
 pub(crate) struct Raw<S = TcpStream> {
-    socket: S,
+    pub(crate) socket: S,
     buffer: Vec<u8>,
 }
 
@@ -109,6 +150,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
             }
             if !matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..)) {
                 return false;
+            }
+        }
+    }
+
+    /// The next frame of HTTP/2; none once the connection has ended.
+    pub(crate) async fn frame(&mut self) -> Option<RawFrame> {
+        loop {
+            if let Some(([a, b, c, kind, flags, stream @ ..], rest)) = self.buffer.split_first_chunk::<9>() {
+                let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+                if let Some(payload) = rest.get(..length).map(<[u8]>::to_vec) {
+                    let frame = RawFrame { kind: *kind, flags: *flags, stream: u32::from_be_bytes(*stream), payload };
+                    self.buffer.drain(..9 + length);
+                    return Some(frame);
+                }
+            }
+            if !matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..)) {
+                return None;
             }
         }
     }

@@ -11,7 +11,6 @@ mod requests;
 mod shutdown;
 
 use std::convert::Infallible;
-use std::error::Error;
 use std::future::{Future, pending};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -28,12 +27,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tower::{Service, service_fn};
+use tower::service_fn;
 use tower_robots::internals::Mutex;
 
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
-use crate::edge::test_peer::{Raw, listen, soon};
+use crate::edge::test_peer::{Raw, listen, shared, soon, wait_until};
 
 struct Edge {
     address: SocketAddr,
@@ -45,24 +44,12 @@ struct Edge {
 }
 
 impl Edge {
-    async fn start<S, B>(limits: EdgeLimits, service: S) -> Self
-    where
-        S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-        S::Future: Send + 'static,
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<Box<dyn Error + Send + Sync>>,
-    {
-        Self::start_behind(ListenerSettings::default(), limits, service).await
+    fn start(limits: EdgeLimits, service: impl EdgeService) -> Self {
+        Self::start_behind(ListenerSettings::default(), limits, service)
     }
 
-    async fn start_behind<S, B>(listener_settings: ListenerSettings, limits: EdgeLimits, service: S) -> Self
-    where
-        S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-        S::Future: Send + 'static,
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<Box<dyn Error + Send + Sync>>,
-    {
-        let (listener, address) = listen().await;
+    fn start_behind(listener_settings: ListenerSettings, limits: EdgeLimits, service: impl EdgeService) -> Self {
+        let (listener, address) = listen();
         let (stop, stopped) = oneshot::channel();
         let kinds_seen = Arc::new(Mutex::new(Vec::new()));
         let messages = Arc::<Mutex<Vec<_>>>::default();
@@ -97,12 +84,7 @@ impl Edge {
     }
 
     async fn reports(&self, kind: ConnectionErrorKind) {
-        soon(async {
-            while !self.has_reported(kind) {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        wait_until(|| self.has_reported(kind)).await;
     }
 }
 
@@ -171,7 +153,7 @@ impl Drop for Endless {
 }
 
 /// An edge that answers `/endless` with one endless body and everything else with none, and the news of its end.
-async fn endless_once(limits: EdgeLimits) -> (Edge, oneshot::Receiver<()>) {
+fn endless_once(limits: EdgeLimits) -> (Edge, oneshot::Receiver<()>) {
     let (endless, dropped) = Endless::new();
     let endless = Arc::new(Mutex::new(Some(endless)));
     let service = service_fn(move |request: Request<RequestBody>| {
@@ -181,7 +163,7 @@ async fn endless_once(limits: EdgeLimits) -> (Edge, oneshot::Receiver<()>) {
         };
         async { Ok(Response::new(body)) }
     });
-    (Edge::start(limits, service).await, dropped)
+    (Edge::start(limits, service), dropped)
 }
 
 type H2 = hyper::client::conn::http2::SendRequest<Empty<Bytes>>;
@@ -201,17 +183,16 @@ fn get(uri: &str) -> http::request::Builder {
 async fn a_client_that_leaves_ends_its_request() {
     let (alive, gone) = oneshot::channel::<()>();
     let alive = Arc::new(Mutex::new(Some(alive)));
-    let begun = Arc::new(Notify::new());
-    let began = Arc::clone(&begun);
+    let begun = shared::<Notify>();
     let service = service_fn(move |_: Request<RequestBody>| {
         let alive = alive.lock().take();
-        began.notify_one();
+        begun.notify_one();
         async move {
             let _alive = alive;
             pending::<Result<Response<Empty<Bytes>>, Infallible>>().await
         }
     });
-    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let edge = Edge::start(EdgeLimits::default(), service);
     let mut client = edge.client().await;
     client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
@@ -222,27 +203,26 @@ async fn a_client_that_leaves_ends_its_request() {
 /// An edge whose requests wait to be released, and signal when they have begun.
 struct Held {
     edge: Edge,
-    begun: Arc<Notify>,
-    release: Arc<Notify>,
+    begun: &'static Notify,
+    release: &'static Notify,
 }
 
-async fn held(limits: EdgeLimits) -> Held {
-    let (begun, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (begins, released) = (Arc::clone(&begun), Arc::clone(&release));
+fn held(limits: EdgeLimits) -> Held {
+    let begun = shared::<Notify>();
+    let release = shared::<Notify>();
     let service = service_fn(move |_: Request<RequestBody>| {
-        begins.notify_one();
-        let released = Arc::clone(&released);
+        begun.notify_one();
         async move {
-            released.notified().await;
+            release.notified().await;
             Ok(Response::new(Empty::new()))
         }
     });
-    Held { edge: Edge::start(limits, service).await, begun, release }
+    Held { edge: Edge::start(limits, service), begun, release }
 }
 
 #[tokio::test]
 async fn connections_beyond_the_limit_wait_for_a_place_while_all_are_busy() {
-    let Held { edge, begun, release } = held(brief(|limits| limits.connections = 2)).await;
+    let Held { edge, begun, release } = held(brief(|limits| limits.connections = 2));
     let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     let mut busy = Vec::new();
     for _ in 0..2 {

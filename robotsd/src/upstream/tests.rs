@@ -37,37 +37,55 @@ use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
 use super::*;
 use crate::edge;
-use crate::edge::test_peer::{Raw, listen, soon};
+use crate::edge::test_peer::{Raw, accepting, listen, shared, soon, wait_until};
 
 const MOMENT: Duration = Duration::from_millis(150);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n";
 
-/// An origin that runs a script for each of its connections, with the connection's number from zero.
+/// An origin that runs a script for each of its connections.
 struct Origin {
     address: SocketAddr,
-    connections: Arc<AtomicUsize>,
+    connections: &'static AtomicUsize,
+    /// What it is spoken to in.
+    versions: HttpVersions,
+    /// Has one connection of HTTP/2 say that it takes no further requests.
+    goodbye: &'static Notify,
 }
 
 impl Origin {
-    async fn start<F>(script: impl Fn(usize, Raw) -> F + Send + 'static) -> Self
+    /// Of HTTP/1.1; the script gets the connection's number, from zero.
+    fn start<F>(script: impl Fn(usize, Raw) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (listener, address) = listen().await;
-        let connections = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&connections);
-        tokio::spawn(async move {
-            while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(script(counted.fetch_add(1, Ordering::SeqCst), Raw::new(socket)));
-            }
+        Self::of_sockets(HttpVersions::Http1, move |number, socket| script(number, Raw::new(socket)))
+    }
+
+    fn of_sockets<F>(versions: HttpVersions, script: impl Fn(usize, TcpStream) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let connections = shared::<AtomicUsize>();
+        let address = accepting(move |number, socket| {
+            connections.store(number + 1, Ordering::SeqCst);
+            script(number, socket)
         });
-        Self { address, connections }
+        Self { address, connections, versions, goodbye: shared() }
+    }
+
+    /// Answers every request on every connection with the same.
+    fn always(answer: &'static str) -> Self {
+        Self::start(move |_, mut peer| async move {
+            while peer.heard(b"\r\n\r\n").await {
+                peer.try_send(answer).await;
+            }
+        })
     }
 
     /// Reads one request, says one thing, and keeps the connection open.
-    async fn saying(answer: impl Into<String>) -> Self {
+    fn saying(answer: impl Into<String>) -> Self {
         let answer = answer.into();
         Self::start(move |_, mut peer| {
             let answer = answer.clone();
@@ -77,7 +95,6 @@ impl Origin {
                 peer.rest().await;
             }
         })
-        .await
     }
 
     fn upstream(&self) -> Upstream {
@@ -85,9 +102,7 @@ impl Origin {
     }
 
     fn upstream_with(&self, change: impl FnOnce(&mut UpstreamLimits)) -> Upstream {
-        let mut limits = UpstreamLimits::default();
-        change(&mut limits);
-        upstream([self.address], limits)
+        upstream_in(self.versions, [self.address], change)
     }
 
     fn connections(&self) -> usize {
@@ -141,9 +156,33 @@ fn times_reported(events: &Events, kind: &str) -> usize {
     events.lock().iter().filter(|event| event.kind.as_str() == kind).count()
 }
 
+/// The way of one worker, of one.
+fn worker(origins: &Origins) -> Upstream {
+    Upstream::new(origins, NonZeroUsize::MIN)
+}
+
+fn watched(settings: &OriginsSettings, limits: UpstreamLimits) -> (Upstream, Events) {
+    let (origins, events) = origins(settings, limits, &SharedResources::system());
+    (worker(&origins), events)
+}
+
 fn upstream(addresses: impl IntoIterator<Item = SocketAddr>, limits: UpstreamLimits) -> Upstream {
-    let settings = settings(addresses.into_iter().map(|address| format!("http://{address}")));
-    Upstream::new(&Origins::new(&settings, limits, &SharedResources::system(), |_| {}).unwrap(), NonZeroUsize::MIN)
+    upstream_in(HttpVersions::Http1, addresses, |own| *own = limits)
+}
+
+fn upstream_in(
+    versions: HttpVersions,
+    addresses: impl IntoIterator<Item = SocketAddr>,
+    change: impl FnOnce(&mut UpstreamLimits),
+) -> Upstream {
+    let urls = addresses.into_iter().map(|address| format!("http://{address}"));
+    let mut limits = UpstreamLimits::default();
+    change(&mut limits);
+    watched(&OriginsSettings { versions, ..settings(urls) }, limits).0
+}
+
+fn open_connections(upstream: &Upstream) -> usize {
+    upstream.0.shared.connection_limit.open.load(Ordering::SeqCst)
 }
 
 fn request(method: &str, target: &str) -> Box<Request<RequestBody>> {
@@ -165,42 +204,39 @@ fn asking(upstream: &Upstream, method: &'static str) -> tokio::task::JoinHandle<
 }
 
 /// The whole proxy in front of an upstream; for what needs a client.
-async fn proxy(upstream: Upstream) -> SocketAddr {
-    let (listener, address) = listen().await;
+fn proxy(upstream: Upstream) -> SocketAddr {
+    proxy_with(edge::EdgeLimits::default(), edge::ListenerSettings::default(), upstream)
+}
+
+fn proxy_with(limits: edge::EdgeLimits, listener_settings: edge::ListenerSettings, upstream: Upstream) -> SocketAddr {
+    let (listener, address) = listen();
     tokio::spawn(async move {
-        edge::Edge::new(edge::EdgeLimits::default(), |_| {}, None)
-            .serve(listener, edge::ListenerSettings::default(), upstream, std::future::pending())
-            .await;
+        let edge = edge::Edge::new(limits, |_| {}, None);
+        edge.serve(listener, listener_settings, upstream, std::future::pending()).await;
     });
     address
 }
 
 /// Answers the first request of a connection and says `then` to the second before closing; counts requests.
-async fn dying(then: &'static str) -> (Origin, Arc<AtomicUsize>) {
-    let delivered = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&delivered);
-    let origin = Origin::start(move |_, mut peer| {
-        let counter = Arc::clone(&counter);
-        async move {
-            peer.until(b"\r\n\r\n").await;
-            counter.fetch_add(1, Ordering::SeqCst);
-            peer.send(OK).await;
-            peer.until(b"\r\n\r\n").await;
-            counter.fetch_add(1, Ordering::SeqCst);
-            peer.send(then).await;
-        }
-    })
-    .await;
+fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
+    let delivered = shared::<AtomicUsize>();
+    let origin = Origin::start(move |_, mut peer| async move {
+        peer.until(b"\r\n\r\n").await;
+        delivered.fetch_add(1, Ordering::SeqCst);
+        peer.send(OK).await;
+        peer.until(b"\r\n\r\n").await;
+        delivered.fetch_add(1, Ordering::SeqCst);
+        peer.send(then).await;
+    });
     (origin, delivered)
 }
 
 /// Reads whole requests and answers each with the body it got.
-async fn echo() -> Origin {
+fn echo() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {
             let body = peer.message().await.body;
             peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())).await;
         }
     })
-    .await
 }

@@ -71,7 +71,7 @@ async fn answer(request: Request<RequestBody>) -> Result<Response<Pieces>, Infal
 }
 
 async fn start() -> SocketAddr {
-    let (listener, address) = listen().await;
+    let (listener, address) = listen();
     tokio::spawn(async move {
         let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
         edge.serve(listener, ListenerSettings::default(), service_fn(answer), std::future::pending()).await;
@@ -172,7 +172,7 @@ async fn a_parked_connection_answers_as_before() {
 
 /// A server that says what it was asked.
 async fn mirroring() -> SocketAddr {
-    let (listener, address) = listen().await;
+    let (listener, address) = listen();
     tokio::spawn(async move {
         let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
         edge.serve(listener, ListenerSettings::default(), service_fn(mirror), std::future::pending()).await;

@@ -149,7 +149,7 @@ struct Behind {
 }
 
 async fn behind(network: &str, limits: EdgeLimits) -> Behind {
-    let (listener, address) = listen().await;
+    let (listener, address) = listen();
     let (stop, stopped) = oneshot::channel::<()>();
     let reported = Arc::<Mutex<Vec<_>>>::default();
     let reports = Arc::clone(&reported);
@@ -280,7 +280,7 @@ async fn only_trusted_proxies_may_connect() {
 
 #[tokio::test]
 async fn a_listener_without_it_takes_a_header_for_a_bad_request() {
-    let (listener, address) = listen().await;
+    let (listener, address) = listen();
     let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
     let trusted = Trusted { networks: vec![LOOPBACK.parse().unwrap()], agent_header: None };
     let settings = ListenerSettings { trusted: trusted.into(), ..ListenerSettings::default() };

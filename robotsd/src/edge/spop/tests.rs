@@ -150,7 +150,7 @@ async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (TcpStr
             Ok::<_, Infallible>(Response::new(Full::from(format!("asked {}", request.uri()))))
         }
     });
-    let (listener, address) = listen().await;
+    let (listener, address) = listen();
     let (stop, stopped) = oneshot::channel::<()>();
     let settings = ListenerSettings { messages: Some(messages), ..ListenerSettings::default() };
     tokio::spawn(async move {

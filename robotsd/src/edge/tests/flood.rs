@@ -1,12 +1,10 @@
 //! HTTP/2 frames that ask for nothing, few and many.
 
-use std::collections::VecDeque;
-
 use h2::Reason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::edge::http2::frames::{self, END_STREAM, Frame, Frames, RST_STREAM};
+use crate::edge::http2::frames::{self, END_STREAM, RST_STREAM};
 use crate::edge::test_peer::frame;
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -29,56 +27,21 @@ pub(super) fn window(stream: u32, octets: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &octets.to_be_bytes())
 }
 
-/// A client that writes frames as it likes.
-pub(super) struct Framed {
-    pub(super) socket: TcpStream,
-    frames: Frames,
-    /// All heads that have come, with the length each has.
-    received: VecDeque<Frame>,
-    octets: Vec<u8>,
+/// A client that writes frames as it likes, and has begun to speak HTTP/2.
+pub(super) async fn framed(edge: &Edge) -> Raw {
+    let mut client = edge.client().await;
+    client.send([PREFACE, &frame(frames::SETTINGS, 0, 0, &[])].concat()).await;
+    client
 }
 
-impl Framed {
-    pub(super) async fn connect(edge: &Edge) -> Self {
-        let socket = TcpStream::connect(edge.address).await.unwrap();
-        let mut client = Self { socket, frames: Frames::default(), received: VecDeque::new(), octets: Vec::new() };
-        client.send(&[PREFACE, &frame(frames::SETTINGS, 0, 0, &[])].concat()).await;
-        client
+/// Reads to the end; whether that was a GOAWAY for a flood, which may say more about it.
+async fn is_sent_calm_down(client: &mut Raw) -> bool {
+    let mut last = None;
+    while let Some(received) = soon(client.frame()).await {
+        last = Some(received);
     }
-
-    pub(super) async fn send(&mut self, octets: &[u8]) {
-        soon(self.socket.write_all(octets)).await.expect("the other side reads");
-    }
-
-    /// Sends as much as the other side takes.
-    pub(super) async fn try_send(&mut self, octets: &[u8]) {
-        let _ = soon(self.socket.write_all(octets)).await;
-    }
-
-    /// The next frame; none at the end.
-    pub(super) async fn next(&mut self) -> Option<Frame> {
-        loop {
-            if let Some(frame) = self.received.pop_front() {
-                return Some(frame);
-            }
-            let mut room = [0; 64 * 1024];
-            let Ok(length @ 1..) = soon(self.socket.read(&mut room)).await else { return None };
-            self.octets.extend(&room[..length]);
-            let keep = self.octets.len().saturating_sub(64);
-            self.octets.drain(..keep);
-            self.frames.pass(&room[..length], |frame| self.received.push_back(frame));
-        }
-    }
-
-    /// Reads to the end; whether that was a GOAWAY for a flood, which may say more about it.
-    pub(super) async fn is_sent_calm_down(&mut self) -> bool {
-        let mut last = None;
-        while let Some(received) = self.next().await {
-            last = Some(received);
-        }
-        let calm = u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes();
-        last.is_some_and(|last| last.kind == frames::GOAWAY) && memchr::memmem::find(&self.octets, &calm).is_some()
-    }
+    let calm = u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes();
+    last.is_some_and(|last| last.kind == frames::GOAWAY && last.payload[4..].starts_with(&calm))
 }
 
 async fn after_the_body(request: Request<RequestBody>) -> Result<Response<Empty<Bytes>>, Infallible> {
@@ -102,8 +65,8 @@ async fn a_flood_of_any_frame_is_closed() {
         ("unknown", vec![], frame(0x42, 0, 0, &[7; 100])),
     ];
     for (name, begin, frame) in floods {
-        let edge = Edge::start(EdgeLimits::default(), service_fn(after_the_body)).await;
-        let mut client = Framed::connect(&edge).await;
+        let edge = Edge::start(EdgeLimits::default(), service_fn(after_the_body));
+        let mut client = framed(&edge).await;
         client.send(&begin).await;
         let flood = frame.repeat(4_000);
         let (mut read, mut write) = client.socket.split();
@@ -135,8 +98,8 @@ async fn a_flood_of_any_frame_is_closed() {
 /// What is sent stands still within a frame when the client floods the connection, and reads only then.
 #[tokio::test]
 async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
-    let (edge, dropped) = endless_once(EdgeLimits::default()).await;
-    let mut client = Framed::connect(&edge).await;
+    let (edge, dropped) = endless_once(EdgeLimits::default());
+    let mut client = framed(&edge).await;
     // The largest windows there are.
     client.send(&frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF])).await;
     client.send(&window(0, 0x7FFF_0000)).await;
@@ -144,29 +107,29 @@ async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
     client.send(&frame(frames::HEADERS, frames::END_HEADERS | END_STREAM, 1, &path)).await;
     tokio::time::sleep(MOMENT).await;
     client.try_send(&frame(PRIORITY, 0, 3, &[0, 0, 0, 0, 1]).repeat(80_000)).await;
-    assert!(client.is_sent_calm_down().await);
+    assert!(is_sent_calm_down(&mut client).await);
     soon(dropped).await.unwrap();
     edge.reports(ConnectionErrorKind::Flood).await;
 }
 
 #[tokio::test]
 async fn empty_data_frames_without_an_end_are_bounded() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(after_the_body)).await;
-    let mut client = Framed::connect(&edge).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(after_the_body));
+    let mut client = framed(&edge).await;
     client.send(&head(3, 0, 1)).await;
-    let _ = client.socket.write_all(&frame(frames::DATA, 0, 1, &[]).repeat(4_000)).await;
-    assert!(client.is_sent_calm_down().await);
+    client.try_send(&frame(frames::DATA, 0, 1, &[]).repeat(4_000)).await;
+    assert!(is_sent_calm_down(&mut client).await);
 }
 
 #[tokio::test]
 async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
     // Each opens a stream and resets it.
-    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
-    let mut client = Framed::connect(&edge).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror));
+    let mut client = framed(&edge).await;
     let reset = |stream| [head(2, END_STREAM, stream), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat();
     let flood: Vec<u8> = (0..4_000).flat_map(|number| reset(2 * number + 1)).collect();
-    let _ = client.socket.write_all(&flood).await;
-    assert!(client.is_sent_calm_down().await);
+    client.try_send(&flood).await;
+    assert!(is_sent_calm_down(&mut client).await);
 }
 
 /// A body of so many pieces of a length.
@@ -179,15 +142,12 @@ impl Body for Pieces {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.left == 0 {
             return Poll::Ready(None);
         }
         self.left -= 1;
-        Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from(vec![b'x'; self.length])))))
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from(vec![b'x'; self.length])))))
     }
 }
 
@@ -195,24 +155,24 @@ impl Body for Pieces {
 async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
     for (count, length) in [(512, 16 * 1024), (4_000, 20)] {
         let service = service_fn(move |_| async move { Ok(Response::new(Pieces { left: count, length })) });
-        let edge = Edge::start(EdgeLimits::default(), service).await;
-        let mut client = Framed::connect(&edge).await;
+        let edge = Edge::start(EdgeLimits::default(), service);
+        let mut client = framed(&edge).await;
         client.send(&head(2, END_STREAM, 1)).await;
         let (mut octets, mut small) = (0, 0);
         loop {
-            let received = client.next().await.expect("an open connection");
+            let received = soon(client.frame()).await.expect("an open connection");
             if received.kind != frames::DATA {
                 assert!(received.kind != frames::GOAWAY && received.kind != RST_STREAM, "{received:?}");
                 continue;
             }
-            octets += received.length;
+            octets += received.payload.len();
             if received.flags & END_STREAM != 0 {
                 break;
             }
             // Both windows for each kibibyte that was read, and a PING that measures the way.
             let mut back = frame(PING, 0, 0, &[0; 8]);
-            for at in (0..received.length).step_by(1024) {
-                let piece = u32::try_from((received.length - at).min(1024)).unwrap();
+            for at in (0..received.payload.len()).step_by(1024) {
+                let piece = u32::try_from((received.payload.len() - at).min(1024)).unwrap();
                 back.extend([window(0, piece), window(1, piece)].concat());
                 small += 2;
             }
@@ -226,8 +186,8 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
 
 #[tokio::test]
 async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
-    let mut client = Framed::connect(&edge).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror));
+    let mut client = framed(&edge).await;
     let mut stream = 1;
     for _ in 0..20 {
         let mut batch = Vec::new();
@@ -241,10 +201,10 @@ async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
         client.send(&batch).await;
         let mut ended = 0;
         while ended < 100 {
-            let received = client.next().await.expect("an open connection");
+            let received = soon(client.frame()).await.expect("an open connection");
             assert!(received.kind != frames::GOAWAY && received.kind != RST_STREAM, "{received:?}");
             if received.kind == frames::DATA {
-                client.send(&window(0, u32::try_from(received.length).unwrap().max(1))).await;
+                client.send(&window(0, u32::try_from(received.payload.len()).unwrap().max(1))).await;
                 ended += usize::from(received.flags & END_STREAM != 0);
             }
         }

@@ -57,19 +57,15 @@ fn hint(request: &Request<RequestBody>, status: u16) {
 
 #[tokio::test]
 async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
-    let release = Arc::new(Notify::new());
-    let released = Arc::clone(&release);
-    let service = service_fn(move |request: Request<RequestBody>| {
-        let released = Arc::clone(&released);
-        async move {
-            hint(&request, 103);
-            released.notified().await;
-            hint(&request, 102);
-            let body = request.into_body().collect().await.unwrap().to_bytes();
-            Ok(Response::new(Full::new(body)))
-        }
+    let release = shared::<Notify>();
+    let service = service_fn(move |request: Request<RequestBody>| async move {
+        hint(&request, 103);
+        release.notified().await;
+        hint(&request, 102);
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        Ok(Response::new(Full::new(body)))
     });
-    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let edge = Edge::start(EdgeLimits::default(), service);
     let mut client = Streams::connect(&edge).await;
     for method in ["GET", "POST", "HEAD"] {
         let is_whole = method != "POST";
@@ -96,7 +92,7 @@ async fn of_many_interim_responses_the_first_are_sent() {
         }
         Ok(Response::new(Empty::<Bytes>::new()))
     });
-    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let edge = Edge::start(EdgeLimits::default(), service);
     let mut client = Streams::connect(&edge).await;
     let (mut response, _) = client.begin(get("http://h.test/"), true).await;
     let mut sent = 0;
@@ -117,7 +113,7 @@ async fn large_interim_responses_are_bounded_by_their_octets() {
         }
         Ok(Response::new(Empty::<Bytes>::new()))
     });
-    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let edge = Edge::start(EdgeLimits::default(), service);
     let mut client = Streams::connect(&edge).await;
     let (mut response, _) = client.begin(get("http://h.test/"), true).await;
     let mut sent = 0;
@@ -136,7 +132,7 @@ async fn rfc_9110_10_1_1_a_client_that_waits_is_told_to_go_on_once_the_body_is_w
         };
         Ok(Response::new(Full::new(body)))
     });
-    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let edge = Edge::start(EdgeLimits::default(), service);
     let mut client = Streams::connect(&edge).await;
     let post = |path: &str| get(&format!("http://h.test{path}")).method("POST").header("expect", "100-Continue");
     let (mut response, mut body) = client.begin(post("/"), false).await;
@@ -160,7 +156,7 @@ async fn framed(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
 
 #[tokio::test]
 async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(framed)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(framed));
     let mut client = Streams::connect(&edge).await;
     for (method, path, length, body) in [
         ("GET", "/200//abc", Some("3"), "abc"),
@@ -190,7 +186,7 @@ async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
 
 #[tokio::test]
 async fn rfc_9113_8_1_an_early_response_does_not_need_the_rest_of_the_request() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(framed)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(framed));
     let mut client = Streams::connect(&edge).await;
     let (response, mut body) = client.begin(get("http://h.test/200//abc").method("POST"), false).await;
     body.send_data(Bytes::from_static(b"a part"), false).unwrap();
@@ -203,17 +199,16 @@ async fn rfc_9113_8_1_an_early_response_does_not_need_the_rest_of_the_request() 
 async fn a_stream_that_its_client_resets_ends_its_request() {
     let (alive, gone) = oneshot::channel::<()>();
     let alive = Arc::new(Mutex::new(Some(alive)));
-    let begun = Arc::new(Notify::new());
-    let began = Arc::clone(&begun);
+    let begun = shared::<Notify>();
     let service = service_fn(move |_: Request<RequestBody>| {
         let alive = alive.lock().take();
-        began.notify_one();
+        begun.notify_one();
         async move {
             let _alive = alive;
             pending::<Result<Response<Empty<Bytes>>, Infallible>>().await
         }
     });
-    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let edge = Edge::start(EdgeLimits::default(), service);
     let mut client = Streams::connect(&edge).await;
     let (_response, mut body) = client.begin(get("http://h.test/").method("POST"), false).await;
     soon(begun.notified()).await;
@@ -225,8 +220,8 @@ async fn a_stream_that_its_client_resets_ends_its_request() {
 #[tokio::test]
 async fn a_client_that_does_not_answer_has_gone() {
     let limits = || brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));
-    let Held { edge, begun, release } = held(limits()).await;
-    let mut silent = flood::Framed::connect(&edge).await;
+    let Held { edge, begun, release } = held(limits());
+    let mut silent = flood::framed(&edge).await;
     silent.send(&flood::head(2, frames::END_STREAM, 1)).await;
     soon(begun.notified()).await;
     edge.reports(ConnectionErrorKind::Broken).await;
@@ -242,7 +237,7 @@ async fn a_client_that_does_not_answer_has_gone() {
 
 #[tokio::test]
 async fn shutdown_says_goodbye_and_finishes_requests() {
-    let Held { mut edge, begun, release } = held(EdgeLimits::default()).await;
+    let Held { mut edge, begun, release } = held(EdgeLimits::default());
     let mut client = Streams::connect(&edge).await;
     let (response, _) = client.begin(get("http://h.test/"), true).await;
     soon(begun.notified()).await;

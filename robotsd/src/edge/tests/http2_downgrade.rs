@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::flood::Framed;
+use super::flood::framed;
 use super::*;
 use crate::edge::http2::frames::{self, CONTINUATION, END_HEADERS, END_STREAM, RST_STREAM};
 use crate::edge::test_peer::frame;
@@ -33,20 +33,16 @@ struct Reached {
     bodies: AtomicUsize,
 }
 
-async fn counting() -> (Edge, Arc<Reached>) {
-    let reached = Arc::<Reached>::default();
-    let counts = Arc::clone(&reached);
-    let service = service_fn(move |request: Request<RequestBody>| {
-        let counts = Arc::clone(&counts);
-        async move {
-            counts.heads.fetch_add(1, Ordering::SeqCst);
-            if request.into_body().collect().await.is_ok() {
-                counts.bodies.fetch_add(1, Ordering::SeqCst);
-            }
-            Ok(Response::new(Empty::<Bytes>::new()))
+fn counting() -> (Edge, &'static Reached) {
+    let reached = shared::<Reached>();
+    let service = service_fn(move |request: Request<RequestBody>| async move {
+        reached.heads.fetch_add(1, Ordering::SeqCst);
+        if request.into_body().collect().await.is_ok() {
+            reached.bodies.fetch_add(1, Ordering::SeqCst);
         }
+        Ok(Response::new(Empty::<Bytes>::new()))
     });
-    (Edge::start(EdgeLimits::default(), service).await, reached)
+    (Edge::start(EdgeLimits::default(), service), reached)
 }
 
 /// How a stream is answered.
@@ -59,10 +55,10 @@ enum Answered {
 }
 
 async fn answered(edge: &Edge, octets: &[u8]) -> Answered {
-    let mut client = Framed::connect(edge).await;
+    let mut client = framed(edge).await;
     client.try_send(octets).await;
     loop {
-        match client.next().await {
+        match soon(client.frame()).await {
             Some(frame) if frame.stream == 1 && frame.kind == frames::HEADERS => return Answered::Response,
             Some(frame) if frame.stream == 1 && frame.kind == RST_STREAM => return Answered::Reset,
             Some(frame) if frame.kind == frames::GOAWAY => return Answered::Goaway,
@@ -74,7 +70,7 @@ async fn answered(edge: &Edge, octets: &[u8]) -> Answered {
 
 #[tokio::test]
 async fn a_good_request_is_one() {
-    let (edge, reached) = counting().await;
+    let (edge, reached) = counting();
     for (octets, what) in [
         (headers(END_STREAM, &section("GET", "/", &[])), "GET"),
         (headers(END_STREAM, &section("GET", "/", &[field("te", "trailers")])), "te: trailers"),
@@ -92,7 +88,7 @@ async fn a_good_request_is_one() {
 
 #[tokio::test]
 async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
-    let (edge, reached) = counting().await;
+    let (edge, reached) = counting();
     let fields: [(&str, Vec<u8>); 25] = [
         ("CR and LF in a value", field("x-a", "b\r\nhost: evil")),
         ("LF in a value", field("x-a", "b\nc")),
@@ -158,7 +154,7 @@ async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
 
 #[tokio::test]
 async fn a_length_that_lies_is_no_complete_request() {
-    let (edge, reached) = counting().await;
+    let (edge, reached) = counting();
     let length = |length: &str| section("POST", "/", &[field("content-length", length)]);
     for (what, octets) in [
         ("longer than the body", [headers(0, &length("5")), frame(0, END_STREAM, 1, b"ok")].concat()),
@@ -179,11 +175,11 @@ async fn a_length_that_lies_is_no_complete_request() {
             [headers(0, &section("POST", "/", &[])), frame(0, 0, 1, b"ok"), frame(RST_STREAM, 0, 1, &[0; 4])].concat(),
         ),
     ] {
-        let mut client = Framed::connect(&edge).await;
+        let mut client = framed(&edge).await;
         client.try_send(&octets).await;
         // The answer to this comes after those octets have been judged.
         client.try_send(&frame(6, 0, 0, &[7; 8])).await;
-        while let Some(frame) = client.next().await {
+        while let Some(frame) = soon(client.frame()).await {
             if frame.kind == 6 && frame.flags == frames::ACK {
                 break;
             }
@@ -196,7 +192,7 @@ async fn a_length_that_lies_is_no_complete_request() {
 #[tokio::test]
 async fn floods_of_continuation_end_the_connection() {
     for piece in [vec![], field("x-a", "b"), field("x-a", &"b".repeat(100))] {
-        let (edge, reached) = counting().await;
+        let (edge, reached) = counting();
         let begun = frame(frames::HEADERS, END_STREAM, 1, &section("GET", "/", &[]));
         let flood = frame(CONTINUATION, 0, 1, &piece).repeat(20_000);
         assert_eq!(answered(&edge, &[begun, flood].concat()).await, Answered::Goaway);
@@ -206,7 +202,7 @@ async fn floods_of_continuation_end_the_connection() {
 
 #[tokio::test]
 async fn a_head_that_is_too_large_reaches_nothing() {
-    let (edge, reached) = counting().await;
+    let (edge, reached) = counting();
     let begun = frame(frames::HEADERS, END_STREAM, 1, &section("GET", "/", &[]));
     let large: Vec<u8> =
         (0..10).flat_map(|_| frame(CONTINUATION, 0, 1, &field("x-a", &"b".repeat(120)).repeat(120))).collect();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
 
-use super::flood::{Framed, WINDOW_UPDATE, head, window};
+use super::flood::{WINDOW_UPDATE, framed, head, window};
 use super::*;
 use crate::edge::http2::frames::{self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM};
 use crate::edge::test_peer::frame;
@@ -22,9 +22,9 @@ fn no_window() -> Vec<u8> {
 }
 
 /// Reads up to a frame of a stream, on a connection that goes on.
-async fn until(client: &mut Framed, kind: u8, stream: u32) {
+async fn until(client: &mut Raw, kind: u8, stream: u32) {
     loop {
-        let received = client.next().await.expect("an open connection");
+        let received = soon(client.frame()).await.expect("an open connection");
         if received.kind == kind && received.stream == stream {
             return;
         }
@@ -34,15 +34,15 @@ async fn until(client: &mut Framed, kind: u8, stream: u32) {
 
 #[tokio::test]
 async fn a_refusal_that_has_no_window_ends_in_time() {
-    let edge = Edge::start(brief(|limits| limits.body_idle = MOMENT), service_fn(mirror)).await;
-    let mut client = Framed::connect(&edge).await;
+    let edge = Edge::start(brief(|limits| limits.body_idle = MOMENT), service_fn(mirror));
+    let mut client = framed(&edge).await;
     client.send(&[no_window(), request(2, "/a\\b", END_STREAM, 1)].concat()).await;
     until(&mut client, RST_STREAM, 1).await;
 }
 
 #[tokio::test]
 async fn what_a_stream_has_not_taken_is_not_logged_as_sent() {
-    let (listener, address) = listen().await;
+    let (listener, address) = listen();
     let (logged, mut log) = mpsc::unbounded_channel();
     let on_access = move |record: Box<AccessRecord>| {
         let _ = logged.send((record.sent, record.is_whole));
@@ -55,10 +55,10 @@ async fn what_a_stream_has_not_taken_is_not_logged_as_sent() {
     let served = tokio::spawn(serving);
     let edge = Edge { address, stop: None, served, kinds_seen: Arc::default(), messages: Arc::default() };
     for path in ["/", "/a\\b"] {
-        let mut client = Framed::connect(&edge).await;
+        let mut client = framed(&edge).await;
         client.send(&[no_window(), request(2, path, END_STREAM, 1)].concat()).await;
         assert_eq!(soon(log.recv()).await.unwrap(), (0, false), "{path}");
-        let mut client = Framed::connect(&edge).await;
+        let mut client = framed(&edge).await;
         client.send(&request(2, path, END_STREAM, 1)).await;
         let (sent, is_whole) = soon(log.recv()).await.unwrap();
         assert!(sent > 0 && is_whole, "{path}");
@@ -68,24 +68,18 @@ async fn what_a_stream_has_not_taken_is_not_logged_as_sent() {
 
 #[tokio::test]
 async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
-    let begun = Arc::new(AtomicUsize::new(0));
-    let begins = Arc::clone(&begun);
+    let begun = shared::<AtomicUsize>();
     let service = service_fn(move |_: Request<RequestBody>| {
-        begins.fetch_add(1, Ordering::Relaxed);
+        begun.fetch_add(1, Ordering::Relaxed);
         pending::<Result<Response<Empty<Bytes>>, Infallible>>()
     });
-    let edge = Edge::start(EdgeLimits::default(), service).await;
-    let mut client = Framed::connect(&edge).await;
+    let edge = Edge::start(EdgeLimits::default(), service);
+    let mut client = framed(&edge).await;
     let is_flood = || edge.has_reported(ConnectionErrorKind::Flood);
     for round in 0..20 {
         let streams = || (0..100).map(|number| 2 * (100 * round + number) + 1);
         client.try_send(&streams().flat_map(|stream| head(2, END_STREAM, stream)).collect::<Vec<_>>()).await;
-        soon(async {
-            while begun.load(Ordering::Relaxed) < 100 * (round as usize + 1) && !is_flood() {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        wait_until(|| !(begun.load(Ordering::Relaxed) < 100 * (round as usize + 1) && !is_flood())).await;
         let resets = streams().flat_map(|stream| frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]));
         client.try_send(&resets.collect::<Vec<_>>()).await;
     }
@@ -95,7 +89,7 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
 }
 
 /// An edge that takes nothing of what is sent to `/stuck`, and mirrors everything else.
-async fn stuck() -> Edge {
+fn stuck() -> Edge {
     let service = service_fn(|request: Request<RequestBody>| async move {
         if request.uri().path() == "/stuck" {
             let _body = request;
@@ -104,13 +98,13 @@ async fn stuck() -> Edge {
         let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         Ok::<_, Infallible>(Response::new(Full::new(body)))
     });
-    Edge::start(EdgeLimits::default(), service).await
+    Edge::start(EdgeLimits::default(), service)
 }
 
 #[tokio::test]
 async fn uploads_that_are_not_taken_hold_up_no_others() {
-    let edge = stuck().await;
-    let mut client = Framed::connect(&edge).await;
+    let edge = stuck();
+    let mut client = framed(&edge).await;
     // Until then, the connection's window is that of the protocol.
     until(&mut client, WINDOW_UPDATE, 0).await;
     for stream in (1..100).step_by(2) {
@@ -125,8 +119,8 @@ async fn uploads_that_are_not_taken_hold_up_no_others() {
 
 #[tokio::test]
 async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
-    let edge = stuck().await;
-    let mut client = Framed::connect(&edge).await;
+    let edge = stuck();
+    let mut client = framed(&edge).await;
     client.send(&request(3, "/stuck", 0, 1)).await;
     client.send(&frame(DATA, 0, 1, &[b'x'; 16]).repeat(4_000)).await;
     client.send(&[request(3, "/", 0, 3), frame(DATA, END_STREAM, 3, b"ok")].concat()).await;
@@ -138,8 +132,8 @@ async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
 async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     const PATIENCE: Duration = Duration::from_millis(500);
     let limits = brief(|limits| (limits.keep_alive, limits.header_read) = (PATIENCE, PATIENCE));
-    let (edge, _dropped) = endless_once(limits).await;
-    let mut client = Framed::connect(&edge).await;
+    let (edge, _dropped) = endless_once(limits);
+    let mut client = framed(&edge).await;
     client.send(&frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF])).await;
     client.send(&[window(0, 0x7FFF_0000), request(2, "/endless", END_STREAM, 1)].concat()).await;
     tokio::time::sleep(5 * PATIENCE).await;
@@ -149,7 +143,7 @@ async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
 
 #[tokio::test]
 async fn a_connection_without_a_request_ends_with_a_goodbye() {
-    let edge = Edge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror)).await;
-    let mut client = Framed::connect(&edge).await;
-    while client.next().await.expect("a GOAWAY before the end").kind != GOAWAY {}
+    let edge = Edge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
+    let mut client = framed(&edge).await;
+    while soon(client.frame()).await.expect("a GOAWAY before the end").kind != GOAWAY {}
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn shutdown_closes_idle_connections_and_finishes_requests() {
-    let Held { mut edge, begun, release } = held(EdgeLimits::default()).await;
+    let Held { mut edge, begun, release } = held(EdgeLimits::default());
     let mut idle = edge.client().await;
     let mut kept = edge.client().await;
     kept.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
@@ -31,7 +31,7 @@ async fn shutdown_closes_idle_connections_and_finishes_requests() {
 #[tokio::test]
 async fn shutdown_waits_a_moment_for_first_requests() {
     let limits = EdgeLimits { greeting: Duration::from_secs(60), ..EdgeLimits::default() };
-    let mut edge = Edge::start(limits, service_fn(mirror)).await;
+    let mut edge = Edge::start(limits, service_fn(mirror));
     let mut first = edge.client().await;
     edge.begin_shutdown();
     soon(async { while TcpStream::connect(edge.address).await.is_ok() {} }).await;
@@ -42,7 +42,7 @@ async fn shutdown_waits_a_moment_for_first_requests() {
 
 #[tokio::test]
 async fn shutdown_has_a_deadline() {
-    let Held { mut edge, begun, .. } = held(brief(|limits| limits.drain = MOMENT)).await;
+    let Held { mut edge, begun, .. } = held(brief(|limits| limits.drain = MOMENT));
     let mut busy = edge.client().await;
     busy.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
@@ -67,7 +67,7 @@ async fn shutdown_serves_connections_of_the_backlog() {
 
 #[tokio::test]
 async fn shutdown_serves_a_connection_that_waits_for_a_slot() {
-    let Held { mut edge, begun, release } = held(EdgeLimits { connections: 1, ..EdgeLimits::default() }).await;
+    let Held { mut edge, begun, release } = held(EdgeLimits { connections: 1, ..EdgeLimits::default() });
     let mut busy = edge.client().await;
     busy.send(GET).await;
     soon(begun.notified()).await;
@@ -83,10 +83,10 @@ async fn shutdown_serves_a_connection_that_waits_for_a_slot() {
 }
 
 /// An edge whose place another process takes, which is not told to stop yet.
-async fn succeeded(
+fn succeeded(
     limits: EdgeLimits,
 ) -> (SocketAddr, crate::edge::Edge, oneshot::Sender<()>, JoinHandle<()>, Arc<Mutex<Vec<ConnectionErrorKind>>>) {
-    let (listener, address) = listen().await;
+    let (listener, address) = listen();
     let kinds = Arc::<Mutex<Vec<_>>>::default();
     let reported = Arc::clone(&kinds);
     let edge = crate::edge::Edge::new(limits, move |error| reported.lock().push(error.kind), None);
@@ -105,7 +105,7 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
 #[tokio::test]
 async fn where_another_process_accepts_connections_close_behind_an_answer_that_says_so() {
-    let (address, edge, stop, served, kinds) = succeeded(brief(|limits| limits.drain = HOUR)).await;
+    let (address, edge, stop, served, kinds) = succeeded(brief(|limits| limits.drain = HOUR));
     let mut clients = Vec::new();
     // On the fast path, with hyper, and on which nothing has come.
     for first in [GET, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", ""] {
@@ -115,12 +115,7 @@ async fn where_another_process_accepts_connections_close_behind_an_answer_that_s
         }
         clients.push(client);
     }
-    soon(async {
-        while edge.traffic().open < clients.len() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    wait_until(|| edge.traffic().open >= clients.len()).await;
     edge.set_successor();
     stop.send(()).unwrap();
     soon(async { while TcpStream::connect(address).await.is_ok() {} }).await;
@@ -135,7 +130,7 @@ async fn where_another_process_accepts_connections_close_behind_an_answer_that_s
 
 #[tokio::test]
 async fn where_another_process_accepts_idle_connections_close_in_the_end() {
-    let (address, edge, stop, served, kinds) = succeeded(brief(|limits| limits.drain = 4 * MOMENT)).await;
+    let (address, edge, stop, served, kinds) = succeeded(brief(|limits| limits.drain = 4 * MOMENT));
     let mut kept = Raw::connect(address).await;
     assert_eq!(kept.ask(GET).await.status(), 200);
     edge.set_successor();

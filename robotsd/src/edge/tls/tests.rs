@@ -30,7 +30,7 @@ use tower_robots::internals::Mutex;
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::ConnectionState;
-use crate::edge::test_peer::{Raw, RawMessage, soon};
+use crate::edge::test_peer::{Raw, RawMessage, listen, soon};
 use crate::edge::{ConnectionError, Edge, EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket};
 use crate::socket::Socket;
 
@@ -116,8 +116,8 @@ struct Secure {
 }
 
 impl Secure {
-    async fn start(certificates: LiveCertificates, limits: EdgeLimits) -> Self {
-        Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), certificates, limits)
+    fn start(certificates: LiveCertificates, limits: EdgeLimits) -> Self {
+        Self::start_on(listen().0, certificates, limits)
     }
 
     fn start_on(listener: TcpListener, certificates: LiveCertificates, limits: EdgeLimits) -> Self {
@@ -166,6 +166,13 @@ impl Secure {
     }
 }
 
+/// An edge with a certificate for `a.test`.
+fn secure(limits: EdgeLimits) -> (Authority, Secure) {
+    let authority = Authority::new();
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits);
+    (authority, edge)
+}
+
 /// Less than a session of TLS keeps of what has been written, and than an HTTP/2 client takes without a word.
 const TAIL: usize = 60_000;
 
@@ -183,7 +190,7 @@ async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
         });
         let mut response = Response::new(Full::default());
         *response.status_mut() = http::StatusCode::SWITCHING_PROTOCOLS;
-        response.extensions_mut().insert(Tunnel::new(near, Bytes::from_static(b"hello")));
+        response.extensions_mut().insert(Tunnel::new(near, Bytes::from_static(b"hello"), None));
         return Ok(response);
     }
     let scheme = request.headers()["x-forwarded-proto"].to_str().unwrap().to_owned();
@@ -201,8 +208,7 @@ fn leaf(stream: &TlsStream<TcpStream>) -> CertificateDer<'static> {
 
 #[tokio::test]
 async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
-    let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    let (authority, edge) = secure(EdgeLimits::default());
     for (alpn, agreed) in [
         (&[][..], None),
         (&[&b"http/1.1"[..]][..], Some(&b"http/1.1"[..])),
@@ -239,7 +245,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         }
     }
     // No preface, part of one, and one that ends otherwise (RFC 9113, section 3.4).
-    let edge = Secure::start(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default()).await;
+    let edge = Secure::start(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
     for octets in [
         &get("a.test")[..],
         "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n",
@@ -309,9 +315,7 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
-    let authority = Authority::new();
-    let limits = EdgeLimits { body_idle: MOMENT, ..EdgeLimits::default() };
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let (authority, edge) = secure(EdgeLimits { body_idle: MOMENT, ..EdgeLimits::default() });
     let mut client = edge.raw(&authority.client(&[]), "a.test").await;
     client.send("GET /large HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
     let message = edge.reports(ConnectionErrorKind::Broken).await;
@@ -320,8 +324,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
 
 #[tokio::test]
 async fn a_websocket_passes_through() {
-    let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    let (authority, edge) = secure(EdgeLimits::default());
     let mut client = edge.raw(&authority.client(&[]), "a.test").await;
     client.send("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n").await;
     assert!(client.until(b"\r\n\r\n").await.starts_with("HTTP/1.1 101 "));
@@ -336,8 +339,7 @@ async fn a_websocket_passes_through() {
 
 #[tokio::test]
 async fn leaving_without_close_notify_is_no_error() {
-    let authority = Authority::new();
-    let mut edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    let (authority, mut edge) = secure(EdgeLimits::default());
     let mut client = edge.raw(&authority.client(&[]), "a.test").await;
     assert_eq!(client.ask(&get("a.test")).await.status(), 200);
     drop(client);

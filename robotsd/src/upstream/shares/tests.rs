@@ -1,3 +1,4 @@
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::super::health::{Health, HealthPolicy};
@@ -25,7 +26,7 @@ impl Site {
     fn open(&mut self, client: (u64, u64), stalled: Option<u64>) -> Arc<Usage> {
         let usage = Arc::new(Usage::new(Arc::clone(&self.server), Instant::now(), by(client)));
         if let Some(seconds) = stalled {
-            usage.stalled_since(NOW - seconds * 1000);
+            usage.stalled.store(NOW - seconds * 1000, Ordering::Relaxed);
         }
         self.shares.add(Arc::clone(&usage));
         usage
@@ -108,11 +109,11 @@ fn tunnels_go_only_where_their_address_has_more_than_its_share() {
     let tunnels = [(1, 1), (1, 2), (1, 3), (2, 4)].map(|client| {
         let tunnel = site.open(client, None);
         tunnel.tunnel();
-        tunnel.stalled_since(NOW - 60_000);
+        tunnel.stalled.store(NOW - 60_000, Ordering::Relaxed);
         tunnel
     });
     assert!(site.victim((1, 5)).is_some_and(|given_up| !Arc::ptr_eq(&given_up, &tunnels[3])));
-    tunnels[..3].iter().for_each(|tunnel| tunnel.stalled_since(NOW - 4_000));
+    tunnels[..3].iter().for_each(|tunnel| tunnel.stalled.store(NOW - 4_000, Ordering::Relaxed));
     assert!(site.victim((2, 5)).is_none());
 }
 

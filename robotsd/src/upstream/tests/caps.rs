@@ -8,23 +8,9 @@ fn limited(origin: &Origin, change: impl FnOnce(&mut UpstreamLimits)) -> (Origin
     origins(&settings([format!("http://{}", origin.address)]), limits, &SharedResources::system())
 }
 
-fn worker(origins: &Origins) -> Upstream {
-    Upstream::new(origins, NonZeroUsize::MIN)
-}
-
-/// Answers every request on every connection.
-async fn lasting() -> Origin {
-    Origin::start(|_, mut peer| async move {
-        while peer.heard(b"\r\n\r\n").await {
-            peer.try_send(OK).await;
-        }
-    })
-    .await
-}
-
 #[tokio::test]
 async fn an_idle_connection_is_given_up_for_another_worker() {
-    let origin = lasting().await;
+    let origin = Origin::always(OK);
     let (origins, _) = limited(&origin, |limits| {
         limits.connections = 1;
         // Neither age nor the sweep is to be what frees it.
@@ -40,20 +26,18 @@ async fn an_idle_connection_is_given_up_for_another_worker() {
 
 #[tokio::test]
 async fn who_waits_gets_the_connection_that_comes_back() {
-    let release = Arc::new(Notify::new());
-    let may_answer = Arc::clone(&release);
+    let release = shared::<Notify>();
     let (sender, mut asked) = mpsc::unbounded_channel();
     let origin = Origin::start(move |_, mut peer| {
-        let (may_answer, sender) = (Arc::clone(&may_answer), sender.clone());
+        let sender = sender.clone();
         async move {
             while peer.heard(b"\r\n\r\n").await {
                 sender.send(()).unwrap();
-                may_answer.notified().await;
+                release.notified().await;
                 peer.try_send(OK).await;
             }
         }
-    })
-    .await;
+    });
     let (origins, _) = limited(&origin, |limits| {
         limits.connections = 1;
         limits.connect = Duration::from_secs(15);
@@ -76,7 +60,7 @@ async fn who_waits_gets_the_connection_that_comes_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_requests_of_several_workers_share_few_connections() {
-    let origin = lasting().await;
+    let origin = Origin::always(OK);
     let (origins, events) = limited(&origin, |limits| {
         limits.connections = 3;
         limits.connect = Duration::from_secs(15);
@@ -102,12 +86,11 @@ async fn many_requests_of_several_workers_share_few_connections() {
 #[tokio::test]
 async fn a_server_has_its_own_bound() {
     let unfinished = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab";
-    let (a, b) = (Origin::saying(unfinished).await, Origin::saying(unfinished).await);
+    let (a, b) = (Origin::saying(unfinished), Origin::saying(unfinished));
     let limits =
         UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
     let settings = settings([format!("http://{}", a.address), format!("http://{}", b.address)]);
-    let (origins, events) = origins(&settings, limits, &SharedResources::system());
-    let upstream = worker(&origins);
+    let (upstream, events) = watched(&settings, limits);
     let mut lease = Vec::new();
     for want in [200, 200, 503] {
         let answer = soon(upstream.forward(request("GET", "/"))).await;
@@ -133,13 +116,12 @@ async fn a_tunnel_takes_its_place_until_it_ends() {
         } else {
             peer.send(OK).await;
         }
-    })
-    .await;
+    });
     let (origins, _) = limited(&origin, |limits| {
         limits.connections = 1;
         limits.connect = Duration::from_secs(1);
     });
-    let address = proxy(worker(&origins)).await;
+    let address = proxy(worker(&origins));
     let mut tunnel = Raw::connect(address).await;
     tunnel.send(HANDSHAKE).await;
     tunnel.until(b"\r\n\r\n").await;
@@ -151,13 +133,12 @@ async fn a_tunnel_takes_its_place_until_it_ends() {
 
 #[tokio::test]
 async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
-    let (dying, _) = dying("").await;
-    let other = lasting().await;
+    let (dying, _) = dying("");
+    let other = Origin::always(OK);
     let limits =
         UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
     let settings = settings([format!("http://{}", dying.address), format!("http://{}", other.address)]);
-    let (origins, _) = origins(&settings, limits, &SharedResources::system());
-    let upstream = worker(&origins);
+    let (upstream, _) = watched(&settings, limits);
     // The third dies on its connection to the first server, while the only one there may be to the other is idle.
     for _ in 0..3 {
         assert_eq!(status(&upstream, "GET").await, 200);

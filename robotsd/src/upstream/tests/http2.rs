@@ -7,71 +7,45 @@ use h2::{Reason, RecvStream};
 use super::*;
 
 /// A server of HTTP/2 in the clear that answers each request by a script.
-pub(super) struct Http2Origin {
-    pub(super) address: SocketAddr,
-    connections: Arc<AtomicUsize>,
-    goodbye: Arc<Notify>,
-}
+pub(super) struct Http2Origin;
 
 pub(super) type Respond = SendResponse<Bytes>;
 
 impl Http2Origin {
-    pub(super) async fn start<F>(script: impl Fn(Request<RecvStream>, Respond) -> F + Send + Sync + 'static) -> Self
+    pub(super) fn start<F>(script: impl Fn(Request<RecvStream>, Respond) -> F + Send + Sync + 'static) -> Origin
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        Self::with(|_| {}, script).await
+        Self::with(|_| {}, script)
     }
 
     /// With settings of its own.
-    pub(super) async fn with<F>(
+    pub(super) fn with<F>(
         change: impl Fn(&mut h2::server::Builder),
         script: impl Fn(Request<RecvStream>, Respond) -> F + Send + Sync + 'static,
-    ) -> Self
+    ) -> Origin
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (listener, address) = listen().await;
         let mut builder = h2::server::Builder::new();
         change(&mut builder);
-        let (connections, goodbye, script) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()), Arc::new(script));
-        let (counted, leaving) = (Arc::clone(&connections), Arc::clone(&goodbye));
-        tokio::spawn(async move {
-            while let Ok((socket, _)) = listener.accept().await {
-                counted.fetch_add(1, Ordering::SeqCst);
-                let (builder, script, leaving) = (builder.clone(), Arc::clone(&script), Arc::clone(&leaving));
-                tokio::spawn(async move {
-                    let Ok(mut connection) = builder.handshake::<_, Bytes>(socket).await else { return };
-                    loop {
-                        tokio::select! {
-                            accepted = connection.accept() => match accepted {
-                                Some(Ok((request, respond))) => drop(tokio::spawn(script(request, respond))),
-                                _ => return,
-                            },
-                            () = leaving.notified() => connection.graceful_shutdown(),
-                        }
+        let (script, goodbye) = (Arc::new(script), shared::<Notify>());
+        let serve = move |_, socket: TcpStream| {
+            let (builder, script) = (builder.clone(), Arc::clone(&script));
+            async move {
+                let Ok(mut connection) = builder.handshake::<_, Bytes>(socket).await else { return };
+                loop {
+                    tokio::select! {
+                        accepted = connection.accept() => match accepted {
+                            Some(Ok((request, respond))) => drop(tokio::spawn(script(request, respond))),
+                            _ => return,
+                        },
+                        () = goodbye.notified() => connection.graceful_shutdown(),
                     }
-                });
+                }
             }
-        });
-        Self { address, connections, goodbye }
-    }
-
-    pub(super) fn upstream(&self) -> Upstream {
-        self.upstream_with(|_| {})
-    }
-
-    pub(super) fn upstream_with(&self, change: impl FnOnce(&mut UpstreamLimits)) -> Upstream {
-        upstream_to([self.address], change)
-    }
-
-    pub(super) fn connections(&self) -> usize {
-        self.connections.load(Ordering::SeqCst)
-    }
-
-    /// Says on one connection that it takes no further requests.
-    fn say_goodbye(&self) {
-        self.goodbye.notify_one();
+        };
+        Origin { goodbye, ..Origin::of_sockets(HttpVersions::Http2, serve) }
     }
 }
 
@@ -79,11 +53,7 @@ pub(super) fn upstream_to(
     addresses: impl IntoIterator<Item = SocketAddr>,
     change: impl FnOnce(&mut UpstreamLimits),
 ) -> Upstream {
-    let mut settings = settings(addresses.into_iter().map(|address| format!("http://{address}")));
-    settings.versions = HttpVersions::Http2;
-    let mut limits = UpstreamLimits::default();
-    change(&mut limits);
-    Upstream::new(&Origins::new(&settings, limits, &SharedResources::system(), |_| {}).unwrap(), NonZeroUsize::MIN)
+    upstream_in(HttpVersions::Http2, addresses, change)
 }
 
 /// A response of 200, with a body or without.
@@ -106,8 +76,7 @@ async fn a_request_is_said_as_http_2_says_it() {
         let (head, _) = request.into_parts();
         let fields: Vec<_> = head.headers.keys().map(|name| name.as_str().to_owned()).collect();
         answer(respond, &format!("{} {} {}", head.method, head.uri, fields.join(",")));
-    })
-    .await;
+    });
     let upstream = origin.upstream();
     let mut asked = request("GET", "/a%2Fb?c");
     asked.headers_mut().insert("x-a", "1".parse().unwrap());
@@ -126,25 +95,23 @@ async fn a_request_is_said_as_http_2_says_it() {
 #[tokio::test]
 async fn requests_share_a_connection_and_a_full_one_gets_another() {
     let (sender, mut came) = mpsc::unbounded_channel();
-    let go = Arc::new(Notify::new());
-    let gone = Arc::clone(&go);
+    let go = shared::<Notify>();
     let origin = Http2Origin::with(
         |builder| {
             builder.max_concurrent_streams(2);
         },
         move |_, respond| {
-            let (sender, go) = (sender.clone(), Arc::clone(&go));
+            let (sender, go) = (sender.clone(), go);
             async move {
                 sender.send(()).unwrap();
                 go.notified().await;
                 answer(respond, "ok");
             }
         },
-    )
-    .await;
+    );
     let upstream = origin.upstream();
     // Its settings are known after the first exchange.
-    gone.notify_one();
+    go.notify_one();
     assert_eq!(status(&upstream, "GET").await, 200);
     came.recv().await;
     let requests: Vec<_> = (0..6).map(|_| asking(&upstream, "GET")).collect();
@@ -152,7 +119,7 @@ async fn requests_share_a_connection_and_a_full_one_gets_another() {
         soon(came.recv()).await.unwrap();
     }
     assert_eq!(origin.connections(), 3);
-    gone.notify_waiters();
+    go.notify_waiters();
     for request in requests {
         assert_eq!(soon(request).await.unwrap(), 200);
     }
@@ -160,7 +127,7 @@ async fn requests_share_a_connection_and_a_full_one_gets_another() {
 
 #[tokio::test]
 async fn a_burst_makes_one_connection() {
-    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") }).await;
+    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = origin.upstream();
     let requests: Vec<_> = (0..50).map(|_| asking(&upstream, "GET")).collect();
     for request in requests {
@@ -170,7 +137,7 @@ async fn a_burst_makes_one_connection() {
 }
 
 /// An origin that takes one request of a connection at a time, and what answers each that came.
-async fn origin_of_one_stream() -> (Http2Origin, mpsc::UnboundedReceiver<Respond>) {
+fn origin_of_one_stream() -> (Origin, mpsc::UnboundedReceiver<Respond>) {
     let (sender, came) = mpsc::unbounded_channel();
     let origin = Http2Origin::with(
         |builder| {
@@ -180,23 +147,21 @@ async fn origin_of_one_stream() -> (Http2Origin, mpsc::UnboundedReceiver<Respond
             sender.send(respond).unwrap();
             std::future::ready(())
         },
-    )
-    .await;
+    );
     (origin, came)
 }
 
 #[tokio::test]
 async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
-    let (origin, mut came) = origin_of_one_stream().await;
+    let (origin, mut came) = origin_of_one_stream();
     let upstream = origin.upstream_with(|limits| {
         limits.connections = 1;
         limits.connect = Duration::from_secs(10);
     });
-    let spawn = || asking(&upstream, "GET");
-    let first = spawn();
+    let first = asking(&upstream, "GET");
     answer(soon(came.recv()).await.unwrap(), "ok");
     assert_eq!(soon(first).await.unwrap(), 200);
-    let (second, third) = (spawn(), spawn());
+    let (second, third) = (asking(&upstream, "GET"), asking(&upstream, "GET"));
     answer(soon(came.recv()).await.unwrap(), "ok");
     answer(soon(came.recv()).await.unwrap(), "ok");
     assert_eq!((soon(second).await.unwrap(), soon(third).await.unwrap()), (200, 200));
@@ -205,20 +170,19 @@ async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
 
 #[tokio::test]
 async fn a_request_that_no_stream_comes_free_for_is_told_so() {
-    let (origin, mut came) = origin_of_one_stream().await;
+    let (origin, mut came) = origin_of_one_stream();
     let upstream = origin.upstream_with(|limits| {
         limits.connections = 1;
         limits.connect = MOMENT;
     });
-    let spawn = || asking(&upstream, "GET");
     // Its settings are known after the first exchange.
-    let first = spawn();
+    let first = asking(&upstream, "GET");
     answer(soon(came.recv()).await.unwrap(), "ok");
     assert_eq!(soon(first).await.unwrap(), 200);
-    let second = spawn();
+    let second = asking(&upstream, "GET");
     let held = soon(came.recv()).await.unwrap();
     assert_eq!(status(&upstream, "GET").await, 503);
-    assert_eq!((upstream.0.shared().connection_limit.open(), origin.connections()), (1, 1));
+    assert_eq!((open_connections(&upstream), origin.connections()), (1, 1));
     answer(held, "ok");
     assert_eq!(soon(second).await.unwrap(), 200);
 }
@@ -229,22 +193,15 @@ async fn a_goodbye_is_honoured_and_nothing_is_lost() {
     let origin = Http2Origin::start(move |_, respond| {
         sender.send(respond).unwrap();
         std::future::ready(())
-    })
-    .await;
-    let upstream = origin.upstream();
-    let first = tokio::spawn({
-        let upstream = upstream.clone();
-        async move { status(&upstream, "POST").await }
     });
+    let upstream = origin.upstream();
+    let first = asking(&upstream, "POST");
     let held = soon(came.recv()).await.unwrap();
-    origin.say_goodbye();
+    origin.goodbye.notify_one();
     // Requests go to another connection as soon as the goodbye is there, and are sent again where they crossed it.
     soon(async {
         while origin.connections() == 1 {
-            let asking = tokio::spawn({
-                let upstream = upstream.clone();
-                async move { status(&upstream, "POST").await }
-            });
+            let asking = asking(&upstream, "POST");
             answer(came.recv().await.unwrap(), "ok");
             assert_eq!(asking.await.unwrap(), 200);
         }
@@ -256,10 +213,9 @@ async fn a_goodbye_is_honoured_and_nothing_is_lost() {
 
 #[tokio::test]
 async fn a_refused_request_is_sent_once_more_whatever_it_is() {
-    let seen = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&seen);
+    let seen = shared::<AtomicUsize>();
     let origin = Http2Origin::start(move |request, mut respond| {
-        let number = counted.fetch_add(1, Ordering::SeqCst);
+        let number = seen.fetch_add(1, Ordering::SeqCst);
         async move {
             if number == 0 {
                 respond.send_reset(Reason::REFUSED_STREAM);
@@ -272,27 +228,24 @@ async fn a_refused_request_is_sent_once_more_whatever_it_is() {
             }
             answer(respond, &format!("{} {}", head.method, String::from_utf8_lossy(&octets)));
         }
-    })
-    .await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    });
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     let response = client.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello").await;
     assert_eq!((response.status(), response.body.as_str()), (200, "POST hello"));
     assert_eq!(seen.load(Ordering::SeqCst), 2);
     // And no third time.
-    let always = Http2Origin::start(|_, mut respond| async move { respond.send_reset(Reason::REFUSED_STREAM) }).await;
+    let always = Http2Origin::start(|_, mut respond| async move { respond.send_reset(Reason::REFUSED_STREAM) });
     assert_eq!(status(&always.upstream(), "GET").await, 502);
 }
 
 #[tokio::test]
 async fn what_a_server_has_looked_at_is_not_sent_again() {
     for reason in [Reason::INTERNAL_ERROR, Reason::CANCEL, Reason::NO_ERROR] {
-        let seen = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&seen);
+        let seen = shared::<AtomicUsize>();
         let origin = Http2Origin::start(move |_, mut respond| {
-            counted.fetch_add(1, Ordering::SeqCst);
+            seen.fetch_add(1, Ordering::SeqCst);
             async move { respond.send_reset(reason) }
-        })
-        .await;
+        });
         let upstream = origin.upstream();
         assert_eq!(status(&upstream, "GET").await, 502, "{reason:?}");
         assert_eq!(seen.load(Ordering::SeqCst), 1, "{reason:?}");
@@ -301,9 +254,9 @@ async fn what_a_server_has_looked_at_is_not_sent_again() {
 
 #[tokio::test]
 async fn a_server_that_is_out_is_told_from_one_that_answers() {
-    let (listener, gone) = listen().await;
+    let (listener, gone) = listen();
     drop(listener);
-    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") }).await;
+    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = upstream_to([gone, origin.address], |_| {});
     for _ in 0..6 {
         assert_eq!(status(&upstream, "POST").await, 200);
@@ -312,12 +265,10 @@ async fn a_server_that_is_out_is_told_from_one_that_answers() {
     let plain = Origin::start(|_, mut peer| async move {
         peer.try_send("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
         peer.rest().await;
-    })
-    .await;
+    });
     let mut settings = settings([format!("http://{}", plain.address)]);
     settings.versions = HttpVersions::Http2;
-    let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
-    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    let (upstream, events) = watched(&settings, UpstreamLimits::default());
     assert_eq!(status(&upstream, "GET").await, 502);
     let said = event_detail(&events, "invalid").await;
     assert!(said.contains(&plain.address.to_string()), "{said}");
@@ -325,58 +276,37 @@ async fn a_server_that_is_out_is_told_from_one_that_answers() {
 
 #[tokio::test]
 async fn idle_connections_are_closed() {
-    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") }).await;
+    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = origin.upstream_with(|limits| limits.idle_timeout = MOMENT);
     assert_eq!(status(&upstream, "GET").await, 200);
-    let open = || upstream.0.shared().connection_limit.open();
-    soon(async {
-        while open() > 0 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await;
+    wait_until(|| open_connections(&upstream) == 0).await;
     // Where none are kept, it is closed at once.
     let upstream = origin.upstream_with(|limits| limits.idle_connections = 0);
-    let open = || upstream.0.shared().connection_limit.open();
     assert_eq!(status(&upstream, "GET").await, 200);
-    soon(async {
-        while open() > 0 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await;
+    wait_until(|| open_connections(&upstream) == 0).await;
 }
 
 /// Answers the first request of each connection, and closes it without a word at the second.
-async fn dying() -> (SocketAddr, Arc<AtomicUsize>) {
-    let (listener, address) = listen().await;
-    let connections = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&connections);
-    tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            counted.fetch_add(1, Ordering::SeqCst);
-            tokio::spawn(async move {
-                let mut connection = h2::server::handshake(socket).await.unwrap();
-                if let Some(Ok((_, respond))) = connection.accept().await {
-                    answer(respond, "ok");
-                }
-                let _ = connection.accept().await;
-            });
+fn dying() -> Origin {
+    Origin::of_sockets(HttpVersions::Http2, |_, socket| async {
+        let mut connection = h2::server::handshake(socket).await.unwrap();
+        if let Some(Ok((_, respond))) = connection.accept().await {
+            answer(respond, "ok");
         }
-    });
-    (address, connections)
+        let _ = connection.accept().await;
+    })
 }
 
 #[tokio::test]
 async fn a_request_whose_connection_broke_is_sent_again_where_that_cannot_do_harm() {
-    let (address, connections) = dying().await;
-    let upstream = upstream_to([address], |_| {});
+    let origin = dying();
+    let upstream = origin.upstream();
     for _ in 0..2 {
         assert_eq!(status(&upstream, "GET").await, 200);
     }
-    assert_eq!(connections.load(Ordering::SeqCst), 2);
-    let (address, connections) = dying().await;
-    let upstream = upstream_to([address], |_| {});
+    assert_eq!(origin.connections(), 2);
+    let origin = dying();
+    let upstream = origin.upstream();
     assert_eq!((status(&upstream, "GET").await, status(&upstream, "POST").await), (200, 502));
-    assert_eq!(connections.load(Ordering::SeqCst), 1);
+    assert_eq!(origin.connections(), 1);
 }

@@ -4,7 +4,7 @@ use super::http2::upstream_to;
 use super::http2_frames::{STATUS, field};
 use super::*;
 use crate::edge::frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM};
-use crate::edge::test_peer::frame;
+use crate::edge::test_peer::{RawFrame, frame};
 
 /// The stream whose response is wrong, and the one that is sound.
 const BAD: u32 = 3;
@@ -61,26 +61,23 @@ async fn beside(octets: Vec<u8>) -> Outcome {
             peer.bytes(24).await;
             let body = sound_body();
             loop {
-                let head = peer.bytes(9).await;
-                let payload = peer.bytes(u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize).await;
-                let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-                if let (HEADERS, SOUND) = (head[3], stream) {
+                let Some(RawFrame { kind, stream, payload, .. }) = peer.frame().await else { return };
+                if let (HEADERS, SOUND) = (kind, stream) {
                     let begun = [frame(HEADERS, END_HEADERS, SOUND, STATUS), frame(DATA, 0, SOUND, &body[..16_000])];
                     peer.send(begun.concat()).await;
                 }
-                if let (HEADERS, BAD) = (head[3], stream) {
+                if let (HEADERS, BAD) = (kind, stream) {
                     peer.try_send(&octets).await;
                     let (middle, end) = (&body[16_000..32_000], &body[32_000..]);
                     let end = [frame(DATA, 0, SOUND, middle), frame(DATA, END_STREAM, SOUND, end)];
                     peer.try_send(end.concat()).await;
                 }
-                if seen.send((head[3], stream, payload)).is_err() || head[3] == GOAWAY {
+                if seen.send((kind, stream, payload)).is_err() || kind == GOAWAY {
                     return;
                 }
             }
         }
-    })
-    .await;
+    });
     let upstream = upstream_to([origin.address], |limits| {
         (limits.body_idle, limits.buffer_bytes) = (Duration::from_secs(3), HEAD_BYTES);
     });
@@ -201,10 +198,8 @@ async fn responses_after_a_bad_one_are_read_with_the_table_that_the_server_has()
             peer.send(frame(4, 0, 0, &[])).await;
             peer.bytes(24).await;
             loop {
-                let read = peer.bytes(9).await;
-                peer.bytes(u32::from_be_bytes([0, read[0], read[1], read[2]]) as usize).await;
-                let stream = u32::from_be_bytes([read[5], read[6], read[7], read[8]]);
-                if read[3] == HEADERS {
+                let Some(RawFrame { kind, stream, .. }) = peer.frame().await else { return };
+                if kind == HEADERS {
                     let block = match stream {
                         // A good field, a bad one and another good one are kept: the newest has the first index.
                         1 => [STATUS, &kept_field("x-a", "1"), &kept_field("x-b", "2\n"), &kept_field("x-c", "3")]
@@ -220,8 +215,7 @@ async fn responses_after_a_bad_one_are_read_with_the_table_that_the_server_has()
                 }
             }
         }
-    })
-    .await;
+    });
     let upstream = upstream_to([origin.address], |_| {});
     let mut answers = Vec::new();
     for _ in 0..5 {

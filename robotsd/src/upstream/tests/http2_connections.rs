@@ -2,82 +2,50 @@
 
 use std::collections::HashMap;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tower_robots::internals::Mutex;
 
-use super::http2::{Http2Origin, answer, upstream_to};
+use super::http2::{Http2Origin, answer};
 use super::*;
 use crate::edge::frames::{ACK, DATA, END_HEADERS, HEADERS, RST_STREAM, SETTINGS};
-use crate::edge::test_peer::frame;
+use crate::edge::test_peer::{RawFrame, frame};
 
 const PING: u8 = 6;
 
-/// A frame that came, on the connection with this number.
-struct Received {
-    connection: usize,
-    kind: u8,
-    flags: u8,
-    stream: u32,
-    payload: Vec<u8>,
-}
-
-async fn next(socket: &mut TcpStream, connection: usize) -> std::io::Result<Received> {
-    let mut head = [0; 9];
-    socket.read_exact(&mut head).await?;
-    let [a, b, c, kind, flags, stream @ ..] = head;
-    let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
-    socket.read_exact(&mut payload).await?;
-    Ok(Received { connection, kind, flags, stream: u32::from_be_bytes(stream), payload })
-}
-
-/// A server that says for each frame what a script has for it. SETTINGS and PING are answered in any case.
-async fn scripted(script: impl Fn(&Received) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
-    let (listener, address) = listen().await;
+/// A server that says for each frame, on the connection of this number, what a script has for it. SETTINGS and PING are answered
+/// in any case.
+fn scripted(script: impl Fn(usize, &RawFrame) -> Vec<u8> + Send + Sync + 'static) -> Origin {
     let script = Arc::new(script);
-    tokio::spawn(async move {
-        let mut connection = 0;
-        while let Ok((mut socket, _)) = listener.accept().await {
-            let script = Arc::clone(&script);
-            let number = connection;
-            connection += 1;
-            tokio::spawn(async move {
-                let mut preface = [0; 24];
-                socket.read_exact(&mut preface).await?;
-                socket.write_all(&frame(SETTINGS, 0, 0, &[])).await?;
-                loop {
-                    let received = next(&mut socket, number).await?;
-                    if matches!(received.kind, SETTINGS | PING) && received.flags & ACK == 0 {
-                        let payload: &[u8] = if received.kind == PING { &received.payload } else { &[] };
-                        socket.write_all(&frame(received.kind, ACK, 0, payload)).await?;
-                    }
-                    socket.write_all(&script(&received)).await?;
+    Origin::of_sockets(HttpVersions::Http2, move |number, socket| {
+        let (script, mut peer) = (Arc::clone(&script), Raw::new(socket));
+        async move {
+            peer.bytes(24).await;
+            peer.send(frame(SETTINGS, 0, 0, &[])).await;
+            while let Some(received) = peer.frame().await {
+                if matches!(received.kind, SETTINGS | PING) && received.flags & ACK == 0 {
+                    let payload: &[u8] = if received.kind == PING { &received.payload } else { &[] };
+                    peer.try_send(frame(received.kind, ACK, 0, payload)).await;
                 }
-                #[expect(unreachable_code, reason = "the type of the block")]
-                Ok::<_, std::io::Error>(())
-            });
+                peer.try_send(script(number, &received)).await;
+            }
         }
-    });
-    address
+    })
 }
 
 #[tokio::test]
 async fn clients_that_cancel_end_no_stream_of_others() {
-    let (cancelled, connections) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (counted, opened) = (Arc::clone(&cancelled), Arc::clone(&connections));
-    let address = scripted(move |received| match received.kind {
+    let cancelled = shared::<AtomicUsize>();
+    let origin = scripted(move |_, received| match received.kind {
         HEADERS => {
-            opened.fetch_max(received.connection + 1, Ordering::SeqCst);
             [frame(HEADERS, END_HEADERS, received.stream, &[0x88]), frame(DATA, 0, received.stream, b"some")].concat()
         }
         // As if it had been under way: on the stream, and for the first of all.
         RST_STREAM => {
-            counted.fetch_add(1, Ordering::SeqCst);
+            cancelled.fetch_add(1, Ordering::SeqCst);
             [frame(DATA, 0, received.stream, b"late"), frame(DATA, 0, 1, b"more")].concat()
         }
         _ => Vec::new(),
-    })
-    .await;
-    let upstream = upstream_to([address], |_| {});
+    });
+    let upstream = origin.upstream();
     let mut kept = soon(upstream.forward(request("GET", "/"))).await.into_body();
     for _ in 0..3 {
         let mut cancelling = Vec::new();
@@ -88,45 +56,35 @@ async fn clients_that_cancel_end_no_stream_of_others() {
         drop(cancelling);
         settled().await;
     }
-    soon(async {
-        while cancelled.load(Ordering::SeqCst) < 300 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await;
+    wait_until(|| cancelled.load(Ordering::SeqCst) >= 300).await;
     let mut octets = 0;
     while octets < 4 + 300 * 4 {
         octets += soon(kept.frame()).await.unwrap().unwrap().into_data().unwrap().len();
     }
-    assert_eq!(connections.load(Ordering::SeqCst), 1);
+    assert_eq!(origin.connections(), 1);
 }
 
 #[tokio::test]
 async fn small_pieces_that_a_client_does_not_read_end_no_stream_of_others() {
     const WINDOW: usize = 16 * 1024;
-    let sent = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&sent);
-    let origin = Http2Origin::start(move |request, mut respond| {
-        let counted = Arc::clone(&counted);
-        async move {
-            if request.uri().path() == "/quick" {
-                return answer(respond, "ok");
-            }
-            let mut stream = respond.send_response(Response::new(()), false).unwrap();
-            let piece = bytes::Bytes::from_static(&[0; 20]);
-            loop {
-                stream.reserve_capacity(piece.len());
-                match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
-                    Some(Ok(room)) => {
-                        counted.fetch_add(room.min(piece.len()), Ordering::SeqCst);
-                        stream.send_data(piece.slice(..room.min(piece.len())), false).unwrap();
-                    }
-                    _ => return,
+    let sent = shared::<AtomicUsize>();
+    let origin = Http2Origin::start(move |request, mut respond| async move {
+        if request.uri().path() == "/quick" {
+            return answer(respond, "ok");
+        }
+        let mut stream = respond.send_response(Response::new(()), false).unwrap();
+        let piece = bytes::Bytes::from_static(&[0; 20]);
+        loop {
+            stream.reserve_capacity(piece.len());
+            match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
+                Some(Ok(room)) => {
+                    sent.fetch_add(room.min(piece.len()), Ordering::SeqCst);
+                    stream.send_data(piece.slice(..room.min(piece.len())), false).unwrap();
                 }
+                _ => return,
             }
         }
-    })
-    .await;
+    });
     let upstream = origin.upstream_with(|limits| limits.buffer_bytes = WINDOW);
     let mut held = Vec::new();
     for _ in 0..8 {
@@ -151,25 +109,21 @@ async fn small_pieces_that_a_client_does_not_read_end_no_stream_of_others() {
 
 #[tokio::test]
 async fn empty_pieces_of_many_responses_neither_end_nor_retire_a_connection() {
-    let connections = Arc::new(AtomicUsize::new(0));
-    let opened = Arc::clone(&connections);
-    let address = scripted(move |received| match received.kind {
+    let origin = scripted(move |_, received| match received.kind {
         HEADERS => {
-            opened.fetch_max(received.connection + 1, Ordering::SeqCst);
             let stream = received.stream;
             let head = frame(HEADERS, END_HEADERS, stream, &[0x88]);
             [head, frame(DATA, 0, stream, &[]), frame(DATA, 1, stream, b"ok")].concat()
         }
         _ => Vec::new(),
-    })
-    .await;
-    let upstream = upstream_to([address], |_| {});
+    });
+    let upstream = origin.upstream();
     for _ in 0..110 {
         let response = soon(upstream.forward(request("GET", "/"))).await;
         assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "ok");
         settled().await;
     }
-    assert_eq!(connections.load(Ordering::SeqCst), 1);
+    assert_eq!(origin.connections(), 1);
 }
 
 #[tokio::test]
@@ -182,8 +136,7 @@ async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
             settled().await;
             answer(respond, "ok");
         },
-    )
-    .await;
+    );
     let upstream = origin.upstream();
     let requests: Vec<_> = (0..50).map(|_| asking(&upstream, "POST")).collect();
     let mut statuses = Vec::new();
@@ -195,30 +148,26 @@ async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
 
 #[tokio::test]
 async fn a_request_is_sent_at_most_twice() {
-    let seen = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&seen);
-    let (listener, address) = listen().await;
+    let seen = shared::<AtomicUsize>();
     // Answers the first request of each connection, and closes the first connection at the third and others at the second.
-    tokio::spawn(async move {
-        for most in [3, 2, 2] {
-            let (mut socket, _) = listener.accept().await.unwrap();
-            socket.read_exact(&mut [0; 24]).await.unwrap();
-            let mut requests = 0;
-            while requests < most {
-                let received = next(&mut socket, 0).await.unwrap();
-                if received.kind != HEADERS {
-                    continue;
-                }
-                (requests, _) = (requests + 1, counted.fetch_add(1, Ordering::SeqCst));
-                if requests == 1 {
-                    // Together, so that a request which waits for the one comes after the other.
-                    let answer = frame(HEADERS, END_HEADERS | 1, received.stream, &[0x88]);
-                    socket.write_all(&[frame(SETTINGS, 0, 0, &[]), answer].concat()).await.unwrap();
-                }
+    let origin = Origin::of_sockets(HttpVersions::Http2, move |number, socket| async move {
+        let mut peer = Raw::new(socket);
+        peer.bytes(24).await;
+        let mut requests = 0;
+        while requests < if number == 0 { 3 } else { 2 } {
+            let received = peer.frame().await.unwrap();
+            if received.kind != HEADERS {
+                continue;
+            }
+            (requests, _) = (requests + 1, seen.fetch_add(1, Ordering::SeqCst));
+            if requests == 1 {
+                // Together, so that a request which waits for the one comes after the other.
+                let answer = frame(HEADERS, END_HEADERS | 1, received.stream, &[0x88]);
+                peer.send([frame(SETTINGS, 0, 0, &[]), answer].concat()).await;
             }
         }
     });
-    let upstream = upstream_to([address], |_| {});
+    let upstream = origin.upstream();
     assert_eq!(status(&upstream, "GET").await, 200);
     settled().await;
     let spawn = || asking(&upstream, "GET");
@@ -229,11 +178,9 @@ async fn a_request_is_sent_at_most_twice() {
     assert_eq!(seen.load(Ordering::SeqCst), 5);
 }
 
-fn watched(address: SocketAddr) -> (Upstream, Events) {
-    let mut settings = settings([format!("http://{address}")]);
-    settings.versions = HttpVersions::Http2;
-    let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
-    (Upstream::new(&origins, NonZeroUsize::MIN), events)
+fn watched_http2(address: SocketAddr) -> (Upstream, Events) {
+    let urls = [format!("http://{address}")];
+    watched(&OriginsSettings { versions: HttpVersions::Http2, ..settings(urls) }, UpstreamLimits::default())
 }
 
 #[tokio::test]
@@ -242,9 +189,8 @@ async fn a_connection_that_breaks_before_an_answer_is_one_failure() {
         peer.send(frame(SETTINGS, 0, 0, &[])).await;
         // The preface, SETTINGS and its acknowledgement, and then as much as five requests have.
         peer.bytes(24 + 9 + 9 + 5 * 20).await;
-    })
-    .await;
-    let (upstream, events) = watched(origin.address);
+    });
+    let (upstream, events) = watched_http2(origin.address);
     let requests: Vec<_> = (0..5).map(|_| asking(&upstream, "POST")).collect();
     for request in requests {
         assert_eq!(soon(request).await.unwrap(), 502);
@@ -259,9 +205,8 @@ async fn a_server_that_speaks_no_http_2_is_put_out() {
         peer.bytes(24).await;
         peer.try_send("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
         peer.drain().await;
-    })
-    .await;
-    let (upstream, events) = watched(origin.address);
+    });
+    let (upstream, events) = watched_http2(origin.address);
     for _ in 0..3 {
         assert_eq!(status(&upstream, "POST").await, 502);
     }
@@ -270,16 +215,14 @@ async fn a_server_that_speaks_no_http_2_is_put_out() {
 
 #[tokio::test]
 async fn a_server_that_sends_nothing_gets_one_ping() {
-    let pings = Arc::new(Mutex::new(HashMap::<usize, usize>::new()));
-    let counted = Arc::clone(&pings);
-    let address = scripted(move |received| {
+    let pings = shared::<Mutex<HashMap<usize, usize>>>();
+    let origin = scripted(move |connection, received| {
         if received.kind == PING && received.flags & ACK == 0 {
-            *counted.lock().entry(received.connection).or_default() += 1;
+            *pings.lock().entry(connection).or_default() += 1;
         }
         Vec::new()
-    })
-    .await;
-    let upstream = upstream_to([address], |limits| limits.response_header = MOMENT);
+    });
+    let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
     // One request at a time, so that the connection is the same while it takes requests.
     let held = {
         let upstream = upstream.clone();

@@ -18,7 +18,7 @@ fn headers(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
 }
 
 /// A server that says these octets once a request has come, whatever it is.
-async fn saying(octets: Vec<u8>) -> Origin {
+fn saying(octets: Vec<u8>) -> Origin {
     Origin::start(move |_, mut peer| {
         let octets = octets.clone();
         async move {
@@ -29,12 +29,11 @@ async fn saying(octets: Vec<u8>) -> Origin {
             peer.drain().await;
         }
     })
-    .await
 }
 
 /// The status and the body of the response to a request on HTTP/1.1; no body where it broke off.
 async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
-    let origin = saying(octets).await;
+    let origin = saying(octets);
     let upstream = upstream_to([origin.address], |limits| limits.response_header = Duration::from_secs(2));
     let response = soon(upstream.forward(request("GET", "/"))).await;
     let status = response.status().as_u16();
@@ -118,15 +117,10 @@ async fn floods_end_the_connection_and_not_the_process() {
     for (kind, payload) in [(6, &[0; 8][..]), (4, &[]), (2, &[0; 5])] {
         let stream = u32::from(kind == 2);
         let flood = [frame(kind, 0, stream, payload).repeat(200_000), headers(END_STREAM, &[STATUS])].concat();
-        let origin = saying(flood).await;
+        let origin = saying(flood);
         let upstream = upstream_to([origin.address], |limits| limits.idle_timeout = Duration::from_secs(3600));
         assert_eq!(status(&upstream, "GET").await, 502, "{kind}");
-        soon(async {
-            while upstream.0.shared().connection_limit.open() > 0 {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        })
-        .await;
+        wait_until(|| open_connections(&upstream) == 0).await;
         assert_eq!(origin.connections(), 1, "{kind}");
     }
 }

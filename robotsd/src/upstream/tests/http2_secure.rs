@@ -7,37 +7,33 @@ use super::secure::Authority;
 use super::*;
 
 /// A server that speaks these, and says which in its response.
-async fn serve(authority: &Authority, spoken: &'static [&'static str]) -> (SocketAddr, Arc<AtomicUsize>) {
+fn serve(authority: &Authority, spoken: &'static [&'static str]) -> (SocketAddr, &'static AtomicUsize) {
     let acceptor: TlsAcceptor = authority.server_of("localhost", spoken, |_| {});
-    let (listener, address) = listen().await;
-    let connections = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&connections);
-    tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            let (acceptor, counted) = (acceptor.clone(), Arc::clone(&counted));
-            tokio::spawn(async move {
-                let Ok(stream) = acceptor.accept(socket).await else { return };
-                counted.fetch_add(1, Ordering::SeqCst);
-                if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
-                    let mut peer = Raw::new(stream);
-                    while let Some(target) = peer.asked().await {
-                        let switches = target == "/chat";
-                        let head = if switches { "101 Switching Protocols\r\nUpgrade: websocket" } else { "200 OK" };
-                        peer.try_send(format!("HTTP/1.1 {head}\r\nX-Spoken: 1.1\r\nContent-Length: 0\r\n\r\n")).await;
-                        if switches {
-                            return drop(peer.rest().await);
-                        }
+    let connections = shared::<AtomicUsize>();
+    let address = accepting(move |_, socket| {
+        let acceptor = acceptor.clone();
+        async move {
+            let Ok(stream) = acceptor.accept(socket).await else { return };
+            connections.fetch_add(1, Ordering::SeqCst);
+            if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+                let mut peer = Raw::new(stream);
+                while let Some(target) = peer.asked().await {
+                    let switches = target == "/chat";
+                    let head = if switches { "101 Switching Protocols\r\nUpgrade: websocket" } else { "200 OK" };
+                    peer.try_send(format!("HTTP/1.1 {head}\r\nX-Spoken: 1.1\r\nContent-Length: 0\r\n\r\n")).await;
+                    if switches {
+                        return drop(peer.rest().await);
                     }
-                    return;
                 }
-                let mut connection = h2::server::handshake(stream).await.unwrap();
-                while let Some(Ok((request, mut respond))) = connection.accept().await {
-                    assert_eq!(request.uri().scheme_str(), Some("https"));
-                    let response = Response::builder().header("x-spoken", "2").body(()).unwrap();
-                    let mut stream = respond.send_response(response, false).unwrap();
-                    stream.send_data(Bytes::from_static(b"ok"), true).unwrap();
-                }
-            });
+                return;
+            }
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                assert_eq!(request.uri().scheme_str(), Some("https"));
+                let response = Response::builder().header("x-spoken", "2").body(()).unwrap();
+                let mut stream = respond.send_response(response, false).unwrap();
+                stream.send_data(Bytes::from_static(b"ok"), true).unwrap();
+            }
         }
     });
     (address, connections)
@@ -47,8 +43,7 @@ fn upstream_to(address: SocketAddr, authority: &Authority, versions: HttpVersion
     let mut settings = settings([format!("https://localhost:{}", address.port())]);
     settings.tls.trust = Trust::file(&authority.file()).unwrap();
     settings.versions = versions;
-    let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
-    (Upstream::new(&origins, NonZeroUsize::MIN), events)
+    watched(&settings, UpstreamLimits::default())
 }
 
 async fn spoken(upstream: &Upstream) -> (u16, String) {
@@ -71,7 +66,7 @@ async fn the_server_chooses_among_what_is_allowed() {
         (&["h2", "http/1.1"], HttpVersions::Http1, "1.1"),
         (&["http/1.1", "h2"], HttpVersions::Http2, "2"),
     ] {
-        let (address, connections) = serve(&authority, offered).await;
+        let (address, connections) = serve(&authority, offered);
         let (upstream, events) = upstream_to(address, &authority, versions);
         for _ in 0..3 {
             assert_eq!(spoken(&upstream).await, (200, want.to_owned()), "{offered:?} {versions:?} {events:?}");
@@ -89,7 +84,7 @@ async fn a_server_without_the_version_is_told_from_one_that_cannot_be_reached() 
         (&["h2"], HttpVersions::Http1, "does not agree to HTTP/1.1, and http2 = false allows nothing else"),
         (&["h3"], HttpVersions::Negotiated, "agrees neither to HTTP/2 nor to HTTP/1.1"),
     ] {
-        let (address, _) = serve(&authority, spoken_there).await;
+        let (address, _) = serve(&authority, spoken_there);
         let (upstream, events) = upstream_to(address, &authority, versions);
         for _ in 0..3 {
             assert_eq!(spoken(&upstream).await.0, 502);
@@ -104,10 +99,10 @@ async fn a_server_without_the_version_is_told_from_one_that_cannot_be_reached() 
 #[tokio::test]
 async fn a_websocket_has_a_connection_of_http_1_1() {
     let authority = Authority::new("ours");
-    let (address, connections) = serve(&authority, &["h2", "http/1.1"]).await;
+    let (address, connections) = serve(&authority, &["h2", "http/1.1"]);
     let (upstream, events) = upstream_to(address, &authority, HttpVersions::Negotiated);
     assert_eq!(spoken(&upstream).await, (200, "2".to_owned()), "{events:?}");
-    let mut client = Raw::connect(proxy(upstream.clone()).await).await;
+    let mut client = Raw::connect(proxy(upstream.clone())).await;
     assert_eq!(client.ask(HANDSHAKE).await.status(), 101);
     assert_eq!(spoken(&upstream).await, (200, "2".to_owned()));
     assert_eq!(connections.load(Ordering::SeqCst), 2);
@@ -116,9 +111,9 @@ async fn a_websocket_has_a_connection_of_http_1_1() {
 #[tokio::test]
 async fn a_websocket_that_finds_no_http_1_1_is_not_held_against_the_server() {
     let authority = Authority::new("ours");
-    let (address, connections) = serve(&authority, &["h2"]).await;
+    let (address, connections) = serve(&authority, &["h2"]);
     let (upstream, events) = upstream_to(address, &authority, HttpVersions::Negotiated);
-    let proxy = proxy(upstream.clone()).await;
+    let proxy = proxy(upstream.clone());
     for _ in 0..6 {
         assert_eq!(Raw::connect(proxy).await.ask(HANDSHAKE).await.status(), 502);
     }

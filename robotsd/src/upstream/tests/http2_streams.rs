@@ -46,7 +46,7 @@ async fn pour(stream: &mut SendStream<Bytes>, mut octets: Bytes) {
 }
 
 /// Sends every piece back as it comes, and the trailers with one of its own.
-async fn echo() -> Http2Origin {
+fn echo() -> Origin {
     Http2Origin::start(|request, mut respond| async move {
         let te = request.headers().get("te").cloned();
         let mut body = request.into_body();
@@ -65,12 +65,11 @@ async fn echo() -> Http2Origin {
         end.insert("content-length", HeaderValue::from_static("0"));
         let _ = stream.send_trailers(end);
     })
-    .await
 }
 
 #[tokio::test]
 async fn both_directions_stream_at_a_time_and_end_with_trailers() {
-    let mut client = client(proxy(echo().await.upstream()).await).await;
+    let mut client = client(proxy(echo().upstream())).await;
     let request = post().header("te", "trailers").body(()).unwrap();
     let (response, mut stream) = client.send_request(request, false).unwrap();
     let response = soon(response).await.unwrap();
@@ -91,7 +90,7 @@ async fn both_directions_stream_at_a_time_and_end_with_trailers() {
 
 #[tokio::test]
 async fn te_says_trailers_and_nothing_else() {
-    let proxy = proxy(echo().await.upstream()).await;
+    let proxy = proxy(echo().upstream());
     let mut client = client(proxy).await;
     let (response, mut stream) = client.send_request(post().body(()).unwrap(), false).unwrap();
     stream.send_data(Bytes::new(), true).unwrap();
@@ -109,9 +108,8 @@ async fn a_response_may_be_trailers_alone() {
     let origin = Http2Origin::start(|_, mut respond| async move {
         let response = Response::builder().header("grpc-status", "5").header("content-type", "application/grpc");
         respond.send_response(response.body(()).unwrap(), true).unwrap();
-    })
-    .await;
-    let mut client = client(proxy(origin.upstream()).await).await;
+    });
+    let mut client = client(proxy(origin.upstream())).await;
     let (response, _) = client.send_request(post().body(()).unwrap(), true).unwrap();
     let response = soon(response).await.unwrap();
     assert_eq!(response.headers()["grpc-status"], "5");
@@ -122,7 +120,7 @@ async fn a_response_may_be_trailers_alone() {
 #[tokio::test]
 async fn large_bodies_go_through_both_windows() {
     let large = Bytes::from((0..8 << 20).map(|at| (at / 7) as u8).collect::<Vec<_>>());
-    let mut client = client(proxy(echo().await.upstream()).await).await;
+    let mut client = client(proxy(echo().upstream())).await;
     let (response, mut stream) = client.send_request(post().body(()).unwrap(), false).unwrap();
     let sent = large.clone();
     tokio::spawn(async move {
@@ -132,7 +130,7 @@ async fn large_bodies_go_through_both_windows() {
     let mut body = soon(response).await.unwrap().into_body();
     assert!(whole(&mut body).await == large);
     // HTTP/1.1 has no trailers here, and the whole of the body.
-    let mut plain = Raw::connect(proxy(echo().await.upstream()).await).await;
+    let mut plain = Raw::connect(proxy(echo().upstream())).await;
     let response =
         plain.ask("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n").await;
     assert_eq!((response.status(), response.body.as_str()), (200, "ab"));
@@ -140,29 +138,24 @@ async fn large_bodies_go_through_both_windows() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_holds_its_own_stream_up_and_no_other() {
-    let sent = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&sent);
-    let origin = Http2Origin::start(move |request, mut respond| {
-        let counted = Arc::clone(&counted);
-        async move {
-            if request.uri().path() == "/quick" {
-                return answer(respond, "ok");
-            }
-            let mut stream = respond.send_response(Response::new(()), false).unwrap();
-            let piece = Bytes::from(vec![0; 16 * 1024]);
-            loop {
-                stream.reserve_capacity(piece.len());
-                match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
-                    Some(Ok(room)) => {
-                        counted.fetch_add(room.min(piece.len()), Ordering::SeqCst);
-                        stream.send_data(piece.slice(..room.min(piece.len())), false).unwrap();
-                    }
-                    _ => return,
+    let sent = shared::<AtomicUsize>();
+    let origin = Http2Origin::start(move |request, mut respond| async move {
+        if request.uri().path() == "/quick" {
+            return answer(respond, "ok");
+        }
+        let mut stream = respond.send_response(Response::new(()), false).unwrap();
+        let piece = Bytes::from(vec![0; 16 * 1024]);
+        loop {
+            stream.reserve_capacity(piece.len());
+            match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
+                Some(Ok(room)) => {
+                    sent.fetch_add(room.min(piece.len()), Ordering::SeqCst);
+                    stream.send_data(piece.slice(..room.min(piece.len())), false).unwrap();
                 }
+                _ => return,
             }
         }
-    })
-    .await;
+    });
     let upstream = origin.upstream_with(|limits| limits.buffer_bytes = 64 * 1024);
     let mut held = Vec::new();
     for _ in 0..8 {
@@ -191,9 +184,8 @@ async fn a_client_that_leaves_cancels_its_stream() {
             };
             sender.send(Some(reason.unwrap())).unwrap();
         }
-    })
-    .await;
-    let proxy = proxy(origin.upstream()).await;
+    });
+    let proxy = proxy(origin.upstream());
     for path in ["/answered", "/silent"] {
         let mut client = client(proxy).await;
         let request = Request::builder().method("POST").uri(format!("http://h.test{path}")).body(()).unwrap();
@@ -230,9 +222,8 @@ async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
             stream.send_data(Bytes::new(), true).ok();
             sender.send(reset.ok().map(Result::unwrap)).unwrap();
         }
-    })
-    .await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    });
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     for (path, want) in [("/late", None), ("/never", Some(Reason::CANCEL)), ("/late", None)] {
         let response = client.ask(&format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")).await;
         assert_eq!((response.status(), response.body.as_str()), (200, "ok"), "{path}");
@@ -251,8 +242,8 @@ async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
 
 #[tokio::test]
 async fn a_response_before_the_end_of_the_request_is_the_response() {
-    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "enough") }).await;
-    let mut client = client(proxy(origin.upstream()).await).await;
+    let origin = Http2Origin::start(|_, respond| async move { answer(respond, "enough") });
+    let mut client = client(proxy(origin.upstream())).await;
     let (response, mut stream) = client.send_request(post().body(()).unwrap(), false).unwrap();
     stream.send_data(Bytes::from_static(b"some"), false).unwrap();
     let mut response = soon(response).await.unwrap();
@@ -263,10 +254,9 @@ async fn a_response_before_the_end_of_the_request_is_the_response() {
 async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bound() {
     // One octet each, a server would take for a flood.
     for (pieces, size, want) in [(200, 1, 200), (300, 200, 200), (80, 1024, 502)] {
-        let seen = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&seen);
+        let seen = shared::<AtomicUsize>();
         let origin = Http2Origin::start(move |request, mut respond| {
-            let number = counted.fetch_add(1, Ordering::SeqCst);
+            let number = seen.fetch_add(1, Ordering::SeqCst);
             async move {
                 let octets = whole(&mut request.into_body()).await;
                 if number == 0 {
@@ -274,9 +264,8 @@ async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bo
                 }
                 answer(respond, &octets.len().to_string());
             }
-        })
-        .await;
-        let mut client = client(proxy(origin.upstream()).await).await;
+        });
+        let mut client = client(proxy(origin.upstream())).await;
         let sent = Request::builder().method("POST").uri("http://h.test/").body(()).unwrap();
         let (response, mut stream) = client.send_request(sent, false).unwrap();
         for _ in 0..pieces {
@@ -293,21 +282,16 @@ async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bo
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_never_complete() {
-    let go = Arc::new(Notify::new());
-    let gone = Arc::clone(&go);
-    let origin = Http2Origin::start(move |_, mut respond| {
-        let go = Arc::clone(&go);
-        async move {
-            let mut stream = respond.send_response(Response::new(()), false).unwrap();
-            stream.send_data(Bytes::from_static(b"half"), false).unwrap();
-            go.notified().await;
-            stream.send_reset(Reason::INTERNAL_ERROR);
-        }
-    })
-    .await;
+    let go = shared::<Notify>();
+    let origin = Http2Origin::start(move |_, mut respond| async move {
+        let mut stream = respond.send_response(Response::new(()), false).unwrap();
+        stream.send_data(Bytes::from_static(b"half"), false).unwrap();
+        go.notified().await;
+        stream.send_reset(Reason::INTERNAL_ERROR);
+    });
     let response = soon(origin.upstream().forward(request("GET", "/"))).await;
     assert_eq!(response.status(), 200);
-    gone.notify_one();
+    go.notify_one();
     assert!(soon(response.into_body().collect()).await.is_err());
 }
 
@@ -318,8 +302,7 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
             std::future::pending::<()>().await;
         }
         answer(respond, "ok");
-    })
-    .await;
+    });
     let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
     assert_eq!(soon(upstream.forward(request("GET", "/silent"))).await.status(), 504);
     // It answers the PING, so the connection stays.
@@ -334,19 +317,13 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
     let dead = Origin::start(|_, mut peer| async move {
         peer.try_send([0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
         std::future::pending::<()>().await;
-    })
-    .await;
+    });
     let upstream = upstream_to([dead.address], |limits| {
         limits.response_header = MOMENT;
         limits.connect = MOMENT;
     });
     assert_eq!(status(&upstream, "GET").await, 504);
-    soon(async {
-        while upstream.0.shared().connection_limit.open() > 0 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await;
+    wait_until(|| open_connections(&upstream) == 0).await;
 }
 
 #[tokio::test]
@@ -362,13 +339,12 @@ async fn a_body_that_stands_still_is_given_up_unless_the_other_direction_moves()
             return;
         }
         std::future::pending::<()>().await;
-    })
-    .await;
+    });
     let idle = Duration::from_millis(400);
     let upstream = origin.upstream_with(|limits| limits.body_idle = idle);
     let response = soon(upstream.forward(request("GET", "/silent"))).await;
     assert!(soon(response.into_body().collect()).await.is_err());
-    let mut client = client(proxy(upstream).await).await;
+    let mut client = client(proxy(upstream)).await;
     let request = Request::builder().method("POST").uri("http://h.test/listens").body(()).unwrap();
     let (response, mut stream) = client.send_request(request, false).unwrap();
     let mut response = soon(response).await.unwrap();
@@ -383,16 +359,15 @@ async fn a_body_that_stands_still_is_given_up_unless_the_other_direction_moves()
 
 #[tokio::test]
 async fn a_call_without_an_answer_gets_a_status_of_grpc() {
-    let (listener, gone) = listen().await;
+    let (listener, gone) = listen();
     drop(listener);
     let silent = Http2Origin::start(|_, respond| async move {
         let _held = respond;
         std::future::pending::<()>().await;
-    })
-    .await;
+    });
     for (address, code) in [(gone, "14"), (silent.address, "4")] {
         let upstream = upstream_to([address], |limits| limits.response_header = MOMENT);
-        let proxy = proxy(upstream).await;
+        let proxy = proxy(upstream);
         let mut calling = client(proxy).await;
         let (response, _) = calling.send_request(post().body(()).unwrap(), true).unwrap();
         let response = soon(response).await.unwrap();

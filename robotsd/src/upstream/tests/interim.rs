@@ -12,18 +12,17 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok";
 
 /// A server of HTTP/1.1 that answers each request after two interim responses for its client.
-async fn hinting_http1() -> Origin {
+fn hinting_http1() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {
             peer.message().await;
             peer.send([HINTS, OK].concat()).await;
         }
     })
-    .await
 }
 
 /// The same on HTTP/2.
-async fn hinting_http2() -> Http2Origin {
+fn hinting_http2() -> Origin {
     Http2Origin::start(|_, mut respond| async move {
         for (status, link) in [(103, "</a>"), (100, ""), (102, "")] {
             let mut interim = Response::builder().status(status);
@@ -34,7 +33,6 @@ async fn hinting_http2() -> Http2Origin {
         }
         answer(respond, "ok");
     })
-    .await
 }
 
 async fn check(address: SocketAddr) {
@@ -55,8 +53,8 @@ async fn check(address: SocketAddr) {
 
 #[tokio::test]
 async fn rfc_9110_15_2_interim_responses_of_both_protocols_reach_the_client() {
-    for upstream in [hinting_http1().await.upstream(), hinting_http2().await.upstream()] {
-        let address = proxy(upstream).await;
+    for upstream in [hinting_http1().upstream(), hinting_http2().upstream()] {
+        let address = proxy(upstream);
         check(address).await;
         check_http2(address).await;
     }
@@ -86,21 +84,16 @@ async fn check_http2(address: SocketAddr) {
 
 #[tokio::test]
 async fn an_early_hint_comes_early() {
-    let release = Arc::new(Notify::new());
-    let released = Arc::clone(&release);
-    let origin = Origin::start(move |_, mut peer| {
-        let released = Arc::clone(&released);
-        async move {
-            loop {
-                peer.message().await;
-                peer.send(HINTS).await;
-                released.notified().await;
-                peer.send(OK).await;
-            }
+    let release = shared::<Notify>();
+    let origin = Origin::start(move |_, mut peer| async move {
+        loop {
+            peer.message().await;
+            peer.send(HINTS).await;
+            release.notified().await;
+            peer.send(OK).await;
         }
-    })
-    .await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    });
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     for request in [GET, POST, GET] {
         client.send(request).await;
         assert_eq!(client.message().await.status(), 103);
@@ -112,16 +105,15 @@ async fn an_early_hint_comes_early() {
 
 #[tokio::test]
 async fn of_many_interim_responses_the_first_are_passed_on() {
-    let origin = Origin::saying(format!("{}{OK}", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100))).await;
+    let origin = Origin::saying(format!("{}{OK}", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100)));
     let origin_http2 = Http2Origin::start(|_, mut respond| async move {
         for _ in 0..100 {
             respond.send_informational(Response::builder().status(103).body(()).unwrap()).unwrap();
         }
         answer(respond, "ok");
-    })
-    .await;
+    });
     for upstream in [origin.upstream(), origin_http2.upstream()] {
-        let mut client = Raw::connect(proxy(upstream).await).await;
+        let mut client = Raw::connect(proxy(upstream)).await;
         client.send(GET).await;
         let mut statuses = Vec::new();
         while !matches!(statuses.last(), Some(200..)) {
@@ -140,16 +132,14 @@ async fn an_interim_response_does_not_put_the_deadline_off() {
         tokio::time::sleep(deadline * 3 / 4).await;
         peer.send("HTTP/1.1 102 Processing\r\n\r\n").await;
         std::future::pending::<()>().await;
-    })
-    .await;
+    });
     let silent = Origin::start(|_, mut peer| async move {
         peer.message().await;
         std::future::pending::<()>().await;
-    })
-    .await;
+    });
     let with = |origin: &Origin, time| origin.upstream_with(|limits| limits.response_header = time);
-    let mut client = Raw::connect(proxy(with(&hinting, deadline)).await).await;
-    let mut later = Raw::connect(proxy(with(&silent, deadline * 3 / 2)).await).await;
+    let mut client = Raw::connect(proxy(with(&hinting, deadline))).await;
+    let mut later = Raw::connect(proxy(with(&silent, deadline * 3 / 2))).await;
     client.send(GET).await;
     later.send(GET).await;
     let answered = async {
@@ -170,10 +160,9 @@ async fn interim_responses_without_end_are_a_bad_gateway_and_no_delay() {
         while respond.send_informational(Response::builder().status(103).body(()).unwrap()).is_ok() {
             tokio::task::yield_now().await;
         }
-    })
-    .await;
-    for upstream in [flood().await.upstream(), endless.upstream()] {
-        let mut client = Raw::connect(proxy(upstream).await).await;
+    });
+    for upstream in [flood().upstream(), endless.upstream()] {
+        let mut client = Raw::connect(proxy(upstream)).await;
         client.send(GET).await;
         let mut last = client.message().await;
         while last.status() == 103 {
@@ -188,17 +177,15 @@ async fn interim_responses_without_end_are_a_bad_gateway_and_no_delay() {
             peer.try_send("HTTP/1.1 102 Processing\r\n\r\n").await;
             tokio::time::sleep(MOMENT / 10).await;
         }
-    })
-    .await;
+    });
     let slow_http2 = Http2Origin::start(|_, mut respond| async move {
         while respond.send_informational(Response::builder().status(102).body(()).unwrap()).is_ok() {
             tokio::time::sleep(MOMENT / 10).await;
         }
-    })
-    .await;
+    });
     let brief = |limits: &mut UpstreamLimits| limits.response_header = MOMENT;
     for upstream in [slow.upstream_with(brief), upstream_to([slow_http2.address], brief)] {
-        let mut client = Raw::connect(proxy(upstream).await).await;
+        let mut client = Raw::connect(proxy(upstream)).await;
         client.send(GET).await;
         let mut last = client.message().await;
         while last.status() == 102 {
@@ -211,8 +198,8 @@ async fn interim_responses_without_end_are_a_bad_gateway_and_no_delay() {
 #[tokio::test]
 async fn a_websocket_may_come_after_them() {
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello";
-    let origin = Origin::saying([HINTS, switch].concat()).await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    let origin = Origin::saying([HINTS, switch].concat());
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     client.send(HANDSHAKE).await;
     for status in [103, 102, 101] {
         assert_eq!(client.message().await.status(), status);

@@ -13,11 +13,10 @@ use super::*;
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 /// A resolver with answers that the test sets, which counts its questions.
-fn resolver(fresh: Duration, answer: &Arc<Mutex<Option<Vec<IpAddr>>>>) -> (SharedResources, Arc<AtomicUsize>) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let (count, answer) = (Arc::clone(&asked), Arc::clone(answer));
+fn resolver(fresh: Duration, answer: &'static Mutex<Option<Vec<IpAddr>>>) -> (SharedResources, &'static AtomicUsize) {
+    let asked = shared::<AtomicUsize>();
     let resolver = Resolver::new(fresh, move |_| {
-        count.fetch_add(1, Ordering::SeqCst);
+        asked.fetch_add(1, Ordering::SeqCst);
         answer.lock().clone().ok_or_else(|| std::io::Error::other("no such name"))
     });
     (SharedResources::with(resolver), asked)
@@ -32,23 +31,14 @@ async fn until_answered(upstream: &Upstream, want: u16) {
     .await;
 }
 
-async fn always() -> Origin {
-    Origin::start(|_, mut peer| async move {
-        while peer.heard(b"\r\n\r\n").await {
-            peer.try_send(OK).await;
-        }
-    })
-    .await
-}
-
 #[tokio::test]
 async fn a_name_may_resolve_later() {
-    let origin = always().await;
-    let answer = Arc::default();
-    let (surroundings, _) = resolver(Duration::from_secs(600), &answer);
+    let origin = Origin::always(OK);
+    let answer = shared::<Mutex<Option<Vec<IpAddr>>>>();
+    let (surroundings, _) = resolver(Duration::from_secs(600), answer);
     let settings = settings([format!("http://app.test:{}", origin.address.port())]);
     let (origins, events) = origins(&settings, UpstreamLimits::default(), &surroundings);
-    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    let upstream = worker(&origins);
     origins.look_up();
     for _ in 0..3 {
         let answer = soon(upstream.forward(request("GET", "/"))).await;
@@ -65,12 +55,13 @@ async fn a_name_may_resolve_later() {
 
 #[tokio::test]
 async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
-    let origin = always().await;
-    let answer = Arc::new(Mutex::new(Some(vec![HOME])));
-    let (surroundings, asked) = resolver(Duration::ZERO, &answer);
+    let origin = Origin::always(OK);
+    let answer = shared::<Mutex<Option<Vec<IpAddr>>>>();
+    *answer.lock() = Some(vec![HOME]);
+    let (surroundings, asked) = resolver(Duration::ZERO, answer);
     let settings = settings([format!("http://app.test:{}", origin.address.port())]);
     let (origins, events) = origins(&settings, UpstreamLimits::default(), &surroundings);
-    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    let upstream = worker(&origins);
     assert_eq!(status(&upstream, "GET").await, 200);
     *answer.lock() = None;
     soon(async {
@@ -92,7 +83,6 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn all_addresses_of_a_name_take_turns() {
-    let settings_of = |port| settings([format!("http://app.test:{port}")]);
     let said =
         |text: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
     // One port on two addresses; where the second is taken, another port.
@@ -114,10 +104,12 @@ async fn all_addresses_of_a_name_take_turns() {
             }
         });
     }
-    let answer = Arc::new(Mutex::new(Some(vec![HOME, IpAddr::from([127, 0, 0, 2]), HOME])));
-    let (surroundings, asked) = resolver(Duration::from_secs(600), &answer);
-    let (origins, _) = origins(&settings_of(port), UpstreamLimits::default(), &surroundings);
-    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    let answer = shared::<Mutex<Option<Vec<IpAddr>>>>();
+    *answer.lock() = Some(vec![HOME, IpAddr::from([127, 0, 0, 2]), HOME]);
+    let (surroundings, asked) = resolver(Duration::from_secs(600), answer);
+    let (origins, _) =
+        origins(&settings([format!("http://app.test:{port}")]), UpstreamLimits::default(), &surroundings);
+    let upstream = worker(&origins);
     let mut bodies = String::new();
     for _ in 0..4 {
         let answer = soon(upstream.forward(request("GET", "/"))).await;
@@ -132,25 +124,20 @@ async fn all_addresses_of_a_name_take_turns() {
 async fn a_stuck_resolver_delays_no_request_beyond_the_deadline() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+    let asked = shared::<AtomicUsize>();
     let surroundings = SharedResources::with(Resolver::new(Duration::from_secs(600), move |_| {
-        count.fetch_add(1, Ordering::SeqCst);
+        asked.fetch_add(1, Ordering::SeqCst);
         let _ = released.lock().recv();
         Ok(vec![HOME])
     }));
-    let origin = always().await;
+    let origin = Origin::always(OK);
     let settings = settings([format!("http://app.test:{}", origin.address.port())]);
     let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
     let (origins, _) = origins(&settings, limits, &surroundings);
-    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
-    let mut asking = tokio::task::JoinSet::new();
-    for _ in 0..100 {
-        let upstream = upstream.clone();
-        asking.spawn(async move { status(&upstream, "GET").await });
-    }
-    while let Some(status) = asking.join_next().await {
-        assert_eq!(status.unwrap(), 502);
+    let upstream = worker(&origins);
+    let requests: Vec<_> = (0..100).map(|_| asking(&upstream, "GET")).collect();
+    for request in requests {
+        assert_eq!(request.await.unwrap(), 502);
     }
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     drop(release);
@@ -159,11 +146,11 @@ async fn a_stuck_resolver_delays_no_request_beyond_the_deadline() {
 
 #[tokio::test]
 async fn localhost_and_addresses_need_no_resolver() {
-    let origin = always().await;
-    let (surroundings, asked) = resolver(Duration::ZERO, &Arc::default());
+    let origin = Origin::always(OK);
+    let (surroundings, asked) = resolver(Duration::ZERO, shared());
     for url in [format!("http://localhost:{}", origin.address.port()), format!("http://{}", origin.address)] {
         let (origins, _) = origins(&settings([url]), UpstreamLimits::default(), &surroundings);
-        assert_eq!(status(&Upstream::new(&origins, NonZeroUsize::MIN), "GET").await, 200);
+        assert_eq!(status(&worker(&origins), "GET").await, 200);
     }
     assert_eq!(asked.load(Ordering::SeqCst), 0);
 }

@@ -14,7 +14,7 @@ use hyper::ext::ReasonPhrase;
 
 use super::*;
 use crate::edge::test_peer::as_escaped;
-use crate::edge::{Edge, EdgeLimits, ListenerSettings};
+use crate::edge::{EdgeLimits, ListenerSettings};
 
 /// What a connection is used for first, which settles who speaks on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,52 +41,43 @@ impl Dice {
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Tells of every request the octets of its head, and the length of its body.
-async fn mirror() -> SocketAddr {
-    let (listener, address) = listen().await;
-    tokio::spawn(async move {
-        while let Ok((mut socket, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let mut buffer = BytesMut::new();
-                loop {
-                    let end = loop {
-                        if let Some(at) = memchr::memmem::find(&buffer, b"\r\n\r\n") {
-                            break at + 4;
-                        }
-                        if !matches!(socket.read_buf(&mut buffer).await, Ok(1..)) {
-                            return;
-                        }
-                    };
-                    let head = buffer.split_to(end);
-                    let text = String::from_utf8_lossy(&head).into_owned();
-                    let said = text.lines().find_map(|line| line.strip_prefix("content-length: "));
-                    let length = said.map_or(0, |length| length.parse().unwrap());
-                    let is_chunked = text.contains("\r\ntransfer-encoding: chunked\r\n");
-                    let body = loop {
-                        let end = memchr::memmem::find(&buffer, b"0\r\n\r\n").map(|at| at + 5);
-                        match if is_chunked { end } else { (buffer.len() >= length).then_some(length) } {
-                            Some(end) => break buffer.split_to(end),
-                            None if !matches!(socket.read_buf(&mut buffer).await, Ok(1..)) => return,
-                            None => {}
-                        }
-                    };
-                    let echo = format!("{}|{}", text.escape_debug(), body.escape_ascii());
-                    let length = echo.len();
-                    let echo = if text.starts_with("HEAD ") { String::new() } else { echo };
-                    let answer =
-                        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nX-A: 1\r\nx-a: 2\r\n\r\n{echo}");
-                    if socket.write_all(answer.as_bytes()).await.is_err() {
-                        return;
-                    }
+fn mirror() -> SocketAddr {
+    accepting(|_, mut socket| async move {
+        let mut buffer = BytesMut::new();
+        loop {
+            let end = loop {
+                if let Some(at) = memchr::memmem::find(&buffer, b"\r\n\r\n") {
+                    break at + 4;
                 }
-            });
+                if !matches!(socket.read_buf(&mut buffer).await, Ok(1..)) {
+                    return;
+                }
+            };
+            let head = buffer.split_to(end);
+            let text = String::from_utf8_lossy(&head).into_owned();
+            let said = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length = said.map_or(0, |length| length.parse().unwrap());
+            let is_chunked = text.contains("\r\ntransfer-encoding: chunked\r\n");
+            let body = loop {
+                let end = memchr::memmem::find(&buffer, b"0\r\n\r\n").map(|at| at + 5);
+                match if is_chunked { end } else { (buffer.len() >= length).then_some(length) } {
+                    Some(end) => break buffer.split_to(end),
+                    None if !matches!(socket.read_buf(&mut buffer).await, Ok(1..)) => return,
+                    None => {}
+                }
+            };
+            let echo = format!("{}|{}", text.escape_debug(), body.escape_ascii());
+            let length = echo.len();
+            let echo = if text.starts_with("HEAD ") { String::new() } else { echo };
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nX-A: 1\r\nx-a: 2\r\n\r\n{echo}");
+            if socket.write_all(answer.as_bytes()).await.is_err() {
+                return;
+            }
         }
-    });
-    address
+    })
 }
 
-async fn front() -> SocketAddr {
-    let upstream = upstream([mirror().await], UpstreamLimits::default());
-    let (listener, address) = listen().await;
+fn front() -> SocketAddr {
     let limits = EdgeLimits {
         first_byte: PATIENCE,
         header_read: PATIENCE,
@@ -94,11 +85,7 @@ async fn front() -> SocketAddr {
         body_idle: PATIENCE,
         ..EdgeLimits::default()
     };
-    tokio::spawn(async move {
-        let edge = Edge::new(limits, |_| {}, None);
-        edge.serve(listener, ListenerSettings::default(), upstream, std::future::pending()).await;
-    });
-    address
+    proxy_with(limits, ListenerSettings::default(), upstream([mirror()], UpstreamLimits::default()))
 }
 
 /// Sends octets down a way, then one more request that ends the connection; gives all that is heard.
@@ -333,7 +320,7 @@ fn is_refused(heard: &[String]) -> bool {
 /// come escaped.
 #[tokio::test]
 async fn a_request_comes_to_the_same_either_way() {
-    let front = front().await;
+    let front = front();
     let mut escaped_ones = 0;
     let mut wrong = Vec::new();
     let mut running = JoinSet::new();
@@ -362,7 +349,7 @@ async fn a_request_comes_to_the_same_either_way() {
 /// RFC 9113, section 3.4. One way says 400 before it closes the connection, the other just closes it.
 #[tokio::test]
 async fn the_preface_of_http_2_comes_first_or_not_at_all() {
-    let front = front().await;
+    let front = front();
     for way in [Way::Plain, Way::Hyper] {
         let heard = heard(front, way, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
         // The settings that HTTP/2 begins with are full of zeros.
@@ -389,8 +376,7 @@ async fn outcome(way: Way, method: &'static str, answer: &'static [u8], then_clo
         while peer.heard(b"\r\n\r\n").await {
             peer.try_send(OK).await;
         }
-    })
-    .await;
+    });
     let upstream = origin.upstream_with(|limits| {
         limits.response_header = PATIENCE;
         limits.body_idle = PATIENCE;

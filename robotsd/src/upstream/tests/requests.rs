@@ -11,8 +11,7 @@ async fn the_target_arrives_as_it_came() {
             sender.send(peer.until(b"\r\n\r\n").await).unwrap();
             peer.send(OK).await;
         }
-    })
-    .await;
+    });
     let target = "/a%2Fb/%2e%2E//c;d?x=%zz&y=\\^|";
     assert_eq!(soon(origin.upstream().forward(request("GET", target))).await.status(), 200);
     let head = heads.recv().await.unwrap();
@@ -25,20 +24,17 @@ async fn the_target_arrives_as_it_came() {
 async fn a_client_that_leaves_releases_the_upstream() {
     let (sender, closed) = oneshot::channel();
     let sender = tower_robots::internals::Mutex::new(Some(sender));
-    let begun = Arc::new(Notify::new());
-    let began = Arc::clone(&begun);
+    let begun = shared::<Notify>();
     let origin = Origin::start(move |_, mut peer| {
         let sender = sender.lock().take();
-        let began = Arc::clone(&began);
         async move {
             peer.until(b"\r\n\r\n").await;
-            began.notify_one();
+            begun.notify_one();
             peer.rest().await;
             sender.map(|sender| sender.send(()));
         }
-    })
-    .await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    });
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
     drop(client);
@@ -47,7 +43,7 @@ async fn a_client_that_leaves_releases_the_upstream() {
 
 #[tokio::test]
 async fn request_bodies_keep_their_framing() {
-    let address = proxy(echo().await.upstream()).await;
+    let address = proxy(echo().upstream());
     let mut client = Raw::connect(address).await;
     for method in ["POST", "GET"] {
         let known = format!("{method} / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab");
@@ -62,7 +58,7 @@ async fn request_bodies_keep_their_framing() {
 
 #[tokio::test]
 async fn bodies_larger_than_every_window_pass_through_http_2() {
-    let address = proxy(echo().await.upstream()).await;
+    let address = proxy(echo().upstream());
     let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
     let (mut client, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), socket).await.unwrap();
     tokio::spawn(connection);
@@ -74,8 +70,8 @@ async fn bodies_larger_than_every_window_pass_through_http_2() {
 
 #[tokio::test]
 async fn a_slow_upload_is_not_the_upstreams_fault() {
-    let upstream = echo().await.upstream_with(|limits| limits.response_header = MOMENT);
-    let mut client = Raw::connect(proxy(upstream).await).await;
+    let upstream = echo().upstream_with(|limits| limits.response_header = MOMENT);
+    let mut client = Raw::connect(proxy(upstream)).await;
     client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n").await;
     for octet in ["a", "b", "c"] {
         // Slowness is what is tested: nothing is waited for.
@@ -88,7 +84,7 @@ async fn a_slow_upload_is_not_the_upstreams_fault() {
 
 #[tokio::test]
 async fn a_broken_request_body_is_the_clients_fault() {
-    let mut client = Raw::connect(proxy(echo().await.upstream()).await).await;
+    let mut client = Raw::connect(proxy(echo().upstream())).await;
     let answer = client.ask("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").await;
     assert_eq!(answer.status(), 400);
     assert_eq!(client.rest().await, "");
@@ -96,7 +92,7 @@ async fn a_broken_request_body_is_the_clients_fault() {
 
 #[tokio::test]
 async fn expectations_are_met_at_the_edge() {
-    let mut client = Raw::connect(proxy(echo().await.upstream()).await).await;
+    let mut client = Raw::connect(proxy(echo().upstream())).await;
     client.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
     assert_eq!(client.until(b"\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
     client.send("ab").await;

@@ -22,8 +22,7 @@ async fn an_answer_in_pieces_is_an_answer() {
                     peer.send(&whole[cut..]).await;
                 }
             }
-        })
-        .await;
+        });
         let upstream = origin.upstream();
         for _ in 0..2 {
             let response = soon(upstream.forward(request("GET", "/x"))).await;
@@ -58,8 +57,7 @@ async fn answers_that_are_not_http_are_bad_gateways() {
                     peer.try_send(answer).await;
                 }
             }
-        })
-        .await;
+        });
         let answered = soon(origin.upstream().forward(request("GET", "/"))).await;
         assert_eq!(answered.status(), 502, "{answer:.60}");
         assert_eq!(answered.headers()["cache-control"], "no-store", "{answer:.60}");
@@ -70,7 +68,7 @@ async fn answers_that_are_not_http_are_bad_gateways() {
 
 #[tokio::test]
 async fn some_interim_responses_are_fine() {
-    let origin = Origin::saying(format!("{}{OK}", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100))).await;
+    let origin = Origin::saying(format!("{}{OK}", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100)));
     assert_eq!(status(&origin.upstream(), "GET").await, 200);
 }
 
@@ -78,8 +76,7 @@ async fn some_interim_responses_are_fine() {
 async fn a_response_has_one_framing() {
     let origin = Origin::saying(
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-    )
-    .await;
+    );
     let answer = soon(origin.upstream().forward(request("GET", "/"))).await;
     assert!(!answer.headers().contains_key(CONTENT_LENGTH));
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
@@ -87,7 +84,7 @@ async fn a_response_has_one_framing() {
 
 #[tokio::test]
 async fn an_upstream_that_does_not_answer_is_a_gateway_timeout() {
-    let origin = Origin::saying("HTTP/1.1 200 OK\r\nX-").await;
+    let origin = Origin::saying("HTTP/1.1 200 OK\r\nX-");
     let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
     let asked = Instant::now();
     assert_eq!(status(&upstream, "GET").await, 504);
@@ -96,7 +93,7 @@ async fn an_upstream_that_does_not_answer_is_a_gateway_timeout() {
 
 #[tokio::test]
 async fn a_response_body_that_stands_still_ends() {
-    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab").await;
+    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab");
     let upstream = origin.upstream_with(|limits| limits.body_idle = MOMENT);
     let answer = soon(upstream.forward(request("GET", "/"))).await;
     assert_eq!(answer.status(), 200);
@@ -114,9 +111,8 @@ async fn a_cut_response_does_not_look_complete() {
         let origin = Origin::start(move |_, mut peer| async move {
             peer.until(b"\r\n\r\n").await;
             peer.send(answer).await;
-        })
-        .await;
-        let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+        });
+        let mut client = Raw::connect(proxy(origin.upstream())).await;
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
         let received = client.rest().await;
         assert!(received.starts_with("HTTP/1.1 200 OK\r\n"), "{received}");
@@ -126,8 +122,8 @@ async fn a_cut_response_does_not_look_complete() {
 
 #[tokio::test]
 async fn head_keeps_the_length_it_would_have() {
-    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n").await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n");
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     client.send("HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
     let answer = client.rest().await;
     assert!(answer.contains("content-length: 12345\r\n"), "{answer}");

@@ -16,8 +16,7 @@ async fn answers_of_every_form_share_a_connection() {
                 peer.send(answer).await;
             }
             peer.rest().await;
-        })
-        .await;
+        });
         let upstream = origin.upstream();
         for answer in order {
             let response = soon(upstream.forward(request("GET", "/x"))).await;
@@ -35,8 +34,7 @@ async fn connections_are_used_again() {
             peer.until(b"\r\n\r\n").await;
             peer.send(OK).await;
         }
-    })
-    .await;
+    });
     let upstream = origin.upstream();
     for method in ["GET", "POST", "HEAD"] {
         assert_eq!(status(&upstream, method).await, 200);
@@ -47,7 +45,7 @@ async fn connections_are_used_again() {
 #[tokio::test]
 async fn an_idempotent_request_is_sent_again_when_an_idle_connection_dies() {
     for method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"] {
-        let (origin, delivered) = dying("").await;
+        let (origin, delivered) = dying("");
         let upstream = origin.upstream();
         assert_eq!(status(&upstream, "GET").await, 200);
         assert_eq!(status(&upstream, method).await, 200, "{method}");
@@ -59,7 +57,7 @@ async fn an_idempotent_request_is_sent_again_when_an_idle_connection_dies() {
 async fn nothing_else_is_sent_again() {
     // A method that may not be repeated, and an answer that has begun.
     for (method, then) in [("POST", ""), ("PATCH", ""), ("GET", "HTTP/1.1 2")] {
-        let (origin, delivered) = dying(then).await;
+        let (origin, delivered) = dying(then);
         let upstream = origin.upstream();
         assert_eq!(status(&upstream, "GET").await, 200);
         assert_eq!(status(&upstream, method).await, 502, "{method} {then}");
@@ -68,16 +66,15 @@ async fn nothing_else_is_sent_again() {
     // A connection that was new.
     let origin = Origin::start(|_, mut peer| async move {
         peer.until(b"\r\n\r\n").await;
-    })
-    .await;
+    });
     assert_eq!(status(&origin.upstream(), "GET").await, 502);
     assert_eq!(origin.connections(), 1);
 }
 
 #[tokio::test]
 async fn a_request_with_a_body_is_not_sent_again() {
-    let (origin, delivered) = dying("").await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    let (origin, delivered) = dying("");
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
     let put = "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
     assert_eq!(client.ask(put).await.status(), 502);
@@ -118,7 +115,7 @@ async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
 
 #[tokio::test]
 async fn an_answer_too_many_is_not_the_next_answer() {
-    let origin = Origin::saying(format!("{OK}HTTP/1.1 200 OK\r\nX-Poison: 1\r\nContent-Length: 0\r\n\r\n")).await;
+    let origin = Origin::saying(format!("{OK}HTTP/1.1 200 OK\r\nX-Poison: 1\r\nContent-Length: 0\r\n\r\n"));
     let upstream = origin.upstream();
     for _ in 0..2 {
         let answer = soon(upstream.forward(request("GET", "/"))).await;
@@ -130,7 +127,7 @@ async fn an_answer_too_many_is_not_the_next_answer() {
 
 #[tokio::test]
 async fn requests_beyond_the_limit_get_retry_after() {
-    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab").await;
+    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab");
     let upstream = origin.upstream_with(|limits| {
         limits.connections = 1;
         limits.connect = MOMENT;
@@ -153,8 +150,7 @@ async fn idle_connections_are_swept() {
             assert_eq!(peer.rest().await, "");
             sender.send(()).unwrap();
         }
-    })
-    .await;
+    });
     let upstream = origin.upstream_with(|limits| limits.idle_timeout = MOMENT);
     assert_eq!(status(&upstream, "GET").await, 200);
     soon(closed.recv()).await.unwrap();

@@ -67,30 +67,26 @@ struct Seen {
 }
 
 /// Answers every request with `answer`, and closes the connection after it without a word where `cuts` says so.
-async fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (SocketAddr, Arc<Seen>) {
-    let (listener, address) = listen().await;
-    let seen = Arc::new(Seen::default());
-    let saw = Arc::clone(&seen);
-    tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            let (acceptor, saw) = (acceptor.clone(), Arc::clone(&saw));
-            tokio::spawn(async move {
-                saw.connections.fetch_add(1, Ordering::SeqCst);
-                let Ok(stream) = acceptor.accept(socket).await else { return };
-                let connection = stream.get_ref().1;
-                assert_eq!(connection.alpn_protocol(), Some(&b"http/1.1"[..]));
-                saw.server_names.lock().extend(connection.server_name().map(str::to_owned));
-                let mut peer = Raw::new(stream);
-                while peer.heard(b"\r\n\r\n").await {
-                    peer.try_send(answer).await;
-                    match then {
-                        Then::Wait => {}
-                        // Without close_notify: as an attacker could who cuts the connection.
-                        Then::Drop => return,
-                        Then::Close => return peer.finish().await,
-                    }
+fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (SocketAddr, &'static Seen) {
+    let seen = shared::<Seen>();
+    let address = accepting(move |number, socket| {
+        let acceptor = acceptor.clone();
+        async move {
+            seen.connections.store(number + 1, Ordering::SeqCst);
+            let Ok(stream) = acceptor.accept(socket).await else { return };
+            let connection = stream.get_ref().1;
+            assert_eq!(connection.alpn_protocol(), Some(&b"http/1.1"[..]));
+            seen.server_names.lock().extend(connection.server_name().map(str::to_owned));
+            let mut peer = Raw::new(stream);
+            while peer.heard(b"\r\n\r\n").await {
+                peer.try_send(answer).await;
+                match then {
+                    Then::Wait => {}
+                    // Without close_notify: as an attacker could who cuts the connection.
+                    Then::Drop => return,
+                    Then::Close => return peer.finish().await,
                 }
-            });
+            }
         }
     });
     (address, seen)
@@ -107,14 +103,13 @@ fn upstream_to(url: String, ca: Option<PathBuf>, server_name: Option<&str>) -> (
     let mut settings = settings([url]);
     settings.tls.trust = ca.map_or(Trust::System, |ca| Trust::file(&ca).unwrap());
     settings.tls.server_name = server_name.map(str::to_owned);
-    let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
-    (Upstream::new(&origins, NonZeroUsize::MIN), events)
+    watched(&settings, UpstreamLimits::default())
 }
 
 #[tokio::test]
 async fn a_good_certificate_is_good_and_connections_are_used_again() {
     let authority = Authority::new("ours");
-    let (address, seen) = serve(authority.server("localhost", |_| {}), OK, Then::Wait).await;
+    let (address, seen) = serve(authority.server("localhost", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), Some(authority.file()), None);
     for method in ["GET", "POST", "GET", "POST"] {
         assert_eq!(status(&upstream, method).await, 200, "{events:?}");
@@ -122,7 +117,7 @@ async fn a_good_certificate_is_good_and_connections_are_used_again() {
     assert_eq!(seen.connections.load(Ordering::SeqCst), 1);
     assert_eq!(*seen.server_names.lock(), ["localhost"]);
     // An address has no name to send, and its certificate says the address.
-    let (address, seen) = serve(authority.server("127.0.0.1", |_| {}), OK, Then::Wait).await;
+    let (address, seen) = serve(authority.server("127.0.0.1", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://{address}"), Some(authority.file()), None);
     assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
     assert!(seen.server_names.lock().is_empty());
@@ -131,7 +126,7 @@ async fn a_good_certificate_is_good_and_connections_are_used_again() {
 #[tokio::test]
 async fn the_name_may_be_another_than_the_address() {
     let authority = Authority::new("ours");
-    let (address, seen) = serve(authority.server("app.internal", |_| {}), OK, Then::Wait).await;
+    let (address, seen) = serve(authority.server("app.internal", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://{address}"), Some(authority.file()), Some("app.internal"));
     assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
     assert_eq!(*seen.server_names.lock(), ["app.internal"]);
@@ -148,7 +143,7 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
         (authority.server("else.test", |_| {}), Some(authority.file()), "its certificate is not for \"localhost\""),
         (other.server("localhost", |_| {}), Some(authority.file()), "is from an authority that is not trusted"),
     ] {
-        let (address, _) = serve(acceptor, OK, Then::Wait).await;
+        let (address, _) = serve(acceptor, OK, Then::Wait);
         let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), ca, None);
         let (head, body) = soon(upstream.forward(request("GET", "/"))).await.into_parts();
         assert_eq!(head.status, 502, "{want}");
@@ -171,8 +166,7 @@ async fn a_port_without_tls_is_distinguished_from_one_with() {
     let plain = Origin::start(|_, mut peer| async move {
         peer.try_send("HTTP/1.1 400 Bad Request\r\n\r\n").await;
         peer.rest().await;
-    })
-    .await;
+    });
     let (upstream, events) = upstream_to(format!("https://{}", plain.address), Some(authority.file()), None);
     assert_eq!(status(&upstream, "GET").await, 502);
     let said = event_detail(&events, "tls").await;
@@ -184,13 +178,12 @@ async fn the_handshake_has_the_deadline_of_connecting() {
     let authority = Authority::new("ours");
     let silent = Origin::start(|_, mut peer| async move {
         peer.rest().await;
-    })
-    .await;
+    });
     let mut settings = settings([format!("https://{}", silent.address)]);
     settings.tls.trust = Trust::file(&authority.file()).unwrap();
     let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
     let (origins, events) = origins(&settings, limits, &SharedResources::system());
-    assert_eq!(status(&Upstream::new(&origins, NonZeroUsize::MIN), "GET").await, 504);
+    assert_eq!(status(&worker(&origins), "GET").await, 504);
     event_detail(&events, "connect-timeout").await;
 }
 
@@ -205,7 +198,7 @@ async fn a_body_that_ends_without_close_notify_is_cut_off() {
         // A length is enough to know where the end is.
         (OK, Then::Drop, true),
     ] {
-        let (address, _) = serve(authority.server("localhost", |_| {}), answer, then).await;
+        let (address, _) = serve(authority.server("localhost", |_| {}), answer, then);
         let (upstream, _) = upstream_to(format!("https://localhost:{}", address.port()), Some(authority.file()), None);
         let answered = soon(upstream.forward(request("GET", "/"))).await;
         assert_eq!(answered.status(), 200);

@@ -16,7 +16,7 @@ struct Mortal {
     // Bound and never listening: the port stays ours while no socket listens on it, and connecting is refused.
     _reserve: TcpSocket,
     alive: Mutex<Option<JoinHandle<()>>>,
-    answered: Arc<AtomicUsize>,
+    answered: &'static AtomicUsize,
 }
 
 fn bound(address: SocketAddr) -> TcpSocket {
@@ -34,7 +34,7 @@ impl Mortal {
             name,
             _reserve: reserve,
             alive: Mutex::default(),
-            answered: Arc::default(),
+            answered: shared(),
         }
     }
 
@@ -46,13 +46,12 @@ impl Mortal {
 
     fn revive(&self) {
         let listener = bound(self.address).listen(1024).unwrap();
-        let (name, answered) = (self.name, Arc::clone(&self.answered));
+        let (name, answered) = (self.name, self.answered);
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             // Dropped before the connections: who misses one of them is refused, and not accepted and then reset.
             let listener = listener;
             while let Ok((socket, _)) = listener.accept().await {
-                let answered = Arc::clone(&answered);
                 connections.spawn(async move {
                     let mut peer = Raw::new(socket);
                     while peer.heard(b"\r\n\r\n").await {
@@ -77,8 +76,7 @@ fn both(a: &Mortal, b: &Mortal, change: impl FnOnce(&mut HealthPolicy)) -> (Upst
     let mut settings = settings([format!("http://{}", a.address), format!("http://{}", b.address)]);
     change(&mut settings.health);
     let limits = UpstreamLimits { idle_timeout: Duration::from_secs(600), ..UpstreamLimits::default() };
-    let (origins, events) = origins(&settings, limits, &SharedResources::system());
-    (Upstream::new(&origins, NonZeroUsize::MIN), events)
+    watched(&settings, limits)
 }
 
 async fn answer(upstream: &Upstream, method: &str) -> (u16, String) {
@@ -111,11 +109,11 @@ async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
     for answer in lease {
         soon(answer.into_body().collect()).await.unwrap();
     }
-    let failed = Arc::new(AtomicUsize::new(0));
-    let stop = Arc::new(AtomicBool::new(false));
+    let failed = shared::<AtomicUsize>();
+    let stop = shared::<AtomicBool>();
     let mut clients = tokio::task::JoinSet::new();
     for _ in 0..CLIENTS {
-        let (upstream, failed, stop) = (upstream.clone(), Arc::clone(&failed), Arc::clone(&stop));
+        let upstream = upstream.clone();
         clients.spawn(async move {
             while !stop.load(Ordering::SeqCst) {
                 if status(&upstream, "GET").await != 200 {
@@ -126,12 +124,7 @@ async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
     }
     let reaches = async |origin: &Mortal, more: usize| {
         let from = origin.answered.load(Ordering::SeqCst);
-        soon(async {
-            while origin.answered.load(Ordering::SeqCst) < from + more {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        })
-        .await;
+        wait_until(|| origin.answered.load(Ordering::SeqCst) >= from + more).await;
     };
     reaches(&a, 200).await;
     a.kill().await;
@@ -172,11 +165,10 @@ async fn when_all_are_dead_that_is_said_at_once_and_the_first_that_lives_is_foun
 
 #[tokio::test]
 async fn a_request_is_sent_again_to_another_server() {
-    let (dying, delivered) = dying("").await;
+    let (dying, delivered) = dying("");
     let other = Mortal::alive("b");
     let settings = settings([format!("http://{}", dying.address), format!("http://{}", other.address)]);
-    let (origins, _) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
-    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    let (upstream, _) = watched(&settings, UpstreamLimits::default());
     // The third finds a connection to the first server, which dies of it.
     for name in ["ok", "b", "b"] {
         assert_eq!(answer(&upstream, "GET").await, (200, name.to_owned()));
@@ -188,11 +180,11 @@ async fn a_request_is_sent_again_to_another_server() {
 async fn statuses_and_slowness_eject_no_server() {
     let sick = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     for (answer, patience, want) in [(sick, Duration::from_secs(15), 503), ("", Duration::from_millis(20), 504)] {
-        let origin = Origin::saying(answer).await;
+        let origin = Origin::saying(answer);
         let limits = UpstreamLimits { response_header: patience, ..UpstreamLimits::default() };
         let (origins, events) =
             origins(&settings([format!("http://{}", origin.address)]), limits, &SharedResources::system());
-        let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+        let upstream = worker(&origins);
         for _ in 0..5 {
             assert_eq!(status(&upstream, "POST").await, want);
         }
@@ -204,13 +196,11 @@ async fn statuses_and_slowness_eject_no_server() {
 async fn a_server_that_breaks_off_before_it_answers_is_put_out() {
     let broken = Origin::start(|_, mut peer| async move {
         peer.until(b"\r\n\r\n").await;
-    })
-    .await;
+    });
     let good = Mortal::alive("b");
     let mut settings = settings([format!("http://{}", broken.address), format!("http://{}", good.address)]);
     settings.health.eject = Duration::from_secs(600);
-    let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
-    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    let (upstream, events) = watched(&settings, UpstreamLimits::default());
     let mut statuses = Vec::new();
     for _ in 0..10 {
         statuses.push(status(&upstream, "POST").await);
@@ -232,8 +222,7 @@ async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
     }
     let good = Mortal::alive("b");
     let settings = settings([format!("http://{address}"), format!("http://{}", good.address)]);
-    let (origins, _) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
-    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    let (upstream, _) = watched(&settings, UpstreamLimits::default());
     assert_eq!(answer(&upstream, "GET").await, (200, "b".to_owned()));
 }
 
@@ -241,7 +230,7 @@ async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
 async fn the_next_address_is_tried() {
     // Bound but not listening any more: connecting is refused.
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let origin = Origin::saying(OK).await;
+    let origin = Origin::saying(OK);
     let both = upstream([closed, origin.address], UpstreamLimits::default());
     for _ in 0..2 {
         // Not read to its end, so that the second does not find a connection.

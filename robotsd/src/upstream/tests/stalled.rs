@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 
 use super::balancer::Balancer;
@@ -18,7 +17,7 @@ const SMALL: usize = 40 * 1024;
 const LARGE: usize = 16 * 1024 * 1024;
 
 /// Answers requests on every connection: `/small`, `/chunked` (of the same size), `/large`, else a few octets.
-async fn origin() -> Origin {
+fn origin() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {
             let Some(target) = peer.asked().await else { return };
@@ -55,7 +54,6 @@ async fn origin() -> Origin {
             }
         }
     })
-    .await
 }
 
 struct Scene {
@@ -66,20 +64,19 @@ struct Scene {
 }
 
 /// A proxy with so many connections to an origin.
-async fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> Scene {
+fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> Scene {
     let mut limits = UpstreamLimits { connections, connect: Duration::from_secs(15), ..UpstreamLimits::default() };
     change(&mut limits);
-    let settings = settings([format!("http://{}", origin().await.address)]);
+    let settings = settings([format!("http://{}", origin().address)]);
     let (origins, events) = origins(&settings, limits, &SharedResources::with(resolver::Resolver::system()));
     let buffers = Arc::clone(&origins.0.buffers);
-    let address = proxy(Upstream::new(&origins, NonZeroUsize::MIN)).await;
+    let address = proxy(worker(&origins));
     Scene { address, origins, events, buffers }
 }
 
 /// A client of HTTP/2 that grants its streams a window only where a test says so.
 struct Greedy {
-    socket: TcpStream,
-    read: Vec<u8>,
+    peer: Raw,
     heads: usize,
     octets: usize,
     resets: usize,
@@ -94,40 +91,31 @@ async fn from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
 
 impl Greedy {
     async fn connect(address: SocketAddr, from: Ipv4Addr) -> Self {
-        let mut socket = self::from(from, address).await;
+        let mut peer = Raw::new(self::from(from, address).await);
         // SETTINGS_INITIAL_WINDOW_SIZE is 0, and the connection's window as large as can be.
         let window = frame(8, 0, 0, &0x7f00_0000_u32.to_be_bytes());
         let hello = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]), &window];
-        soon(socket.write_all(&hello.concat())).await.unwrap();
-        Self { socket, read: Vec::new(), heads: 0, octets: 0, resets: 0 }
+        peer.send(hello.concat()).await;
+        Self { peer, heads: 0, octets: 0, resets: 0 }
     }
 
     async fn ask(&mut self, stream: u32, path: &str) {
         let block = [&[0x82, 0x86, 0x04, path.len() as u8], path.as_bytes(), b"\x01\x06h.test"].concat();
-        soon(self.socket.write_all(&frame(1, 5, stream, &block))).await.unwrap();
+        self.peer.send(frame(1, 5, stream, &block)).await;
     }
 
     async fn grant(&mut self, stream: u32, octets: u32) {
-        soon(self.socket.write_all(&frame(8, 0, stream, &octets.to_be_bytes()))).await.unwrap();
+        self.peer.send(frame(8, 0, stream, &octets.to_be_bytes())).await;
     }
 
     /// Takes a frame.
     async fn frame(&mut self) {
-        loop {
-            if let Some((head, rest)) = self.read.split_first_chunk::<9>() {
-                let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
-                if rest.len() >= length {
-                    match head[3] {
-                        0 => self.octets += length,
-                        1 => self.heads += 1,
-                        3 => self.resets += 1,
-                        _ => {}
-                    }
-                    self.read.drain(..9 + length);
-                    return;
-                }
-            }
-            assert!(self.socket.read_buf(&mut self.read).await.unwrap() > 0, "the connection was closed");
+        let frame = self.peer.frame().await.expect("an open connection");
+        match frame.kind {
+            0 => self.octets += frame.payload.len(),
+            1 => self.heads += 1,
+            3 => self.resets += 1,
+            _ => {}
         }
     }
 
@@ -165,12 +153,7 @@ async fn besiege(address: SocketAddr, from: Ipv4Addr, connections: usize, path: 
 impl Scene {
     /// Waits until so many connections to the origin are open.
     async fn opens(&self, connections: usize) {
-        soon(async {
-            while self.origins.0.connection_limit.open() < connections {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        })
-        .await;
+        wait_until(|| self.origins.0.connection_limit.open.load(Ordering::SeqCst) >= connections).await;
     }
 }
 
@@ -183,7 +166,7 @@ async fn is_served(address: SocketAddr, times: usize) {
 
 #[tokio::test]
 async fn trailers_that_are_read_ahead_come_behind_the_body() {
-    let scene = scene(1, |_| {}).await;
+    let scene = scene(1, |_| {});
     let mut greedy = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
     greedy.ask(1, "/trailers").await;
     greedy.until(|greedy| greedy.heads == 1).await;
@@ -196,7 +179,7 @@ async fn trailers_that_are_read_ahead_come_behind_the_body() {
 #[tokio::test]
 async fn small_answers_free_their_connections_though_no_client_reads() {
     for path in ["/small", "/chunked"] {
-        let scene = scene(8, |_| {}).await;
+        let scene = scene(8, |_| {});
         let mut clients = Vec::new();
         for _ in 0..3 {
             let mut greedy = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
@@ -209,7 +192,7 @@ async fn small_answers_free_their_connections_though_no_client_reads() {
         }
         is_served(scene.address, 20).await;
         assert!(scene.events.lock().is_empty(), "{:?}", scene.events);
-        let used = scene.buffers.used();
+        let used = scene.buffers.used.load(Ordering::SeqCst);
         assert!(used > 0 && used <= 300 * SMALL, "{used}");
         for greedy in &mut clients {
             for stream in 0..100 {
@@ -217,24 +200,24 @@ async fn small_answers_free_their_connections_though_no_client_reads() {
             }
             greedy.until(|greedy| greedy.octets == 100 * SMALL).await;
         }
-        assert_eq!(scene.buffers.used(), 0);
+        assert_eq!(scene.buffers.used.load(Ordering::SeqCst), 0);
     }
 }
 
 #[tokio::test]
 async fn what_is_buffered_stays_within_the_total() {
-    let scene = scene(32, |limits| limits.buffer_total = 2 * 64 * 1024).await;
+    let scene = scene(32, |limits| limits.buffer_total = 2 * 64 * 1024);
     besiege(scene.address, Ipv4Addr::LOCALHOST, 4, "/small").await;
     scene.opens(32).await;
     is_served(scene.address, 60).await;
-    assert!(scene.buffers.used() <= 2 * 64 * 1024);
+    assert!(scene.buffers.used.load(Ordering::SeqCst) <= 2 * 64 * 1024);
     assert!(event_detail(&scene.events, "gave-up").await.contains("stood still for"));
 }
 
 #[tokio::test]
 async fn others_are_served_while_one_address_takes_every_connection() {
     for from in [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)] {
-        let scene = scene(64, |_| {}).await;
+        let scene = scene(64, |_| {});
         besiege(scene.address, from, 6, "/large").await;
         scene.opens(64).await;
         is_served(scene.address, 200).await;
@@ -243,7 +226,7 @@ async fn others_are_served_while_one_address_takes_every_connection() {
 
 #[tokio::test]
 async fn others_are_served_where_nothing_is_buffered() {
-    let scene = scene(64, |limits| limits.buffer = 0).await;
+    let scene = scene(64, |limits| limits.buffer = 0);
     besiege(scene.address, Ipv4Addr::LOCALHOST, 6, "/small").await;
     scene.opens(64).await;
     is_served(scene.address, 200).await;
@@ -253,7 +236,7 @@ async fn others_are_served_where_nothing_is_buffered() {
 async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
     // Of HTTP/1.0, so that hyper writes the answer; and of HTTP/1.1, which is written without.
     for version in ["1.0", "1.1"] {
-        let scene = scene(8, |_| {}).await;
+        let scene = scene(8, |_| {});
         let mut clients = Vec::new();
         for _ in 0..12 {
             let mut client = Raw::connect(scene.address).await;
@@ -267,7 +250,7 @@ async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
 
 #[tokio::test]
 async fn a_client_that_moves_keeps_its_connection() {
-    let scene = scene(16, |_| {}).await;
+    let scene = scene(16, |_| {});
     let mut slow = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
     slow.ask(1, "/large").await;
     slow.until(|slow| slow.heads == 1).await;
@@ -310,13 +293,12 @@ async fn a_tunnel_within_its_share_stays() {
                 _ => peer.try_send(OK).await,
             }
         }
-    })
-    .await;
+    });
     let upstream = origin.upstream_with(|limits| {
         limits.connections = 8;
         limits.connect = Duration::from_secs(15);
     });
-    let address = proxy(upstream).await;
+    let address = proxy(upstream);
     let mut tunnel = Raw::connect(address).await;
     tunnel.send(HANDSHAKE).await;
     tunnel.until(b"\r\n\r\n").await;
@@ -339,13 +321,12 @@ async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
             // Until the client's socket is full, and this end's behind it.
             peer.pour(4 * LARGE).await;
         }
-    })
-    .await;
+    });
     let upstream = origin.upstream_with(|limits| {
         limits.connections = 4;
         limits.connect = Duration::from_secs(15);
     });
-    let address = proxy(upstream).await;
+    let address = proxy(upstream);
     let mut tunnels = Vec::new();
     for _ in 0..4 {
         let mut tunnel = Raw::new(from(Ipv4Addr::new(127, 0, 0, 2), address).await);
@@ -358,7 +339,7 @@ async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
 
 #[tokio::test]
 async fn requests_whose_bodies_do_not_come_hold_no_slot_for_long() {
-    let scene = scene(8, |_| {}).await;
+    let scene = scene(8, |_| {});
     let mut clients = Vec::new();
     for _ in 0..8 {
         let mut client = Raw::connect(scene.address).await;
@@ -377,7 +358,7 @@ async fn requests_whose_bodies_do_not_come_hold_no_slot_for_long() {
 
 #[tokio::test]
 async fn requests_that_stop_after_an_early_response_hold_no_slot_for_long() {
-    let scene = scene(8, |_| {}).await;
+    let scene = scene(8, |_| {});
     let mut clients = Vec::new();
     for _ in 0..8 {
         let mut client = Raw::connect(scene.address).await;
@@ -392,20 +373,11 @@ async fn requests_that_stop_after_an_early_response_hold_no_slot_for_long() {
 async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
     let mut limits = UpstreamLimits { connections: 8, connect: Duration::from_secs(15), ..UpstreamLimits::default() };
     limits.buffer = 0;
-    let upstream = upstream([origin().await.address], limits);
-    let (listener, address) = listen().await;
+    let upstream = upstream([origin().address], limits);
     let networks = vec!["127.0.0.0/8".parse().unwrap()];
     let trusted = Arc::new(edge::Trusted { networks, agent_header: None });
-    tokio::spawn(async move {
-        edge::Edge::new(edge::EdgeLimits::default(), |_| {}, None)
-            .serve(
-                listener,
-                edge::ListenerSettings { trusted, ..edge::ListenerSettings::default() },
-                upstream,
-                std::future::pending(),
-            )
-            .await;
-    });
+    let listener_settings = edge::ListenerSettings { trusted, ..edge::ListenerSettings::default() };
+    let address = proxy_with(edge::EdgeLimits::default(), listener_settings, upstream);
     let get =
         |target: &str, client: &str| format!("GET {target} HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n");
     // It has stalled for longest, and has no more than its share.
@@ -428,12 +400,13 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
 
 #[tokio::test]
 async fn an_idle_connection_is_not_taken_before_those_who_wait_on_another_worker() {
-    let scene = scene(4, |_| {}).await;
+    let scene = scene(4, |_| {});
     let one = NonZeroUsize::MIN;
     let balancer = Balancer::new(Arc::clone(&scene.origins.0), one);
-    let requirement = Requirement { certainty: Certainty::EventLoop, versions: HttpVersions::Http1 };
+    let client = ClientKey::default();
+    let requirement = Requirement { certainty: Certainty::EventLoop, versions: HttpVersions::Http1, client };
     let Err(first) = balancer.ready(requirement) else { panic!("nothing is connected yet") };
-    let lease = soon(balancer.connection(first, requirement, ClientKey::default())).await.unwrap();
+    let lease = soon(balancer.connection(first, requirement)).await.unwrap();
     let (connection, pool) = lease.into_http1().unwrap();
     pool.put(connection);
     let other = wait_queue::Demand::new(Arc::clone(&scene.origins.0.connection_limit));
@@ -445,21 +418,16 @@ async fn an_idle_connection_is_not_taken_before_those_who_wait_on_another_worker
 
 #[tokio::test]
 async fn a_stream_is_passed_on_as_it_comes() {
-    let more = Arc::new(Notify::new());
-    let may_go_on = Arc::clone(&more);
-    let origin = Origin::start(move |_, mut peer| {
-        let may_go_on = Arc::clone(&may_go_on);
-        async move {
-            peer.until(b"\r\n\r\n").await;
-            peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
-            loop {
-                peer.try_send("5\r\nevent\r\n").await;
-                may_go_on.notified().await;
-            }
+    let more = shared::<Notify>();
+    let origin = Origin::start(move |_, mut peer| async move {
+        peer.until(b"\r\n\r\n").await;
+        peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        loop {
+            peer.try_send("5\r\nevent\r\n").await;
+            more.notified().await;
         }
-    })
-    .await;
-    let address = proxy(origin.upstream()).await;
+    });
+    let address = proxy(origin.upstream());
     let mut client = Greedy::connect(address, Ipv4Addr::LOCALHOST).await;
     client.ask(1, "/").await;
     client.until(|client| client.heads == 1).await;

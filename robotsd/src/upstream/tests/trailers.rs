@@ -19,9 +19,8 @@ async fn a_client_that_takes_trailers_gets_those_that_were_announced() {
         while peer.asked().await.is_some() {
             peer.try_send(ANSWER).await;
         }
-    })
-    .await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    });
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     for te in ["", "TE: deflate\r\n"] {
         let (head, end) = ask(&mut client, te).await;
         assert_eq!(end, "0\r\n\r\n", "{te}");
@@ -38,8 +37,8 @@ async fn a_client_that_takes_trailers_gets_those_that_were_announced() {
 
 #[tokio::test]
 async fn a_body_whose_length_is_known_has_no_trailers() {
-    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTrailer: X-Sum\r\n\r\nok").await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTrailer: X-Sum\r\n\r\nok");
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     let response = client.ask("GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n\r\n").await;
     assert_eq!(response.body, "ok");
     assert!(!response.head.contains("trailer:"), "{}", response.head);
@@ -58,9 +57,8 @@ async fn an_upstream_gets_the_trailers_of_a_request_that_were_announced() {
                 peer.send(OK).await;
             }
         }
-    })
-    .await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    });
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     let section = "X-Sum: 1\r\nx-real-ip: 10.0.0.1\r\nRobots-Verdict: a\r\nX-Other: 2\r\nHost: other\r\n";
     for (announced, head_says, end_says) in [
         ("Trailer: X-Sum, x-real-ip, robots-verdict, host\r\n", "\r\ntrailer: x-sum\r\n", "0\r\nx-sum: 1\r\n\r\n"),

@@ -14,9 +14,8 @@ async fn a_websocket_is_tunnelled_from_its_first_octet() {
         peer.send("pong").await;
         assert_eq!(peer.rest().await, "");
         peer.send("last").await;
-    })
-    .await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    });
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     // Both sides speak before the other has had the time to switch.
     client.send(format!("{HANDSHAKE}ping")).await;
     let head = client.until(b"\r\n\r\n").await;
@@ -34,9 +33,8 @@ async fn a_refused_websocket_leaves_http() {
             peer.until(b"\r\n\r\n").await;
             peer.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").await;
         }
-    })
-    .await;
-    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    });
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
     for _ in 0..2 {
         assert_eq!(client.ask(HANDSHAKE).await.status(), 403);
     }

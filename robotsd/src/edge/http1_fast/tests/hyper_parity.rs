@@ -136,7 +136,7 @@ fn scripted(
 
 /// A server that is the whole edge.
 async fn by_the_edge(script: Scripted) -> SocketAddr {
-    let (listener, address) = listen().await;
+    let (listener, address) = listen();
     tokio::spawn(async move {
         let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
         edge.serve(listener, ListenerSettings::default(), scripted(script), pending()).await;
@@ -146,7 +146,7 @@ async fn by_the_edge(script: Scripted) -> SocketAddr {
 
 /// A server whose connections are hyper's from their first octet.
 async fn by_hyper(script: Scripted) -> SocketAddr {
-    let (listener, address) = listen().await;
+    let (listener, address) = listen();
     tokio::spawn(async move {
         let settings = Arc::new(ConnectionSettings::new(EdgeLimits::default(), None));
         let (_stop, stopped) = watch::channel(false);

@@ -4,8 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
-    let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    let (authority, edge) = secure(EdgeLimits::default());
     for protocol in [&version::TLS12, &version::TLS13] {
         let mut roots = RootCertStore::empty();
         roots.add(authority.certificate.clone()).unwrap();
@@ -33,8 +32,7 @@ async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
 
 #[tokio::test]
 async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_without_tls() {
-    let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    let (authority, edge) = secure(EdgeLimits::default());
     for request in [&get("a.test")[..], "POST /x HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
         let mut client = Raw::connect(edge.address).await;
         client.send(request).await;
@@ -57,9 +55,7 @@ async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_witho
 
 #[tokio::test]
 async fn a_handshake_has_a_deadline() {
-    let authority = Authority::new();
-    let limits = EdgeLimits { tls_handshake: MOMENT, ..EdgeLimits::default() };
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let (_, edge) = secure(EdgeLimits { tls_handshake: MOMENT, ..EdgeLimits::default() });
     for begun in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"] {
         let mut client = Raw::connect(edge.address).await;
         client.send(begun).await;
@@ -81,9 +77,7 @@ fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_handshake_counts_once_its_hello_is_whole() {
-    let authority = Authority::new();
-    let limits = EdgeLimits { handshakes: 1, ..EdgeLimits::default() };
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let (authority, edge) = secure(EdgeLimits { handshakes: 1, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let hello = client_hello(&client);
     let mut slow = Vec::new();
@@ -100,8 +94,7 @@ async fn a_handshake_counts_once_its_hello_is_whole() {
 
 #[tokio::test]
 async fn a_hello_has_a_bound() {
-    let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    let (_, edge) = secure(EdgeLimits::default());
     let mut client = Raw::connect(edge.address).await;
     client.send(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
     client.try_send([0; 32 * 1024]).await;
@@ -111,9 +104,7 @@ async fn a_hello_has_a_bound() {
 
 #[tokio::test]
 async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
-    let authority = Authority::new();
-    let limits = EdgeLimits { handshakes: 1, ..EdgeLimits::default() };
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let (authority, edge) = secure(EdgeLimits { handshakes: 1, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let mut slow = Raw::connect(edge.address).await;
     slow.send(client_hello(&client)).await;
@@ -129,9 +120,7 @@ async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
 
 #[tokio::test]
 async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
-    let authority = Authority::new();
-    let limits = EdgeLimits { handshakes: 2, ..EdgeLimits::default() };
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let (authority, edge) = secure(EdgeLimits { handshakes: 2, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let mut abandoned = Vec::new();
     for _ in 0..6 {
@@ -147,9 +136,7 @@ async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
 
 #[tokio::test]
 async fn connections_within_their_hello_give_way_to_new_ones() {
-    let authority = Authority::new();
-    let limits = EdgeLimits { connections: 4, ..EdgeLimits::default() };
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let (authority, edge) = secure(EdgeLimits { connections: 4, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let mut slow = Vec::new();
     for _ in 0..12 {
@@ -180,9 +167,7 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
 
 #[tokio::test]
 async fn a_large_hello_counts_before_it_is_whole() {
-    let authority = Authority::new();
-    let limits = EdgeLimits { handshakes: 1, ..EdgeLimits::default() };
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let (authority, edge) = secure(EdgeLimits { handshakes: 1, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let mut large = Vec::new();
     for _ in 0..3 {
@@ -200,8 +185,7 @@ async fn a_large_hello_counts_before_it_is_whole() {
 
 #[tokio::test]
 async fn shutdown_closes_silent_connections_at_once_and_finishes_handshakes() {
-    let authority = Authority::new();
-    let mut edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    let (authority, mut edge) = secure(EdgeLimits::default());
     let client = authority.client(&[]);
     let mut idle = edge.raw(&client, "a.test").await;
     assert_eq!(idle.ask(&get("a.test")).await.status(), 200);
