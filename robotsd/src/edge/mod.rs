@@ -36,6 +36,8 @@ mod write_timeout;
 pub(crate) mod fuzzing;
 
 #[cfg(test)]
+pub(crate) mod test_edge;
+#[cfg(test)]
 pub(crate) mod test_peer;
 #[cfg(test)]
 mod tests;

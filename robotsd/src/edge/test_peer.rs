@@ -133,25 +133,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
 
     /// Reads up to and including a delimiter.
     pub(crate) async fn until(&mut self, delimiter: &[u8]) -> String {
+        match soon(self.up_to(delimiter)).await {
+            Some(octets) => String::from_utf8(octets).expect("text"),
+            None => panic!("closed after {:?}", self.text()),
+        }
+    }
+
+    /// Reads up to and including a delimiter, however long that takes; none where the connection ends before.
+    pub(crate) async fn up_to(&mut self, delimiter: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(at) = memchr::memmem::find(&self.buffer, delimiter) {
-                return self.exactly(at + delimiter.len()).await;
+                return Some(self.buffer.drain(..at + delimiter.len()).collect());
             }
-            assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());
+            if !self.more().await {
+                return None;
+            }
         }
     }
 
     /// Reads up to and including a delimiter, unless the connection ends before.
     pub(crate) async fn heard(&mut self, delimiter: &[u8]) -> bool {
-        loop {
-            if let Some(at) = memchr::memmem::find(&self.buffer, delimiter) {
-                self.buffer.drain(..at + delimiter.len());
-                return true;
-            }
-            if !matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..)) {
-                return false;
-            }
-        }
+        self.up_to(delimiter).await.is_some()
+    }
+
+    /// So many octets, or fewer where the connection ends before.
+    pub(crate) async fn at_most(&mut self, length: usize) -> Vec<u8> {
+        while self.buffer.len() < length && self.more().await {}
+        self.buffer.drain(..length.min(self.buffer.len())).collect()
     }
 
     /// The next frame of HTTP/2; none once the connection has ended.
@@ -165,7 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
                     return Some(frame);
                 }
             }
-            if !matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..)) {
+            if !self.more().await {
                 return None;
             }
         }
@@ -173,16 +181,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
 
     /// The target of the next request without a body; none once the connection has ended.
     pub(crate) async fn asked(&mut self) -> Option<String> {
-        const END: &[u8] = b"\r\n\r\n";
-        loop {
-            if let Some(at) = memchr::memmem::find(&self.buffer, END) {
-                let head: Vec<u8> = self.buffer.drain(..at + END.len()).collect();
-                return String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned);
-            }
-            if !matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..)) {
-                return None;
-            }
-        }
+        let head = self.up_to(b"\r\n\r\n").await?;
+        String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)
     }
 
     /// Sends so many octets, for as long as the other side needs.
@@ -198,16 +198,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 
     pub(crate) async fn exactly(&mut self, length: usize) -> String {
-        while self.buffer.len() < length {
-            assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());
-        }
-        String::from_utf8(self.buffer.drain(..length).collect()).expect("text")
+        String::from_utf8(self.bytes(length).await).expect("text")
     }
 
     /// Reads so many octets, whatever they are.
     pub(crate) async fn bytes(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length {
-            assert!(self.fill().await.expect("an open connection") > 0, "closed");
+            assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());
         }
         self.buffer.drain(..length).collect()
     }
@@ -228,6 +225,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     pub(crate) async fn rest(&mut self) -> String {
         while matches!(self.fill().await, Ok(1..)) {}
         self.text()
+    }
+
+    /// Reads what comes next, whenever that is; false where the connection has ended.
+    async fn more(&mut self) -> bool {
+        matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..))
     }
 
     async fn fill(&mut self) -> io::Result<usize> {

@@ -25,68 +25,14 @@ use http_body_util::{BodyExt, Either, Empty, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tower::service_fn;
 use tower_robots::internals::Mutex;
 
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
+use crate::edge::test_edge::ServedEdge;
 use crate::edge::test_peer::{Raw, listen, shared, soon, wait_until};
-
-struct Edge {
-    address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    served: JoinHandle<()>,
-    kinds_seen: Arc<Mutex<Vec<ConnectionErrorKind>>>,
-    /// Their messages.
-    messages: Arc<Mutex<Vec<String>>>,
-}
-
-impl Edge {
-    fn start(limits: EdgeLimits, service: impl EdgeService) -> Self {
-        Self::start_behind(ListenerSettings::default(), limits, service)
-    }
-
-    fn start_behind(listener_settings: ListenerSettings, limits: EdgeLimits, service: impl EdgeService) -> Self {
-        let (listener, address) = listen();
-        let (stop, stopped) = oneshot::channel();
-        let kinds_seen = Arc::new(Mutex::new(Vec::new()));
-        let messages = Arc::<Mutex<Vec<_>>>::default();
-        let (kinds, texts) = (Arc::clone(&kinds_seen), Arc::clone(&messages));
-        let on_error = move |error: &ConnectionError| {
-            texts.lock().push(error.to_string());
-            kinds.lock().push(error.kind);
-        };
-        let serving = async move {
-            let stopped = async {
-                let _ = stopped.await;
-            };
-            crate::edge::Edge::new(limits, on_error, None).serve(listener, listener_settings, service, stopped).await;
-        };
-        Self { address, stop: Some(stop), served: tokio::spawn(serving), kinds_seen, messages }
-    }
-
-    async fn client(&self) -> Raw {
-        Raw::connect(self.address).await
-    }
-
-    async fn ask(&self, request: &str) -> test_peer::RawMessage {
-        self.client().await.ask(request).await
-    }
-
-    fn begin_shutdown(&mut self) {
-        self.stop.take().unwrap().send(()).unwrap();
-    }
-
-    fn has_reported(&self, kind: ConnectionErrorKind) -> bool {
-        self.kinds_seen.lock().contains(&kind)
-    }
-
-    async fn reports(&self, kind: ConnectionErrorKind) {
-        wait_until(|| self.has_reported(kind)).await;
-    }
-}
 
 fn brief(change: impl FnOnce(&mut EdgeLimits)) -> EdgeLimits {
     let mut limits = EdgeLimits::default();
@@ -153,7 +99,7 @@ impl Drop for Endless {
 }
 
 /// An edge that answers `/endless` with one endless body and everything else with none, and the news of its end.
-fn endless_once(limits: EdgeLimits) -> (Edge, oneshot::Receiver<()>) {
+fn endless_once(limits: EdgeLimits) -> (ServedEdge, oneshot::Receiver<()>) {
     let (endless, dropped) = Endless::new();
     let endless = Arc::new(Mutex::new(Some(endless)));
     let service = service_fn(move |request: Request<RequestBody>| {
@@ -163,12 +109,12 @@ fn endless_once(limits: EdgeLimits) -> (Edge, oneshot::Receiver<()>) {
         };
         async { Ok(Response::new(body)) }
     });
-    (Edge::start(limits, service), dropped)
+    (ServedEdge::start(limits, service), dropped)
 }
 
 type H2 = hyper::client::conn::http2::SendRequest<Empty<Bytes>>;
 
-async fn h2(edge: &Edge) -> H2 {
+async fn h2(edge: &ServedEdge) -> H2 {
     let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
     let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), socket).await.unwrap();
     tokio::spawn(connection);
@@ -192,7 +138,7 @@ async fn a_client_that_leaves_ends_its_request() {
             pending::<Result<Response<Empty<Bytes>>, Infallible>>().await
         }
     });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     let mut client = edge.client().await;
     client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
@@ -202,7 +148,7 @@ async fn a_client_that_leaves_ends_its_request() {
 
 /// An edge whose requests wait to be released, and signal when they have begun.
 struct Held {
-    edge: Edge,
+    edge: ServedEdge,
     begun: &'static Notify,
     release: &'static Notify,
 }
@@ -217,7 +163,7 @@ fn held(limits: EdgeLimits) -> Held {
             Ok(Response::new(Empty::new()))
         }
     });
-    Held { edge: Edge::start(limits, service), begun, release }
+    Held { edge: ServedEdge::start(limits, service), begun, release }
 }
 
 #[tokio::test]

@@ -37,6 +37,7 @@ use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
 use super::*;
 use crate::edge;
+use crate::edge::test_edge::ServedEdge;
 use crate::edge::test_peer::{Raw, accepting, listen, shared, soon, wait_until};
 
 const MOMENT: Duration = Duration::from_millis(150);
@@ -209,12 +210,7 @@ fn proxy(upstream: Upstream) -> SocketAddr {
 }
 
 fn proxy_with(limits: edge::EdgeLimits, listener_settings: edge::ListenerSettings, upstream: Upstream) -> SocketAddr {
-    let (listener, address) = listen();
-    tokio::spawn(async move {
-        let edge = edge::Edge::new(limits, |_| {}, None);
-        edge.serve(listener, listener_settings, upstream, std::future::pending()).await;
-    });
-    address
+    ServedEdge::start_behind(listener_settings, limits, upstream).address
 }
 
 /// Answers the first request of a connection and says `then` to the second before closing; counts requests.

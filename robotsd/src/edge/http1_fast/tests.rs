@@ -17,8 +17,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tower::service_fn;
 
-use crate::edge::test_peer::{Raw, as_escaped, listen, soon};
-use crate::edge::{Edge, EdgeLimits, ListenerSettings, RequestBody};
+use crate::edge::test_edge::ServedEdge;
+use crate::edge::test_peer::{Raw, accepting, as_escaped, soon};
+use crate::edge::{EdgeLimits, EdgeService, RequestBody};
 
 /// A body in pieces of unknown length; `None` breaks it.
 struct Pieces(VecDeque<Option<&'static str>>);
@@ -70,13 +71,8 @@ async fn answer(request: Request<RequestBody>) -> Result<Response<Pieces>, Infal
     Ok(response.body(Pieces(pieces.iter().copied().collect())).unwrap())
 }
 
-async fn start() -> SocketAddr {
-    let (listener, address) = listen();
-    tokio::spawn(async move {
-        let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
-        edge.serve(listener, ListenerSettings::default(), service_fn(answer), std::future::pending()).await;
-    });
-    address
+fn start() -> SocketAddr {
+    ServedEdge::start(EdgeLimits::default(), service_fn(answer)).address
 }
 
 fn get(path: &str) -> String {
@@ -85,7 +81,7 @@ fn get(path: &str) -> String {
 
 #[tokio::test]
 async fn bodies_are_framed_as_they_come() {
-    let mut client = Raw::connect(start().await).await;
+    let mut client = Raw::connect(start()).await;
     let answer = client.ask(&get("/pieces")).await;
     assert_eq!((&*answer.body, answer.field("transfer-encoding")), ("abcde", Some("chunked")));
     let answer = client.ask(&get("/length")).await;
@@ -95,7 +91,7 @@ async fn bodies_are_framed_as_they_come() {
 
 #[tokio::test]
 async fn answers_without_a_body_have_none() {
-    let mut client = Raw::connect(start().await).await;
+    let mut client = Raw::connect(start()).await;
     for (request, status, length) in [
         (get("/nothing"), 204, None),
         (get("/unchanged"), 304, Some("5")),
@@ -113,7 +109,7 @@ async fn answers_without_a_body_have_none() {
 
 #[tokio::test]
 async fn a_body_that_is_not_what_was_said_ends_the_connection() {
-    let address = start().await;
+    let address = start();
     for (path, rest) in [("/short", "ab"), ("/long", "ab"), ("/broken", "2\r\nab\r\n")] {
         let mut client = Raw::connect(address).await;
         client.send(get(path)).await;
@@ -126,7 +122,7 @@ async fn a_body_that_is_not_what_was_said_ends_the_connection() {
 
 #[tokio::test]
 async fn requests_of_every_kind_share_a_connection() {
-    let address = start().await;
+    let address = start();
     let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
     for _ in 0..2 {
         let mut client = Raw::connect(address).await;
@@ -141,7 +137,7 @@ async fn requests_of_every_kind_share_a_connection() {
 
 #[tokio::test]
 async fn requests_sent_at_once_are_answered_in_order() {
-    let mut client = Raw::connect(start().await).await;
+    let mut client = Raw::connect(start()).await;
     client.send(format!("{}{}", get("/length"), get("/"))).await;
     assert_eq!(client.message().await.body, "abcde");
     assert_eq!(client.message().await.body, "ok");
@@ -150,7 +146,7 @@ async fn requests_sent_at_once_are_answered_in_order() {
 
 #[tokio::test]
 async fn a_head_in_pieces_is_a_head() {
-    let mut client = Raw::connect(start().await).await;
+    let mut client = Raw::connect(start()).await;
     assert_eq!(client.ask(&get("/")).await.body, "ok");
     client.send("GET /length HT").await;
     tokio::task::yield_now().await;
@@ -160,7 +156,7 @@ async fn a_head_in_pieces_is_a_head() {
 
 #[tokio::test]
 async fn a_parked_connection_answers_as_before() {
-    let mut client = Raw::connect(start().await).await;
+    let mut client = Raw::connect(start()).await;
     for _ in 0..3 {
         assert_eq!(client.ask(&get("/length")).await.body, "abcde");
         // Parking cannot be seen from outside; whether it has happened, nothing may differ.
@@ -171,13 +167,8 @@ async fn a_parked_connection_answers_as_before() {
 }
 
 /// A server that says what it was asked.
-async fn mirroring() -> SocketAddr {
-    let (listener, address) = listen();
-    tokio::spawn(async move {
-        let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
-        edge.serve(listener, ListenerSettings::default(), service_fn(mirror), std::future::pending()).await;
-    });
-    address
+fn mirroring() -> SocketAddr {
+    ServedEdge::start(EdgeLimits::default(), service_fn(mirror)).address
 }
 
 /// Answers with the request as it arrived.
@@ -228,7 +219,7 @@ fn extra_fields() -> impl Strategy<Value = Vec<u8>> {
 #[test]
 fn plain_requests_are_answered_as_hyper_would_have_them() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let address = runtime.block_on(mirroring());
+    let address = runtime.block_on(async { mirroring() });
     let escaped_ones = Cell::new(0);
     let mut runner = TestRunner::new(Config { cases: 1500, failure_persistence: None, ..Config::default() });
     let agree = |(method, target, fields): (&str, Vec<u8>, Vec<u8>)| {
@@ -251,7 +242,7 @@ fn plain_requests_are_answered_as_hyper_would_have_them() {
 
 #[tokio::test]
 async fn targets_with_octets_that_hyper_refuses_are_answered() {
-    let address = mirroring().await;
+    let address = mirroring();
     for (target, want) in [
         (&b"/q?x=caf\xe9"[..], "/q?x=caf%E9"),
         (b"/caf\xe9", "/caf%E9"),

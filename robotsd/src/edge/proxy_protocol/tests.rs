@@ -2,21 +2,17 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use tokio::sync::oneshot;
 use tower::service_fn;
-use tower_robots::internals::Mutex;
 
 use super::{AnnouncedClient, HeaderError, HeaderProgress, parse};
-use crate::edge::test_peer::{Raw, listen, soon};
-use crate::edge::{
-    ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSettings, Peer, RequestBody, Trusted,
-};
+use crate::edge::test_edge::ServedEdge;
+use crate::edge::test_peer::{Raw, soon, wait_until};
+use crate::edge::{ConnectionErrorKind, EdgeLimits, ListenerSettings, Peer, RequestBody, Trusted};
 
 /// A header of version 2.
 fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
@@ -141,19 +137,7 @@ fn octets_that_are_no_header_are_refused_at_once() {
 }
 
 /// An edge that answers with the address and port of the client.
-struct Behind {
-    address: SocketAddr,
-    stop: oneshot::Sender<()>,
-    edge: Edge,
-    reported: Arc<Mutex<Vec<ConnectionError>>>,
-}
-
-async fn behind(network: &str, limits: EdgeLimits) -> Behind {
-    let (listener, address) = listen();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let reported = Arc::<Mutex<Vec<_>>>::default();
-    let reports = Arc::clone(&reported);
-    let edge = Edge::new(limits, move |error| reports.lock().push(error.clone()), None);
+fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
     let trusted = Trusted { networks: vec![network.parse().unwrap()], agent_header: None };
     let settings = ListenerSettings { proxy_protocol: true, trusted: trusted.into(), ..ListenerSettings::default() };
     let service = service_fn(|request: Request<RequestBody>| {
@@ -163,37 +147,20 @@ async fn behind(network: &str, limits: EdgeLimits) -> Behind {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(format!("{} {}", peer.unwrap(), way.unwrap())))))
         }
     });
-    let serving = edge.clone();
-    tokio::spawn(async move {
-        let stopped = async {
-            let _ = stopped.await;
-        };
-        serving.serve(listener, settings, service, stopped).await;
-    });
-    Behind { address, stop, edge, reported }
+    ServedEdge::start_behind(settings, limits, service)
 }
 
-impl Behind {
-    /// Sends octets, and a request after them.
-    async fn ask(&self, octets: &[u8]) -> Raw {
-        let mut client = Raw::connect(self.address).await;
-        client.send([octets, GET].concat()).await;
-        client
-    }
+/// Sends octets, and a request after them.
+async fn ask(edge: &ServedEdge, octets: &[u8]) -> Raw {
+    let mut client = edge.client().await;
+    client.send([octets, GET].concat()).await;
+    client
+}
 
-    fn total(&self, kind: ConnectionErrorKind) -> u64 {
-        self.edge.traffic().errors.iter().find(|(known, _)| *known == kind).unwrap().1
-    }
-
-    async fn counts(&self, kind: ConnectionErrorKind, total: u64) {
-        soon(async {
-            while self.total(kind) < total {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-        assert_eq!(self.total(kind), total);
-    }
+async fn counts(edge: &ServedEdge, kind: ConnectionErrorKind, total: u64) {
+    let counted = || edge.edge.traffic().errors.iter().find(|(known, _)| *known == kind).unwrap().1;
+    wait_until(|| counted() >= total).await;
+    assert_eq!(counted(), total);
 }
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n";
@@ -201,9 +168,9 @@ const LOOPBACK: &str = "127.0.0.0/8";
 
 #[tokio::test]
 async fn the_client_is_who_the_header_names() {
-    let edge = behind(LOOPBACK, EdgeLimits::default()).await;
+    let edge = behind(LOOPBACK, EdgeLimits::default());
     for (header, client) in headers() {
-        let mut raw = edge.ask(&header).await;
+        let mut raw = ask(&edge, &header).await;
         let body = raw.message().await.body;
         match client {
             // The proxy itself, whose fields count.
@@ -220,19 +187,19 @@ async fn the_client_is_who_the_header_names() {
         assert_eq!(raw.message().await.body, body);
     }
     // A proxy further in front, which the header names, is asked like one that connects by itself.
-    let mut chained = edge.ask(b"PROXY TCP4 127.9.9.9 127.0.0.1 1 80\r\n").await;
+    let mut chained = ask(&edge, b"PROXY TCP4 127.9.9.9 127.0.0.1 1 80\r\n").await;
     assert_eq!(chained.message().await.body, "203.0.113.9:0 203.0.113.9, 127.9.9.9");
     assert_eq!(edge.reported.lock().len(), 0);
 }
 
 #[tokio::test]
 async fn a_header_may_come_octet_by_octet() {
-    let edge = behind(LOOPBACK, EdgeLimits::default()).await;
+    let edge = behind(LOOPBACK, EdgeLimits::default());
     for (header, client) in [
         (b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n".to_vec(), "192.0.2.7:4242 192.0.2.7"),
         (version_2(1, 0x21, &[&block_6()[..], &[4, 0, 40], &[0; 40]].concat()), "[2001:db8::7]:4242 2001:db8::7"),
     ] {
-        let mut client_side = Raw::connect(edge.address).await;
+        let mut client_side = edge.client().await;
         for octet in [&header[..], GET].concat() {
             client_side.send([octet]).await;
             tokio::task::yield_now().await;
@@ -241,54 +208,52 @@ async fn a_header_may_come_octet_by_octet() {
     }
     // As long as a header can be.
     let longest = version_2(1, 0x11, &[&BLOCK_4[..], &vec![0; 65_535 - 12]].concat());
-    assert_eq!(edge.ask(&longest).await.message().await.body, "192.0.2.7:4242 192.0.2.7");
+    assert_eq!(ask(&edge, &longest).await.message().await.body, "192.0.2.7:4242 192.0.2.7");
 }
 
 #[tokio::test]
 async fn without_a_header_nothing_is_answered() {
-    let edge = behind(LOOPBACK, EdgeLimits::default()).await;
+    let edge = behind(LOOPBACK, EdgeLimits::default());
     let bad = [b"".to_vec(), b"PROXY TCP4 x\r\n".to_vec(), version_2(1, 0x11, &BLOCK_4[..11]), b"PROXY  ".to_vec()];
     for (number, octets) in bad.iter().enumerate() {
-        let mut client = edge.ask(octets).await;
+        let mut client = ask(&edge, octets).await;
         assert_eq!(client.rest().await, "", "{}", octets.escape_ascii());
-        edge.counts(ConnectionErrorKind::ProxyHeader, number as u64 + 1).await;
+        counts(&edge, ConnectionErrorKind::ProxyHeader, number as u64 + 1).await;
     }
-    let first = edge.reported.lock()[0].to_string();
+    let first = &edge.messages()[0];
     assert!(
         first.starts_with("proxy-header 127.0.0.1:") && first.contains("proxy_protocol = true requires"),
         "{first}"
     );
     // One that ends within it.
-    let mut client = Raw::connect(edge.address).await;
+    let mut client = edge.client().await;
     client.send(b"PROXY TC").await;
     client.finish().await;
     assert_eq!(client.rest().await, "");
-    edge.counts(ConnectionErrorKind::ProxyHeader, 5).await;
+    counts(&edge, ConnectionErrorKind::ProxyHeader, 5).await;
 }
 
 #[tokio::test]
 async fn only_trusted_proxies_may_connect() {
-    let edge = behind("192.0.2.0/24", EdgeLimits::default()).await;
+    let edge = behind("192.0.2.0/24", EdgeLimits::default());
     for number in 1..=3 {
-        let mut client = Raw::connect(edge.address).await;
+        let mut client = edge.client().await;
         client.try_send(b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
         assert_eq!(client.rest().await, "");
-        edge.counts(ConnectionErrorKind::Untrusted, number).await;
+        counts(&edge, ConnectionErrorKind::Untrusted, number).await;
     }
     assert!(edge.reported.lock()[0].detail.contains("trusted_proxies"));
 }
 
 #[tokio::test]
 async fn a_listener_without_it_takes_a_header_for_a_bad_request() {
-    let (listener, address) = listen();
-    let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
     let trusted = Trusted { networks: vec![LOOPBACK.parse().unwrap()], agent_header: None };
     let settings = ListenerSettings { trusted: trusted.into(), ..ListenerSettings::default() };
     let service =
         service_fn(|_: Request<RequestBody>| async { Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())) });
-    tokio::spawn(async move { edge.serve(listener, settings, service, std::future::pending()).await });
+    let edge = ServedEdge::start_behind(settings, EdgeLimits::default(), service);
     for header in [&b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n"[..], &version_2(1, 0x11, &BLOCK_4)] {
-        let mut client = Raw::connect(address).await;
+        let mut client = edge.client().await;
         client.try_send([header, GET].concat()).await;
         let answer = client.rest().await;
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{answer}");
@@ -298,7 +263,7 @@ async fn a_listener_without_it_takes_a_header_for_a_bad_request() {
 
 #[tokio::test]
 async fn health_checks_are_no_trouble() {
-    let edge = behind(LOOPBACK, EdgeLimits::default()).await;
+    let edge = behind(LOOPBACK, EdgeLimits::default());
     let headers: [fn(SocketAddr) -> Vec<u8>; 4] = [
         |_| Vec::new(),
         |_| version_2(0, 0, &[]),
@@ -315,52 +280,47 @@ async fn health_checks_are_no_trouble() {
         }
     }
     // When it is served, they have ended.
-    assert_eq!(edge.ask(b"PROXY UNKNOWN\r\n").await.message().await.status(), 200);
-    soon(async {
-        while edge.edge.traffic().open > 1 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    assert_eq!(edge.reported.lock().iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
+    assert_eq!(ask(&edge, b"PROXY UNKNOWN\r\n").await.message().await.status(), 200);
+    wait_until(|| edge.edge.traffic().open <= 1).await;
+    assert_eq!(edge.messages(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_header_has_the_deadlines_of_a_head() {
     const MOMENT: Duration = Duration::from_millis(150);
     let limits = EdgeLimits { first_byte: MOMENT, header_read: MOMENT, ..EdgeLimits::default() };
-    let edge = behind(LOOPBACK, limits).await;
+    let edge = behind(LOOPBACK, limits);
     for octets in [b"".to_vec(), b"PROXY TCP4 ".to_vec(), version_2(1, 0x11, &[0; 500])[..400].to_vec()] {
-        let mut client = Raw::connect(edge.address).await;
+        let mut client = edge.client().await;
         client.send(octets).await;
         assert_eq!(client.rest().await, "");
     }
-    edge.counts(ConnectionErrorKind::Slow, 3).await;
+    counts(&edge, ConnectionErrorKind::Slow, 3).await;
 }
 
 #[tokio::test]
 async fn a_flood_of_silent_connections_makes_room_for_others() {
-    let edge = behind(LOOPBACK, EdgeLimits { connections: 8, ..EdgeLimits::default() }).await;
+    let edge = behind(LOOPBACK, EdgeLimits { connections: 8, ..EdgeLimits::default() });
     let mut silent = Vec::new();
     for number in 0..64 {
-        let mut client = Raw::connect(edge.address).await;
+        let mut client = edge.client().await;
         if number % 2 == 0 {
             client.try_send(b"\r\n\r\n\0\r\nQUIT").await;
         }
         silent.push(client);
     }
     for _ in 0..8 {
-        let mut client = edge.ask(b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n").await;
+        let mut client = ask(&edge, b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n").await;
         assert_eq!(client.message().await.body, "192.0.2.7:4242 192.0.2.7");
     }
 }
 
 #[tokio::test]
 async fn what_connected_before_a_shutdown_is_served() {
-    let edge = behind(LOOPBACK, EdgeLimits { greeting: Duration::from_secs(60), ..EdgeLimits::default() }).await;
-    let mut client = Raw::connect(edge.address).await;
+    let mut edge = behind(LOOPBACK, EdgeLimits { greeting: Duration::from_secs(60), ..EdgeLimits::default() });
+    let mut client = edge.client().await;
     let address = edge.address;
-    edge.stop.send(()).unwrap();
+    edge.begin_shutdown();
     soon(async { while tokio::net::TcpStream::connect(address).await.is_ok() {} }).await;
     client.send([b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n", GET].concat()).await;
     assert_eq!(client.message().await.body, "192.0.2.7:4242 192.0.2.7");

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Full;
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tower::service_fn;
 
 use super::frames::{
@@ -15,8 +13,9 @@ use super::frames::{
 };
 use super::*;
 use crate::edge::request::request_body::RequestBody;
-use crate::edge::test_peer::{listen, soon};
-use crate::edge::{Edge, EdgeLimits, ListenerSettings};
+use crate::edge::test_edge::ServedEdge;
+use crate::edge::test_peer::Raw;
+use crate::edge::{EdgeLimits, ListenerSettings};
 
 const HELLO: u8 = 1;
 const DISCONNECT: u8 = 2;
@@ -129,13 +128,13 @@ fn what_has_no_room_in_a_frame_is_left_out() {
     assert!(has(b"first") && !has(b"second") && has(b"third"));
 }
 
-/// An edge whose service tells what it was asked, and the end of its shutdown.
-async fn edge(limits: EdgeLimits) -> (TcpStream, oneshot::Sender<()>) {
+/// An edge whose service tells what it was asked, and a client.
+async fn edge(limits: EdgeLimits) -> (Raw, ServedEdge) {
     edge_that_waits(limits, Arc::new(Semaphore::new(Semaphore::MAX_PERMITS))).await
 }
 
 /// One that answers as many questions as there are permits.
-async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (TcpStream, oneshot::Sender<()>) {
+async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdge) {
     let messages = SpopMessages {
         request: |arguments| {
             let target = arguments.octets(b"target").unwrap_or(b"/none");
@@ -150,32 +149,21 @@ async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (TcpStr
             Ok::<_, Infallible>(Response::new(Full::from(format!("asked {}", request.uri()))))
         }
     });
-    let (listener, address) = listen();
-    let (stop, stopped) = oneshot::channel::<()>();
     let settings = ListenerSettings { messages: Some(messages), ..ListenerSettings::default() };
-    tokio::spawn(async move {
-        let stopped = async {
-            let _ = stopped.await;
-        };
-        Edge::new(limits, |_| {}, None).serve(listener, settings, service, stopped).await;
-    });
-    (soon(TcpStream::connect(address)).await.unwrap(), stop)
-}
-
-async fn send(socket: &mut TcpStream, octets: &[u8]) {
-    soon(tokio::io::AsyncWriteExt::write_all(socket, octets)).await.unwrap();
+    let edge = ServedEdge::start_behind(settings, limits, service);
+    (edge.client().await, edge)
 }
 
 /// The kind of the next frame, and all after its flags.
-async fn next(socket: &mut TcpStream) -> (u8, Vec<u8>) {
-    let length = soon(socket.read_u32()).await.unwrap() as usize;
-    let mut frame = vec![0; length];
-    soon(socket.read_exact(&mut frame)).await.unwrap();
-    (frame[0], frame.split_off(5))
+async fn next(client: &mut Raw) -> (u8, Vec<u8>) {
+    let length = client.bytes(4).await.try_into().map(u32::from_be_bytes).unwrap();
+    let mut frame = client.bytes(length as usize).await;
+    let rest = frame.split_off(5);
+    (frame[0], rest)
 }
 
-async fn ended(socket: &mut TcpStream) -> bool {
-    soon(socket.read_u8()).await.is_err()
+async fn ended(client: &mut Raw) -> bool {
+    client.rest().await.is_empty()
 }
 
 fn has(octets: &[u8], text: &str) -> bool {
@@ -184,24 +172,24 @@ fn has(octets: &[u8], text: &str) -> bool {
 
 #[tokio::test]
 async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
-    let (mut socket, _stop) = edge(EdgeLimits::default()).await;
+    let (mut client, _) = edge(EdgeLimits::default()).await;
     let mut octets = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
     octets.extend(frame(NOTIFY, 1, 300, 1, &message(b"/first")));
     // Of a kind that comes later.
     octets.extend(frame(77, 1, 0, 0, b"?"));
     octets.extend(frame(NOTIFY, 1, 301, 2, &message(b"/second")));
     let (before, after) = octets.split_at(octets.len() - 9);
-    send(&mut socket, before).await;
-    let (kind, items) = next(&mut socket).await;
+    client.send(before).await;
+    let (kind, items) = next(&mut client).await;
     assert!(kind == 101 && has(&items, "version") && has(&items, "pipelining") && !has(&items, "async"), "{items:?}");
-    let (kind, first) = next(&mut socket).await;
+    let (kind, first) = next(&mut client).await;
     // The ids of the question, then the variable.
     assert!(kind == 103 && first.starts_with(&[252, 3, 1, 1, 3, 2]) && has(&first, "asked /first"), "{first:?}");
-    send(&mut socket, after).await;
-    assert!(has(&next(&mut socket).await.1, "asked /second"));
-    send(&mut socket, &frame(DISCONNECT, 1, 0, 0, b"")).await;
-    assert_eq!(next(&mut socket).await.0, 102);
-    assert!(ended(&mut socket).await);
+    client.send(after).await;
+    assert!(has(&next(&mut client).await.1, "asked /second"));
+    client.send(frame(DISCONNECT, 1, 0, 0, b"")).await;
+    assert_eq!(next(&mut client).await.0, 102);
+    assert!(ended(&mut client).await);
 }
 
 #[tokio::test]
@@ -215,55 +203,55 @@ async fn what_is_against_the_protocol_ends_the_connection_with_a_word() {
         (frame(HELLO, 1, 0, 0, &hello(b"3.0", 16_380, b"")), "2.0"),
         (big, "big"),
     ] {
-        let (mut socket, _stop) = edge(EdgeLimits::default()).await;
-        send(&mut socket, &octets).await;
-        let mut answer = next(&mut socket).await;
+        let (mut client, _) = edge(EdgeLimits::default()).await;
+        client.send(octets).await;
+        let mut answer = next(&mut client).await;
         if answer.0 == 101 {
-            answer = next(&mut socket).await;
+            answer = next(&mut client).await;
         }
         assert!(answer.0 == 102 && has(&answer.1, word), "{word}: {answer:?}");
-        assert!(ended(&mut socket).await);
+        assert!(ended(&mut client).await);
     }
 }
 
 #[tokio::test]
 async fn health_checks_silence_and_shutdown_end_a_connection() {
-    let (mut socket, _stop) = edge(EdgeLimits::default()).await;
+    let (mut client, _) = edge(EdgeLimits::default()).await;
     let mut check = Vec::new();
     push_string(&mut check, b"healthcheck");
     check.push(0x11);
-    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, &check))).await;
-    assert_eq!(next(&mut socket).await.0, 101);
-    assert!(ended(&mut socket).await);
+    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, &check))).await;
+    assert_eq!(next(&mut client).await.0, 101);
+    assert!(ended(&mut client).await);
 
     let moment = Duration::from_millis(150);
     let limits = EdgeLimits { header_read: moment, keep_alive: moment, ..EdgeLimits::default() };
-    let (mut socket, _stop) = edge(limits.clone()).await;
-    send(&mut socket, &[0, 0, 0, 40, 1]).await;
-    assert!(has(&next(&mut socket).await.1, "timeout") && ended(&mut socket).await);
-    let (mut socket, _stop) = edge(limits).await;
-    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
-    assert_eq!(next(&mut socket).await.0, 101);
-    assert!(has(&next(&mut socket).await.1, "normal") && ended(&mut socket).await);
+    let (mut client, _) = edge(limits.clone()).await;
+    client.send([0, 0, 0, 40, 1]).await;
+    assert!(has(&next(&mut client).await.1, "timeout") && ended(&mut client).await);
+    let (mut client, _) = edge(limits).await;
+    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    assert_eq!(next(&mut client).await.0, 101);
+    assert!(has(&next(&mut client).await.1, "normal") && ended(&mut client).await);
 
-    let (mut socket, stop) = edge(EdgeLimits::default()).await;
-    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
-    assert_eq!(next(&mut socket).await.0, 101);
-    stop.send(()).unwrap();
-    assert!(has(&next(&mut socket).await.1, "normal") && ended(&mut socket).await);
+    let (mut client, mut edge) = edge(EdgeLimits::default()).await;
+    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    assert_eq!(next(&mut client).await.0, 101);
+    edge.begin_shutdown();
+    assert!(has(&next(&mut client).await.1, "normal") && ended(&mut client).await);
 }
 
 #[tokio::test]
 async fn a_frame_that_drips_in_has_to_be_whole_in_time() {
     let limits = EdgeLimits { header_read: Duration::from_millis(200), ..EdgeLimits::default() };
-    let (mut socket, _stop) = edge(limits).await;
-    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
-    assert_eq!(next(&mut socket).await.0, 101);
-    send(&mut socket, &1000u32.to_be_bytes()).await;
+    let (mut client, _) = edge(limits).await;
+    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    assert_eq!(next(&mut client).await.0, 101);
+    client.send(1000u32.to_be_bytes()).await;
     for _ in 0..900 {
-        send(&mut socket, &[NOTIFY]).await;
-        if tokio::time::timeout(Duration::from_millis(20), socket.peek(&mut [0])).await.is_ok() {
-            assert!(has(&next(&mut socket).await.1, "timeout"));
+        client.send([NOTIFY]).await;
+        if tokio::time::timeout(Duration::from_millis(20), client.some()).await.is_ok() {
+            assert!(has(&next(&mut client).await.1, "timeout"));
             return;
         }
     }
@@ -273,18 +261,18 @@ async fn a_frame_that_drips_in_has_to_be_whole_in_time() {
 #[tokio::test]
 async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
     let permits = Arc::new(Semaphore::new(0));
-    let (mut socket, stop) = edge_that_waits(EdgeLimits::default(), Arc::clone(&permits)).await;
-    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
-    assert_eq!(next(&mut socket).await.0, 101);
+    let (mut client, mut edge) = edge_that_waits(EdgeLimits::default(), Arc::clone(&permits)).await;
+    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    assert_eq!(next(&mut client).await.0, 101);
     let question = frame(NOTIFY, 1, 300, 1, &message(b"/x"));
-    send(&mut socket, &question).await;
-    stop.send(()).unwrap();
+    client.send(&question).await;
+    edge.begin_shutdown();
     for _ in 0..1000 {
         // While a question waits for its answer the next one comes; once the edge has left, there is nobody to ask.
-        let _ = soon(tokio::io::AsyncWriteExt::write_all(&mut socket, &question)).await;
+        client.try_send(&question).await;
         tokio::task::yield_now().await;
         permits.add_permits(1);
-        let (kind, items) = next(&mut socket).await;
+        let (kind, items) = next(&mut client).await;
         if kind == 102 {
             assert!(has(&items, "normal"), "{items:?}");
             return;
@@ -297,13 +285,10 @@ async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
 /// On a listener that does not speak SPOP, and after a request of HTTP, such octets are no request.
 #[tokio::test]
 async fn a_connection_of_http_stays_one() {
-    let (mut socket, _stop) = edge(EdgeLimits::default()).await;
-    send(&mut socket, b"GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
-    let mut read = vec![0; 4096];
-    let length = soon(socket.read(&mut read)).await.unwrap();
-    assert!(has(&read[..length], "asked /x"));
-    send(&mut socket, &frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
-    let mut rest = Vec::new();
-    let _ = soon(socket.read_to_end(&mut rest)).await;
-    assert!(!has(&rest, "pipelining"), "{rest:?}");
+    let (mut client, _) = edge(EdgeLimits::default()).await;
+    client.send(b"GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    assert_eq!(client.message().await.body, "asked /x");
+    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    let rest = client.rest().await;
+    assert!(!rest.contains("pipelining"), "{rest:?}");
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_silent_connection_is_closed() {
-    let edge = Edge::start(brief(|limits| limits.first_byte = MOMENT), service_fn(mirror));
+    let edge = ServedEdge::start(brief(|limits| limits.first_byte = MOMENT), service_fn(mirror));
     let opened = Instant::now();
     assert_eq!(edge.client().await.rest().await, "");
     assert!(opened.elapsed() >= MOMENT);
@@ -16,7 +16,7 @@ async fn a_head_that_does_not_end_is_closed() {
     // Also where the first octets could still become either protocol.
     for begun in ["GET / HTTP/1.1\r\nHost: h\r\nX: ", "PRI * HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
         let limits = brief(|limits| (limits.first_byte, limits.header_read) = (HOUR, MOMENT));
-        let edge = Edge::start(limits, service_fn(mirror));
+        let edge = ServedEdge::start(limits, service_fn(mirror));
         let mut client = edge.client().await;
         let opened = Instant::now();
         client.send(begun).await;
@@ -31,7 +31,7 @@ async fn an_idle_connection_has_a_longer_deadline_than_a_head() {
         limits.header_read = MOMENT;
         limits.keep_alive = MOMENT * 3;
     });
-    let edge = Edge::start(limits, service_fn(mirror));
+    let edge = ServedEdge::start(limits, service_fn(mirror));
     let mut client = edge.client().await;
     assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
     let answered = Instant::now();
@@ -49,7 +49,7 @@ async fn a_request_body_that_stands_still_ends() {
         };
         Ok(Response::builder().status(status).body(Empty::new()).unwrap())
     });
-    let edge = Edge::start(brief(|limits| limits.body_idle = MOMENT), service);
+    let edge = ServedEdge::start(brief(|limits| limits.body_idle = MOMENT), service);
     let answer = edge.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab").await;
     assert_eq!(answer.status(), 408);
 }
@@ -76,7 +76,7 @@ async fn an_http_2_stream_that_is_not_taken_ends_alone() {
 
 #[tokio::test]
 async fn an_idle_http_2_connection_may_ping() {
-    let edge = Edge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
+    let edge = ServedEdge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
     let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
     let (mut client, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -94,7 +94,7 @@ async fn an_idle_http_2_connection_may_ping() {
 
 #[tokio::test]
 async fn an_idle_http_2_connection_gets_a_goaway() {
-    let edge = Edge::start(brief(|limits| limits.keep_alive = MOMENT), service_fn(mirror));
+    let edge = ServedEdge::start(brief(|limits| limits.keep_alive = MOMENT), service_fn(mirror));
     let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
     let (mut client, connection) =
         hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), socket).await.unwrap();

@@ -28,7 +28,7 @@ pub(super) fn window(stream: u32, octets: u32) -> Vec<u8> {
 }
 
 /// A client that writes frames as it likes, and has begun to speak HTTP/2.
-pub(super) async fn framed(edge: &Edge) -> Raw {
+pub(super) async fn framed(edge: &ServedEdge) -> Raw {
     let mut client = edge.client().await;
     client.send([PREFACE, &frame(frames::SETTINGS, 0, 0, &[])].concat()).await;
     client
@@ -65,7 +65,7 @@ async fn a_flood_of_any_frame_is_closed() {
         ("unknown", vec![], frame(0x42, 0, 0, &[7; 100])),
     ];
     for (name, begin, frame) in floods {
-        let edge = Edge::start(EdgeLimits::default(), service_fn(after_the_body));
+        let edge = ServedEdge::start(EdgeLimits::default(), service_fn(after_the_body));
         let mut client = framed(&edge).await;
         client.send(&begin).await;
         let flood = frame.repeat(4_000);
@@ -89,7 +89,7 @@ async fn a_flood_of_any_frame_is_closed() {
         // A client that goes on is listened to for a second.
         drop(client);
         edge.reports(ConnectionErrorKind::Flood).await;
-        let messages = edge.messages.lock().join("\n");
+        let messages = edge.messages().join("\n");
         assert!(messages.starts_with("flood 127.0.0.1:"), "{messages}");
         assert!(messages.contains(&format!("too many {name} frames for what is asked for")), "{messages}");
     }
@@ -114,7 +114,7 @@ async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
 
 #[tokio::test]
 async fn empty_data_frames_without_an_end_are_bounded() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(after_the_body));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(after_the_body));
     let mut client = framed(&edge).await;
     client.send(&head(3, 0, 1)).await;
     client.try_send(&frame(frames::DATA, 0, 1, &[]).repeat(4_000)).await;
@@ -124,7 +124,7 @@ async fn empty_data_frames_without_an_end_are_bounded() {
 #[tokio::test]
 async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
     // Each opens a stream and resets it.
-    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = framed(&edge).await;
     let reset = |stream| [head(2, END_STREAM, stream), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat();
     let flood: Vec<u8> = (0..4_000).flat_map(|number| reset(2 * number + 1)).collect();
@@ -155,7 +155,7 @@ impl Body for Pieces {
 async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
     for (count, length) in [(512, 16 * 1024), (4_000, 20)] {
         let service = service_fn(move |_| async move { Ok(Response::new(Pieces { left: count, length })) });
-        let edge = Edge::start(EdgeLimits::default(), service);
+        let edge = ServedEdge::start(EdgeLimits::default(), service);
         let mut client = framed(&edge).await;
         client.send(&head(2, END_STREAM, 1)).await;
         let (mut octets, mut small) = (0, 0);
@@ -180,13 +180,13 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
         }
         assert_eq!(octets, count * length);
         assert!(small > 2_000, "{small}");
-        assert!(edge.kinds_seen.lock().is_empty());
+        assert!(edge.reported.lock().is_empty());
     }
 }
 
 #[tokio::test]
 async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = framed(&edge).await;
     let mut stream = 1;
     for _ in 0..20 {
@@ -209,5 +209,5 @@ async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
             }
         }
     }
-    assert!(edge.kinds_seen.lock().is_empty());
+    assert!(edge.reported.lock().is_empty());
 }

@@ -13,7 +13,7 @@ use crate::edge::http2::frames;
 struct Streams(SendRequest<Bytes>);
 
 impl Streams {
-    async fn connect(edge: &Edge) -> Self {
+    async fn connect(edge: &ServedEdge) -> Self {
         let socket = TcpStream::connect(edge.address).await.unwrap();
         let (sender, connection) = h2::client::handshake(socket).await.unwrap();
         tokio::spawn(connection);
@@ -65,7 +65,7 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
         let body = request.into_body().collect().await.unwrap().to_bytes();
         Ok(Response::new(Full::new(body)))
     });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     let mut client = Streams::connect(&edge).await;
     for method in ["GET", "POST", "HEAD"] {
         let is_whole = method != "POST";
@@ -92,7 +92,7 @@ async fn of_many_interim_responses_the_first_are_sent() {
         }
         Ok(Response::new(Empty::<Bytes>::new()))
     });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     let mut client = Streams::connect(&edge).await;
     let (mut response, _) = client.begin(get("http://h.test/"), true).await;
     let mut sent = 0;
@@ -113,7 +113,7 @@ async fn large_interim_responses_are_bounded_by_their_octets() {
         }
         Ok(Response::new(Empty::<Bytes>::new()))
     });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     let mut client = Streams::connect(&edge).await;
     let (mut response, _) = client.begin(get("http://h.test/"), true).await;
     let mut sent = 0;
@@ -132,7 +132,7 @@ async fn rfc_9110_10_1_1_a_client_that_waits_is_told_to_go_on_once_the_body_is_w
         };
         Ok(Response::new(Full::new(body)))
     });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     let mut client = Streams::connect(&edge).await;
     let post = |path: &str| get(&format!("http://h.test{path}")).method("POST").header("expect", "100-Continue");
     let (mut response, mut body) = client.begin(post("/"), false).await;
@@ -156,7 +156,7 @@ async fn framed(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
 
 #[tokio::test]
 async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(framed));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(framed));
     let mut client = Streams::connect(&edge).await;
     for (method, path, length, body) in [
         ("GET", "/200//abc", Some("3"), "abc"),
@@ -186,7 +186,7 @@ async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
 
 #[tokio::test]
 async fn rfc_9113_8_1_an_early_response_does_not_need_the_rest_of_the_request() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(framed));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(framed));
     let mut client = Streams::connect(&edge).await;
     let (response, mut body) = client.begin(get("http://h.test/200//abc").method("POST"), false).await;
     body.send_data(Bytes::from_static(b"a part"), false).unwrap();
@@ -208,7 +208,7 @@ async fn a_stream_that_its_client_resets_ends_its_request() {
             pending::<Result<Response<Empty<Bytes>>, Infallible>>().await
         }
     });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     let mut client = Streams::connect(&edge).await;
     let (_response, mut body) = client.begin(get("http://h.test/").method("POST"), false).await;
     soon(begun.notified()).await;
@@ -225,7 +225,7 @@ async fn a_client_that_does_not_answer_has_gone() {
     silent.send(&flood::head(2, frames::END_STREAM, 1)).await;
     soon(begun.notified()).await;
     edge.reports(ConnectionErrorKind::Broken).await;
-    assert!(edge.messages.lock()[0].contains("no answer to a PING in time"));
+    assert!(edge.messages()[0].contains("no answer to a PING in time"));
 
     let mut client = Streams::connect(&edge).await;
     let (response, _) = client.begin(get("http://h.test/"), true).await;
@@ -252,5 +252,5 @@ async fn shutdown_says_goodbye_and_finishes_requests() {
     release.notify_waiters();
     assert_eq!(soon(response).await.unwrap().status(), 200);
     soon(edge.served).await.unwrap();
-    assert!(edge.kinds_seen.lock().is_empty());
+    assert!(edge.reported.lock().is_empty());
 }

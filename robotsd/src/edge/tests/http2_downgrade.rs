@@ -33,7 +33,7 @@ struct Reached {
     bodies: AtomicUsize,
 }
 
-fn counting() -> (Edge, &'static Reached) {
+fn counting() -> (ServedEdge, &'static Reached) {
     let reached = shared::<Reached>();
     let service = service_fn(move |request: Request<RequestBody>| async move {
         reached.heads.fetch_add(1, Ordering::SeqCst);
@@ -42,7 +42,7 @@ fn counting() -> (Edge, &'static Reached) {
         }
         Ok(Response::new(Empty::<Bytes>::new()))
     });
-    (Edge::start(EdgeLimits::default(), service), reached)
+    (ServedEdge::start(EdgeLimits::default(), service), reached)
 }
 
 /// How a stream is answered.
@@ -54,7 +54,7 @@ enum Answered {
     Goaway,
 }
 
-async fn answered(edge: &Edge, octets: &[u8]) -> Answered {
+async fn answered(edge: &ServedEdge, octets: &[u8]) -> Answered {
     let mut client = framed(edge).await;
     client.try_send(octets).await;
     loop {

@@ -34,7 +34,7 @@ async fn until(client: &mut Raw, kind: u8, stream: u32) {
 
 #[tokio::test]
 async fn a_refusal_that_has_no_window_ends_in_time() {
-    let edge = Edge::start(brief(|limits| limits.body_idle = MOMENT), service_fn(mirror));
+    let edge = ServedEdge::start(brief(|limits| limits.body_idle = MOMENT), service_fn(mirror));
     let mut client = framed(&edge).await;
     client.send(&[no_window(), request(2, "/a\\b", END_STREAM, 1)].concat()).await;
     until(&mut client, RST_STREAM, 1).await;
@@ -42,18 +42,13 @@ async fn a_refusal_that_has_no_window_ends_in_time() {
 
 #[tokio::test]
 async fn what_a_stream_has_not_taken_is_not_logged_as_sent() {
-    let (listener, address) = listen();
     let (logged, mut log) = mpsc::unbounded_channel();
     let on_access = move |record: Box<AccessRecord>| {
         let _ = logged.send((record.sent, record.is_whole));
     };
     let limits = brief(|limits| limits.body_idle = MOMENT);
-    let serving = async move {
-        let edge = crate::edge::Edge::new(limits, |_: &ConnectionError| {}, Some(Arc::new(on_access)));
-        edge.serve(listener, ListenerSettings::default(), service_fn(mirror), pending::<()>()).await;
-    };
-    let served = tokio::spawn(serving);
-    let edge = Edge { address, stop: None, served, kinds_seen: Arc::default(), messages: Arc::default() };
+    let edge = Edge::new(limits, |_: &ConnectionError| {}, Some(Arc::new(on_access)));
+    let edge = ServedEdge::of(edge, listen().0, ListenerSettings::default(), service_fn(mirror));
     for path in ["/", "/a\\b"] {
         let mut client = framed(&edge).await;
         client.send(&[no_window(), request(2, path, END_STREAM, 1)].concat()).await;
@@ -63,7 +58,6 @@ async fn what_a_stream_has_not_taken_is_not_logged_as_sent() {
         let (sent, is_whole) = soon(log.recv()).await.unwrap();
         assert!(sent > 0 && is_whole, "{path}");
     }
-    edge.served.abort();
 }
 
 #[tokio::test]
@@ -73,7 +67,7 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
         begun.fetch_add(1, Ordering::Relaxed);
         pending::<Result<Response<Empty<Bytes>>, Infallible>>()
     });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     let mut client = framed(&edge).await;
     let is_flood = || edge.has_reported(ConnectionErrorKind::Flood);
     for round in 0..20 {
@@ -89,7 +83,7 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
 }
 
 /// An edge that takes nothing of what is sent to `/stuck`, and mirrors everything else.
-fn stuck() -> Edge {
+fn stuck() -> ServedEdge {
     let service = service_fn(|request: Request<RequestBody>| async move {
         if request.uri().path() == "/stuck" {
             let _body = request;
@@ -98,7 +92,7 @@ fn stuck() -> Edge {
         let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         Ok::<_, Infallible>(Response::new(Full::new(body)))
     });
-    Edge::start(EdgeLimits::default(), service)
+    ServedEdge::start(EdgeLimits::default(), service)
 }
 
 #[tokio::test]
@@ -137,13 +131,13 @@ async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     client.send(&frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF])).await;
     client.send(&[window(0, 0x7FFF_0000), request(2, "/endless", END_STREAM, 1)].concat()).await;
     tokio::time::sleep(5 * PATIENCE).await;
-    assert!(edge.kinds_seen.lock().is_empty());
+    assert!(edge.reported.lock().is_empty());
     until(&mut client, DATA, 1).await;
 }
 
 #[tokio::test]
 async fn a_connection_without_a_request_ends_with_a_goodbye() {
-    let edge = Edge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
+    let edge = ServedEdge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
     let mut client = framed(&edge).await;
     while soon(client.frame()).await.expect("a GOAWAY before the end").kind != GOAWAY {}
 }

@@ -45,7 +45,7 @@ const REQUESTS: [(&str, &str); 6] = [
 
 #[tokio::test]
 async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(hinting));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     for (request, body) in REQUESTS {
         let mut client = edge.client().await;
         client.send(request).await;
@@ -75,7 +75,7 @@ async fn an_interim_response_does_not_wait_for_the_final_one() {
         }
         Ok(Response::new(Empty::<Bytes>::new()))
     });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     for (request, _) in REQUESTS {
         let mut client = edge.client().await;
         client.send(request).await;
@@ -90,7 +90,7 @@ async fn an_interim_response_does_not_wait_for_the_final_one() {
 
 #[tokio::test]
 async fn a_client_of_http_1_0_gets_none() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(hinting));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     for request in ["GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"] {
         assert_eq!(edge.ask(request).await.status(), 200);
     }
@@ -98,7 +98,7 @@ async fn a_client_of_http_1_0_gets_none() {
 
 #[tokio::test]
 async fn an_expectation_is_met_among_them() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(hinting));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     let mut client = edge.client().await;
     client.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
     let mut statuses = Vec::new();
@@ -115,7 +115,7 @@ async fn an_expectation_is_met_among_them() {
 /// The response to the second request waits behind a large one that is not read, with its interim responses.
 #[tokio::test]
 async fn responses_that_a_client_reads_late_keep_their_order() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(hinting));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     for (request, body) in REQUESTS {
         let mut client = edge.client().await;
         client.send(["GET /large HTTP/1.1\r\nHost: h\r\n\r\n", request].concat()).await;
@@ -131,7 +131,7 @@ async fn responses_that_a_client_reads_late_keep_their_order() {
 async fn interim_responses_without_end_do_not_pile_up() {
     let stopped = shared::<Notify>();
     let service = service_fn(move |request: Request<RequestBody>| hint_without_end(request, NotifyOnDrop(stopped)));
-    let edge = Edge::start(brief(|limits| limits.body_idle = MOMENT), service);
+    let edge = ServedEdge::start(brief(|limits| limits.body_idle = MOMENT), service);
     for (request, _) in REQUESTS {
         let mut client = edge.client().await;
         client.send(request).await;
@@ -183,7 +183,7 @@ async fn a_response_behind_interim_ones_can_be_given_up() {
             Ok(response)
         }
     });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     let mut client = edge.client().await;
     client.send("GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n\r\n").await;
     soon(wanted.0.notified()).await;

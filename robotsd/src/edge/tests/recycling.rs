@@ -39,7 +39,7 @@ impl Idling {
     }
 }
 
-async fn idle(edge: &Edge, idling: Idling) -> Raw {
+async fn idle(edge: &ServedEdge, idling: Idling) -> Raw {
     let mut client = edge.client().await;
     match idling {
         Idling::Silent => {}
@@ -78,7 +78,7 @@ async fn a_frame_has_the_time_of_a_head() {
         })
     };
     for idling in [Idling::PartialFrame, Idling::PartialFields, Idling::PartialPayload] {
-        let edge = Edge::start(limits(), service_fn(mirror));
+        let edge = ServedEdge::start(limits(), service_fn(mirror));
         idle(&edge, idling).await.rest().await;
     }
 }
@@ -87,7 +87,7 @@ async fn a_frame_has_the_time_of_a_head() {
 async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_takes_none() {
     let limits = || brief(|limits| (limits.body_idle, limits.header_read) = (MOMENT, MOMENT));
     for renews in [false, true] {
-        let edge = Edge::start(limits(), service_fn(mirror));
+        let edge = ServedEdge::start(limits(), service_fn(mirror));
         let mut client = edge.client().await;
         // A window of one octet (RFC 9113, section 6.5.2).
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x01").await;
@@ -120,7 +120,7 @@ async fn idle_connections_of_every_kind_give_way() {
     ] {
         // No deadline makes room.
         let limits = EdgeLimits { first_byte: HOUR, header_read: HOUR, keep_alive: HOUR, ..few_places() };
-        let edge = Edge::start(limits, service_fn(mirror));
+        let edge = ServedEdge::start(limits, service_fn(mirror));
         let mut idle_ones = Vec::new();
         for _ in 0..PLACES {
             idle_ones.push(idle(&edge, idling).await);
@@ -145,7 +145,7 @@ async fn idle_connections_of_every_kind_give_way() {
 
 #[tokio::test]
 async fn clients_beyond_the_limit_are_all_answered() {
-    let edge = Edge::start(few_places(), service_fn(mirror));
+    let edge = ServedEdge::start(few_places(), service_fn(mirror));
     let mut kept = Vec::new();
     for _ in 0..10 * PLACES {
         let mut client = edge.client().await;
@@ -160,7 +160,7 @@ async fn clients_beyond_the_limit_are_all_answered() {
 
 #[tokio::test]
 async fn an_idle_http_2_connection_gets_a_goaway_for_a_new_one() {
-    let edge = Edge::start(brief(|limits| limits.connections = 1), service_fn(mirror));
+    let edge = ServedEdge::start(brief(|limits| limits.connections = 1), service_fn(mirror));
     let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
     let (mut client, connection) =
         hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), socket).await.unwrap();
@@ -225,7 +225,7 @@ async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
         let is_last = request.uri().path() == "/tail";
         Ok(Response::new(if is_last { Full::from(vec![b'x'; 60_000]) } else { body }))
     });
-    let edge = Edge::start(brief(|limits| limits.connections = 3), service);
+    let edge = ServedEdge::start(brief(|limits| limits.connections = 3), service);
     let mut upload = edge.client().await;
     upload.send(UPLOAD).await;
     upload.until(b"\r\n\r\n").await;
@@ -262,7 +262,7 @@ async fn a_tunnel_is_not_idle() {
         }
         Ok(response)
     });
-    let edge = Edge::start(brief(|limits| limits.connections = 2), service);
+    let edge = ServedEdge::start(brief(|limits| limits.connections = 2), service);
     let mut tunnel = edge.client().await;
     let upgrade = "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
     assert_eq!(tunnel.ask(upgrade).await.status(), 101);
@@ -284,7 +284,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(edge: crate::edge::Edge, service: impl EdgeService) -> Self {
+    fn start(edge: Edge, service: impl EdgeService) -> Self {
         let (sender, address) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -311,7 +311,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
     let on_error = move |trouble: &ConnectionError| {
         let _ = troubles.send(trouble.kind);
     };
-    let edge = crate::edge::Edge::new(few_places(), on_error, None);
+    let edge = Edge::new(few_places(), on_error, None);
     let (release, released) = std::sync::mpsc::channel::<()>();
     let released = Arc::new(Mutex::new(released));
     let (begins, begun) = std::sync::mpsc::channel::<()>();
@@ -356,7 +356,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
 fn idle_connections_of_another_worker_give_way() {
     let (troubles, reported) = std::sync::mpsc::channel();
     let on_error = move |trouble: &ConnectionError| drop(troubles.send((trouble.kind, trouble.detail.clone())));
-    let edge = crate::edge::Edge::new(few_places(), on_error, None);
+    let edge = Edge::new(few_places(), on_error, None);
     let first = Worker::start(edge.clone(), service_fn(mirror));
     let second = Worker::start(edge.clone(), service_fn(mirror));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

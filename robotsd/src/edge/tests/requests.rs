@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn arriving_fields_are_end_to_end_and_ours() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let seen = edge
         .ask(
             "GET http://h.test/a%2Fb?c HTTP/1.1\r\nHost: other\r\nConnection: Robots-Verdict, X-Forwarded-For, X-Own\r\n\
@@ -37,7 +37,7 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
         [(Arc::default(), &[][..], "own"), (trusted(), &["cf-connecting-ip", "true-client-ip"], "shared")]
     {
         let listener_settings = ListenerSettings { trusted, ..ListenerSettings::default() };
-        let edge = Edge::start_behind(listener_settings, EdgeLimits::default(), service_fn(mirror));
+        let edge = ServedEdge::start_behind(listener_settings, EdgeLimits::default(), service_fn(mirror));
         let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let mut seen = Vec::new();
         for more in ["", "TE: trailers\r\n"] {
@@ -59,7 +59,7 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
 
 #[tokio::test]
 async fn request_ids_are_new_and_go_to_both_sides() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = edge.client().await;
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -83,14 +83,14 @@ async fn responses_lose_hop_by_hop_fields() {
             .header("x-end", "1");
         Ok(response.body(Full::from("ok")).unwrap())
     });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     let answer = edge.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     assert_eq!(names(&answer.head), ["content-length", "date", "x-end", "x-request-id"]);
 }
 
 #[tokio::test]
 async fn refusals_are_plain_never_stored_and_end_the_connection() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
@@ -112,7 +112,7 @@ async fn refusals_are_plain_never_stored_and_end_the_connection() {
 
 #[tokio::test]
 async fn http_1_0_needs_no_host() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let answer = edge.ask("GET / HTTP/1.0\r\n\r\n").await;
     assert_eq!(answer.status(), 200);
     assert_eq!(names(&answer.body), ["x-forwarded-for", "x-forwarded-proto", "x-request-id"]);
@@ -120,7 +120,7 @@ async fn http_1_0_needs_no_host() {
 
 #[tokio::test]
 async fn heads_are_bounded() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let fields = |count| (0..count).map(|n| format!("X-{n}: v\r\n")).collect::<String>();
     let big = |length| "b".repeat(length);
     for (request, status) in [
@@ -137,7 +137,7 @@ async fn heads_are_bounded() {
 
 #[tokio::test]
 async fn http_2_requests_arrive_like_others() {
-    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror));
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = h2(&edge).await;
     let request =
         get("http://h.test/a?b").header("cookie", "a=b").header("cookie", "c=d").header("robots-verdict", "x");
@@ -156,7 +156,7 @@ async fn http_2_requests_arrive_like_others() {
 #[tokio::test]
 async fn an_interim_response_that_was_not_requested_is_a_bad_gateway() {
     let service = service_fn(|_| async { Ok(Response::builder().status(101).body(Full::from("x")).unwrap()) });
-    let edge = Edge::start(EdgeLimits::default(), service);
+    let edge = ServedEdge::start(EdgeLimits::default(), service);
     for fields in ["", "Connection: upgrade\r\nUpgrade: websocket\r\n"] {
         let answer = edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")).await;
         assert_eq!(answer.status(), 502);
@@ -168,7 +168,7 @@ async fn more_fields_than_usual_pass_where_they_are_granted() {
     let fields: String = (0..150).map(|number| format!("X-{number}: 1\r\n")).collect();
     let request = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
     for (granted, status) in [(100, 431), (140, 431), (200, 200)] {
-        let edge = Edge::start(EdgeLimits { fields: granted, ..EdgeLimits::default() }, service_fn(mirror));
+        let edge = ServedEdge::start(EdgeLimits { fields: granted, ..EdgeLimits::default() }, service_fn(mirror));
         assert_eq!(edge.ask(&request).await.status(), status, "{granted}");
     }
 }

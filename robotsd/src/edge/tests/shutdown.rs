@@ -25,13 +25,13 @@ async fn shutdown_closes_idle_connections_and_finishes_requests() {
     assert_eq!((answer.status(), answer.field("connection")), (200, Some("close")));
     assert_eq!(busy.rest().await, "");
     soon(edge.served).await.unwrap();
-    assert!(edge.kinds_seen.lock().is_empty());
+    assert!(edge.reported.lock().is_empty());
 }
 
 #[tokio::test]
 async fn shutdown_waits_a_moment_for_first_requests() {
     let limits = EdgeLimits { greeting: Duration::from_secs(60), ..EdgeLimits::default() };
-    let mut edge = Edge::start(limits, service_fn(mirror));
+    let mut edge = ServedEdge::start(limits, service_fn(mirror));
     let mut first = edge.client().await;
     edge.begin_shutdown();
     soon(async { while TcpStream::connect(edge.address).await.is_ok() {} }).await;
@@ -58,7 +58,7 @@ async fn shutdown_serves_connections_of_the_backlog() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut waiting = Raw::connect(listener.local_addr().unwrap()).await;
     waiting.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
-    let edge = crate::edge::Edge::new(EdgeLimits::default(), |_| {}, None);
+    let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
     let serving: Pin<Box<dyn Future<Output = ()> + Send + '_>> =
         Box::pin(edge.serve(listener, ListenerSettings::default(), service_fn(mirror), async {}));
     let (answer, ()) = tokio::join!(waiting.message(), soon(serving));
@@ -82,61 +82,42 @@ async fn shutdown_serves_a_connection_that_waits_for_a_slot() {
     soon(edge.served).await.unwrap();
 }
 
-/// An edge whose place another process takes, which is not told to stop yet.
-fn succeeded(
-    limits: EdgeLimits,
-) -> (SocketAddr, crate::edge::Edge, oneshot::Sender<()>, JoinHandle<()>, Arc<Mutex<Vec<ConnectionErrorKind>>>) {
-    let (listener, address) = listen();
-    let kinds = Arc::<Mutex<Vec<_>>>::default();
-    let reported = Arc::clone(&kinds);
-    let edge = crate::edge::Edge::new(limits, move |error| reported.lock().push(error.kind), None);
-    let (stop, stopped) = oneshot::channel::<()>();
-    let serving = edge.clone();
-    let served = tokio::spawn(async move {
-        let stopped = async {
-            let _ = stopped.await;
-        };
-        serving.serve(listener, ListenerSettings::default(), service_fn(mirror), stopped).await;
-    });
-    (address, edge, stop, served, kinds)
-}
-
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
 #[tokio::test]
 async fn where_another_process_accepts_connections_close_behind_an_answer_that_says_so() {
-    let (address, edge, stop, served, kinds) = succeeded(brief(|limits| limits.drain = HOUR));
+    let mut edge = ServedEdge::start(brief(|limits| limits.drain = HOUR), service_fn(mirror));
     let mut clients = Vec::new();
     // On the fast path, with hyper, and on which nothing has come.
     for first in [GET, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", ""] {
-        let mut client = Raw::connect(address).await;
+        let mut client = edge.client().await;
         if !first.is_empty() {
             assert_eq!(client.ask(first).await.field("connection"), None);
         }
         clients.push(client);
     }
-    wait_until(|| edge.traffic().open >= clients.len()).await;
-    edge.set_successor();
-    stop.send(()).unwrap();
-    soon(async { while TcpStream::connect(address).await.is_ok() {} }).await;
+    wait_until(|| edge.edge.traffic().open >= clients.len()).await;
+    edge.edge.set_successor();
+    edge.begin_shutdown();
+    soon(async { while TcpStream::connect(edge.address).await.is_ok() {} }).await;
     for mut client in clients {
         let answer = client.ask(GET).await;
         assert_eq!((answer.status(), answer.field("connection")), (200, Some("close")));
         assert_eq!(client.rest().await, "");
     }
-    soon(served).await.unwrap();
-    assert!(kinds.lock().is_empty());
+    soon(edge.served).await.unwrap();
+    assert!(edge.reported.lock().is_empty());
 }
 
 #[tokio::test]
 async fn where_another_process_accepts_idle_connections_close_in_the_end() {
-    let (address, edge, stop, served, kinds) = succeeded(brief(|limits| limits.drain = 4 * MOMENT));
-    let mut kept = Raw::connect(address).await;
+    let mut edge = ServedEdge::start(brief(|limits| limits.drain = 4 * MOMENT), service_fn(mirror));
+    let mut kept = edge.client().await;
     assert_eq!(kept.ask(GET).await.status(), 200);
-    edge.set_successor();
-    stop.send(()).unwrap();
+    edge.edge.set_successor();
+    edge.begin_shutdown();
     assert_eq!(kept.rest().await, "");
-    soon(served).await.unwrap();
+    soon(edge.served).await.unwrap();
     // Nothing was cut off.
-    assert!(kinds.lock().is_empty());
+    assert!(edge.reported.lock().is_empty());
 }

@@ -18,20 +18,18 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ED2
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, version};
 use tower::service_fn;
-use tower_robots::internals::Mutex;
 
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::ConnectionState;
+use crate::edge::test_edge::ServedEdge;
 use crate::edge::test_peer::{Raw, RawMessage, listen, soon};
-use crate::edge::{ConnectionError, Edge, EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket};
+use crate::edge::{EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket};
 use crate::socket::Socket;
 
 const MOMENT: Duration = Duration::from_millis(150);
@@ -108,35 +106,18 @@ fn live(pairs: &[&PairPaths]) -> LiveCertificates {
     LiveCertificates::new(pairs.iter().map(read).collect()).unwrap()
 }
 
-struct Secure {
-    address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    served: JoinHandle<()>,
-    reported: Arc<Mutex<Vec<(ConnectionErrorKind, String)>>>,
+/// An edge that speaks TLS on a port.
+fn secure_on(listener: TcpListener, certificates: LiveCertificates, limits: EdgeLimits) -> ServedEdge {
+    let tls = Some(TlsAcceptor::new(certificates, limits.handshakes, limits.tls_handshake));
+    let settings = ListenerSettings { tls, ..ListenerSettings::default() };
+    ServedEdge::start_on(listener, settings, limits, service_fn(answer))
 }
 
-impl Secure {
-    fn start(certificates: LiveCertificates, limits: EdgeLimits) -> Self {
-        Self::start_on(listen().0, certificates, limits)
-    }
+fn secure_with(certificates: LiveCertificates, limits: EdgeLimits) -> ServedEdge {
+    secure_on(listen().0, certificates, limits)
+}
 
-    fn start_on(listener: TcpListener, certificates: LiveCertificates, limits: EdgeLimits) -> Self {
-        let address = listener.local_addr().unwrap();
-        let (stop, stopped) = oneshot::channel();
-        let reported = Arc::new(Mutex::new(Vec::new()));
-        let errors = Arc::clone(&reported);
-        let on_error = move |error: &ConnectionError| errors.lock().push((error.kind, error.detail.clone()));
-        let tls = Some(TlsAcceptor::new(certificates, limits.handshakes, limits.tls_handshake));
-        let listener_settings = ListenerSettings { tls, ..ListenerSettings::default() };
-        let served = tokio::spawn(async move {
-            let stopped = async {
-                let _ = stopped.await;
-            };
-            Edge::new(limits, on_error, None).serve(listener, listener_settings, service_fn(answer), stopped).await;
-        });
-        Self { address, stop: Some(stop), served, reported }
-    }
-
+impl ServedEdge {
     async fn connect(&self, client: &Arc<ClientConfig>, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
         let socket = TcpStream::connect(self.address).await?;
         let name = ServerName::try_from(name.to_owned()).unwrap();
@@ -147,29 +128,15 @@ impl Secure {
         Raw::new(self.connect(client, name).await.unwrap())
     }
 
-    async fn ask(&self, client: &Arc<ClientConfig>, name: &str, host: &str) -> RawMessage {
+    async fn ask_secured(&self, client: &Arc<ClientConfig>, name: &str, host: &str) -> RawMessage {
         self.raw(client, name).await.ask(&get(host)).await
-    }
-
-    /// Waits for an error of this kind, and returns its message.
-    async fn reports(&self, kind: ConnectionErrorKind) -> String {
-        soon(async {
-            loop {
-                let found = self.reported.lock().iter().find(|(found, _)| *found == kind).cloned();
-                match found {
-                    Some((_, detail)) => return detail,
-                    None => tokio::task::yield_now().await,
-                }
-            }
-        })
-        .await
     }
 }
 
 /// An edge with a certificate for `a.test`.
-fn secure(limits: EdgeLimits) -> (Authority, Secure) {
+fn secure(limits: EdgeLimits) -> (Authority, ServedEdge) {
     let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits);
+    let edge = secure_with(live(&[&authority.write("a", &["a.test"])]), limits);
     (authority, edge)
 }
 
@@ -240,12 +207,12 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
                 let answer = client.rest().await;
                 assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{alpn:?}: {answer:?}");
             }
-            let answer = edge.ask(&authority.client(alpn), "a.test", "a.test").await;
+            let answer = edge.ask_secured(&authority.client(alpn), "a.test", "a.test").await;
             assert_eq!((answer.status(), &*answer.body), (200, "https"), "{alpn:?}");
         }
     }
     // No preface, part of one, and one that ends otherwise (RFC 9113, section 3.4).
-    let edge = Secure::start(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
+    let edge = secure_with(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
     for octets in [
         &get("a.test")[..],
         "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n",
@@ -282,7 +249,7 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
         listening.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let limits = EdgeLimits { connections: 2, ..EdgeLimits::default() };
         let certificates = live(&[&authority.write("a", &["a.test"])]);
-        let edge = Secure::start_on(listening.listen(16).unwrap(), certificates, limits);
+        let edge = secure_on(listening.listen(16).unwrap(), certificates, limits);
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
         let socket = soon(socket.connect(edge.address)).await.unwrap();
@@ -347,10 +314,10 @@ async fn leaving_without_close_notify_is_no_error() {
     stream.get_mut().0.shutdown().await.unwrap();
     let mut rest = Vec::new();
     let _ = soon(stream.read_to_end(&mut rest)).await;
-    edge.stop.take().unwrap().send(()).unwrap();
+    edge.begin_shutdown();
     soon(edge.served).await.unwrap();
     let reported = edge.reported.lock();
-    assert!(!reported.iter().any(|(kind, _)| *kind == ConnectionErrorKind::Broken), "{reported:?}");
+    assert!(!reported.iter().any(|error| error.kind == ConnectionErrorKind::Broken), "{reported:?}");
 }
 
 #[tokio::test]

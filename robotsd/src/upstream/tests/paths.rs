@@ -5,8 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use bytes::Bytes;
 use tokio::task::JoinSet;
 
 use http::header::CONNECTION;
@@ -42,37 +41,23 @@ const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Tells of every request the octets of its head, and the length of its body.
 fn mirror() -> SocketAddr {
-    accepting(|_, mut socket| async move {
-        let mut buffer = BytesMut::new();
-        loop {
-            let end = loop {
-                if let Some(at) = memchr::memmem::find(&buffer, b"\r\n\r\n") {
-                    break at + 4;
-                }
-                if !matches!(socket.read_buf(&mut buffer).await, Ok(1..)) {
-                    return;
-                }
-            };
-            let head = buffer.split_to(end);
+    accepting(|_, socket| async move {
+        let mut peer = Raw::new(socket);
+        while let Some(head) = peer.up_to(b"\r\n\r\n").await {
             let text = String::from_utf8_lossy(&head).into_owned();
             let said = text.lines().find_map(|line| line.strip_prefix("content-length: "));
             let length = said.map_or(0, |length| length.parse().unwrap());
-            let is_chunked = text.contains("\r\ntransfer-encoding: chunked\r\n");
-            let body = loop {
-                let end = memchr::memmem::find(&buffer, b"0\r\n\r\n").map(|at| at + 5);
-                match if is_chunked { end } else { (buffer.len() >= length).then_some(length) } {
-                    Some(end) => break buffer.split_to(end),
-                    None if !matches!(socket.read_buf(&mut buffer).await, Ok(1..)) => return,
-                    None => {}
-                }
+            let body = if text.contains("\r\ntransfer-encoding: chunked\r\n") {
+                peer.up_to(b"0\r\n\r\n").await
+            } else {
+                Some(peer.at_most(length).await).filter(|body| body.len() == length)
             };
+            let Some(body) = body else { return };
             let echo = format!("{}|{}", text.escape_debug(), body.escape_ascii());
             let length = echo.len();
             let echo = if text.starts_with("HEAD ") { String::new() } else { echo };
             let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nX-A: 1\r\nx-a: 2\r\n\r\n{echo}");
-            if socket.write_all(answer.as_bytes()).await.is_err() {
-                return;
-            }
+            peer.try_send(answer).await;
         }
     })
 }

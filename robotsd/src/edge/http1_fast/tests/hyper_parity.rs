@@ -1,8 +1,6 @@
 //! The same octets through the fast path and through hyper alone: the same responses, or a handover that gives the same.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -11,10 +9,7 @@ use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tower::Service;
 use tower_robots::internals::Mutex;
 
 use super::*;
@@ -108,16 +103,7 @@ impl Body for ScriptedBody {
 type Scripted = Arc<Mutex<Script>>;
 
 /// A service whose response also says what request arrived.
-fn scripted(
-    script: Scripted,
-) -> impl Service<
-    Request<RequestBody>,
-    Response = Response<ScriptedBody>,
-    Error = Infallible,
-    Future = impl Future<Output = Result<Response<ScriptedBody>, Infallible>> + Send,
-> + Clone
-+ Send
-+ 'static {
+fn scripted(script: Scripted) -> impl EdgeService {
     service_fn(move |request: Request<RequestBody>| {
         let script = script.lock().clone();
         async move {
@@ -134,36 +120,26 @@ fn scripted(
     })
 }
 
-/// A server that is the whole edge.
-async fn by_the_edge(script: Scripted) -> SocketAddr {
-    let (listener, address) = listen();
-    tokio::spawn(async move {
-        let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
-        edge.serve(listener, ListenerSettings::default(), scripted(script), pending()).await;
-    });
-    address
-}
-
 /// A server whose connections are hyper's from their first octet.
-async fn by_hyper(script: Scripted) -> SocketAddr {
-    let (listener, address) = listen();
-    tokio::spawn(async move {
-        let settings = Arc::new(ConnectionSettings::new(EdgeLimits::default(), None));
-        let (_stop, stopped) = watch::channel(false);
-        loop {
-            let (socket, peer) = listener.accept().await.unwrap();
-            let info = ConnectionInfo {
-                forwarded: ForwardedFields::new(Peer::at(peer, None), Scheme::Http, Arc::default()),
-                secured: None,
-            };
-            let state = Arc::new(ConnectionState::new(&settings.limits));
-            let service = RequestService::new(scripted(Arc::clone(&script)), Arc::clone(&settings), state, info, 0);
-            let (socket, octets) = (Socket::Tcp(socket), Bytes::new());
-            let handover = Handover { socket, octets, protocol: None, service };
-            tokio::spawn(connection::serve_handover(handover, Arc::clone(&settings), Arc::default(), stopped.clone()));
+fn by_hyper(script: Scripted) -> SocketAddr {
+    let settings = Arc::new(ConnectionSettings::new(EdgeLimits::default(), None));
+    accepting(move |_, socket| {
+        let (stop, stopped) = watch::channel(false);
+        let peer = socket.peer_addr().unwrap();
+        let info = ConnectionInfo {
+            forwarded: ForwardedFields::new(Peer::at(peer, None), Scheme::Http, Arc::default()),
+            secured: None,
+        };
+        let state = Arc::new(ConnectionState::new(&settings.limits));
+        let service = RequestService::new(scripted(Arc::clone(&script)), Arc::clone(&settings), state, info, 0);
+        let (socket, octets) = (Socket::Tcp(socket), Bytes::new());
+        let handover = Handover { socket, octets, protocol: None, service };
+        let serving = connection::serve_handover(handover, Arc::clone(&settings), Arc::default(), stopped);
+        async move {
+            let _ = serving.await;
+            drop(stop);
         }
-    });
-    address
+    })
 }
 
 /// A response as its reader understands it.
@@ -178,37 +154,11 @@ struct Received {
     is_until_close: bool,
 }
 
-struct Reader {
-    socket: TcpStream,
-    buffer: Vec<u8>,
-}
+struct Reader(Raw);
 
 impl Reader {
-    async fn more(&mut self) -> bool {
-        matches!(soon(self.socket.read_buf(&mut self.buffer)).await, Ok(1..))
-    }
-
-    /// Octets up to and including a delimiter; none where the connection ends before.
-    async fn until(&mut self, delimiter: &[u8]) -> Option<Vec<u8>> {
-        loop {
-            if let Some(at) = memchr::memmem::find(&self.buffer, delimiter) {
-                return Some(self.buffer.drain(..at + delimiter.len()).collect());
-            }
-            if !self.more().await {
-                return None;
-            }
-        }
-    }
-
-    /// So many octets, or fewer where the connection ends before.
-    async fn up_to(&mut self, length: usize) -> Vec<u8> {
-        while self.buffer.len() < length && self.more().await {}
-        let length = length.min(self.buffer.len());
-        self.buffer.drain(..length).collect()
-    }
-
     async fn response(&mut self, is_head: bool) -> Option<Received> {
-        let head = self.until(b"\r\n\r\n").await?;
+        let head = soon(self.0.up_to(b"\r\n\r\n")).await?;
         let mut fields = [httparse::EMPTY_HEADER; 32];
         let mut parsed = httparse::Response::new(&mut fields);
         assert!(parsed.parse(&head).unwrap().is_complete());
@@ -226,10 +176,10 @@ impl Reader {
             is_whole = self.chunks(&mut body).await;
         } else if let Some(length) = field("content-length") {
             let length = length.parse().unwrap();
-            body = self.up_to(length).await;
+            body = soon(self.0.at_most(length)).await;
             is_whole = body.len() == length;
         } else {
-            body = self.up_to(usize::MAX).await;
+            body = soon(self.0.at_most(usize::MAX)).await;
             is_until_close = true;
         }
         assert!(field("date").is_some());
@@ -246,9 +196,9 @@ impl Reader {
 
     async fn chunks(&mut self, body: &mut Vec<u8>) -> bool {
         loop {
-            let Some(size) = self.until(b"\r\n").await else { return false };
+            let Some(size) = soon(self.0.up_to(b"\r\n")).await else { return false };
             let size = usize::from_str_radix(std::str::from_utf8(&size).unwrap().trim(), 16).unwrap();
-            let chunk = self.up_to(size + 2).await;
+            let chunk = soon(self.0.at_most(size + 2)).await;
             if chunk.len() < size + 2 {
                 return false;
             }
@@ -262,15 +212,15 @@ impl Reader {
 
 /// The responses to octets that are sent at once, and to one more request, which shows whether the connection is kept.
 async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
-    let mut reader = Reader { socket: soon(TcpStream::connect(address)).await.unwrap(), buffer: Vec::new() };
-    soon(reader.socket.write_all(octets)).await.unwrap();
+    let mut reader = Reader(Raw::connect(address).await);
+    reader.0.send(octets).await;
     let mut responses = Vec::new();
     for is_head in heads {
         responses.push(reader.response(*is_head).await);
     }
     // A connection that is closed already may refuse it.
     let last = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-    let _ = soon(reader.socket.write_all(last)).await;
+    reader.0.try_send(last).await;
     responses.push(reader.response(false).await);
     responses
 }
@@ -336,8 +286,9 @@ fn both_paths_answer_the_same_octets_alike() {
         fails: false,
         is_exact: false,
     }));
-    let edge = runtime.block_on(by_the_edge(Arc::clone(&script)));
-    let hyper = runtime.block_on(by_hyper(Arc::clone(&script)));
+    let _entered = runtime.enter();
+    let edge = ServedEdge::start(EdgeLimits::default(), scripted(Arc::clone(&script))).address;
+    let hyper = by_hyper(Arc::clone(&script));
     let mut runner = TestRunner::new(Config { cases: 1000, failure_persistence: None, ..Config::default() });
     // One request, or two in one write.
     let sent = (prop::collection::vec(requests(), 1..3), scripts());

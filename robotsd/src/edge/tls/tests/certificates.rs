@@ -6,7 +6,7 @@ use super::*;
 async fn each_name_gets_its_certificate_and_others_the_first() {
     let authority = Authority::new();
     let [a, b, c] = [("a", "a.test"), ("b", "*.b.test"), ("c", "x.b.test")].map(|(f, n)| authority.write(f, &[n]));
-    let edge = Secure::start(live(&[&a, &b, &c]), EdgeLimits::default());
+    let edge = secure_with(live(&[&a, &b, &c]), EdgeLimits::default());
     let client = authority.client(&[]);
     for (name, paths) in [
         ("a.test", &a),
@@ -29,7 +29,7 @@ async fn of_two_keys_for_a_name_the_client_gets_the_first_it_understands() {
     let authority = Authority::new();
     let modern = authority.write_with("modern", &["a.test"], &KeyPair::generate_for(&PKCS_ED25519).unwrap(), |_| {});
     let common = authority.write("common", &["a.test"]);
-    let edge = Secure::start(live(&[&modern, &common]), EdgeLimits::default());
+    let edge = secure_with(live(&[&modern, &common]), EdgeLimits::default());
     let mut provider = pair::provider();
     for (schemes, shown) in [(3, &modern), (2, &common)] {
         // ECDSA with two hashes comes first there, then Ed25519.
@@ -55,7 +55,7 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
         authority.write("b", &["*.b.test"]),
         authority.write("c", &["c.b.test"]),
     ];
-    let edge = Secure::start(live(&[&a, &b, &c]), EdgeLimits::default());
+    let edge = secure_with(live(&[&a, &b, &c]), EdgeLimits::default());
     let client = authority.client(&[]);
     for (name, host, status) in [
         ("a.test", "A.test:443", 200),
@@ -76,7 +76,7 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
         ("127.0.0.1", "x.b.test", 200),
         ("127.0.0.1", "a.test", 200),
     ] {
-        assert_eq!(edge.ask(&client, name, host).await.status(), status, "{name} {host}");
+        assert_eq!(edge.ask_secured(&client, name, host).await.status(), status, "{name} {host}");
     }
     let stream = edge.connect(&authority.client(&[b"h2"]), "a.test").await.unwrap();
     let (mut sender, connection) =
@@ -93,7 +93,7 @@ async fn certificates_are_replaced_under_running_connections() {
     let authority = Authority::new();
     let paths = authority.write("a", &["a.test"]);
     let certificates = live(&[&paths]);
-    let edge = Arc::new(Secure::start(certificates.clone(), EdgeLimits::default()));
+    let edge = Arc::new(secure_with(certificates.clone(), EdgeLimits::default()));
     let mut first = edge.raw(&authority.client(&[]), "a.test").await;
     let (asked, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(1)));
     let mut clients = Vec::new();

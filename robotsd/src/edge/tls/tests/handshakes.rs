@@ -23,7 +23,7 @@ async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
         }
     }
     // A hello of TLS 1.0, which nothing can be agreed with.
-    let mut old = Raw::connect(edge.address).await;
+    let mut old = edge.client().await;
     let hello = [&[3, 1][..], &[7; 32], &[0, 0, 2, 0, 0x2f, 1, 0]].concat();
     old.send([&[22, 3, 1, 0, 4 + hello.len() as u8, 1, 0, 0, hello.len() as u8], &hello[..]].concat()).await;
     assert!(!old.rest().await.contains("HTTP"));
@@ -34,7 +34,7 @@ async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
 async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_without_tls() {
     let (authority, edge) = secure(EdgeLimits::default());
     for request in [&get("a.test")[..], "POST /x HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
-        let mut client = Raw::connect(edge.address).await;
+        let mut client = edge.client().await;
         client.send(request).await;
         client.finish().await;
         let answer = client.message().await;
@@ -45,19 +45,19 @@ async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_witho
     for garbage in
         [&b"\x16\x03\x01\xff\xff garbage"[..], b"\x00", b"\x80\x2e\x01\x00\x02", b"\r\nGET / HTTP/1.1\r\n\r\n"]
     {
-        let mut client = Raw::connect(edge.address).await;
+        let mut client = edge.client().await;
         client.try_send(garbage).await;
         let _ = soon(async { client.finish().await }).await;
         assert!(!client.rest().await.contains("HTTP"), "{garbage:?}");
     }
-    assert_eq!(edge.ask(&authority.client(&[]), "a.test", "a.test").await.status(), 200);
+    assert_eq!(edge.ask_secured(&authority.client(&[]), "a.test", "a.test").await.status(), 200);
 }
 
 #[tokio::test]
 async fn a_handshake_has_a_deadline() {
     let (_, edge) = secure(EdgeLimits { tls_handshake: MOMENT, ..EdgeLimits::default() });
     for begun in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"] {
-        let mut client = Raw::connect(edge.address).await;
+        let mut client = edge.client().await;
         client.send(begun).await;
         let opened = Instant::now();
         client.rest().await;
@@ -82,12 +82,12 @@ async fn a_handshake_counts_once_its_hello_is_whole() {
     let hello = client_hello(&client);
     let mut slow = Vec::new();
     for length in [0, 1, 3, 5, 6, 64, hello.len() - 1] {
-        let mut client = Raw::connect(edge.address).await;
+        let mut client = edge.client().await;
         client.send(&hello[..length]).await;
         slow.push(client);
     }
     for _ in 0..3 {
-        assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+        assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
     }
     assert_eq!(edge.reported.lock().len(), 0);
 }
@@ -95,7 +95,7 @@ async fn a_handshake_counts_once_its_hello_is_whole() {
 #[tokio::test]
 async fn a_hello_has_a_bound() {
     let (_, edge) = secure(EdgeLimits::default());
-    let mut client = Raw::connect(edge.address).await;
+    let mut client = edge.client().await;
     client.send(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
     client.try_send([0; 32 * 1024]).await;
     client.rest().await;
@@ -106,10 +106,10 @@ async fn a_hello_has_a_bound() {
 async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
     let (authority, edge) = secure(EdgeLimits { handshakes: 1, ..EdgeLimits::default() });
     let client = authority.client(&[]);
-    let mut slow = Raw::connect(edge.address).await;
+    let mut slow = edge.client().await;
     slow.send(client_hello(&client)).await;
     slow.some().await;
-    let waiting = edge.ask(&client, "a.test", "a.test");
+    let waiting = edge.ask_secured(&client, "a.test", "a.test");
     let ending = async {
         edge.reports(ConnectionErrorKind::Full).await;
         drop(slow);
@@ -124,12 +124,12 @@ async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
     let client = authority.client(&[]);
     let mut abandoned = Vec::new();
     for _ in 0..6 {
-        let mut slow = Raw::connect(edge.address).await;
+        let mut slow = edge.client().await;
         slow.send(client_hello(&client)).await;
         abandoned.push(slow);
     }
     let asked = Instant::now();
-    assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
     assert!(asked.elapsed() < EdgeLimits::default().tls_handshake);
     edge.reports(ConnectionErrorKind::Full).await;
 }
@@ -140,7 +140,7 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
     let client = authority.client(&[]);
     let mut slow = Vec::new();
     for _ in 0..12 {
-        let mut client = Raw::connect(edge.address).await;
+        let mut client = edge.client().await;
         client.send(b"\x16\x03\x01").await;
         slow.push(client);
     }
@@ -154,7 +154,7 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
     }
     // Secured and then idle, it is the last to go, in order.
     for _ in 0..4 {
-        assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+        assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
     }
     let mut others = Vec::new();
     for _ in 0..4 {
@@ -171,7 +171,7 @@ async fn a_large_hello_counts_before_it_is_whole() {
     let client = authority.client(&[]);
     let mut large = Vec::new();
     for _ in 0..3 {
-        let mut client = Raw::connect(edge.address).await;
+        let mut client = edge.client().await;
         client.send(b"\x16\x03\x01\x40\x00\x01\x00\x30\x00").await;
         client.send([0; 8 * 1024]).await;
         large.push(client);
@@ -179,7 +179,7 @@ async fn a_large_hello_counts_before_it_is_whole() {
     // More is read of the first alone; it gives its place up like any handshake that stands still.
     edge.reports(ConnectionErrorKind::Full).await;
     let asked = Instant::now();
-    assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
     assert!(asked.elapsed() < EdgeLimits::default().tls_handshake);
 }
 
@@ -189,8 +189,8 @@ async fn shutdown_closes_silent_connections_at_once_and_finishes_handshakes() {
     let client = authority.client(&[]);
     let mut idle = edge.raw(&client, "a.test").await;
     assert_eq!(idle.ask(&get("a.test")).await.status(), 200);
-    let mut silent = Raw::connect(edge.address).await;
-    edge.stop.take().unwrap().send(()).unwrap();
+    let mut silent = edge.client().await;
+    edge.begin_shutdown();
     assert_eq!(silent.rest().await, "");
     assert_eq!(idle.rest().await, "");
 }

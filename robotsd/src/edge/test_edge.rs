@@ -1,0 +1,85 @@
+//! For tests: an edge on a port of its own.
+
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tower_robots::internals::Mutex;
+
+use super::test_peer::{Raw, RawMessage, listen, shared, wait_until};
+use super::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, EdgeService, ListenerSettings};
+
+/// Serves until its shutdown begins, or the test ends.
+pub(crate) struct ServedEdge {
+    pub(crate) address: SocketAddr,
+    pub(crate) edge: Edge,
+    pub(crate) served: JoinHandle<()>,
+    /// What it has reported.
+    pub(crate) reported: &'static Mutex<Vec<ConnectionError>>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl ServedEdge {
+    pub(crate) fn start(limits: EdgeLimits, service: impl EdgeService) -> Self {
+        Self::start_behind(ListenerSettings::default(), limits, service)
+    }
+
+    pub(crate) fn start_behind(settings: ListenerSettings, limits: EdgeLimits, service: impl EdgeService) -> Self {
+        Self::start_on(listen().0, settings, limits, service)
+    }
+
+    pub(crate) fn start_on(
+        listener: TcpListener,
+        settings: ListenerSettings,
+        limits: EdgeLimits,
+        service: impl EdgeService,
+    ) -> Self {
+        let reported = shared::<Mutex<Vec<ConnectionError>>>();
+        let edge = Edge::new(limits, |error: &ConnectionError| reported.lock().push(error.clone()), None);
+        Self { reported, ..Self::of(edge, listener, settings, service) }
+    }
+
+    /// An edge that reports elsewhere.
+    pub(crate) fn of(edge: Edge, listener: TcpListener, settings: ListenerSettings, service: impl EdgeService) -> Self {
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let serving = edge.clone();
+        let served = tokio::spawn(async move {
+            let stopped = async {
+                if stopped.await.is_err() {
+                    std::future::pending().await
+                }
+            };
+            serving.serve(listener, settings, service, stopped).await;
+        });
+        Self { address, edge, served, reported: shared(), stop: Some(stop) }
+    }
+
+    pub(crate) fn begin_shutdown(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    pub(crate) async fn client(&self) -> Raw {
+        Raw::connect(self.address).await
+    }
+
+    pub(crate) async fn ask(&self, request: &str) -> RawMessage {
+        self.client().await.ask(request).await
+    }
+
+    pub(crate) fn has_reported(&self, kind: ConnectionErrorKind) -> bool {
+        self.reported.lock().iter().any(|error| error.kind == kind)
+    }
+
+    /// Waits for an error of a kind, and gives the first one's text.
+    pub(crate) async fn reports(&self, kind: ConnectionErrorKind) -> String {
+        wait_until(|| self.has_reported(kind)).await;
+        self.reported.lock().iter().find(|error| error.kind == kind).unwrap().detail.clone()
+    }
+
+    /// What it has reported, as the log has it.
+    pub(crate) fn messages(&self) -> Vec<String> {
+        self.reported.lock().iter().map(ToString::to_string).collect()
+    }
+}
