@@ -59,7 +59,6 @@ fn severity(pattern: &[u8]) -> Option<Severity> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::lints::tests::found;
 
     #[test]
     fn patterns_are_distinguished() {

@@ -170,7 +170,6 @@ fn is_every_path(pattern: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::lints::tests::{found, messages};
 
     #[test]
     fn patterns_that_match_every_path() {

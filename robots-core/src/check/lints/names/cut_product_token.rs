@@ -127,7 +127,7 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::lints::tests::{found, helps, messages};
+    use crate::check::lints::tests::helps;
 
     #[test]
     fn a_line_for_several_crawlers_is_told_apart() {

@@ -64,7 +64,6 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 #[cfg(test)]
 mod tests {
     use super::is_host;
-    use crate::check::lints::tests::{found, helps};
 
     #[test]
     fn hosts_are_distinguished_from_other_values() {
