@@ -21,7 +21,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use played::{NAMED, serve_list, serve_names};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use sha2::{Digest, Sha256};
-use tower_robots::agent::{Agent, Category, Class, CrawlerRow, Identity, Recognizer, Registry, RegistryRow};
+use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, Recognizer, Registry, RegistryRow};
 use tower_robots::identity::{FieldLines, IdentityRequest, KeySet, MessageHead, RangeSet, signature_candidates};
 use tower_robots::rules::RobotsTxt;
 use tower_robots::source::evidence::{ClaimPath, Verifier};
@@ -122,9 +122,14 @@ impl Judged {
             format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{}"}}"#, URL_SAFE_NO_PAD.encode(pair.public_key().as_ref()));
         let folder = tempfile::tempdir().expect("a folder");
         save(folder.path(), &format!("{DIRECTORY}/.well-known/http-message-signatures-directory"), &jwk);
-        let row = CrawlerRow::new("Playbot", Category::Search).operator("Play");
-        let row = row.ranges([serve_list()]).reverse_dns([".play.test"]).signature(DIRECTORY);
-        let removed = Registry::builtin().crawlers().map(|crawler| RegistryRow::remove(crawler.name()));
+        let row = Crawler {
+            operator: "Play".into(),
+            ranges: vec![serve_list()],
+            reverse_dns: vec![".play.test".into()],
+            signature: Some(DIRECTORY.into()),
+            ..Crawler::new("Playbot", Category::Search)
+        };
+        let removed = Registry::builtin().crawlers().map(|crawler| RegistryRow::Remove(crawler.name.clone()));
         let registry = Arc::new(Registry::builtin().extended_with(removed.chain([row.into()])).expect("a registry"));
         let builder = Verifier::builder(&registry).resolvers([serve_names(Arc::default())]).saved_in(folder.path());
         let verifier = builder.start().expect("a verifier");

@@ -23,7 +23,7 @@ use http_body_util::Empty;
 use instant_app::InstantApp;
 use played::{NAMED, serve_list, serve_names};
 use tower::{Layer, Service};
-use tower_robots::agent::{Category, CrawlerRow, Registry, RegistryRow};
+use tower_robots::agent::{Category, Crawler, Registry, RegistryRow};
 use tower_robots::layer::{Robots, RobotsLayer};
 use tower_robots::live::LiveRobots;
 use tower_robots::source::evidence::Verifier;
@@ -103,9 +103,13 @@ fn count(questions: &AtomicUsize, is_over: &AtomicBool) -> usize {
 fn main() {
     let questions = Arc::new(AtomicUsize::new(0));
     let resolver = serve_names(questions.clone());
-    let row = CrawlerRow::new("Playbot", Category::Search).operator("Play");
-    let row = row.ranges([serve_list()]).reverse_dns([".play.test"]);
-    let removed = Registry::builtin().crawlers().map(|crawler| RegistryRow::remove(crawler.name()));
+    let row = Crawler {
+        operator: "Play".into(),
+        ranges: vec![serve_list()],
+        reverse_dns: vec![".play.test".into()],
+        ..Crawler::new("Playbot", Category::Search)
+    };
+    let removed = Registry::builtin().crawlers().map(|crawler| RegistryRow::Remove(crawler.name.clone()));
     let registry = Arc::new(Registry::builtin().extended_with(removed.chain([row.into()])).expect("a registry"));
     let verifier = Verifier::builder(&registry).resolvers([resolver]).start().expect("a verifier");
     let live = LiveRobots::inline(FILE).registry(registry).open().expect("a robots.txt");

@@ -28,7 +28,7 @@ impl From<&CrawlerRequest> for Labels {
     /// Only a registered name is a label: any other is what the client calls itself, and each would be a series more.
     fn from(request: &CrawlerRequest) -> Self {
         let agent = &request.agent;
-        let crawler = agent.registered().map_or(agent.class().as_str(), |crawler| crawler.name());
+        let crawler = agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name);
         Self { crawler: crawler.to_owned(), action: request.action.as_str() }
     }
 }

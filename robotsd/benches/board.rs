@@ -85,7 +85,7 @@ fn run(folder: &Path, sites: usize) -> Measured<f64> {
 /// Sends the requests of every crawler to every site.
 fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
     let registry = Registry::builtin();
-    let agents: Vec<&str> = registry.crawlers().map(|crawler| crawler.name()).take(CRAWLERS).collect();
+    let agents: Vec<&str> = registry.crawlers().map(|crawler| crawler.name.as_str()).take(CRAWLERS).collect();
     assert_eq!(agents.len(), CRAWLERS);
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;

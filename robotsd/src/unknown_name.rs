@@ -58,14 +58,14 @@ impl<'n> UnknownName<'n> {
 impl Meant {
     fn of(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Self {
         let lower = name.to_lowercase();
-        let is_operator = |crawler: &&Crawler| crawler.operator().to_lowercase() == lower;
+        let is_operator = |crawler: &&Crawler| crawler.operator.to_lowercase() == lower;
         if let Some(begun) = begun(&lower, registry) {
-            return Self::Name(begun.name().to_owned());
+            return Self::Name(begun.name.to_owned());
         }
         if let Some(crawler) = registry.crawlers().find(is_operator) {
-            return Self::Operator(crawler.operator().to_owned());
+            return Self::Operator(crawler.operator.to_owned());
         }
-        let known: Vec<String> = registry.crawlers().map(Crawler::name).map(str::to_owned).chain(groups).collect();
+        let known: Vec<String> = registry.crawlers().map(|crawler| crawler.name.clone()).chain(groups).collect();
         let nearest = nearest(name, known.iter().map(String::as_str));
         nearest.map_or(Self::Unknown, |nearest| Self::Name(nearest.to_owned()))
     }
@@ -75,8 +75,8 @@ impl Meant {
 /// then the shortest name.
 fn begun<'r>(lower: &str, registry: &'r Registry) -> Option<&'r Crawler> {
     const SHORTEST: usize = 4;
-    let begins = |crawler: &&Crawler| lower.len() >= SHORTEST && crawler.name().to_lowercase().starts_with(lower);
-    registry.crawlers().filter(begins).min_by_key(|crawler| (!crawler.is_index_engine(), crawler.name().len()))
+    let begins = |crawler: &&Crawler| lower.len() >= SHORTEST && crawler.name.to_lowercase().starts_with(lower);
+    registry.crawlers().filter(begins).min_by_key(|crawler| (!crawler.is_index_engine, crawler.name.len()))
 }
 
 /// As in `no crawler … is called "Googelbot"; did you mean "Googlebot"? It is taken as a crawler that obeys …`.

@@ -53,7 +53,7 @@ fn a_renamed_crawler_obeys_groups_of_its_old_name() {
         ("omgili", "omgilibot"),
     ] {
         let crawler = Registry::builtin().crawler(new).unwrap();
-        assert!(crawler.tokens().contains(&ProductToken::new(old)), "{old}");
+        assert!(crawler.tokens.contains(&ProductToken::new(old)), "{old}");
         for header in headers(old).into_iter().chain(headers(new)) {
             assert!(is_held(old, &header) && is_held(new, &header), "{header}");
         }
@@ -62,12 +62,12 @@ fn a_renamed_crawler_obeys_groups_of_its_old_name() {
 
 #[test]
 fn a_crawler_obeys_a_group_of_each_name_it_sends() {
-    let names = Registry::builtin().crawlers().flat_map(|row| row.header_names().map(move |name| (row, name)));
+    let names = Registry::builtin().crawlers().flat_map(|row| row.header_names.iter().map(move |name| (row, name)));
     let failures: Vec<_> = names
         // No group can have such a name: it would end there.
         .filter(|(_, name)| !name.contains(['(', '/']))
         .flat_map(|(row, name)| {
-            let required = row.requires().next().map(|text| format!(" {text}")).unwrap_or_default();
+            let required = row.requires.first().map(|text| format!(" {text}")).unwrap_or_default();
             headers(name).map(|header| (name, format!("{header}{required}")))
         })
         .filter(|(name, header)| !is_held(name, header))
@@ -79,14 +79,14 @@ fn a_crawler_obeys_a_group_of_each_name_it_sends() {
 /// However a crawler's product and the framework it is built with are joined, and whichever framework it is.
 #[test]
 fn a_crawler_built_with_a_framework_obeys_its_own_group_and_then_the_frameworks() {
-    let frameworks: Vec<_> = Registry::builtin().crawlers().filter(|row| row.is_framework()).collect();
+    let frameworks: Vec<_> = Registry::builtin().crawlers().filter(|row| row.is_framework).collect();
     for name in ["Nutch", "heritrix", "Scrapy", "colly", "crawler4j", "Crawl4AI"] {
-        assert!(frameworks.iter().any(|row| row.name() == name), "{name}");
+        assert!(frameworks.iter().any(|row| row.name == name), "{name}");
     }
     let both = |first: &str, second: &str| {
         RobotsTxt::parse(format!("User-agent: {first}\nDisallow: /\n\nUser-agent: {second}\nAllow: /\n").into_bytes())
     };
-    for framework in frameworks.iter().map(|row| row.name()) {
+    for framework in frameworks.iter().map(|row| row.name.as_str()) {
         for header in [
             format!("FooBot/{framework}-1.10"),
             format!("FooBot/{framework}-1.10 (a crawler; http://foo.test; crawl at foo dot test)"),

@@ -146,9 +146,9 @@ fn no_name_hides_behind_others() {
 
 #[test]
 fn a_line_of_hundreds_of_names_is_judged_for_each_in_time() {
-    let names = Registry::builtin().crawlers().filter(|row| row.requires().len() == 0);
+    let names = Registry::builtin().crawlers().filter(|row| row.requires.len() == 0);
     let mut header = String::new();
-    for name in names.filter_map(|row| row.header_names().next()).filter(|name| !name.eq_ignore_ascii_case("GPTBot")) {
+    for name in names.filter_map(|row| row.header_names.first()).filter(|name| !name.eq_ignore_ascii_case("GPTBot")) {
         if header.len() + name.len() < 8 * 1024 {
             header.push_str(name);
             header.push(' ');
@@ -230,7 +230,7 @@ fn every_example_of_the_registry_is_recognised_as_its_crawler() {
     let nobody = recognizer(&file(&[]));
     let failures: Vec<_> = Registry::builtin()
         .crawlers()
-        .flat_map(|crawler| crawler.examples().map(move |example| (crawler.name(), example)))
+        .flat_map(|crawler| crawler.examples.iter().map(move |example| (crawler.name.as_str(), example)))
         .filter_map(|(name, example)| {
             let agent = nobody.identify(example.as_bytes());
             (agent.crawler() != Some(name))
@@ -243,7 +243,7 @@ fn every_example_of_the_registry_is_recognised_as_its_crawler() {
 #[test]
 fn real_headers_name_one_crawler_apart_from_a_few() {
     let nobody = recognizer(&file(&[]));
-    let examples = Registry::builtin().crawlers().flat_map(|crawler| crawler.examples().map(str::to_owned));
+    let examples = Registry::builtin().crawlers().flat_map(|crawler| crawler.examples.iter().cloned());
     let headers = cases().map(|case| case["ua"].as_str().unwrap().to_owned());
     let mut several: Vec<_> = examples
         .chain(headers)

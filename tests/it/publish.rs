@@ -40,7 +40,7 @@ fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
         history[..2],
         [(Cause::Start, ReloadOutcomeKind::Published), (Cause::Publish, ReloadOutcomeKind::Published)]
     );
-    assert!(live.history()[1].effect.as_deref().is_some(), "{:?}", live.history()[1]);
+    assert!(live.history()[1].effect.is_some(), "{:?}", live.history()[1]);
     assert_eq!(notices.lock().unwrap()[1], format!("inline: version {} is live", hash(MORE).short()));
     assert_eq!(live.rollback().unwrap().outcome.hash(), Some(hash(OPEN)));
     assert_eq!(body(&live).as_deref(), Some(OPEN));

@@ -29,10 +29,8 @@ fn row(name: &str) -> &'static Crawler {
 }
 
 fn patterns(crawler: &Crawler) -> Vec<NamePattern> {
-    crawler
-        .reverse_dns()
-        .map(|pattern| pattern.parse().unwrap_or_else(|error| panic!("{}: {error}", crawler.name())))
-        .collect()
+    let pattern = |text: &String| text.parse().unwrap_or_else(|error| panic!("{}: {error}", crawler.name));
+    crawler.reverse_dns.iter().map(pattern).collect()
 }
 
 fn accepts(crawler: &str, name: &str) -> bool {
@@ -42,8 +40,8 @@ fn accepts(crawler: &str, name: &str) -> bool {
 #[test]
 fn lists_and_keys_are_https_and_names_are_patterns() {
     for crawler in rows() {
-        for address in crawler.ranges().chain(crawler.signature()) {
-            assert!(address.starts_with("https://"), "{}: {address}", crawler.name());
+        for address in crawler.ranges.iter().chain(&crawler.signature) {
+            assert!(address.starts_with("https://"), "{}: {address}", crawler.name);
         }
         patterns(crawler);
     }
@@ -53,11 +51,11 @@ fn lists_and_keys_are_https_and_names_are_patterns() {
 #[test]
 fn names_that_users_of_an_operator_can_have_verify_none_of_its_crawlers() {
     let user = "google-proxy-66-102-1-1.google.com";
-    for crawler in rows().filter(|row| row.operator() == "Google" && row.category() != Category::UserFetch) {
-        let by_users = crawler.ranges().any(|list| list.contains("user-triggered"));
-        assert!(by_users || !accepts(crawler.name(), user), "{}", crawler.name());
+    for crawler in rows().filter(|row| row.operator == "Google" && row.category != Category::UserFetch) {
+        let by_users = crawler.ranges.iter().any(|list| list.contains("user-triggered"));
+        assert!(by_users || !accepts(&crawler.name, user), "{}", crawler.name);
         for other in ["mail.google.com", "google.com", "a.googlebot.com"] {
-            assert!(!accepts(crawler.name(), other), "{}: {other}", crawler.name());
+            assert!(!accepts(&crawler.name, other), "{}: {other}", crawler.name);
         }
     }
     assert!(accepts("Google-Read-Aloud", user));
@@ -82,7 +80,7 @@ fn names_are_those_that_operators_document() {
     ] {
         assert!(accepts(crawler, name), "{crawler}: {name}");
     }
-    assert!(row("YandexBot").ranges().len() == 0, "its addresses are an HTML page");
+    assert!(row("YandexBot").ranges.is_empty(), "its addresses are an HTML page");
 }
 
 #[test]
@@ -94,24 +92,25 @@ fn a_row_names_the_lists_of_its_own_class() {
         ("AhrefsBot", "crawler-ip-ranges"),
         ("GPTBot", "gptbot.json"),
     ] {
-        assert!(row(crawler).ranges().all(|address| address.ends_with(list)), "{crawler}");
-        assert_eq!(row(crawler).ranges().len(), 1, "{crawler}");
+        assert!(row(crawler).ranges.iter().all(|address| address.ends_with(list)), "{crawler}");
+        assert_eq!(row(crawler).ranges.len(), 1, "{crawler}");
     }
-    assert_eq!(row("ChatGPT Agent").signature(), Some("https://chatgpt.com"));
+    assert_eq!(row("ChatGPT Agent").signature.as_deref(), Some("https://chatgpt.com"));
 }
 
 /// Baidu's forward records are not dependable.
 #[test]
 fn only_weak_names_are_marked_as_such() {
-    let weak: HashSet<_> = rows().filter(|row| row.is_reverse_dns_weak()).map(Crawler::operator).collect();
+    let weak: HashSet<_> = rows().filter(|row| row.is_reverse_dns_weak).map(|row| row.operator.as_str()).collect();
     assert_eq!(weak, HashSet::from(["Baidu"]));
 }
 
 #[test]
 fn a_checked_row_says_where_and_when_its_operators_words_were_read() {
-    for crawler in rows().filter(|row| row.is_checked()) {
-        assert!(crawler.source().is_some() && crawler.checked_on() >= Some("2026-11-21"), "{}", crawler.name());
+    for crawler in rows().filter(|row| row.checked_on.is_some()) {
+        assert!(crawler.source.is_some() && crawler.checked_on.as_deref() >= Some("2026-11-21"), "{}", &crawler.name);
     }
-    let unread: Vec<_> = rows().filter(|row| row.is_index_engine() && !row.is_checked()).map(Crawler::name).collect();
+    let unread: Vec<_> =
+        rows().filter(|row| row.is_index_engine && !row.checked_on.is_some()).map(|row| row.name.as_str()).collect();
     assert_eq!(unread, UNREAD_ENGINES, "search engines that are not refused by default");
 }

@@ -75,7 +75,7 @@ impl Agent {
     /// The purpose it fetches pages for, where the registry or the header states one.
     pub fn category(&self) -> Option<Category> {
         match &self.recognized {
-            RecognizedAs::Registered(crawler) => Some(crawler.category()),
+            RecognizedAs::Registered(crawler) => Some(crawler.category),
             RecognizedAs::Claimed(claimed) => claimed.category,
             RecognizedAs::Unnamed => None,
         }
@@ -84,7 +84,7 @@ impl Agent {
     /// The registered name, or the product that declared itself.
     pub fn crawler(&self) -> Option<&str> {
         match &self.recognized {
-            RecognizedAs::Registered(crawler) => Some(crawler.name()),
+            RecognizedAs::Registered(crawler) => Some(&crawler.name),
             RecognizedAs::Claimed(claimed) => claimed.product.as_deref(),
             RecognizedAs::Unnamed => None,
         }
@@ -93,7 +93,7 @@ impl Agent {
     /// The product tokens it obeys, in order; for [`RuleSet::select`](crate::rules::RuleSet::select).
     pub fn tokens(&self) -> &[ProductToken] {
         match &self.recognized {
-            RecognizedAs::Registered(crawler) => crawler.tokens(),
+            RecognizedAs::Registered(crawler) => &crawler.tokens,
             RecognizedAs::Claimed(claimed) => &claimed.tokens,
             RecognizedAs::Unnamed => &[],
         }
@@ -102,7 +102,7 @@ impl Agent {
     /// Whether it obeys the groups of `*`; [`Obeys::Unknown`] for all but registered crawlers.
     pub fn obeys_star(&self) -> Obeys {
         match &self.recognized {
-            RecognizedAs::Registered(crawler) => crawler.obeys_star(),
+            RecognizedAs::Registered(crawler) => crawler.obeys_star,
             _ => Obeys::Unknown,
         }
     }
@@ -110,7 +110,7 @@ impl Agent {
     /// Whether it is registered as a crawler of a search engine that people use, or as a tester for one: see
     /// [`Crawler::is_index_engine`].
     pub fn is_index_engine(&self) -> bool {
-        matches!(&self.recognized, RecognizedAs::Registered(crawler) if crawler.is_index_engine())
+        matches!(&self.recognized, RecognizedAs::Registered(crawler) if crawler.is_index_engine)
     }
 
     /// Whether the registry knows it.

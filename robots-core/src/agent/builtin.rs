@@ -6,8 +6,8 @@
 //! **Compiled-in data is read on first use.** The registry's built-in form, the words that headers are read by and the
 //! embedded lists of addresses are `LazyLock`s: constants that never change. There is no other static in the crate.
 
-use super::crawler::Obeys;
-use super::row::CrawlerRow;
+use super::crawler::{Crawler, Obeys};
+use crate::rules::ProductToken;
 
 /// The data file.
 const FILE: &str = include_str!("crawlers.toml");
@@ -24,7 +24,7 @@ enum FieldValue {
 type Fields = Vec<(&'static str, FieldValue)>;
 
 /// The rows of the data file, or the line that is not of a form this reads.
-pub(super) fn rows() -> Result<Vec<CrawlerRow>, String> {
+pub(super) fn rows() -> Result<Vec<Crawler>, String> {
     tables(FILE)?.into_iter().map(row).collect()
 }
 
@@ -80,7 +80,7 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
     Some(strings)
 }
 
-fn row(fields: Fields) -> Result<CrawlerRow, String> {
+fn row(fields: Fields) -> Result<Crawler, String> {
     use FieldValue::{Flag, List, Text};
     let text = |key: &str| {
         fields.iter().find_map(|(known, value)| match value {
@@ -90,31 +90,31 @@ fn row(fields: Fields) -> Result<CrawlerRow, String> {
     };
     let name = text("name").ok_or("a crawler has no name")?;
     let category = text("category").and_then(|word| word.parse().ok());
-    let mut row =
-        CrawlerRow::new(&name, category.ok_or_else(|| format!("{name}: the category is missing or unknown"))?);
+    let category = category.ok_or_else(|| format!("{name}: the category is missing or unknown"))?;
+    let is_control = fields.contains(&("control", Flag(true)));
+    let mut row = if is_control { Crawler::control_token(&name, category) } else { Crawler::new(&name, category) };
     for (key, value) in fields {
         let obeys = |word: &str| word.parse::<Obeys>().map_err(|_| format!("{name}: {key} cannot be {word}"));
-        row = match (key, value) {
-            ("name" | "category", _) | ("control" | "index", Flag(false)) => row,
-            ("header", List(names)) => row.header_names(names),
-            ("tokens", List(tokens)) => row.tokens(tokens),
-            ("operator", Text(operator)) => row.operator(operator),
-            ("robots", Text(word)) => row.obeys_robots(obeys(&word)?),
-            ("star", Text(word)) => row.obeys_star(obeys(&word)?),
-            ("crawl_delay", Text(word)) => row.obeys_crawl_delay(obeys(&word)?),
-            ("control", Flag(true)) => row.control_token(),
-            ("index", Flag(true)) => row.index_engine(),
-            ("requires", List(texts)) => row.requires(texts),
-            ("ranges", List(addresses)) => row.ranges(addresses),
-            ("rdns", List(names)) => row.reverse_dns(names),
-            ("signature", Text(address)) => row.signature(address),
-            ("source", Text(address)) => row.source(address),
-            ("checked", Text(day)) => row.checked(day),
-            ("weak", Flag(true)) => row.weak_reverse_dns(),
-            ("framework", Flag(true)) => row.framework(),
-            ("examples", List(headers)) => row.examples(headers),
+        match (key, value) {
+            ("name" | "category", _) | ("control", Flag(_)) => {}
+            ("header", List(names)) => row.header_names = names,
+            ("tokens", List(tokens)) => row.tokens = tokens.iter().map(ProductToken::new).collect(),
+            ("operator", Text(operator)) => row.operator = operator,
+            ("robots", Text(word)) => row.obeys_robots = obeys(&word)?,
+            ("star", Text(word)) => row.obeys_star = obeys(&word)?,
+            ("crawl_delay", Text(word)) => row.obeys_crawl_delay = obeys(&word)?,
+            ("index", Flag(is_index_engine)) => row.is_index_engine = is_index_engine,
+            ("requires", List(texts)) => row.requires = texts,
+            ("ranges", List(addresses)) => row.ranges = addresses,
+            ("rdns", List(names)) => row.reverse_dns = names,
+            ("signature", Text(address)) => row.signature = Some(address),
+            ("source", Text(address)) => row.source = Some(address),
+            ("checked", Text(day)) => row.checked_on = Some(day),
+            ("weak", Flag(true)) => row.is_reverse_dns_weak = true,
+            ("framework", Flag(true)) => row.is_framework = true,
+            ("examples", List(headers)) => row.examples = headers,
             (key, value) => return Err(format!("{name}: {key} = {value:?} is no field of a crawler")),
-        };
+        }
     }
     Ok(row)
 }

@@ -3,133 +3,96 @@
 use crate::keyword_enum;
 use crate::rules::ProductToken;
 
-/// A crawler that exists, and what is known of it.
+/// A crawler that exists, and what is known of it: a row of a [`Registry`](super::Registry).
+///
+/// To add one, write what differs from [`Crawler::new`]. [`Registry::extended_with`](super::Registry::extended_with)
+/// checks the values.
+///
+/// ```
+/// use robots_core::agent::{Category, Crawler, Obeys, Registry};
+///
+/// let row = Crawler { obeys_star: Obeys::Yes, ..Crawler::new("OurBot", Category::Search) };
+/// let registry = Registry::builtin().extended_with([row])?;
+/// assert!(registry.crawler("OurBot").is_some());
+/// # Ok::<(), robots_core::agent::RegistryError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Crawler {
-    pub(super) name: Box<str>,
-    pub(super) header: Vec<Box<str>>,
-    pub(super) tokens: Box<[ProductToken]>,
-    pub(super) operator: Box<str>,
-    pub(super) category: Category,
-    pub(super) robots: Obeys,
-    pub(super) star: Obeys,
-    pub(super) crawl_delay: Obeys,
-    pub(super) control: bool,
-    pub(super) index: bool,
-    pub(super) requires: Vec<Box<str>>,
-    pub(super) ranges: Vec<Box<str>>,
-    pub(super) rdns: Vec<Box<str>>,
-    pub(super) weak_rdns: bool,
-    pub(super) framework: bool,
-    pub(super) signature: Option<Box<str>>,
-    pub(super) source: Option<Box<str>>,
-    pub(super) checked: Option<Box<str>>,
-    pub(super) examples: Vec<Box<str>>,
-}
-
-impl Crawler {
     /// The name it is listed under.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The names found in its `User-Agent` headers; none for a control token.
-    pub fn header_names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.header.iter().map(AsRef::as_ref)
-    }
-
-    /// The product tokens it obeys, the first that a file names first; never empty.
-    pub fn tokens(&self) -> &[ProductToken] {
-        &self.tokens
-    }
-
+    pub name: String,
+    /// The names found in its `User-Agent` headers, between boundaries; none for a control token.
+    pub header_names: Vec<String>,
+    /// The product tokens it obeys, the first that a file names first. In a registry never empty.
+    pub tokens: Vec<ProductToken>,
     /// Its operator.
-    pub fn operator(&self) -> &str {
-        &self.operator
-    }
-
+    pub operator: String,
     /// The purpose it fetches pages for.
-    pub const fn category(&self) -> Category {
-        self.category
-    }
-
+    pub category: Category,
     /// Whether it obeys groups that name it.
-    pub const fn obeys_robots(&self) -> Obeys {
-        self.robots
-    }
-
-    /// Whether it obeys the groups of `*`.
-    pub const fn obeys_star(&self) -> Obeys {
-        self.star
-    }
-
+    pub obeys_robots: Obeys,
+    /// Whether it obeys the groups of `*`. [`Obeys::Unknown`] is held to `*`.
+    pub obeys_star: Obeys,
     /// Whether it obeys a `Crawl-delay`. Never [`Obeys::Partial`].
-    pub const fn obeys_crawl_delay(&self) -> Obeys {
-        self.crawl_delay
-    }
-
+    pub obeys_crawl_delay: Obeys,
     /// Whether its token appears in robots.txt only, never in a request: it cannot be enforced.
-    pub const fn is_control(&self) -> bool {
-        self.control
-    }
-
+    pub is_control: bool,
     /// Whether it feeds the index of a search engine that people use, or tests pages for one (`index` in the data file).
     /// A page that it is refused leaves the index, so a [`Policy`](crate::policy::Policy) does not refuse it unless an
     /// override says so.
-    pub const fn is_index_engine(&self) -> bool {
-        self.index
-    }
-
+    pub is_index_engine: bool,
     /// Texts of which a header must hold one besides the name, because the name is also a word.
-    pub fn requires(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.requires.iter().map(AsRef::as_ref)
-    }
-
+    pub requires: Vec<String>,
     /// Where its operator publishes the address ranges it uses.
-    pub fn ranges(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.ranges.iter().map(AsRef::as_ref)
-    }
-
+    pub ranges: Vec<String>,
     /// Suffixes of the reverse DNS names of its addresses, or patterns where they hold a `*`.
-    pub fn reverse_dns(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.rdns.iter().map(AsRef::as_ref)
-    }
-
+    pub reverse_dns: Vec<String>,
     /// Whether the names of its addresses are often missing or unconfirmed. Such names verify a request; that an address
     /// has none of them refutes nothing.
-    pub const fn is_reverse_dns_weak(&self) -> bool {
-        self.weak_rdns
-    }
-
+    pub is_reverse_dns_weak: bool,
     /// Whether others build crawlers with it: the product in front of its name is the crawler's.
-    pub const fn is_framework(&self) -> bool {
-        self.framework
-    }
-
+    pub is_framework: bool,
     /// Where the keys of its HTTP message signatures are.
-    pub fn signature(&self) -> Option<&str> {
-        self.signature.as_deref()
-    }
-
+    pub signature: Option<String>,
     /// The documentation these facts come from.
-    pub fn source(&self) -> Option<&str> {
-        self.source.as_deref()
-    }
-
-    /// Whether the operator's documentation was read for these facts. Otherwise they are general knowledge, and flags
-    /// that could refuse what should pass are [`Obeys::Unknown`].
-    pub const fn is_checked(&self) -> bool {
-        self.checked.is_some()
-    }
-
-    /// The day on which the operator's documentation was read for these facts, as `2026-11-22`.
-    pub fn checked_on(&self) -> Option<&str> {
-        self.checked.as_deref()
-    }
-
+    pub source: Option<String>,
+    /// The day on which the operator's documentation was read for these facts, as `2026-11-22`. Without one they are
+    /// general knowledge, and flags that could refuse what should pass are [`Obeys::Unknown`].
+    pub checked_on: Option<String>,
     /// Headers it sends.
-    pub fn examples(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.examples.iter().map(AsRef::as_ref)
+    pub examples: Vec<String>,
+}
+
+impl Crawler {
+    /// A crawler whose header name and product token are its name. It obeys groups [`Obeys::Unknown`], and everything else
+    /// is empty.
+    pub fn new(name: impl Into<String>, category: Category) -> Self {
+        let name = name.into();
+        Self {
+            header_names: vec![name.clone()],
+            tokens: vec![ProductToken::new(&name)],
+            name,
+            operator: String::new(),
+            category,
+            obeys_robots: Obeys::Unknown,
+            obeys_star: Obeys::Unknown,
+            obeys_crawl_delay: Obeys::Unknown,
+            is_control: false,
+            is_index_engine: false,
+            requires: Vec::new(),
+            ranges: Vec::new(),
+            reverse_dns: Vec::new(),
+            is_reverse_dns_weak: false,
+            is_framework: false,
+            signature: None,
+            source: None,
+            checked_on: None,
+            examples: Vec::new(),
+        }
+    }
+
+    /// A name for robots.txt only: it has no header names.
+    pub fn control_token(name: impl Into<String>, category: Category) -> Self {
+        Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }
 }
 

@@ -138,7 +138,7 @@ impl Registry {
     /// The products that a pasted header declares.
     fn pasted(&self, header: &Header<'_>) -> Vec<ProductToken> {
         if let Some(crawler) = self.find(header).next() {
-            return crawler.tokens().first().cloned().into_iter().collect();
+            return crawler.tokens.first().cloned().into_iter().collect();
         }
         let mut tokens = Vec::new();
         for part in Testimony::of(header).declared_parts() {

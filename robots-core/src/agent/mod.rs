@@ -53,4 +53,4 @@ pub use self::named_agent::{NamedAgent, NamedAs};
 pub use self::network::{Network, NetworkError};
 pub use self::recognizer::Recognizer;
 pub use self::registry::{Registry, RegistryUpheaval, SearchEngineChange};
-pub use self::row::{CrawlerRow, RegistryError, RegistryErrorKind, RegistryRow};
+pub use self::row::{RegistryError, RegistryErrorKind, RegistryRow};

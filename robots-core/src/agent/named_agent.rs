@@ -91,11 +91,11 @@ impl Recognizer {
 impl Registry {
     /// The crawler that is listed under this name, has it in its headers, or obeys it first.
     fn named(&self, name: &str) -> Option<&Arc<Crawler>> {
-        let by_name = || self.rows().find(|crawler| crawler.name().eq_ignore_ascii_case(name));
+        let by_name = || self.rows().find(|crawler| crawler.name.eq_ignore_ascii_case(name));
         let by_header = || self.with_header_name(name.as_bytes());
         // A path or a version makes a header of it.
         let token = ProductToken::from_name(name.as_bytes()).filter(|_| !name.contains(['/', '(', ';', ',']));
-        let by_token = || token.and_then(|token| self.rows().find(|crawler| crawler.tokens().first() == Some(&token)));
+        let by_token = || token.and_then(|token| self.rows().find(|crawler| crawler.tokens.first() == Some(&token)));
         by_name().or_else(by_header).or_else(by_token)
     }
 }
@@ -123,14 +123,14 @@ mod tests {
     #[test]
     fn every_registered_name_and_header_name_is_resolved_to_its_crawler() {
         for crawler in Registry::builtin().crawlers() {
-            for name in [crawler.name()].into_iter().chain(crawler.header_names()) {
+            for name in [&crawler.name].into_iter().chain(&crawler.header_names) {
                 for name in [name.to_owned(), name.to_uppercase(), format!(" {name} ")] {
                     let resolved = resolve(&name);
                     assert_eq!(
                         (resolved.named_as, resolved.agent().crawler()),
-                        (NamedAs::Registered, Some(crawler.name()))
+                        (NamedAs::Registered, Some(crawler.name.as_str()))
                     );
-                    assert_eq!(resolved.agent().tokens(), crawler.tokens());
+                    assert_eq!(resolved.agent().tokens(), &crawler.tokens);
                 }
             }
         }

@@ -100,8 +100,8 @@ impl Recognizer {
     /// The registered crawlers that a header names, without frameworks; whether it names one of those.
     fn crawlers<'r>(&'r self, header: &Header<'_>, framework: &mut bool) -> impl Iterator<Item = &'r Arc<Crawler>> {
         self.registry.find(header).filter(move |crawler| {
-            *framework |= crawler.is_framework();
-            !crawler.is_framework()
+            *framework |= crawler.is_framework;
+            !crawler.is_framework
         })
     }
 
@@ -126,7 +126,7 @@ impl Recognizer {
         let Some(product) = product_in_front(header, testimony, place) else { return Agent::of(framework.clone()) };
         let name = self.names.find(header, testimony);
         let own = ProductToken::from_name(product.as_bytes()).filter(|own| Some(own) != name && may_claim(own));
-        let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens().iter().cloned());
+        let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens.iter().cloned());
         Agent::named(Some(product), tokens.collect())
     }
 }
@@ -163,11 +163,11 @@ impl<'r> NamedCrawlers<'r> {
     }
 
     fn add(&mut self, crawler: &'r Arc<Crawler>) {
-        if crawler.is_framework() {
+        if crawler.is_framework {
             self.framework = true;
             return;
         }
-        let is_previewer = crawler.category() == Category::Preview;
+        let is_previewer = crawler.category == Category::Preview;
         let is_new = match self.crawlers.first() {
             None => true,
             Some(first) => !Arc::ptr_eq(first, crawler) && self.further.insert(Arc::as_ptr(crawler)),
@@ -197,7 +197,7 @@ impl Registry {
         };
         header.words().filter(may_name).find_map(|word| {
             let (crawler, _) = self.named_at(word, header, &mut refused)?;
-            crawler.is_framework().then_some((crawler, word.start))
+            crawler.is_framework.then_some((crawler, word.start))
         })
     }
 }
@@ -239,8 +239,8 @@ mod tests {
     fn a_registered_crawler_has_its_row_and_no_other_agent_has_one() {
         let registered = agent("", "GPTBot/1.2");
         assert!(registered.is_registered());
-        assert_eq!(registered.registered().map(Crawler::name), Some("GPTBot"));
-        assert_eq!(registered.category(), registered.registered().map(Crawler::category));
+        assert_eq!(registered.registered().map(|crawler| crawler.name.as_str()), Some("GPTBot"));
+        assert_eq!(registered.category(), registered.registered().map(|crawler| crawler.category));
         for other in [agent("", "NeverSeenBot/1.0"), agent("", ""), Agent::empty()] {
             assert!(!other.is_registered() && other.registered().is_none(), "{other:?}");
         }

@@ -9,7 +9,7 @@ use super::builtin;
 use super::crawler::Crawler;
 use super::header::{Header, Word};
 use super::name_index::{NameIndex, Named, WordHash};
-use super::row::{RegistryError, RegistryErrorKind, RegistryRow, RowChange, WrongField};
+use super::row::{RegistryError, RegistryErrorKind, RegistryRow, WrongField};
 use crate::rules::ProductToken;
 
 #[cfg(feature = "signatures")]
@@ -39,7 +39,7 @@ impl Registry {
     }
 
     /// This registry with further rows: a new name adds a crawler, a known one replaces it, and
-    /// [`RegistryRow::remove`] removes one.
+    /// [`RegistryRow::Remove`] removes one.
     ///
     /// # Errors
     ///
@@ -48,9 +48,9 @@ impl Registry {
     /// untouched.
     ///
     /// ```
-    /// use robots_core::agent::{Category, CrawlerRow, Registry, RegistryRow};
+    /// use robots_core::agent::{Category, Crawler, Registry, RegistryRow};
     ///
-    /// let rows: [RegistryRow; 2] = [CrawlerRow::new("OurBot", Category::Search).into(), RegistryRow::remove("GPTBot")];
+    /// let rows: [RegistryRow; 2] = [Crawler::new("OurBot", Category::Search).into(), RegistryRow::Remove("GPTBot".into())];
     /// let registry = Registry::builtin().extended_with(rows)?;
     /// assert!(registry.crawler("ourbot").is_some() && registry.crawler("gptbot").is_none());
     /// # Ok::<(), robots_core::agent::RegistryError>(())
@@ -63,26 +63,26 @@ impl Registry {
         // The names of the rows in lower case, with their positions.
         let mut named: HashMap<String, usize> = HashMap::new();
         for (at, row) in rows.into_iter().enumerate() {
-            let change = row.into().into_change();
+            let change = row.into();
             let name = change.name();
-            let known = crawlers.iter().position(|crawler| crawler.name().eq_ignore_ascii_case(name));
+            let known = crawlers.iter().position(|crawler| crawler.name.eq_ignore_ascii_case(name));
             if named.insert(name.to_ascii_lowercase(), at).is_some() {
                 let message = format!("two rows have the name \"{name}\": join the two");
                 return Err(RegistryError::new(at, "name", RegistryErrorKind::RepeatedName, message));
             }
             match (change, known) {
-                (RowChange::Put(row), known) => {
+                (RegistryRow::Put(crawler), known) => {
                     let wrong = |wrong: WrongField| {
                         RegistryError::new(at, wrong.field, RegistryErrorKind::WrongValue, wrong.message)
                     };
-                    let crawler = Arc::new(row.build().map_err(wrong)?);
+                    let crawler = Arc::new(crawler.checked().map_err(wrong)?);
                     match known {
                         Some(known) => crawlers[known] = crawler,
                         None => crawlers.push(crawler),
                     }
                 }
-                (RowChange::Remove(_), Some(known)) => drop(crawlers.remove(known)),
-                (RowChange::Remove(name), None) => {
+                (RegistryRow::Remove(_), Some(known)) => drop(crawlers.remove(known)),
+                (RegistryRow::Remove(name), None) => {
                     let message = format!("there is no crawler \"{name}\" to remove: write a name of the registry");
                     return Err(RegistryError::new(at, "name", RegistryErrorKind::NotFound, message));
                 }
@@ -93,9 +93,9 @@ impl Registry {
     }
 
     fn with(crawlers: Vec<Arc<Crawler>>) -> Self {
-        let tokens = crawlers.iter().flat_map(|crawler| crawler.tokens().iter().cloned()).collect();
+        let tokens = crawlers.iter().flat_map(|crawler| crawler.tokens.iter().cloned()).collect();
         let names = crawlers.iter().zip(0..).flat_map(|(crawler, at)| {
-            crawler.header_names().map(move |name| (name.as_bytes(), at)).collect::<Vec<_>>()
+            crawler.header_names.iter().map(move |name| (name.as_bytes(), at)).collect::<Vec<_>>()
         });
         let index = NameIndex::new(names);
         Self { index, tokens, crawlers }
@@ -114,7 +114,7 @@ impl Registry {
 
     /// The crawler listed under this name, whatever the case.
     pub fn crawler(&self, name: &str) -> Option<&Crawler> {
-        self.crawlers().find(|crawler| crawler.name().eq_ignore_ascii_case(name))
+        self.crawlers().find(|crawler| crawler.name.eq_ignore_ascii_case(name))
     }
 
     /// Whether a crawler obeys this token.
@@ -179,12 +179,12 @@ impl Registry {
 
     /// Whether a header with this name is always recognised by it.
     pub(super) fn finds(&self, name: &[u8]) -> bool {
-        self.with_header_name(name).is_some_and(|crawler| crawler.requires().len() == 0)
+        self.with_header_name(name).is_some_and(|crawler| crawler.requires.len() == 0)
     }
 
     /// Whether the header holds what the crawler's name requires.
     fn accepts(&self, crawler: u32, header: &Header<'_>, refused: &mut Vec<u32>) -> bool {
-        let mut required = self.crawlers[crawler as usize].requires().peekable();
+        let mut required = self.crawlers[crawler as usize].requires.iter().peekable();
         if required.peek().is_none() {
             return true;
         }
@@ -209,16 +209,16 @@ impl Default for Registry {
 fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, usize>) -> Result<(), RegistryError> {
     let mut owners: HashMap<String, &str> = HashMap::new();
     for crawler in crawlers {
-        for name in crawler.header_names() {
-            let Some(other) = owners.insert(name.to_ascii_lowercase(), crawler.name()) else { continue };
-            if other == crawler.name() {
+        for name in &crawler.header_names {
+            let Some(other) = owners.insert(name.to_ascii_lowercase(), &crawler.name) else { continue };
+            if other == crawler.name {
                 continue;
             }
             // At least one of the two is of these rows: the others were checked before.
-            let row = [crawler.name(), other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
+            let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
             let message = format!(
                 "the header name \"{name}\" belongs to \"{other}\" and to \"{}\": leave it to one of them",
-                crawler.name()
+                &crawler.name
             );
             let row = row.copied().unwrap_or(0);
             return Err(RegistryError::new(row, "header", RegistryErrorKind::SharedHeaderName, message));
@@ -270,7 +270,7 @@ impl Registry {
     /// ```
     /// use robots_core::agent::{Registry, RegistryRow};
     ///
-    /// let next = Registry::builtin().extended_with([RegistryRow::remove("Googlebot")])?;
+    /// let next = Registry::builtin().extended_with([RegistryRow::Remove("Googlebot".into())])?;
     /// let upheavals = Registry::builtin().upheavals(&next);
     /// assert_eq!(upheavals[0].to_string(), "the search engine \"Googlebot\" is gone");
     /// assert!(next.upheavals(&next).is_empty());
@@ -278,20 +278,20 @@ impl Registry {
     /// ```
     pub fn upheavals(&self, next: &Self) -> Vec<RegistryUpheaval> {
         let mut rows: HashMap<String, &Crawler> =
-            next.crawlers().map(|crawler| (crawler.name().to_ascii_lowercase(), crawler)).collect();
+            next.crawlers().map(|crawler| (crawler.name.to_ascii_lowercase(), crawler)).collect();
         let (mut gone, of) = (0, self.crawlers().len());
         let mut upheavals = Vec::new();
         for before in self.crawlers() {
-            let after = rows.remove(&before.name().to_ascii_lowercase());
+            let after = rows.remove(&before.name.to_ascii_lowercase());
             gone += usize::from(after.is_none());
             if let Some(change) = change_of_engine(before, after) {
-                upheavals.push(RegistryUpheaval::SearchEngine { name: before.name().into(), change });
+                upheavals.push(RegistryUpheaval::SearchEngine { name: before.name.as_str().into(), change });
             }
         }
-        let mut new: Vec<_> = rows.into_values().filter(|crawler| crawler.is_index_engine()).collect();
-        new.sort_unstable_by_key(|crawler| crawler.name());
+        let mut new: Vec<_> = rows.into_values().filter(|crawler| crawler.is_index_engine).collect();
+        new.sort_unstable_by_key(|crawler| &crawler.name);
         upheavals.extend(new.iter().map(|crawler| RegistryUpheaval::SearchEngine {
-            name: crawler.name().into(),
+            name: crawler.name.as_str().into(),
             change: SearchEngineChange::New,
         }));
         if gone * 10 > of {
@@ -302,15 +302,15 @@ impl Registry {
 }
 
 fn change_of_engine(before: &Crawler, after: Option<&Crawler>) -> Option<SearchEngineChange> {
-    match (before.is_index_engine(), after) {
+    match (before.is_index_engine, after) {
         (true, None) => Some(SearchEngineChange::Gone),
         (false, None) => None,
-        (was, Some(after)) => match (was, after.is_index_engine()) {
+        (was, Some(after)) => match (was, after.is_index_engine) {
             (false, false) => None,
             (false, true) => Some(SearchEngineChange::New),
             (true, false) => Some(SearchEngineChange::Demoted),
-            (true, true) if before.tokens() != after.tokens() => Some(SearchEngineChange::Tokens),
-            (true, true) if before.category() != after.category() => Some(SearchEngineChange::Category),
+            (true, true) if &before.tokens != &after.tokens => Some(SearchEngineChange::Tokens),
+            (true, true) if before.category != after.category => Some(SearchEngineChange::Category),
             (true, true) => None,
         },
     }
@@ -337,20 +337,31 @@ impl fmt::Display for RegistryUpheaval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Category, CrawlerRow, Obeys, RegistryRow};
+    use crate::agent::{Category, Obeys, RegistryRow};
 
     fn two() -> Registry {
-        let one = CrawlerRow::new("OneBot", Category::Search)
-            .header_names(["OneBot", "One Bot"])
-            .tokens(["OneBot", "One"])
-            .obeys_star(Obeys::Yes)
-            .obeys_robots(Obeys::Yes);
-        Registry::default().extended_with([one, CrawlerRow::new("OneBot-Image", Category::Ads)]).unwrap()
+        let one = Crawler {
+            header_names: vec!["OneBot".into(), "One Bot".into()],
+            tokens: ["OneBot", "One"].map(ProductToken::new).into(),
+            obeys_star: Obeys::Yes,
+            obeys_robots: Obeys::Yes,
+            ..Crawler::new("OneBot", Category::Search)
+        };
+        Registry::default().extended_with([one, Crawler::new("OneBot-Image", Category::Ads)]).unwrap()
+    }
+
+    fn removed(name: &str) -> RegistryRow {
+        RegistryRow::Remove(name.to_owned())
+    }
+
+    fn with_header_names(name: &str, names: &[&str]) -> Crawler {
+        let header_names = names.iter().map(ToString::to_string).collect();
+        Crawler { header_names, ..Crawler::new(name, Category::Seo) }
     }
 
     fn found<'r>(registry: &'r Registry, header: &str) -> Option<&'r str> {
         let header = Header::read(header.as_bytes());
-        registry.find(&header).next().map(|crawler| crawler.name())
+        registry.find(&header).next().map(|crawler| crawler.name.as_str())
     }
 
     #[test]
@@ -358,30 +369,30 @@ mod tests {
         let registry = Registry::builtin();
         assert!(registry.crawlers().len() > 500);
         let googlebot = registry.crawler("googlebot-image").unwrap();
-        assert_eq!(googlebot.tokens(), [ProductToken::new("Googlebot-Image"), ProductToken::new("Googlebot")]);
-        assert_eq!(googlebot.operator(), "Google");
+        assert_eq!(googlebot.tokens, [ProductToken::new("Googlebot-Image"), ProductToken::new("Googlebot")]);
+        assert_eq!(&googlebot.operator, "Google");
     }
 
     #[test]
     fn a_yes_that_was_not_confirmed_refuses_nothing() {
         for crawler in Registry::builtin().crawlers() {
-            let documented = crawler.is_checked() || crawler.source().is_some();
-            assert!(documented || crawler.obeys_star() != Obeys::Yes, "{}", crawler.name());
-            assert!(!crawler.is_checked() || crawler.source().is_some(), "{} has no source", crawler.name());
-            assert!(documented || crawler.obeys_crawl_delay() == Obeys::Unknown, "{}", crawler.name());
+            let documented = crawler.checked_on.is_some() || crawler.source.is_some();
+            assert!(documented || crawler.obeys_star != Obeys::Yes, "{}", crawler.name);
+            assert!(crawler.checked_on.is_none() || crawler.source.is_some(), "{} has no source", &crawler.name);
+            assert!(documented || crawler.obeys_crawl_delay == Obeys::Unknown, "{}", crawler.name);
         }
     }
 
     #[test]
     fn probes_validators_and_hooks_are_not_held_to_star() {
-        let mut services = Registry::builtin().crawlers().filter(|row| row.category() == Category::Infrastructure);
-        assert!(services.all(|row| row.obeys_star() == Obeys::No));
+        let mut services = Registry::builtin().crawlers().filter(|row| row.category == Category::Infrastructure);
+        assert!(services.all(|row| row.obeys_star == Obeys::No));
     }
 
     #[test]
     fn control_tokens_are_never_found() {
         let registry = Registry::builtin();
-        assert!(registry.crawler("Google-Extended").unwrap().is_control());
+        assert!(registry.crawler("Google-Extended").unwrap().is_control);
         assert!(registry.knows(&ProductToken::new("google-extended")));
         assert_eq!(found(registry, "Google-Extended/1.0"), None);
     }
@@ -404,7 +415,7 @@ mod tests {
 
     #[test]
     fn of_names_that_begin_alike_the_longest_wins_whichever_is_looked_up_first() {
-        let row = |name: &str| CrawlerRow::new(name, Category::Seo);
+        let row = |name: &str| Crawler::new(name, Category::Seo);
         let registry = Registry::default().extended_with([row("Foo"), row("Foo Bar"), row("Foo2 Baz")]).unwrap();
         for (header, name) in
             [("Foo Bar/1.0", "Foo Bar"), ("Foo Qux/1.0", "Foo"), ("Foo2 Baz/1.0", "Foo2 Baz"), ("Foo2 Qux", "Foo")]
@@ -415,11 +426,11 @@ mod tests {
 
     #[test]
     fn a_word_inside_of_a_name_is_no_other_name() {
-        let row = |name: &str| CrawlerRow::new(name, Category::Seo);
+        let row = |name: &str| Crawler::new(name, Category::Seo);
         let registry = Registry::default().extended_with([row("Foo Bar"), row("Bar")]).unwrap();
         for (header, names) in [("Foo Bar/1.0", &["Foo Bar"][..]), ("Foo Bar Bar/1.0", &["Foo Bar", "Bar"])] {
             let header = Header::read(header.as_bytes());
-            assert_eq!(registry.find(&header).map(|crawler| crawler.name()).collect::<Vec<_>>(), names);
+            assert_eq!(registry.find(&header).map(|crawler| &crawler.name).collect::<Vec<_>>(), names);
         }
     }
 
@@ -428,12 +439,12 @@ mod tests {
         let registry = two();
         let changed = registry
             .extended_with([
-                CrawlerRow::new("onebot", Category::Seo).into(),
-                RegistryRow::remove("OneBot-Image"),
-                CrawlerRow::new("Two", Category::Feed).into(),
+                Crawler::new("onebot", Category::Seo).into(),
+                removed("OneBot-Image"),
+                Crawler::new("Two", Category::Feed).into(),
             ])
             .unwrap();
-        let rows: Vec<_> = changed.crawlers().map(|row| (row.name(), row.category())).collect();
+        let rows: Vec<_> = changed.crawlers().map(|row| (row.name.as_str(), row.category)).collect();
         assert_eq!(rows, [("onebot", Category::Seo), ("Two", Category::Feed)]);
         assert!(!changed.knows(&ProductToken::new("one")));
         assert_eq!(registry.crawlers().len(), 2);
@@ -441,18 +452,18 @@ mod tests {
 
     #[test]
     fn rows_that_clash_are_refused_with_row_and_field() {
-        let row = |name: &str| CrawlerRow::new(name, Category::Seo);
+        let row = |name: &str| Crawler::new(name, Category::Seo);
         for (rows, at, field, kind) in [
-            (vec![RegistryRow::remove("Two")], 0, "name", RegistryErrorKind::NotFound),
-            (vec![row("A").header_names(["One Bot"]).into()], 0, "header", RegistryErrorKind::SharedHeaderName),
+            (vec![removed("Two")], 0, "name", RegistryErrorKind::NotFound),
+            (vec![with_header_names("A", &["One Bot"]).into()], 0, "header", RegistryErrorKind::SharedHeaderName),
             (
-                vec![row("A").into(), row("B").header_names(["b", "a"]).into()],
+                vec![row("A").into(), with_header_names("B", &["b", "a"]).into()],
                 1,
                 "header",
                 RegistryErrorKind::SharedHeaderName,
             ),
             (vec![row("A").into(), row("B").into(), row("a").into()], 2, "name", RegistryErrorKind::RepeatedName),
-            (vec![row("A").into(), row("B").header_names(["!"]).into()], 1, "header", RegistryErrorKind::WrongValue),
+            (vec![row("A").into(), with_header_names("B", &["!"]).into()], 1, "header", RegistryErrorKind::WrongValue),
         ] {
             let error = two().extended_with(rows).unwrap_err();
             assert_eq!((error.row(), error.field(), error.kind()), (at, field, kind), "{error}");
@@ -460,7 +471,7 @@ mod tests {
             assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message()));
         }
         // What one row gives up, another may take.
-        let taken = [row("OneBot"), row("A").header_names(["One Bot"])];
+        let taken = [row("OneBot"), with_header_names("A", &["One Bot"])];
         assert_eq!(found(&two().extended_with(taken).unwrap(), "One Bot/1"), Some("A"));
     }
 
@@ -475,9 +486,8 @@ mod tests {
     #[test]
     fn more_than_a_tenth_of_the_rows_gone_is_an_upheaval() {
         let rows = Registry::builtin().crawlers().len();
-        let others = || Registry::builtin().crawlers().filter(|crawler| !crawler.is_index_engine());
-        let removed =
-            |count| others().take(count).map(|crawler| RegistryRow::remove(crawler.name())).collect::<Vec<_>>();
+        let others = || Registry::builtin().crawlers().filter(|crawler| !crawler.is_index_engine);
+        let removed = |count| others().take(count).map(|crawler| removed(&crawler.name)).collect::<Vec<_>>();
         assert_eq!(upheavals(removed(rows / 10)), [""; 0]);
         assert_eq!(upheavals(removed(rows / 10 + 1)), [format!("{} of {rows} crawlers are gone", rows / 10 + 1)]);
         assert_eq!(Registry::default().upheavals(&Registry::default()), []);
@@ -485,24 +495,28 @@ mod tests {
 
     #[test]
     fn what_search_engines_are_is_an_upheaval() {
-        let google = || CrawlerRow::from(Registry::builtin().crawler("Googlebot").expect("a row"));
-        let other = || CrawlerRow::new("HouseBot", Category::Search);
-        let none = CrawlerRow::new("Googlebot", Category::Search).header_names(["Googlebot"]);
+        let google = || Registry::builtin().crawler("Googlebot").expect("a row").clone();
+        let other = || Crawler::new("HouseBot", Category::Search);
+        let none = Crawler::new("Googlebot", Category::Search);
+        let engine = |category| Crawler { is_index_engine: true, ..Crawler::new("HouseBot", category) };
         for (row, want) in [
-            (google().tokens(["Otherbot"]), Some("the search engine \"Googlebot\" obeys groups of other names")),
+            (
+                Crawler { tokens: vec![ProductToken::new("Otherbot")], ..google() },
+                Some("the search engine \"Googlebot\" obeys groups of other names"),
+            ),
             (none, Some("the search engine \"Googlebot\" is none of those that are not refused by default any more")),
-            (google().operator("Another"), None),
+            (Crawler { operator: "Another".into(), ..google() }, None),
             (other(), None),
             (
-                other().index_engine(),
+                engine(Category::Search),
                 Some("the search engine \"HouseBot\" is new among those that are not refused by default"),
             ),
         ] {
             assert_eq!(upheavals([row.into()]), want.into_iter().map(str::to_owned).collect::<Vec<_>>());
         }
-        assert_eq!(upheavals([RegistryRow::remove("bingbot")]), ["the search engine \"bingbot\" is gone"]);
-        let training = with([CrawlerRow::new("HouseBot", Category::AiTraining).index_engine().into()]);
-        let search = with([other().index_engine().into()]);
+        assert_eq!(upheavals([removed("bingbot")]), ["the search engine \"bingbot\" is gone"]);
+        let training = with([engine(Category::AiTraining).into()]);
+        let search = with([engine(Category::Search).into()]);
         assert_eq!(search.upheavals(&training)[0].to_string(), "the search engine \"HouseBot\" has another category");
     }
 }

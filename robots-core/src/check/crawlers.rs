@@ -44,12 +44,12 @@ impl<'r> CrawlersByToken<'r> {
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);
-        Some(named.map_or_else(|| declared.to_string(), |crawler| crawler.name().to_owned()))
+        Some(named.map_or_else(|| declared.to_string(), |crawler| crawler.name.to_owned()))
     }
 
     /// Whether a name is for every crawler or for a search engine.
     pub(super) fn is_read_by_search(&self, name: Name<'_>) -> bool {
-        name.is_star() || self.named(name).is_some_and(|crawler| crawler.category() == Category::Search)
+        name.is_star() || self.named(name).is_some_and(|crawler| crawler.category == Category::Search)
     }
 
     /// Unknown names that are nearly known ones, each with those.
@@ -78,7 +78,9 @@ impl<'r> CrawlersByToken<'r> {
     /// The crawlers that are probably meant.
     fn likely(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
         let of_brand = ENDINGS.iter().filter_map(|ending| {
-            self.by_token().get([token.as_bytes(), ending.as_bytes()].concat().as_slice()).map(|crawler| crawler.name())
+            self.by_token()
+                .get([token.as_bytes(), ending.as_bytes()].concat().as_slice())
+                .map(|crawler| crawler.name.as_str())
         });
         let of_brand: Vec<_> = of_brand.collect();
         if of_brand.is_empty() { self.nearest(token).map(|nearest| vec![nearest]) } else { Some(of_brand) }
@@ -95,17 +97,17 @@ impl<'r> CrawlersByToken<'r> {
             .filter(|(known, _)| known.len() >= SHORTEST_GUESS && known.len().abs_diff(token.len()) <= 2)
             .map(|(known, crawler)| (distance(token, known), known.len(), *crawler))
             .filter(|(distance, length, _)| *distance <= allowance((*length).min(token.len())))
-            .min_by_key(|(distance, _, crawler)| (*distance, crawler.name()));
-        near.map(|(_, _, crawler)| crawler.name())
+            .min_by_key(|(distance, _, crawler)| (*distance, &crawler.name));
+        near.map(|(_, _, crawler)| crawler.name.as_str())
     }
 
     fn by_token(&self) -> &HashMap<&'r [u8], &'r Crawler> {
         self.by_token.get_or_init(|| {
             let mut by_token: HashMap<&[u8], &Crawler> = HashMap::new();
             for crawler in self.registry.crawlers() {
-                let Some(own) = crawler.tokens().first() else { continue };
+                let Some(own) = crawler.tokens.first() else { continue };
                 // Of several that share a token, the one that bears it as its name.
-                let bears = own.as_bytes().eq_ignore_ascii_case(crawler.name().as_bytes());
+                let bears = own.as_bytes().eq_ignore_ascii_case(crawler.name.as_bytes());
                 if bears || !by_token.contains_key(own.as_bytes()) {
                     by_token.insert(own.as_bytes(), crawler);
                 }

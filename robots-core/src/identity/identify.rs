@@ -91,7 +91,7 @@ impl<'a> IdentityRequest<'a> {
     ) -> Identified<'a> {
         let claim = Claim::of(agent);
         let kind = match claim {
-            Claim::Registered(crawler) if crawler.category() == Category::UserFetch => ClaimKind::UserTriggered,
+            Claim::Registered(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,
             Claim::Registered(_) | Claim::Unregistered(_) => ClaimKind::Crawler,
             #[cfg(feature = "signatures")]
             // Without a signature there is nothing to look at.
@@ -119,7 +119,7 @@ impl<'a> IdentityRequest<'a> {
         let identity = examination.conclude();
         let signed_by = signed_by.filter(|_| matches!(identity, Identity::Verified(_)));
         let (claimed, signer) = match claim {
-            Claim::Registered(crawler) => (Some(crawler.name()), None),
+            Claim::Registered(crawler) => (Some(crawler.name.as_str()), None),
             Claim::Unregistered(name) => (name, signed_by),
             Claim::None => (None, signed_by),
         };
@@ -128,7 +128,7 @@ impl<'a> IdentityRequest<'a> {
             crawler: signer.and_then(Agent::crawler).or(claimed),
             signer,
             registered: match claim {
-                Claim::Registered(crawler) => Some(crawler.name()),
+                Claim::Registered(crawler) => Some(crawler.name.as_str()),
                 Claim::Unregistered(_) | Claim::None => None,
             },
         }
@@ -142,10 +142,10 @@ impl<'a> IdentityRequest<'a> {
         now: SystemTime,
     ) -> Examination {
         const NO_ADDRESS: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Address);
-        let mut examination = if crawler.signature().is_some() { examination.signing() } else { examination };
+        let mut examination = if crawler.signature.is_some() { examination.signing() } else { examination };
         let range = match self.address {
             Some(address) => evidence.range(crawler, address, now),
-            None => (crawler.ranges().len() > 0).then_some(NO_ADDRESS),
+            None => (crawler.ranges.len() > 0).then_some(NO_ADDRESS),
         };
         if let Some(outcome) = range {
             examination = examination.range(outcome);
@@ -155,11 +155,11 @@ impl<'a> IdentityRequest<'a> {
         }
         let rdns = match self.address {
             Some(address) => evidence.rdns(crawler, address, now),
-            None => (crawler.reverse_dns().len() > 0).then_some(NO_ADDRESS),
+            None => (crawler.reverse_dns.len() > 0).then_some(NO_ADDRESS),
         };
         match rdns {
             None => examination,
-            Some(outcome) if crawler.is_reverse_dns_weak() => examination.weak_rdns(outcome),
+            Some(outcome) if crawler.is_reverse_dns_weak => examination.weak_rdns(outcome),
             Some(outcome) => examination.rdns(outcome),
         }
     }
@@ -205,7 +205,7 @@ impl<'a> Claim<'a> {
 
 /// The operator of a registered crawler.
 fn operator(agent: &Agent) -> Option<&str> {
-    agent.registered().map(Crawler::operator).filter(|operator| !operator.is_empty())
+    agent.registered().map(|crawler| crawler.operator.as_str()).filter(|operator| !operator.is_empty())
 }
 
 fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'a> {
@@ -250,9 +250,9 @@ mod tests {
 
     impl ClaimEvidence for Played {
         fn range(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
-            (crawler.ranges().len() > 0).then(|| match address.get() {
+            (crawler.ranges.len() > 0).then(|| match address.get() {
                 address if address == IpAddr::from([8, 8, 8, 1]) => MethodOutcome::Verified,
-                address if address == IpAddr::from([8, 8, 8, 4]) && crawler.name() == "AdsBot-Google" => {
+                address if address == IpAddr::from([8, 8, 8, 4]) && crawler.name == "AdsBot-Google" => {
                     MethodOutcome::Verified
                 }
                 _ => MethodOutcome::Failed(Refutation::NotListed),
@@ -261,7 +261,7 @@ mod tests {
 
         fn rdns(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
             assert_ne!(address.get(), IpAddr::from([8, 8, 8, 1]), "names are not asked for where the list decides");
-            (crawler.reverse_dns().len() > 0).then(|| match address.get() {
+            (crawler.reverse_dns.len() > 0).then(|| match address.get() {
                 address if address == IpAddr::from([8, 8, 8, 2]) => MethodOutcome::Verified,
                 _ => MethodOutcome::Failed(Refutation::OtherName),
             })

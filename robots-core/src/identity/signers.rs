@@ -21,7 +21,9 @@ impl Signers {
         let mut signers = Self::default();
         for agent in registry.agents() {
             let Some(crawler) = agent.registered() else { continue };
-            let Some(directory) = crawler.signature().and_then(|text| DirectoryUrl::parse(text).ok()) else { continue };
+            let Some(directory) = crawler.signature.as_deref().and_then(|text| DirectoryUrl::parse(text).ok()) else {
+                continue;
+            };
             let of_operator = signers.directories.entry(operator(crawler).into()).or_default();
             if !of_operator.contains(&directory) {
                 of_operator.push(directory.clone());
@@ -44,26 +46,29 @@ impl Signers {
 
 /// A crawler whose operator is not known is one by itself.
 fn operator(crawler: &Crawler) -> &str {
-    if crawler.operator().is_empty() { crawler.name() } else { crawler.operator() }
+    if crawler.operator.is_empty() { &crawler.name } else { &crawler.operator }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Category, CrawlerRow};
+    use crate::agent::Category;
 
     #[test]
     fn directories_belong_to_operators() {
-        let row = |name: &str, operator: &str| CrawlerRow::new(name, Category::Other).operator(operator);
+        let row = |name: &str, operator: &str, keys: Option<&str>| {
+            let signature = keys.map(str::to_owned);
+            Crawler { operator: operator.to_owned(), signature, ..Crawler::new(name, Category::Other) }
+        };
         let registry = Registry::builtin()
             .extended_with([
-                row("One", "O").signature("https://o.example"),
-                row("Two", "O").signature("https://o.example/"),
-                row("Three", "O").signature("https://o.example/keys"),
-                row("Four", "O"),
-                row("Five", "P"),
-                row("Six", "").signature("no URL"),
-                row("Seven", "").signature("https://seven.example"),
+                row("One", "O", Some("https://o.example")),
+                row("Two", "O", Some("https://o.example/")),
+                row("Three", "O", Some("https://o.example/keys")),
+                row("Four", "O", None),
+                row("Five", "P", None),
+                row("Six", "", Some("no URL")),
+                row("Seven", "", Some("https://seven.example")),
             ])
             .expect("rows");
         let signers = Signers::of(&registry);

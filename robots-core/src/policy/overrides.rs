@@ -156,7 +156,7 @@ pub(super) fn called(name: &str) -> Result<ProductToken, PolicyError> {
     }
     let joined: String = name.split_whitespace().collect();
     match registry.crawler(&joined) {
-        Some(crawler) if joined != name.trim() => Err(PolicyError::agent_name(name, Some(crawler.name()))),
+        Some(crawler) if joined != name.trim() => Err(PolicyError::agent_name(name, Some(&crawler.name))),
         _ => Ok(token),
     }
 }
@@ -167,7 +167,7 @@ pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)
         || agent.crawler().is_some_and(is_name)
-        || agent.registered().is_some_and(|crawler| crawler.header_names().any(is_name))
+        || agent.registered().is_some_and(|crawler| crawler.header_names.iter().any(|name| is_name(name)))
 }
 
 /// Whether a text is more than a name and its version: `Mozilla/5.0 (compatible; …)`, `FooBot/1.0 BarBot/2.0`.

@@ -121,10 +121,10 @@ fn an_agent_is_called_by_its_crawlers_name_or_by_its_own_token() {
         assert_eq!(site.decide(&policy, &[field], "GET", "/"), EXEMPT, "{name}");
     }
     let differing = Registry::builtin().crawlers().find_map(|crawler| {
-        let agent = site.recognizer.identify(crawler.name().as_bytes());
+        let agent = site.recognizer.identify(crawler.name.as_bytes());
         let own = agent.tokens().first()?.to_string();
-        let is_one = agent.crawler() == Some(crawler.name()) && !crawler.is_index_engine();
-        (is_one && !own.eq_ignore_ascii_case(crawler.name())).then(|| (crawler.name().to_owned(), own))
+        let is_one = agent.crawler() == Some(&crawler.name) && !crawler.is_index_engine;
+        (is_one && !own.eq_ignore_ascii_case(&crawler.name)).then(|| (crawler.name.to_owned(), own))
     });
     let (name, token) = differing.expect("a crawler whose token is not its name");
     let site = Site::new(&format!("User-agent: {token}\nDisallow: /\n"));

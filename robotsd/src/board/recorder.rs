@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use http::{HeaderName, Method, StatusCode};
-use tower_robots::agent::{Agent, Crawler, Identity};
+use tower_robots::agent::{Agent, Identity};
 use tower_robots::internals::Mutex;
 use tower_robots::layer::{CrawlerRequest, Event};
 use tower_robots::live::{Content, LiveRobots, VersionHash};
@@ -227,7 +227,7 @@ impl Counted {
             return;
         }
         let crawler = match record.agent.registered() {
-            Some(crawler) => crawler.name(),
+            Some(crawler) => &crawler.name,
             None => self.unknown_name(record.name()),
         };
         let key = &mut self.scratch.key;
@@ -341,7 +341,7 @@ fn read_version(event: &Event<'_, CrawlerRequest>) -> Option<Option<String>> {
 
 /// Whether it is surely of a search engine with an index.
 fn is_of_index(record: &CrawlerRequest) -> bool {
-    standing(record) == Standing::Verified && record.agent.registered().is_some_and(Crawler::is_index_engine)
+    standing(record) == Standing::Verified && record.agent.registered().is_some_and(|crawler| crawler.is_index_engine)
 }
 
 fn standing(record: &CrawlerRequest) -> Standing {
@@ -369,7 +369,7 @@ fn done(record: &CrawlerRequest) -> Done {
 }
 
 fn row_of(agent: &Agent) -> Row {
-    let operator = agent.registered().map(|crawler| cut(crawler.operator()).to_owned()).unwrap_or_default();
+    let operator = agent.registered().map(|crawler| cut(&crawler.operator).to_owned()).unwrap_or_default();
     let category = agent.category().map(|category| category.as_str().to_owned()).unwrap_or_default();
     let chain = agent.tokens().iter().take(8).map(|token| cut(&token.to_string()).to_owned()).collect();
     Row { operator, category, chain, ..Row::default() }

@@ -89,8 +89,8 @@ struct CrawlerListing<'a> {
     index: bool,
     checked: Option<&'a str>,
     framework: bool,
-    ranges: Vec<&'a str>,
-    rdns: Vec<&'a str>,
+    ranges: &'a [String],
+    rdns: &'a [String],
     weak: bool,
     signature: Option<&'a str>,
     source: Option<&'a str>,
@@ -192,7 +192,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     // What is called as the words say comes first.
     let wanted = words.join(" ");
     rows.sort_by_key(|crawler| {
-        let name = crawler.name().to_lowercase();
+        let name = crawler.name.to_lowercase();
         (name != wanted, name)
     });
     let count = rows.len();
@@ -206,7 +206,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
         return Ok(0);
     }
     let shown = |text: &str| printable(text.as_bytes());
-    let names = rows.iter().map(|crawler| shown(crawler.name()).chars().count()).max().unwrap_or(0);
+    let names = rows.iter().map(|crawler| shown(&crawler.name).chars().count()).max().unwrap_or(0);
     writeln!(
         out,
         "{:names$}  {:14}  {:11}  {:7}  {:7}  operator; tokens; source",
@@ -214,23 +214,23 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     )?;
     for crawler in rows.iter().copied() {
         let CrawlerListing { tokens, robots, star, crawl_delay, source, .. } = CrawlerListing::from(crawler);
-        let control = if crawler.is_control() { "; a control token, never sent" } else { "" };
-        let index = if crawler.is_index_engine() { "; index: not refused by default" } else { "" };
+        let control = if crawler.is_control { "; a control token, never sent" } else { "" };
+        let index = if crawler.is_index_engine { "; index: not refused by default" } else { "" };
         let source = source.map_or_else(String::new, |source| format!("; {source}"));
-        let checked = crawler.checked_on().map_or_else(String::new, |day| format!("; checked {day}"));
-        let (name, category) = (shown(crawler.name()), crawler.category().as_str());
+        let checked = crawler.checked_on.as_deref().map_or_else(String::new, |day| format!("; checked {day}"));
+        let (name, category) = (shown(&crawler.name), crawler.category.as_str());
         let obeys = [robots, star, crawl_delay].map(Obeys::as_str);
         write!(out, "{name:names$}  {category:14}  {:11}  {:7}  {:7}", obeys[0], obeys[1], obeys[2])?;
-        let rest = format!("{}; obeys {}{control}{index}{source}{checked}", crawler.operator(), tokens.join(", then "));
+        let rest = format!("{}; obeys {}{control}{index}{source}{checked}", &crawler.operator, tokens.join(", then "));
         writeln!(out, "  {}", shown(&rest))?;
     }
-    if rows.iter().any(|crawler| [crawler.obeys_robots(), crawler.obeys_star()].contains(&Obeys::Unknown)) {
+    if rows.iter().any(|crawler| [crawler.obeys_robots, crawler.obeys_star].contains(&Obeys::Unknown)) {
         writeln!(
             out,
             "unknown: its operator's own words were not read or do not say; it is held to the file like the others"
         )?;
     }
-    let days: Vec<_> = rows.iter().filter_map(|crawler| crawler.checked_on()).collect();
+    let days: Vec<_> = rows.iter().filter_map(|crawler| crawler.checked_on.as_deref()).collect();
     let checked = CheckedShare { rows: count, checked: days.len(), last: days.into_iter().max() };
     writeln!(out, "{count} of {} crawlers; {checked}", registry.crawlers().len())?;
     Ok(count)
@@ -252,8 +252,8 @@ impl fmt::Display for NoCrawler<'_> {
             return f.write_str(": each of the words fits others, but none fits all of them");
         }
         let texts = |crawler: &Crawler| {
-            let tokens = crawler.tokens().iter().map(ToString::to_string);
-            let own = [crawler.name(), crawler.operator(), crawler.category().as_str()].map(str::to_owned);
+            let tokens = crawler.tokens.iter().map(ToString::to_string);
+            let own = [&crawler.name, &crawler.operator, crawler.category.as_str()].map(str::to_owned);
             own.into_iter().chain(tokens).collect::<Vec<_>>()
         };
         let known: Vec<_> = self.registry.crawlers().flat_map(texts).collect();
@@ -266,10 +266,10 @@ impl fmt::Display for NoCrawler<'_> {
 
 fn mentions(crawler: &Crawler, word: &str) -> bool {
     if word == "index" {
-        return crawler.is_index_engine();
+        return crawler.is_index_engine;
     }
-    let tokens = crawler.tokens().iter().map(ToString::to_string);
-    let texts = [crawler.name(), crawler.operator(), crawler.category().as_str()];
+    let tokens = crawler.tokens.iter().map(ToString::to_string);
+    let texts = [&crawler.name, &crawler.operator, crawler.category.as_str()];
     texts.into_iter().map(str::to_lowercase).chain(tokens).any(|text| text.contains(word))
 }
 
@@ -327,22 +327,22 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
 impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
     fn from(crawler: &'a Crawler) -> Self {
         Self {
-            name: crawler.name(),
-            tokens: crawler.tokens().iter().map(ToString::to_string).collect(),
-            operator: crawler.operator(),
-            category: crawler.category(),
-            robots: crawler.obeys_robots(),
-            star: crawler.obeys_star(),
-            crawl_delay: crawler.obeys_crawl_delay(),
-            control: crawler.is_control(),
-            index: crawler.is_index_engine(),
-            checked: crawler.checked_on(),
-            framework: crawler.is_framework(),
-            ranges: crawler.ranges().collect(),
-            rdns: crawler.reverse_dns().collect(),
-            weak: crawler.is_reverse_dns_weak(),
-            signature: crawler.signature(),
-            source: crawler.source(),
+            name: &crawler.name,
+            tokens: crawler.tokens.iter().map(ToString::to_string).collect(),
+            operator: &crawler.operator,
+            category: crawler.category,
+            robots: crawler.obeys_robots,
+            star: crawler.obeys_star,
+            crawl_delay: crawler.obeys_crawl_delay,
+            control: crawler.is_control,
+            index: crawler.is_index_engine,
+            checked: crawler.checked_on.as_deref(),
+            framework: crawler.is_framework,
+            ranges: &crawler.ranges,
+            rdns: &crawler.reverse_dns,
+            weak: crawler.is_reverse_dns_weak,
+            signature: crawler.signature.as_deref(),
+            source: crawler.source.as_deref(),
         }
     }
 }
@@ -382,7 +382,7 @@ impl<'a> AgentSummary<'a> {
             category: agent.category(),
             tokens: agent.tokens().iter().map(ToString::to_string).collect(),
             held_to_star,
-            is_control: agent.registered().is_some_and(Crawler::is_control),
+            is_control: agent.registered().is_some_and(|crawler| crawler.is_control),
         }
     }
 }

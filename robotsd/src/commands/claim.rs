@@ -109,7 +109,7 @@ impl NotedEvidence<'_> {
 
 impl ClaimEvidence for NotedEvidence<'_> {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let copies: Vec<_> = crawler.ranges().map(|url| (url, self.list(url))).collect();
+        let copies: Vec<_> = crawler.ranges.iter().map(|url| (url, self.list(url))).collect();
         for (url, copy) in &copies {
             (self.note)(match copy {
                 None => format!("list {url}: there is no copy"),
@@ -128,12 +128,11 @@ impl ClaimEvidence for NotedEvidence<'_> {
     }
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let patterns: Arc<[NamePattern]> = crawler.reverse_dns().filter_map(|text| text.parse().ok()).collect();
+        let patterns: Arc<[NamePattern]> = crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
         if patterns.is_empty() {
             return None;
         }
-        let texts: Vec<_> = crawler.reverse_dns().collect();
-        (self.note)(format!("names of {}'s addresses: {}", crawler.name(), texts.join(", ")));
+        (self.note)(format!("names of {}'s addresses: {}", crawler.name, crawler.reverse_dns.join(", ")));
         let Some(NameLookup { runtime, resolver }) = &self.resolver else {
             (self.note)("names were not looked up".to_owned());
             return Some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));

@@ -40,7 +40,7 @@ impl CheckSettings {
     /// is live has one of its own.
     pub(crate) fn options(&self, registry: &Registry, policy: &Policy) -> Options {
         let now = SystemTime::now();
-        let engines = registry.crawlers().filter(|crawler| crawler.is_index_engine());
+        let engines = registry.crawlers().filter(|crawler| crawler.is_index_engine);
         self.options.clone().refused_crawlers(engines.filter_map(|engine| refused(engine, policy, now)))
     }
 }
@@ -52,7 +52,7 @@ fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<Refuse
     let otherwise = is_refused(None);
     let patterns = policy.overrides().iter().filter_map(Override::rule_pattern);
     let exceptions: Vec<_> = patterns.filter(|pattern| is_refused(Some(pattern)) != otherwise).collect();
-    let refused = RefusedCrawler::new(crawler.name());
+    let refused = RefusedCrawler::new(crawler.name.as_str());
     let refused = match (otherwise, exceptions.is_empty()) {
         (false, true) => return None,
         (false, false) => refused.only_rules(exceptions),

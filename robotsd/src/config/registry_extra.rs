@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use toml::Spanned;
-use tower_robots::agent::{Category, CrawlerRow, Obeys, Registry, RegistryErrorKind, RegistryRow};
+use tower_robots::agent::{Category, Crawler, Obeys, Registry, RegistryErrorKind, RegistryRow};
 use tower_robots::live::VersionHashPrefix;
+use tower_robots::rules::ProductToken;
 use tower_robots::source::evidence::PublishedRegistry;
 use tower_robots::source::fetch::FetchUrl;
 
@@ -120,53 +121,36 @@ fn row(table: &Spanned<CrawlerTable>) -> Result<RegistryRow, Fault> {
     let (span, table) = (table.span(), table.get_ref());
     let Some(name) = &table.name else { return Err(missing(span, "name")) };
     if table.remove {
-        return Ok(RegistryRow::remove(name.get_ref()));
+        return Ok(RegistryRow::Remove(name.get_ref().clone()));
     }
     let Some(category) = &table.category else { return Err(missing(span, "category")) };
     let category = word("category", category, Category::ALL)?;
-    let mut row = CrawlerRow::new(name.get_ref(), category)
-        .requires(&table.requires)
-        .ranges(&table.ranges)
-        .reverse_dns(&table.rdns)
-        .examples(&table.examples);
+    let obeys = |key: &str, written: &Option<Spanned<String>>, all: &[Obeys]| {
+        written.as_ref().map_or(Ok(Obeys::Unknown), |written| word(key, written, all))
+    };
+    let new = if table.control { Crawler::control_token } else { Crawler::new };
+    let mut row = Crawler {
+        operator: table.operator.clone().unwrap_or_default(),
+        obeys_robots: obeys("robots", &table.robots, Obeys::ALL)?,
+        obeys_star: obeys("star", &table.star, Obeys::ALL)?,
+        obeys_crawl_delay: obeys("crawl_delay", &table.crawl_delay, &[Obeys::Yes, Obeys::No, Obeys::Unknown])?,
+        is_index_engine: table.index,
+        requires: table.requires.clone(),
+        ranges: table.ranges.clone(),
+        reverse_dns: table.rdns.clone(),
+        is_reverse_dns_weak: table.weak,
+        is_framework: table.framework,
+        signature: table.signature.clone(),
+        source: table.source.clone(),
+        checked_on: table.checked.as_ref().map(|day| day.get_ref().clone()),
+        examples: table.examples.clone(),
+        ..new(name.get_ref(), category)
+    };
     if let Some(header) = &table.header {
-        row = row.header_names(header.get_ref());
+        row.header_names.clone_from(header.get_ref());
     }
     if let Some(tokens) = &table.tokens {
-        row = row.tokens(tokens.get_ref());
-    }
-    if let Some(operator) = &table.operator {
-        row = row.operator(operator);
-    }
-    if let Some(robots) = &table.robots {
-        row = row.obeys_robots(word("robots", robots, Obeys::ALL)?);
-    }
-    if let Some(star) = &table.star {
-        row = row.obeys_star(word("star", star, Obeys::ALL)?);
-    }
-    if let Some(crawl_delay) = &table.crawl_delay {
-        row = row.obeys_crawl_delay(word("crawl_delay", crawl_delay, &[Obeys::Yes, Obeys::No, Obeys::Unknown])?);
-    }
-    if let Some(signature) = &table.signature {
-        row = row.signature(signature);
-    }
-    if let Some(source) = &table.source {
-        row = row.source(source);
-    }
-    if table.control {
-        row = row.control_token();
-    }
-    if table.index {
-        row = row.index_engine();
-    }
-    if let Some(day) = &table.checked {
-        row = row.checked(day.get_ref());
-    }
-    if table.weak {
-        row = row.weak_reverse_dns();
-    }
-    if table.framework {
-        row = row.framework();
+        row.tokens = tokens.get_ref().iter().map(ProductToken::new).collect();
     }
     Ok(row.into())
 }
@@ -249,7 +233,7 @@ mod tests {
         ] {
             let registry = read(text).expect(text);
             let crawler = registry.crawler("housebot").expect(text);
-            assert_eq!((crawler.operator(), crawler.category()), ("Two\nlines", Category::Seo), "{text}");
+            assert_eq!((crawler.operator.as_str(), crawler.category), ("Two\nlines", Category::Seo), "{text}");
         }
         assert_eq!(read("").expect("no rows").crawlers().len(), Registry::builtin().crawlers().len());
     }
@@ -264,26 +248,28 @@ mod tests {
                     [[crawler]]\nname = \"GPTBot\"\nremove = true\n";
         let registry = read(text).expect("a registry");
         let crawler = registry.crawler("HouseBot").expect("a row");
-        let row = CrawlerRow::new("HouseBot", Category::Archive)
-            .header_names(["HouseBot", "House Bot"])
-            .tokens(["HouseBot", "House"])
-            .operator("House")
-            .obeys_robots(Obeys::Partial)
-            .obeys_star(Obeys::No)
-            .obeys_crawl_delay(Obeys::Yes)
-            .requires(["house.test"])
-            .ranges(["https://house.test/ranges"])
-            .reverse_dns([".house.test"])
-            .signature("https://house.test/keys")
-            .source("https://house.test/bot")
-            .checked("2026-11-22")
-            .weak_reverse_dns()
-            .framework()
-            .index_engine()
-            .examples(["HouseBot/1 house.test"]);
+        let row = Crawler {
+            header_names: vec!["HouseBot".into(), "House Bot".into()],
+            tokens: ["HouseBot", "House"].map(ProductToken::new).into(),
+            operator: "House".into(),
+            obeys_robots: Obeys::Partial,
+            obeys_star: Obeys::No,
+            obeys_crawl_delay: Obeys::Yes,
+            requires: vec!["house.test".into()],
+            ranges: vec!["https://house.test/ranges".into()],
+            reverse_dns: vec![".house.test".into()],
+            signature: Some("https://house.test/keys".into()),
+            source: Some("https://house.test/bot".into()),
+            checked_on: Some("2026-11-22".into()),
+            is_reverse_dns_weak: true,
+            is_framework: true,
+            is_index_engine: true,
+            examples: vec!["HouseBot/1 house.test".into()],
+            ..Crawler::new("HouseBot", Category::Archive)
+        };
         let same = Registry::default().extended_with([row]).expect("a registry");
         assert_eq!(format!("{crawler:?}"), format!("{:?}", same.crawler("HouseBot").expect("a row")));
-        assert!(registry.crawler("House-Extended").is_some_and(|row| row.is_control()));
+        assert!(registry.crawler("House-Extended").is_some_and(|row| row.is_control));
         assert!(registry.crawler("GPTBot").is_none());
     }
 

@@ -63,7 +63,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
         return Vec::new();
     };
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
-    let lists: Vec<&str> = registry.crawlers().flat_map(|crawler| crawler.ranges()).collect();
+    let lists: Vec<&str> = registry.crawlers().flat_map(|crawler| &crawler.ranges).map(String::as_str).collect();
     let unnamed = identity.lists.iter().filter(|list| !lists.contains(&list.url.get_ref().as_str()));
     let mut faults: Vec<_> = unnamed
         .map(|list| {
@@ -75,7 +75,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
             )
         })
         .collect();
-    let has_names = identity.rdns && registry.crawlers().any(|crawler| crawler.reverse_dns().len() > 0);
+    let has_names = identity.rdns && registry.crawlers().any(|crawler| !crawler.reverse_dns.is_empty());
     if *identity.impostors.get_ref() != Impostors::Observe && lists.is_empty() && !has_names {
         let message = "nothing can refute a claim: no crawler of the registry has a list of addresses, and no names are looked up";
         faults.push(identity.impostors.fault(message));
@@ -101,7 +101,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
         !is_registered(&registry, name.get_ref()) && !sites.iter().any(|site| may_name(site, name.get_ref()))
     };
     let fault = |(name, _): (&Spanned<String>, _)| {
-        let known = registry.crawlers().map(|crawler| crawler.name());
+        let known = registry.crawlers().map(|crawler| crawler.name.as_str());
         let help =
             did_you_mean(name.get_ref(), known).unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
         name.fault(format!("no crawler is called {:?}, so this has no effect", name.get_ref())).help(help)
@@ -156,7 +156,7 @@ fn is_registered(registry: &Registry, name: &str) -> bool {
     registry.crawler(name).is_some()
         || registry
             .crawlers()
-            .any(|crawler| crawler.tokens().iter().any(|token| token.to_string().eq_ignore_ascii_case(name)))
+            .any(|crawler| crawler.tokens.iter().any(|token| token.to_string().eq_ignore_ascii_case(name)))
 }
 
 /// Whether the robots.txt of a site has a group of this name: it is recognised then, too. One that is not a file at hand may.
@@ -169,7 +169,7 @@ fn may_name(site: &super::SiteConfig, name: &str) -> bool {
         RobotsSource::Inline(text) => text.clone().into_bytes(),
         // A name that is nearly a crawler's is a slip all the same.
         RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
-            let known = Registry::builtin().crawlers().map(|crawler| crawler.name());
+            let known = Registry::builtin().crawlers().map(|crawler| crawler.name.as_str());
             return did_you_mean(name, known).is_none();
         }
     };

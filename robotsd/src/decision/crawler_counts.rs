@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use http::StatusCode;
-use tower_robots::agent::{Agent, Crawler};
+use tower_robots::agent::Agent;
 use tower_robots::internals::Mutex;
 use tower_robots::layer::CrawlerRequest;
 use tower_robots::policy::{Action, Reason};
@@ -135,7 +135,7 @@ impl CrawlerCounts {
 
 impl KeyRoom {
     fn of(agent: &Agent, outcome: RequestOutcome) -> Self {
-        match (agent.registered().is_some_and(Crawler::is_index_engine), outcome) {
+        match (agent.registered().is_some_and(|crawler| crawler.is_index_engine), outcome) {
             (true, RequestOutcome::Refused) => Self::RefusedEngines,
             (true, RequestOutcome::Limited) => Self::LimitedEngines,
             (true, _) => Self::IndexEngines,
@@ -186,7 +186,7 @@ impl<K> Default for BoundedKeys<K> {
 
 /// The label of an agent. Nothing in it comes from the client.
 fn label(agent: &Agent) -> &str {
-    agent.registered().map_or(agent.class().as_str(), |crawler| crawler.name())
+    agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
 }
 
 /// The label of what is known of its sender: `claimed` where claims are not checked.
@@ -269,7 +269,7 @@ impl RequestOutcome {
 
 #[cfg(test)]
 mod tests {
-    use tower_robots::agent::{Recognizer, Registry};
+    use tower_robots::agent::{Crawler, Recognizer, Registry};
     use tower_robots::rules::RobotsTxt;
 
     use super::*;
@@ -280,8 +280,8 @@ mod tests {
         let recognizer = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b"User-agent: *\n"[..]));
         let combinations = Arc::<CrawlerCombinations>::default();
         let workers = [(); 2].map(|()| CrawlerCounts::of_site(Arc::clone(&combinations)));
-        let others = || registry.crawlers().filter(|crawler| !crawler.is_index_engine());
-        let names: Vec<_> = others().map(|crawler| crawler.name().to_owned()).collect();
+        let others = || registry.crawlers().filter(|crawler| !crawler.is_index_engine);
+        let names: Vec<_> = others().map(|crawler| crawler.name.to_owned()).collect();
         assert!(names.len() > MOST_COMBINATIONS);
         for worker in &workers {
             for crawler in others() {
@@ -300,7 +300,7 @@ mod tests {
         let worker = CrawlerCounts::of_site(Arc::clone(&combinations));
         let (counted, of_thread) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            for crawler in Registry::builtin().crawlers().filter(|crawler| !crawler.is_index_engine()) {
+            for crawler in Registry::builtin().crawlers().filter(|crawler| !crawler.is_index_engine) {
                 worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::OK);
             }
             let totals: Vec<u64> = worker.robots_txt[0].totals().map(|(_, count)| count).collect();
@@ -319,7 +319,7 @@ mod tests {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];
         let registry = Registry::builtin();
         let worker = CrawlerCounts::of_site(Arc::default());
-        let engines: Vec<_> = registry.crawlers().filter(|crawler| crawler.is_index_engine()).collect();
+        let engines: Vec<_> = registry.crawlers().filter(|crawler| crawler.is_index_engine).collect();
         assert!(engines.len() * IDENTITIES.len() < MOST_COMBINATIONS, "{}", engines.len());
         let flood = |crawler: &Crawler| {
             let others = [RequestOutcome::Refused, RequestOutcome::Limited];
@@ -329,7 +329,7 @@ mod tests {
             others.iter().for_each(|outcome| worker.of_agent(&Agent::from(crawler), "claimed", *outcome));
             worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::NOT_MODIFIED);
         };
-        registry.crawlers().filter(|crawler| !crawler.is_index_engine()).for_each(flood);
+        registry.crawlers().filter(|crawler| !crawler.is_index_engine).for_each(flood);
         engines.iter().copied().for_each(flood);
         for engine in &engines {
             worker.of_agent(&Agent::from(*engine), "verified", RequestOutcome::Refused);
@@ -339,7 +339,7 @@ mod tests {
         let mut totals = CrawlerTotals::default();
         totals.add(&worker);
         for engine in &engines {
-            let crawler: Arc<str> = engine.name().into();
+            let crawler: Arc<str> = engine.name.as_str().into();
             for outcome in [RequestOutcome::Refused, RequestOutcome::Limited] {
                 let key = CrawlerKey { crawler: Arc::clone(&crawler), outcome, identity: "verified" };
                 assert_eq!(totals.requests.get(&key), Some(&1), "{crawler}");

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use tokio::sync::Notify;
-use tower_robots::agent::{Crawler, Registry};
+use tower_robots::agent::Registry;
 use tower_robots::internals::Mutex;
 use tower_robots::live::{Enforcement, StateDir, VersionHashPrefix};
 use tower_robots::source::{HostMap, Watcher};
@@ -181,7 +181,7 @@ impl Sites {
     pub(crate) fn registry_report(&self) -> RegistryReport {
         let RobotsOpener { registry, followed, .. } = self.opener();
         let published = followed.map(|followed| followed.report());
-        let days: Vec<&str> = registry.crawlers().filter_map(Crawler::checked_on).collect();
+        let days: Vec<&str> = registry.crawlers().filter_map(|crawler| crawler.checked_on.as_deref()).collect();
         let last_checked = days.iter().max().map(|day| (*day).to_owned());
         RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked, published }
     }

@@ -273,7 +273,7 @@ impl Sites {
 
 fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a Policy)>) -> Option<String> {
     let engines: Vec<(&Crawler, Agent)> =
-        registry.crawlers().filter(|crawler| crawler.is_index_engine()).map(|engine| (engine, engine.into())).collect();
+        registry.crawlers().filter(|crawler| crawler.is_index_engine).map(|engine| (engine, engine.into())).collect();
     let now = SystemTime::now();
     let mut is_spared = vec![false; engines.len()];
     let mut sites = Vec::new();
@@ -292,7 +292,7 @@ fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a 
         return None;
     }
     let engines = engines.iter().zip(is_spared).filter(|(_, is_spared)| *is_spared);
-    let names: Vec<_> = engines.map(|((engine, _), _)| engine.name()).collect();
+    let names: Vec<_> = engines.map(|((engine, _), _)| engine.name.as_str()).collect();
     Some(format!(
         "tagged, not refused, because a refused page leaves the index: {}; an override with index = true says otherwise; \
          sites: {}",

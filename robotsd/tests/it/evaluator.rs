@@ -311,10 +311,10 @@ fn a_batch_and_a_listener_agree_on_every_header() {
     std::fs::write(path.join("robots.txt"), robots).unwrap();
     let registry = Registry::builtin();
     let own = registry.crawlers().flat_map(|crawler| {
-        let tokens = crawler.tokens().iter().map(|token| token.to_string());
-        [crawler.name().to_owned()]
+        let tokens = crawler.tokens.iter().map(|token| token.to_string());
+        [crawler.name.to_owned()]
             .into_iter()
-            .chain(crawler.header_names().map(str::to_owned))
+            .chain(crawler.header_names.iter().cloned())
             .chain(tokens)
             .collect::<Vec<_>>()
     });

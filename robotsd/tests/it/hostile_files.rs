@@ -58,7 +58,7 @@ fn of_lints() -> impl Iterator<Item = (String, Vec<u8>)> {
 /// Files of other kinds, each made for one weakness.
 fn others() -> Vec<(&'static str, Vec<u8>)> {
     const ALL: &str = "User-agent: *\n";
-    let crawlers: Vec<_> = tower_robots::agent::Registry::builtin().crawlers().map(|one| one.name()).collect();
+    let crawlers: Vec<_> = tower_robots::agent::Registry::builtin().crawlers().map(|one| &one.name).collect();
     let named: String = crawlers.iter().fold(String::new(), |mut names, name| {
         let _ = writeln!(names, "User-agent: {name}");
         names

@@ -18,11 +18,11 @@ const IMPOSTOR: &str = "9.9.9.9";
 /// A registry in which one crawler can be verified, by names, so that nothing is fetched.
 pub(super) fn crawlers() -> String {
     let has_evidence = |crawler: &&Crawler| {
-        crawler.ranges().len() > 0 || crawler.reverse_dns().len() > 0 || crawler.signature().is_some()
+        !crawler.ranges.is_empty() || !crawler.reverse_dns.is_empty() || crawler.signature.is_some()
     };
     let mut out = String::new();
     for crawler in Registry::builtin().crawlers().filter(has_evidence) {
-        let _ = writeln!(out, "[[crawler]]\nname = {:?}\nremove = true", crawler.name());
+        let _ = writeln!(out, "[[crawler]]\nname = {:?}\nremove = true", &crawler.name);
     }
     out + "[[crawler]]\nname = \"ExampleBot\"\ncategory = \"search\"\noperator = \"Example\"\nrdns = [\".bot.example\"]\n"
 }
@@ -243,7 +243,7 @@ fn explain_says_what_becomes_of_a_request_from_an_address() {
         command.args(["explain", "--user-agent", "GPTBot", "/drafts/x", "--address", address, "--config"]);
         run(command.arg(folder.at("robotsd.toml")).args(more)).out
     };
-    let listed = Registry::builtin().crawler("GPTBot").unwrap().ranges().next().unwrap().to_owned();
+    let listed = Registry::builtin().crawler("GPTBot").unwrap().ranges[0].clone();
     let text = explain("20.171.206.1", &[]);
     assert!(text.contains("  sender: verified(range)\n") && text.contains(&listed), "{text}");
     let text = explain("9.9.9.9", &[]);

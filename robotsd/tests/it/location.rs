@@ -152,7 +152,7 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
 
 #[test]
 fn evidence_that_can_refute_nothing_is_a_warning() {
-    let google = Registry::builtin().crawler("Googlebot").unwrap().ranges().next().unwrap().to_owned();
+    let google = Registry::builtin().crawler("Googlebot").unwrap().ranges[0].clone();
     let list = |url: &str| format!("[[identity.list]]\nurl = \"{url}\"\npath = \"list.json\"\n");
     let lists = list(&google) + &list(&google.replace(".json", ".jsno")) + &list("https://lists.example/a.json");
     let identity = "[identity]\nimpostors = \"refuse\"\nrdns = false\n";

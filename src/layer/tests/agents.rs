@@ -115,7 +115,7 @@ async fn a_new_registry_recognises_at_once() {
         ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(),
         StatusCode::FORBIDDEN
     );
-    let extra = crate::agent::CrawlerRow::new("HouseBot", crate::agent::Category::Infrastructure);
+    let extra = crate::agent::Crawler::new("HouseBot", crate::agent::Category::Infrastructure);
     let registry = crate::agent::Registry::builtin().extended_with([extra]).expect("a registry");
     live.set_registry(Arc::new(registry));
     assert_eq!(ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(), StatusCode::OK);

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::*;
-use crate::agent::{Category, CrawlerRow, Identity, IdentityMethod, Refutation, Registry};
+use crate::agent::{Category, Crawler, Identity, IdentityMethod, Refutation, Registry};
 use crate::policy::{Impostors, RateMode};
 use crate::source::evidence::Verifier;
 use crate::source::evidence::tests::played_http::PlayedHttp;
@@ -15,7 +15,11 @@ const PLAYED: &str = "User-agent: Playbot\nCrawl-delay: 10\nDisallow: /drafts/\n
 
 /// A layer of a site that knows one crawler, which signs with a key that the server has.
 fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
-    let row = CrawlerRow::new("Playbot", Category::AiTraining).operator("Play").signature(server.url.clone());
+    let row = Crawler {
+        operator: "Play".into(),
+        signature: Some(server.url.clone()),
+        ..Crawler::new("Playbot", Category::AiTraining)
+    };
     let registry: Arc<Registry> = Arc::new(only(row));
     let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
     let builder = Verifier::builder(&registry).clock(clock.read()).without_names().fetcher(&fetcher);

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::agent::{Category, CrawlerRow, Identity, IdentityMethod, Registry, UndecidedReason};
+use crate::agent::{Category, Crawler, Identity, IdentityMethod, Registry, UndecidedReason};
 use crate::source::evidence::Verifier;
 use crate::source::evidence::tests::only;
 use crate::source::evidence::tests::played_dns::PlayedDns;
@@ -13,7 +13,11 @@ const PLAYBOT: &str = "Mozilla/5.0 (compatible; Playbot/1.0; +https://play.examp
 /// The identity by which the first request of each address is judged, where it waits as long as `wait` says.
 async fn first_identities(wait: Duration, addresses: impl Iterator<Item = IpAddr>) -> Vec<Option<Identity>> {
     let dns = PlayedDns::start();
-    let row = CrawlerRow::new("Playbot", Category::AiTraining).operator("Play").reverse_dns([".play.example"]);
+    let row = Crawler {
+        operator: "Play".into(),
+        reverse_dns: vec![".play.example".into()],
+        ..Crawler::new("Playbot", Category::AiTraining)
+    };
     let registry: Arc<Registry> = Arc::new(only(row));
     let verifier = Verifier::builder(&registry).resolvers([dns.address]).start().expect("a verifier");
     let live =

@@ -382,18 +382,18 @@ fn check_use(registry: &Registry) -> Result<(), String> {
     let recognizer = Recognizer::new(Arc::new(registry.clone()), &RobotsTxt::parse(&b""[..]));
     for browser in BROWSERS {
         if let Some(crawler) = recognizer.identify(browser.as_bytes()).registered() {
-            return Err(format!("crawler {:?} would be every browser that sends {browser:?}", crawler.name()));
+            return Err(format!("crawler {:?} would be every browser that sends {browser:?}", &crawler.name));
         }
     }
     Ok(())
 }
 
 fn row(crawler: &Crawler) -> Result<(), String> {
-    let name = crawler.name();
-    let texts = [name, crawler.operator()].into_iter();
-    let texts = texts.chain(crawler.header_names()).chain(crawler.requires()).chain(crawler.reverse_dns());
-    let texts = texts.chain(crawler.source()).chain(crawler.examples());
-    for text in texts.chain(crawler.ranges()).chain(crawler.signature()) {
+    let name = &crawler.name;
+    let Crawler { header_names, requires, ranges, reverse_dns, examples, signature, source, .. } = crawler;
+    let texts = [name, &crawler.operator].into_iter();
+    let texts = texts.chain(header_names).chain(requires).chain(reverse_dns);
+    for text in texts.chain(source).chain(examples).chain(ranges).chain(signature) {
         if text.len() > LONGEST {
             return Err(format!("crawler {:?}: a value has {} octets, more than {LONGEST}", short(name), text.len()));
         }
@@ -405,7 +405,7 @@ fn row(crawler: &Crawler) -> Result<(), String> {
             ));
         }
     }
-    for address in crawler.ranges().chain(crawler.signature()) {
+    for address in ranges.iter().chain(signature) {
         if !address.starts_with("https://") {
             return Err(format!("crawler {name:?}: {address:?} is fetched in the clear: write an https URL"));
         }
@@ -425,35 +425,49 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Category, CrawlerRow};
+    use crate::agent::Category;
 
-    fn wrong(change: impl FnOnce(CrawlerRow) -> CrawlerRow) -> Option<String> {
-        let row = change(CrawlerRow::new("HouseBot", Category::Seo));
+    fn wrong(change: impl FnOnce(Crawler) -> Crawler) -> Option<String> {
+        let row = change(Crawler::new("HouseBot", Category::Seo));
         check_use(&Registry::builtin().extended_with([row]).expect("a registry")).err()
     }
 
     #[test]
     fn the_builtin_registry_could_be_published() {
         assert_eq!(check_use(Registry::builtin()), Ok(()));
-        assert_eq!(wrong(|row| row.source("https://house.example/bot").operator("Häuser")), None);
+        assert_eq!(
+            wrong(|row| Crawler {
+                source: Some("https://house.example/bot".into()), operator: "Häuser".into(), ..row
+            }),
+            None
+        );
     }
 
     #[test]
     fn values_that_no_name_has_are_refused() {
         for (wrong, want) in [
-            (wrong(|row| row.operator("a\u{1b}[2Jb")), "which is not shown"),
-            (wrong(|row| row.operator("a\nb")), "'\\n', which is not shown"),
-            (wrong(|row| row.operator("a\u{202e}b")), "which is not shown"),
-            (wrong(|row| row.examples(["x".repeat(513)])), "a value has 513 octets, more than 512"),
-            (wrong(|row| row.ranges(["http://house.example/list"])), "is fetched in the clear: write an https URL"),
-            (wrong(|row| row.signature("http://house.example")), "\"http://house.example\" is fetched in the clear"),
-            (wrong(|row| row.reverse_dns(["*.*"])), "rdns"),
-            (wrong(|row| row.header_names(["Safari"])), "would be every browser that sends"),
-            (wrong(|row| row.header_names(["Firefox"])), "crawler \"HouseBot\" would be every browser"),
+            (wrong(|row| Crawler { operator: "a\u{1b}[2Jb".into(), ..row }), "which is not shown"),
+            (wrong(|row| Crawler { operator: "a\nb".into(), ..row }), "'\\n', which is not shown"),
+            (wrong(|row| Crawler { operator: "a\u{202e}b".into(), ..row }), "which is not shown"),
+            (wrong(|row| Crawler { examples: vec!["x".repeat(513)], ..row }), "a value has 513 octets, more than 512"),
+            (
+                wrong(|row| Crawler { ranges: vec!["http://house.example/list".into()], ..row }),
+                "is fetched in the clear: write an https URL",
+            ),
+            (
+                wrong(|row| Crawler { signature: Some("http://house.example".into()), ..row }),
+                "\"http://house.example\" is fetched in the clear",
+            ),
+            (wrong(|row| Crawler { reverse_dns: vec!["*.*".into()], ..row }), "rdns"),
+            (wrong(|row| Crawler { header_names: vec!["Safari".into()], ..row }), "would be every browser that sends"),
+            (
+                wrong(|row| Crawler { header_names: vec!["Firefox".into()], ..row }),
+                "crawler \"HouseBot\" would be every browser",
+            ),
         ] {
             assert!(wrong.as_deref().is_some_and(|wrong| wrong.contains(want)), "{wrong:?}, not {want}");
         }
-        let many = (0..10_000).map(|number| CrawlerRow::new(format!("House{number}Bot"), Category::Seo));
+        let many = (0..10_000).map(|number| Crawler::new(format!("House{number}Bot"), Category::Seo));
         let many = Registry::builtin().extended_with(many).expect("a registry");
         assert!(check_use(&many).is_err_and(|error| error.contains("more than 10000")));
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
-use crate::agent::{Category, Crawler, CrawlerRow, Registry};
+use crate::agent::{Category, Crawler, Registry};
 use crate::identity::{ClaimEvidence, MethodOutcome, PublicAddress};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -49,15 +49,15 @@ impl TestClock {
 }
 
 /// A registry of one crawler more.
-fn registry(change: impl FnOnce(CrawlerRow) -> CrawlerRow) -> Arc<Registry> {
-    let row = change(CrawlerRow::new("Playbot", Category::Search).operator("Play"));
+fn registry(change: impl FnOnce(Crawler) -> Crawler) -> Arc<Registry> {
+    let row = change(Crawler { operator: "Play".into(), ..Crawler::new("Playbot", Category::Search) });
     Arc::new(only(row))
 }
 
 /// A registry of this crawler alone: no test asks the servers of others.
-pub(crate) fn only(row: CrawlerRow) -> Registry {
+pub(crate) fn only(row: Crawler) -> Registry {
     let builtin = Registry::builtin();
-    let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::remove(crawler.name()));
+    let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::Remove(crawler.name.clone()));
     builtin.extended_with(removed.chain([row.into()])).expect("a registry")
 }
 

@@ -45,18 +45,18 @@ impl VerificationPlan {
 
     fn crawler(&mut self, crawler: &Crawler) -> Result<(), VerifierError> {
         let wrong = |field: &str, value: &str, why: &dyn std::fmt::Display| {
-            VerifierError::new(format!("crawler {:?}, {field} {value:?}: {why}", crawler.name()))
+            VerifierError::new(format!("crawler {:?}, {field} {value:?}: {why}", &crawler.name))
         };
-        let mut row = CrawlerPlan { name: crawler.name().into(), lists: Vec::new(), patterns: Vec::new() };
-        for text in crawler.ranges() {
+        let mut row = CrawlerPlan { name: crawler.name.as_str().into(), lists: Vec::new(), patterns: Vec::new() };
+        for text in &crawler.ranges {
             let url: FetchUrl = text.parse().map_err(|error| wrong("ranges", text, &error))?;
             row.lists.push(url.to_string());
             self.lists.insert(url.to_string(), url);
         }
-        for text in crawler.reverse_dns() {
+        for text in &crawler.reverse_dns {
             row.patterns.push(text.parse().map_err(|error| wrong("rdns", text, &error))?);
         }
-        if let Some(text) = crawler.signature() {
+        if let Some(text) = crawler.signature.as_deref() {
             let directory = DirectoryUrl::parse(text).map_err(|error| wrong("signature", text, &error))?;
             self.directory(&directory)?;
         }

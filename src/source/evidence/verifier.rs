@@ -209,7 +209,7 @@ impl Verifier {
             return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity;
         };
         let paths = &evidence.learned.paths;
-        let claims = paths.of_crawler(path, agent.registered().map_or("", Crawler::name));
+        let claims = paths.of_crawler(path, agent.registered().map_or("", |crawler| &crawler.name));
         let key = ClaimKey::new(claims.key, client, now, evidence.learned.version.current());
         if let Some(method) = evidence.verified.find(&key) {
             return Identity::Verified(method);
@@ -302,13 +302,13 @@ impl Verifier {
 impl ClaimEvidence for Verifier {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let methods = self.inner.methods.load();
-        let of_crawler = methods.get(crawler.name()).filter(|methods| !methods.lists.is_empty())?;
+        let of_crawler = methods.get(crawler.name.as_str()).filter(|methods| !methods.lists.is_empty())?;
         Some(self.inner.range(&of_crawler.lists, address, now))
     }
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let methods = self.inner.methods.load();
-        let names = methods.get(crawler.name())?.names.as_ref()?;
+        let names = methods.get(crawler.name.as_str())?.names.as_ref()?;
         Some(self.inner.learned.lookups.as_ref()?.outcome(address, names, now))
     }
 

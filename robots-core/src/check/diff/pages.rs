@@ -56,8 +56,8 @@ pub struct LostPage {
 /// [`Crawler::is_index_engine`]: crate::agent::Crawler::is_index_engine
 pub fn page_losses(old: &RobotsTxt, new: &RobotsTxt, pages: &[Page], registry: &Registry) -> Vec<PageLoss> {
     let pair = Pair::new(old, new, registry);
-    let crawlers = registry.crawlers().filter(|crawler| crawler.is_index_engine() && !crawler.is_control());
-    let crawlers = crawlers.filter(|crawler| crawler.obeys_robots() != Obeys::No);
+    let crawlers = registry.crawlers().filter(|crawler| crawler.is_index_engine && !crawler.is_control);
+    let crawlers = crawlers.filter(|crawler| crawler.obeys_robots != Obeys::No);
     let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
     for subject in crawlers.map(|crawler| Subject::of(crawler, false)) {
         let groups = |selection: Selection<'_>| selection.groups().map(|group| group.line()).collect::<Vec<_>>();

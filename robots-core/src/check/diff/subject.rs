@@ -48,11 +48,11 @@ impl Subject {
 
     pub(super) fn of(crawler: &Crawler, named: bool) -> Self {
         Self {
-            name: Some(crawler.name().to_owned()),
-            category: Some(crawler.category()),
+            name: Some(crawler.name.to_owned()),
+            category: Some(crawler.category),
             named,
-            tokens: crawler.tokens().to_vec(),
-            fallback: if crawler.obeys_star() == Obeys::No { Fallback::Nothing } else { Fallback::Star },
+            tokens: crawler.tokens.to_vec(),
+            fallback: if crawler.obeys_star == Obeys::No { Fallback::Nothing } else { Fallback::Star },
         }
     }
 
@@ -67,7 +67,7 @@ impl Subject {
         }
         let agent = named.agent();
         Self {
-            name: Some(agent.registered().map_or(name, Crawler::name).to_owned()),
+            name: Some(agent.registered().map_or(name, |crawler| &crawler.name).to_owned()),
             category: agent.category(),
             named: true,
             tokens: agent.tokens().to_vec(),
@@ -123,7 +123,7 @@ pub(super) fn all_read_as(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, re
         named.extend(stands_for);
     }
     let registered = registry.crawlers().map(|crawler| {
-        let own = crawler.tokens().first();
+        let own = crawler.tokens.first();
         Subject::of(crawler, own.is_some_and(|own| named.contains(own)))
     });
     registered.chain(unregistered).chain([Subject::unnamed()]).collect()

@@ -132,8 +132,8 @@ fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
 /// The search engines that obey a robots.txt.
 fn engines(registry: &Registry) -> impl Iterator<Item = Subject> {
     let crawlers = registry.crawlers();
-    let engines = crawlers.filter(|crawler| crawler.category() == Category::Search && !crawler.is_control());
-    engines.filter(|crawler| crawler.obeys_robots() != Obeys::No).map(|crawler| Subject::of(crawler, false))
+    let engines = crawlers.filter(|crawler| crawler.category == Category::Search && !crawler.is_control);
+    engines.filter(|crawler| crawler.obeys_robots != Obeys::No).map(|crawler| Subject::of(crawler, false))
 }
 
 fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {

@@ -103,10 +103,10 @@ fn the_action_for_a_rule_is_that_of_a_decision() {
 
 #[test]
 fn an_engine_of_ones_own_registry_is_spared_too() {
-    use crate::agent::{CrawlerRow, Registry};
-    let row = CrawlerRow::new("Wotbox", Category::Search);
+    use crate::agent::{Crawler, Registry};
+    let row = |is_index_engine| Crawler { is_index_engine, ..Crawler::new("Wotbox", Category::Search) };
     let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
-    for (row, want) in [(row.clone(), REFUSED), (row.index_engine(), SPARED)] {
+    for (row, want) in [(row(false), REFUSED), (row(true), SPARED)] {
         let registry = Arc::new(Registry::builtin().extended_with([row]).expect("a row"));
         let site = Site { rules: robots.compile(Reading::Standard), recognizer: Recognizer::new(registry, &robots) };
         assert_eq!(site.decide(&refusing().build(), &["Wotbox/2.0"], "GET", "/x"), want);
@@ -115,16 +115,16 @@ fn an_engine_of_ones_own_registry_is_spared_too() {
 
 #[test]
 fn engines_have_headers_and_obey_what_they_read() {
-    let engines: Vec<_> = Registry::builtin().crawlers().filter(|crawler| crawler.is_index_engine()).collect();
+    let engines: Vec<_> = Registry::builtin().crawlers().filter(|crawler| crawler.is_index_engine).collect();
     assert!((25..40).contains(&engines.len()), "{}", engines.len());
     for engine in &engines {
-        assert!(!engine.is_control() && engine.obeys_robots() != crate::agent::Obeys::No, "{}", engine.name());
+        assert!(!engine.is_control && engine.obeys_robots != crate::agent::Obeys::No, "{}", engine.name);
     }
     for name in ["Googlebot", "Google-InspectionTool", "bingbot", "Applebot", "YandexBot", "Baiduspider", "DuckDuckBot"]
     {
-        assert!(engines.iter().any(|engine| engine.name() == name), "{name}");
+        assert!(engines.iter().any(|engine| engine.name == name), "{name}");
     }
     for name in ["Wotbox", "Nutch", "PiplBot", "GPTBot", "OAI-SearchBot", "AmazonAdBot", "AdsBot-Google"] {
-        assert!(engines.iter().all(|engine| engine.name() != name), "{name}");
+        assert!(engines.iter().all(|engine| engine.name != name), "{name}");
     }
 }

@@ -186,7 +186,7 @@ pub(super) fn crawlers(crawlers: &[Subject]) -> String {
     let is_search = |crawler: &&Subject| crawler.category == Some(Category::Search);
     let search: Vec<_> = crawlers.iter().filter(is_search).collect();
     let named: Vec<_> = crawlers.iter().filter(|crawler| !is_search(crawler) && crawler.named).collect();
-    let has_unnamed = crawlers.iter().any(|crawler| crawler.name.as_deref().is_none());
+    let has_unnamed = crawlers.iter().any(|crawler| crawler.name.is_none());
     let rest = crawlers.len() - search.len() - named.len() - usize::from(has_unnamed);
     let mut parts = Vec::new();
     parts.extend((!search.is_empty()).then(|| list(&search, "search engines")));

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, NamedAs, Obeys};
+use tower_robots::agent::{Agent, Category, Class, Identity, NamedAs, Obeys};
 use tower_robots::policy::{Action, Decision, HumanEvidence, Reason};
 use tower_robots::rules::{
     Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
@@ -35,9 +35,9 @@ impl Requester {
         match named.agent().registered().filter(|_| evaluator.reading() != Reading::Reference) {
             Some(crawler) => Self::Token {
                 name,
-                tokens: crawler.tokens().to_vec(),
+                tokens: crawler.tokens.to_vec(),
                 fallback: named.fallback(),
-                crawler: Some(crawler.name().to_owned()),
+                crawler: Some(crawler.name.to_owned()),
             },
             None => {
                 Self::Token { name, tokens: vec![ProductToken::new(token)], fallback: Fallback::Star, crawler: None }
@@ -272,7 +272,7 @@ impl<'e> Explanation<'e> {
     /// Whether the agent's operator says that it keeps a delay.
     pub(super) fn obeys_crawl_delay(&self) -> Obeys {
         let crawler = self.agent.as_ref().and_then(Agent::registered);
-        crawler.map_or(Obeys::Unknown, Crawler::obeys_crawl_delay)
+        crawler.map_or(Obeys::Unknown, |crawler| crawler.obeys_crawl_delay)
     }
 
     /// Every rule that matches, in every form of the path.

@@ -74,12 +74,12 @@ fn in_one_form(name: &str) -> String {
 
 impl ClaimEvidence for OfflineEvidence {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let lists = crawler.ranges().map(|url| self.ranges.get(url).map(|set| ListEvidence::confirmed(set, now)));
-        (crawler.ranges().len() > 0).then(|| ListEvidence::examine(lists, address, None, now))
+        let lists = crawler.ranges.iter().map(|url| self.ranges.get(url).map(|set| ListEvidence::confirmed(set, now)));
+        (!crawler.ranges.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))
     }
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
-        let patterns: Arc<[NamePattern]> = crawler.reverse_dns().filter_map(|text| text.parse().ok()).collect();
+        let patterns: Arc<[NamePattern]> = crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
         if patterns.is_empty() {
             return None;
         }
@@ -118,12 +118,12 @@ impl ClaimEvidence for OfflineEvidence {
 impl ClaimEvidence for EmbeddedEvidence {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &str| embedded_lists().iter().find(|list| list.url == url);
-        let lists = crawler.ranges().map(|url| list(url).map(|list| ListEvidence::unconfirmed(&list.set)));
-        (crawler.ranges().len() > 0).then(|| ListEvidence::examine(lists, address, None, now))
+        let lists = crawler.ranges.iter().map(|url| list(url).map(|list| ListEvidence::unconfirmed(&list.set)));
+        (!crawler.ranges.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))
     }
 
     fn rdns(&self, crawler: &Crawler, _: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
-        let has_names = crawler.reverse_dns().len() > 0;
+        let has_names = !crawler.reverse_dns.is_empty();
         has_names.then_some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver))
     }
 

@@ -98,7 +98,7 @@ impl AgentKind {
                 category: agent.category(),
                 is_crawler: true,
                 is_index_engine: agent.is_index_engine(),
-                operator: agent.registered().map(|crawler| crawler.operator().to_owned()),
+                operator: agent.registered().map(|crawler| crawler.operator.to_owned()),
             },
             None => Self {
                 name: class.as_str().to_owned(),

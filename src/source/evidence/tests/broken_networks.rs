@@ -29,7 +29,11 @@ fn list() -> String {
 impl Network {
     /// A network whose list answers this, and whose resolver has what `set` sets.
     fn start(list: impl Into<Vec<u8>>, set: impl FnOnce(&PlayedDns)) -> Self {
-        let network = Self::start_with(list, set, |row, list| row.ranges([list]).reverse_dns([".googlebot.com"]));
+        let network = Self::start_with(list, set, |row, list| Crawler {
+            ranges: vec![list],
+            reverse_dns: vec![".googlebot.com".into()],
+            ..row
+        });
         until("the first outcome of the list", || {
             let status = network.verifier.status().lists.remove(0);
             (status.confirmed.is_some() || status.trouble.is_some()).then_some(())
@@ -39,13 +43,13 @@ impl Network {
 
     /// One whose crawler is known by the names of its addresses alone.
     fn of_names(set: impl FnOnce(&PlayedDns)) -> Self {
-        Self::start_with(nothing(), set, |row, _| row.reverse_dns([".googlebot.com"]))
+        Self::start_with(nothing(), set, |row, _| Crawler { reverse_dns: vec![".googlebot.com".into()], ..row })
     }
 
     fn start_with(
         list: impl Into<Vec<u8>>,
         set: impl FnOnce(&PlayedDns),
-        change: impl FnOnce(CrawlerRow, String) -> CrawlerRow,
+        change: impl FnOnce(Crawler, String) -> Crawler,
     ) -> Self {
         let (list, dns, clock) = (PlayedHttp::start(list), PlayedDns::start(), TestClock::new());
         set(&dns);

@@ -23,7 +23,7 @@ impl Followed {
         let (server, pem) = PlayedHttp::start_tls(answer);
         let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
         let clock = TestClock::new();
-        let registry = registry(|row| row.signature(server.url.clone()));
+        let registry = registry(|row| Crawler { signature: Some(server.url.clone()), ..row });
         let builder = Verifier::builder(&registry).clock(clock.read()).without_names().fetcher(&fetcher);
         let verifier = builder.start().expect("a verifier");
         let directory = DirectoryUrl::parse(&server.url).expect("a directory");

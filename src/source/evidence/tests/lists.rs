@@ -40,7 +40,7 @@ impl Followed {
     fn start_with(answer: impl Into<Vec<u8>>, change: impl FnOnce(VerifierBuilder) -> VerifierBuilder) -> Self {
         let server = PlayedHttp::start(answer);
         let clock = TestClock::new();
-        let registry = registry(|row| row.ranges([server.url.clone()]));
+        let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
         let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
         let verifier = change(builder).start().expect("a verifier");
         Self { server, clock, registry, verifier }
@@ -91,7 +91,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     std::fs::write(copy.path(), list(&["9.9.9.0/24", "8.8.8.0/24", "8.8.9.0/24", "8.8.10.0/24"])).expect("written");
     let server = PlayedHttp::start(answer("503 Oh", "", ""));
     let clock = TestClock::new();
-    let registry = registry(|row| row.ranges([server.url.clone()]));
+    let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
     let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
     let verifier = builder.list_file(&server.url, copy.path()).expect("a list").start().expect("a verifier");
     let followed = Followed { server, clock, registry, verifier };
@@ -127,7 +127,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     assert_ne!(identity(OUTSIDE), verified);
 
     // Another registry has no list for the crawler.
-    followed.verifier.follow(&only(CrawlerRow::new("Playbot", Category::Search))).expect("a registry");
+    followed.verifier.follow(&only(Crawler::new("Playbot", Category::Search))).expect("a registry");
     assert_eq!(identity(INSIDE), Identity::Unverifiable);
 }
 
@@ -192,7 +192,7 @@ fn an_answer_that_does_not_end_is_given_up() {
     let fetcher = crate::source::fetch::Fetcher::builder().fetch_within(Duration::from_millis(200));
     let fetcher = fetcher.start().expect("a thread");
     let server = PlayedHttp::start_stalling("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
-    let registry = registry(|row| row.ranges([server.url.clone()]));
+    let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
     let verifier = Verifier::builder(&registry).without_names().fetcher(&fetcher).start().expect("a verifier");
     let trouble = until("trouble", || verifier.status().lists.remove(0).trouble);
     assert!(trouble.contains("there was no whole answer in time"), "{trouble}");
@@ -208,7 +208,7 @@ fn without_a_network_from_the_start_no_request_is_refuted() {
     let copy = folder.path().join("list.json");
     std::fs::write(&copy, list(&["8.8.8.0/24"])).expect("a file");
     let server = PlayedHttp::start(answer("502 Oh", "", ""));
-    let registry = registry(|row| row.ranges([server.url.clone()]));
+    let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
     let builder = Verifier::builder(&registry).without_names().list_file(&server.url, &copy).expect("a list");
     let verifier = builder.start().expect("a verifier");
     let range = |address| verifier.range(playbot(&registry), public(address), SystemTime::now());
@@ -262,11 +262,11 @@ fn a_registry_that_changes_keeps_what_it_still_names() {
     let followed = Followed::start(good());
     followed.fetched(1);
     let other = PlayedHttp::start(good());
-    let both = registry(|row| row.ranges([followed.server.url.clone(), other.url.clone()]));
+    let both = registry(|row| Crawler { ranges: vec![followed.server.url.clone(), other.url.clone()], ..row });
     followed.verifier.follow(&both).expect("the registry");
     until("the other list", || (other.heads().len() == 1).then_some(()));
     assert_eq!((followed.server.heads().len(), followed.verifier.status().lists.len()), (1, 2));
-    let wrong = registry(|row| row.ranges(["ftp://play.example/list"]));
+    let wrong = registry(|row| Crawler { ranges: vec!["ftp://play.example/list".into()], ..row });
     let error = followed.verifier.follow(&wrong).expect_err("no list").to_string();
     assert!(error.starts_with(r#"crawler "Playbot", ranges "ftp://play.example/list": "#), "{error}");
     assert_eq!(followed.verifier.status().lists.len(), 2);
@@ -278,7 +278,7 @@ fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     let server = PlayedHttp::start(answer("503 Service Unavailable", "Retry-After: 0\r\n", ""));
     let clock = TestClock::new();
     let urls: Vec<String> = (0..40).map(|number| format!("{}/{number}", server.url)).collect();
-    let registry = registry(|row| row.ranges(urls));
+    let registry = registry(|row| Crawler { ranges: urls, ..row });
     let copy = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(copy.path(), list(&["8.8.8.0/24"])).expect("written");
     let said: Arc<Mutex<Vec<String>>> = Arc::default();

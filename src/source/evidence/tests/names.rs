@@ -30,7 +30,7 @@ impl Resolved {
     fn start() -> Self {
         let dns = PlayedDns::start();
         let clock = TestClock::new();
-        let registry = registry(|row| row.reverse_dns([".googlebot.com"]));
+        let registry = registry(|row| Crawler { reverse_dns: vec![".googlebot.com".into()], ..row });
         let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]);
         let verifier = builder.start().expect("a verifier");
         Self { dns, clock, registry, verifier }

@@ -11,8 +11,8 @@ use crate::source::fetch::{FetchUrl, Fetcher};
 /// A line is the name of a crawler, or of one to remove after a `-`.
 fn read(text: &str) -> Result<Registry, String> {
     let row = |line: &str| match line.strip_prefix('-') {
-        Some(name) => RegistryRow::remove(name),
-        None => CrawlerRow::new(line, Category::Seo).into(),
+        Some(name) => RegistryRow::Remove(name.to_owned()),
+        None => Crawler::new(line, Category::Seo).into(),
     };
     Registry::builtin().extended_with(text.lines().map(row)).map_err(|error| format!("list: {error}"))
 }

@@ -23,7 +23,7 @@ struct Installed {
 impl Installed {
     fn new() -> Self {
         let list = PlayedHttp::start(answer("200 OK", "", "8.8.8.0/24"));
-        let registry = registry(|row| row.ranges([list.url.clone()]));
+        let registry = registry(|row| Crawler { ranges: vec![list.url.clone()], ..row });
         let folder = tempfile::tempdir().expect("a folder");
         Self { folder, clock: TestClock::new(), registry, _list: list }
     }
@@ -137,7 +137,7 @@ fn a_folder_that_cannot_be_written_is_said() {
 fn a_restart_knows_an_address_that_proves_the_resolver() {
     let (dns, clock) = (PlayedDns::start(), TestClock::new());
     dns.confirmed(GENUINE, "crawl.googlebot.com");
-    let registry = registry(|row| row.reverse_dns([".googlebot.com"]));
+    let registry = registry(|row| Crawler { reverse_dns: vec![".googlebot.com".into()], ..row });
     let folder = tempfile::tempdir().expect("a folder");
     let start = || {
         let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]);

@@ -45,5 +45,5 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 /// A crawler whose operator says that it does not read the line.
 fn ignores(file: &CheckedFile<'_>, name: &[u8]) -> bool {
     let Some(token) = ProductToken::from_name(name) else { return false };
-    file.crawlers.of_token(&token).is_some_and(|crawler| crawler.obeys_crawl_delay() == Obeys::No)
+    file.crawlers.of_token(&token).is_some_and(|crawler| crawler.obeys_crawl_delay == Obeys::No)
 }

@@ -30,10 +30,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     // Each crawler once, however often the file names it.
     let mut seen = HashSet::new();
     let names = file.robots.groups().flat_map(|group| group.names());
-    let readers = names.filter_map(|name| reader(file, name)).filter(|reader| seen.insert(reader.map(Crawler::name)));
+    let readers =
+        names.filter_map(|name| reader(file, name)).filter(|reader| seen.insert(reader.map(|crawler| &crawler.name)));
     for reader in readers {
         let (tokens, fallback) =
-            reader.map_or((&[][..], Fallback::Star), |crawler| (crawler.tokens(), Fallback::Nothing));
+            reader.map_or((&[][..], Fallback::Star), |crawler| (&crawler.tokens, Fallback::Nothing));
         let selection = file.rules().select(tokens, fallback);
         for path in FILES {
             let verdict = selection.verdict(&RequestPath::new(path.as_bytes()));
@@ -70,7 +71,7 @@ fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawl
         return Some(None);
     }
     let crawler = file.crawlers.named(name)?;
-    (crawler.category() == Category::Ads || crawler.is_index_engine()).then_some(Some(crawler))
+    (crawler.category == Category::Ads || crawler.is_index_engine).then_some(Some(crawler))
 }
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {

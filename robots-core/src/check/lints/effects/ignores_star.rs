@@ -36,19 +36,19 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         .crawlers
         .registry
         .crawlers()
-        .filter(|crawler| crawler.is_checked() && !crawler.is_control())
-        .filter(|crawler| crawler.obeys_robots() == Obeys::Yes && crawler.obeys_star() == Obeys::No)
-        .filter(|crawler| !crawler.tokens().iter().any(|token| named.contains(token)))
+        .filter(|crawler| crawler.checked_on.is_some() && !crawler.is_control)
+        .filter(|crawler| crawler.obeys_robots == Obeys::Yes && crawler.obeys_star == Obeys::No)
+        .filter(|crawler| !crawler.tokens.iter().any(|token| named.contains(token)))
         .collect();
     if let Some(first) = deaf.first() {
         sink.report(
             rule.range(),
             format_args!(
                 "the group for \"*\" does not reach {}",
-                QuotedList(deaf.iter().map(|crawler| crawler.name().as_bytes()))
+                QuotedList(deaf.iter().map(|crawler| crawler.name.as_bytes()))
             ),
         )
-        .of_agent(first.name().as_bytes())
+        .of_agent(first.name.as_bytes())
         .help(format_args!("name them in user-agent lines of their own"));
     }
 }

@@ -26,11 +26,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
     for refused in &file.site.refused {
         let Some(crawler) = registry.crawler(refused.name()) else { continue };
-        if !crawler.is_index_engine() || crawler.obeys_robots() == Obeys::No {
+        if !crawler.is_index_engine || crawler.obeys_robots == Obeys::No {
             continue;
         }
-        let fallback = if crawler.obeys_star() == Obeys::No { Fallback::Nothing } else { refused.fallback() };
-        let selection = file.rules().select(crawler.tokens(), fallback);
+        let fallback = if crawler.obeys_star == Obeys::No { Fallback::Nothing } else { refused.fallback() };
+        let selection = file.rules().select(&crawler.tokens, fallback);
         if !selection.applies() {
             continue;
         }
@@ -50,7 +50,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let refusals =
             found.entry(rule.range().start).or_insert_with(|| Refusals { rule, others: 0, engines: Vec::new() });
         refusals.others = refusals.others.max(rules.count());
-        refusals.engines.push(crawler.name());
+        refusals.engines.push(&crawler.name);
     }
     for Refusals { rule, others, engines } in found.into_values() {
         let Some(name) = engines.first().map(|name| name.as_bytes()) else { continue };
@@ -81,7 +81,7 @@ struct Refusals<'a> {
 }
 
 fn shares_token(named: &crate::agent::Crawler, crawler: &crate::agent::Crawler) -> bool {
-    named.tokens().first().is_some_and(|own| crawler.tokens().contains(own))
+    named.tokens.first().is_some_and(|own| crawler.tokens.contains(own))
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
     }
 
     fn every_crawler() -> impl Iterator<Item = RefusedCrawler> {
-        Registry::builtin().crawlers().map(|crawler| crawler.name().into())
+        Registry::builtin().crawlers().map(|crawler| crawler.name.as_str().into())
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     shut.sort_by_key(|(name, _)| name.range().start);
     let is_search = |(name, _): &(Name<'_>, Shut<'_>)| {
         let crawler = file.crawlers.named(*name);
-        crawler.is_some_and(|crawler| crawler.category() == Category::Search && crawler.is_index_engine())
+        crawler.is_some_and(|crawler| crawler.category == Category::Search && crawler.is_index_engine)
     };
     let (search, shut): (Vec<_>, Vec<_>) = shut.into_iter().partition(is_search);
     if let Some((first, by)) = search.first() {

@@ -17,13 +17,13 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for name in file.robots.groups().flat_map(|group| group.names()) {
-        let Some(crawler) = file.crawlers.named(name).filter(|crawler| crawler.is_control()) else { continue };
+        let Some(crawler) = file.crawlers.named(name).filter(|crawler| crawler.is_control) else { continue };
         sink.report(
             name.range(),
             format_args!(
                 "no request bears the name {}: {} reads the rules, but they cannot be enforced",
                 Quoted(name.value()),
-                Operator(crawler.operator())
+                Operator(&crawler.operator)
             ),
         )
         .of_agent(name.value());

@@ -21,7 +21,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let restricts = group.rules().any(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty());
         for name in group.names().filter(|_| restricts) {
             let crawler = file.crawlers.named(name);
-            if crawler.is_some_and(|crawler| crawler.obeys_robots() == Obeys::No && !crawler.is_control()) {
+            if crawler.is_some_and(|crawler| crawler.obeys_robots == Obeys::No && !crawler.is_control) {
                 sink.report(
                     name.range(),
                     format_args!("{} does not obey robots.txt: only enforcing keeps it out", Quoted(name.value())),

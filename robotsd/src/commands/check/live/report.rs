@@ -138,8 +138,8 @@ impl CrawlerKind {
     pub(super) const ALL: [Self; 3] = [Self::SearchEngine, Self::AiSearch, Self::AiTraining];
 
     fn of(crawler: &Crawler) -> Option<Self> {
-        match crawler.category() {
-            _ if crawler.is_index_engine() => Some(Self::SearchEngine),
+        match crawler.category {
+            _ if crawler.is_index_engine => Some(Self::SearchEngine),
             Category::AiSearch => Some(Self::AiSearch),
             Category::AiTraining => Some(Self::AiTraining),
             _ => None,
@@ -160,7 +160,7 @@ impl FrontPage {
     pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
         let path = evaluator.path(b"/");
         let row = |crawler: &Crawler, kind| {
-            let named = evaluator.resolve(crawler.name());
+            let named = evaluator.resolve(&crawler.name);
             let verdict = evaluator.rules().select(named.agent().tokens(), named.fallback()).verdict(&path);
             let line = verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(|rule| rule.line());
             FrontPageRow::new(crawler, kind, verdict.access(), line)
@@ -182,8 +182,8 @@ impl FrontPage {
 
 impl FrontPageRow {
     fn new(crawler: &Crawler, kind: CrawlerKind, access: Access, line: Option<usize>) -> Self {
-        let ignores_robots = crawler.obeys_robots() == Obeys::No;
-        Self { crawler: crawler.name().to_owned(), kind, access, line, ignores_robots }
+        let ignores_robots = crawler.obeys_robots == Obeys::No;
+        Self { crawler: crawler.name.to_owned(), kind, access, line, ignores_robots }
     }
 }
 

@@ -60,18 +60,19 @@ impl LogEvidence {
         let (mut known, mut troubles) = (HashMap::<&str, Option<usize>>::new(), Vec::new());
         for crawler in registry.crawlers() {
             let mut lists = Vec::new();
-            for url in crawler.ranges() {
+            for url in &crawler.ranges {
                 lists.push(*known.entry(url).or_insert_with(|| {
                     let copies = ListCopies::read(url, places, &mut troubles)?;
                     evidence.lists.push(copies);
                     Some(evidence.lists.len() - 1)
                 }));
             }
-            let patterns: Arc<[NamePattern]> = crawler.reverse_dns().filter_map(|text| text.parse().ok()).collect();
+            let patterns: Arc<[NamePattern]> =
+                crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
             let names = (!patterns.is_empty()).then(|| evidence.names_of(patterns));
             if !lists.is_empty() || names.is_some() {
                 let methods = CrawlerEvidence { lists: lists.into(), names };
-                evidence.by_name.insert(crawler.name().into(), evidence.crawlers.len());
+                evidence.by_name.insert(crawler.name.as_str().into(), evidence.crawlers.len());
                 evidence.crawlers.push(methods);
             }
         }
@@ -85,7 +86,7 @@ impl LogEvidence {
 
     /// How the claims of these agents can be checked by an address; `None` where they cannot.
     pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
-        let known = |agent: &Agent| self.by_name.get(agent.registered()?.name()).copied();
+        let known = |agent: &Agent| self.by_name.get(agent.registered()?.name.as_str()).copied();
         match agents {
             [agent] => known(agent).map(ClaimMethods::One),
             agents => agents.iter().any(|agent| known(agent).is_some()).then_some(ClaimMethods::Several),
@@ -174,7 +175,7 @@ struct EvidenceAt<'e> {
 
 /// A fetcher that acts for a person may run on that person's device, so no evidence refutes it, however old.
 fn is_refutable(crawler: &Crawler) -> bool {
-    crawler.category() != Category::UserFetch
+    crawler.category != Category::UserFetch
 }
 
 impl<'e> EvidenceAt<'e> {
@@ -186,7 +187,7 @@ impl<'e> EvidenceAt<'e> {
     fn methods(&self, crawler: &Crawler) -> Option<&'e CrawlerEvidence> {
         let number = match self.methods {
             ClaimMethods::One(number) => number,
-            ClaimMethods::Several => *self.evidence.by_name.get(crawler.name())?,
+            ClaimMethods::Several => *self.evidence.by_name.get(crawler.name.as_str())?,
         };
         self.evidence.crawlers.get(number)
     }
