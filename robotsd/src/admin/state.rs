@@ -1,7 +1,6 @@
 //! The state of the process, from which the answers are made. The control thread keeps it up to date.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -230,12 +229,6 @@ impl Phase {
             Self::Serving => "serving",
             Self::Draining => "draining",
         }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -88,7 +88,7 @@ pub(crate) struct Counted {
 }
 
 /// What is counted of a disallowed request, in memory that is used again: nearly all are counted by rows and cases that are there.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RowScratch {
     key: RowKey,
     case: Case,
@@ -98,7 +98,7 @@ pub(super) struct RowScratch {
 impl SiteRecorders {
     /// A recorder of one worker's own.
     pub(crate) fn recorder(&self) -> Arc<Recorder> {
-        let recorder = Arc::new(Recorder::new(Arc::clone(&self.0.versions)));
+        let recorder = Arc::new(Recorder { versions: Arc::clone(&self.0.versions), counted: Mutex::default() });
         self.0.recorders.lock().push(Arc::clone(&recorder));
         recorder
     }
@@ -163,10 +163,6 @@ impl SiteRecorders {
 }
 
 impl Recorder {
-    fn new(versions: Arc<ArcSwap<KnownVersions>>) -> Self {
-        Self { versions, counted: Mutex::default() }
-    }
-
     /// Counts a request of a crawler.
     pub(crate) fn observe(&self, event: &Event<'_, CrawlerRequest>) {
         self.observe_at(event, seconds(SystemTime::now()));
@@ -315,13 +311,6 @@ impl Drop for RewrittenNames<'_> {
     }
 }
 
-impl Default for RowScratch {
-    fn default() -> Self {
-        let key = RowKey { begin: 0, crawler: String::new(), identity: Standing::Claimed };
-        Self { key, case: Case::default(), hits: LineHits::default() }
-    }
-}
-
 fn rewrite(text: &mut String, with: &str) {
     text.clear();
     text.push_str(with);
@@ -345,11 +334,7 @@ fn is_of_index(record: &CrawlerRequest) -> bool {
 }
 
 fn standing(record: &CrawlerRequest) -> Standing {
-    standing_of(record.identity)
-}
-
-fn standing_of(identity: Option<Identity>) -> Standing {
-    match identity {
+    match record.identity {
         Some(Identity::Verified(_)) => Standing::Verified,
         Some(Identity::Refuted(_)) => Standing::Impostor,
         _ => Standing::Claimed,

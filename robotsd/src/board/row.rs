@@ -20,19 +20,20 @@ const MOST_LINES: usize = 32;
 pub(super) const ANY_ORIGIN: &str = "*";
 
 /// What became of the claim to be this crawler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Standing {
     /// A method confirmed it.
     Verified,
     /// Nothing confirmed it, and nothing refuted it.
+    #[default]
     Claimed,
     /// It is refuted.
     Impostor,
 }
 
 /// Which row it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct RowKey {
     /// The first second of the hour, or of the day.
     #[serde(rename = "hour")]

@@ -148,7 +148,7 @@ impl<'r> Crawler<'r> {
             ..CrawlerBoard::default()
         };
         let mut sum = Row::default();
-        let mut lines: BTreeMap<(&str, usize, &str), u64> = BTreeMap::new();
+        let mut lines: BTreeMap<LineKey<'_>, u64> = BTreeMap::new();
         for CrawlerRow { begin, row, .. } in counted() {
             if board.operator.is_empty() {
                 board.operator.clone_from(&row.operator);
@@ -172,13 +172,7 @@ impl<'r> Crawler<'r> {
         board.first_disallowed = cases().map(|case| case.first).min().map(written);
         board.last_disallowed = cases().map(|case| case.last).max().map(written);
         let worst = lines.into_iter().filter(|((_, line, _), _)| *line > 0).max_by_key(|(_, hits)| *hits);
-        board.worst_line = worst.map(|((version, line, pattern), hits)| LineBoard {
-            version: version.to_owned(),
-            line,
-            pattern: pattern.to_owned(),
-            hits,
-            crawlers: Vec::new(),
-        });
+        board.worst_line = worst.map(|(line, hits)| line_board(line, hits, Vec::new()));
         let last_read = self.own.iter().flat_map(|row| &row.row.reads).max_by_key(|read| read.last);
         board.last_read = last_read.map(|read| LastRead {
             when: written(read.last),
@@ -266,11 +260,18 @@ fn word(
     Ok("obeys")
 }
 
+/// A line of a version, with its pattern.
+type LineKey<'r> = (&'r str, usize, &'r str);
+
+fn line_board((version, line, pattern): LineKey<'_>, hits: u64, crawlers: Vec<LineCrawler>) -> LineBoard {
+    LineBoard { version: version.to_owned(), line, pattern: pattern.to_owned(), hits, crawlers }
+}
+
 type HitsByCrawler<'r> = BTreeMap<(&'r str, Standing), u64>;
 
 /// The lines of a site by hits, with who met them.
 fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
-    let mut lines: BTreeMap<(&str, usize, &str), HitsByCrawler<'_>> = BTreeMap::new();
+    let mut lines: BTreeMap<LineKey<'_>, HitsByCrawler<'_>> = BTreeMap::new();
     for (of, rows) in &rows.by_crawler {
         for LineHits { version, line, pattern, hits } in
             rows.iter().filter(|row| row.is_counted).flat_map(|row| &row.row.lines)
@@ -281,7 +282,7 @@ fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
     }
     let mut lines: Vec<LineBoard> = lines
         .into_iter()
-        .map(|((version, line, pattern), crawlers)| {
+        .map(|(line, crawlers)| {
             let hits = crawlers.values().fold(0, |sum: u64, hits| sum.saturating_add(*hits));
             let mut crawlers: Vec<LineCrawler> = crawlers
                 .into_iter()
@@ -292,7 +293,7 @@ fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
                 })
                 .collect();
             crawlers.sort_by_key(|crawler| std::cmp::Reverse(crawler.hits));
-            LineBoard { version: version.to_owned(), line, pattern: pattern.to_owned(), hits, crawlers }
+            line_board(line, hits, crawlers)
         })
         .collect();
     lines.sort_by_key(|line| std::cmp::Reverse(line.hits));
@@ -334,12 +335,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
         }
         never.count += 1;
         if never.lines.len() < MOST_LISTED {
-            never.lines.push(LineBoard {
-                version: version.clone(),
-                line: rule.line(),
-                pattern: cut(&String::from_utf8_lossy(rule.pattern())).to_owned(),
-                ..LineBoard::default()
-            });
+            let pattern = String::from_utf8_lossy(rule.pattern());
+            never.lines.push(line_board((&version, rule.line(), cut(&pattern)), 0, Vec::new()));
         }
     }
     never

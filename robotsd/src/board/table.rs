@@ -21,7 +21,7 @@ use super::history::{Added, History, Retention, mark_folded, unfolded};
 use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
 use super::report::SiteTraffic;
 use super::requested_paths::RequestedPaths;
-use super::row::{DAY, HOUR, MINUTE, RowKey, Second, day_of};
+use super::row::{DAY, HOUR, MINUTE, Row, RowKey, Second, day_of};
 use super::traffic::{TrafficTotals, TrafficWindow};
 use super::watch::{Sight, Watch, Watches};
 use crate::config::BoardConfig;
@@ -38,7 +38,7 @@ const MOST_READERS: usize = 4;
 /// The board of a process.
 #[derive(Debug)]
 pub(crate) struct Board {
-    settings: BoardConfig,
+    pub(super) settings: BoardConfig,
     /// None where there is no state directory.
     folder: Option<PathBuf>,
     readers: Arc<Semaphore>,
@@ -66,7 +66,7 @@ struct Table {
 
 #[derive(Debug, Default)]
 struct SiteTable {
-    rows: BTreeMap<RowKey, super::row::Row>,
+    rows: BTreeMap<RowKey, Row>,
     requested: BTreeMap<Second, RequestedPaths>,
     unregistered: UnregisteredNames,
     watches: Watches,
@@ -80,6 +80,12 @@ impl SiteTable {
     /// Whether there is something to write.
     fn is_changed(&self) -> bool {
         !self.rows.is_empty() || !self.requested.is_empty() || self.watches.are_changed()
+    }
+
+    /// These rows and requested paths, with its watches.
+    fn day_rows(&self, rows: BTreeMap<RowKey, Row>, requested: BTreeMap<Second, RequestedPaths>) -> DayRows {
+        let (watches, lost) = (self.watches.list.clone(), self.watches.lost.clone());
+        DayRows { watches, lost, rows, requested, ..DayRows::default() }
     }
 }
 
@@ -163,10 +169,6 @@ impl Board {
         }
     }
 
-    pub(crate) const fn settings(&self) -> &BoardConfig {
-        &self.settings
-    }
-
     /// Adds what was counted until now. Returns whether it is to be written. Waits for no file.
     pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteMoment>) -> bool {
         let mut table = self.table.lock();
@@ -230,7 +232,7 @@ impl Board {
                 outcome = outcome.and(Err(trouble));
             }
             if let Some(watches) = unwritten {
-                self.table.lock().put_back_watches(&site, watches);
+                self.table.lock().sites.entry(site).or_default().watches.put_back(watches);
             }
         }
         self.table.lock().sites.retain(|_, held| !held.is_gone || held.is_changed());
@@ -291,9 +293,7 @@ impl Board {
         let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table.lock().sites.get(site) {
-            let (watches, lost) = (held.watches.list().to_vec(), held.watches.lost().to_vec());
-            let (rows, requested) = (held.rows.clone(), held.requested.clone());
-            all.merge(&DayRows { watches, lost, rows, requested, ..DayRows::default() });
+            all.merge(&held.day_rows(held.rows.clone(), held.requested.clone()));
         }
         all
     }
@@ -309,7 +309,7 @@ impl Board {
     pub(crate) fn sites_now(&self) -> Vec<(String, SiteNow)> {
         let table = self.table.lock();
         let now = |held: &SiteTable| SiteNow {
-            version: held.watches.list().last().and_then(|watch| watch.version.clone()),
+            version: held.watches.list.last().and_then(|watch| watch.version.clone()),
             content: held.live.clone(),
             traffic: held.traffic.traffic(),
         };
@@ -391,9 +391,9 @@ impl Table {
         let Some(held) = self.sites.get_mut(site).filter(|held| held.is_changed()) else { return DayRows::default() };
         let (rows, requested) = (std::mem::take(&mut held.rows), std::mem::take(&mut held.requested));
         self.rows -= rows.len();
-        let (watches, lost) = (held.watches.list().to_vec(), held.watches.lost().to_vec());
+        let taken = held.day_rows(rows, requested);
         held.watches.forget_written();
-        DayRows { watches, lost, rows, requested, ..DayRows::default() }
+        taken
     }
 
     fn put_back(&mut self, site: &str, rows: DayRows) {
@@ -407,10 +407,6 @@ impl Table {
             held.requested.entry(day).or_default().merge(&requested);
         }
         held.watches.put_back_lost(rows.lost);
-    }
-
-    fn put_back_watches(&mut self, site: &str, watches: Vec<Watch>) {
-        self.sites.entry(site.to_owned()).or_default().watches.put_back(watches);
     }
 }
 

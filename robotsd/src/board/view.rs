@@ -57,7 +57,7 @@ impl BoardSpan {
 impl Board {
     /// What the board says now. Blocks while files are read.
     pub(crate) fn report(&self, query: &BoardQuery, now: Second) -> BoardReport {
-        let settings = *self.settings();
+        let settings = self.settings;
         let period = query.span.ending(now);
         let replicas = settings.replicas.get();
         let mut report = begin(period, settings.sees_all, replicas, 1);

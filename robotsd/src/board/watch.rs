@@ -50,9 +50,9 @@ pub(crate) enum Sight {
 /// The watches of one site, the newest last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
-    list: Vec<Watch>,
+    pub(super) list: Vec<Watch>,
     /// Seconds of which a part was not watched.
-    lost: Vec<Lost>,
+    pub(super) lost: Vec<Lost>,
     process: Second,
     is_blind: bool,
     /// Whether a watch began since they were last written.
@@ -120,14 +120,6 @@ impl Watches {
             }
         }
         is_other
-    }
-
-    pub(super) fn list(&self) -> &[Watch] {
-        &self.list
-    }
-
-    pub(super) fn lost(&self) -> &[Lost] {
-        &self.lost
     }
 
     /// Whether there is something that is to be written soon.

@@ -97,10 +97,14 @@ pub(super) fn remove_at(document: &mut Spanned<DeTable<'_>>, span: &Range<usize>
 
 /// Takes an entry out; false where there is none.
 pub(super) fn remove(document: &mut Spanned<DeTable<'_>>, steps: &[Step]) -> bool {
+    remove_from(document.get_mut(), steps)
+}
+
+fn remove_from(table: &mut DeTable<'_>, steps: &[Step]) -> bool {
     match steps {
-        [Step::Key(key)] => document.get_mut().remove(key.as_str()).is_some(),
+        [Step::Key(key)] => table.remove(key.as_str()).is_some(),
         [Step::Key(key), rest @ ..] => {
-            document.get_mut().get_mut(key.as_str()).is_some_and(|value| remove_in(value.get_mut(), rest))
+            table.get_mut(key.as_str()).is_some_and(|value| remove_in(value.get_mut(), rest))
         }
         _ => false,
     }
@@ -108,10 +112,7 @@ pub(super) fn remove(document: &mut Spanned<DeTable<'_>>, steps: &[Step]) -> boo
 
 fn remove_in(value: &mut DeValue<'_>, steps: &[Step]) -> bool {
     match (value, steps) {
-        (DeValue::Table(table), [Step::Key(key)]) => table.remove(key.as_str()).is_some(),
-        (DeValue::Table(table), [Step::Key(key), rest @ ..]) => {
-            table.get_mut(key.as_str()).is_some_and(|value| remove_in(value.get_mut(), rest))
-        }
+        (DeValue::Table(table), steps) => remove_from(table, steps),
         (DeValue::Array(items), [Step::Item(number)]) => {
             let mut kept = DeArray::new();
             let others = items.iter().enumerate().filter(|(at, _)| at != number);

@@ -17,9 +17,9 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 pub(super) fn resolve(file: &RawConfig, site: &RawSite, faults: &mut Faults) -> Option<Policy> {
     let policy = faults.keep(without_overrides(file, site));
     let overrides = faults.keep_all(site.overrides.iter().map(resolve_override));
-    let add = |policy: PolicyBuilder, over: ResolvedOverride| {
-        let policy = over.mode.into_iter().fold(policy, PolicyBuilder::with_override);
-        over.rate.into_iter().fold(policy, PolicyBuilder::with_rate_override)
+    let add = |policy: PolicyBuilder, (mode, rate): ResolvedOverride| {
+        let policy = mode.into_iter().fold(policy, PolicyBuilder::with_override);
+        rate.into_iter().fold(policy, PolicyBuilder::with_rate_override)
     };
     Some(overrides?.into_iter().fold(policy?, add).build())
 }
@@ -63,10 +63,7 @@ fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, 
 }
 
 /// The overrides of one entry: of the mode, of limiting, or of both.
-struct ResolvedOverride {
-    mode: Option<Override>,
-    rate: Option<Override<RateMode>>,
-}
+type ResolvedOverride = (Option<Override>, Option<Override<RateMode>>);
 
 fn resolve_override(over: &Spanned<RawOverride>) -> Result<ResolvedOverride, Fault> {
     let (span, over) = (over.span(), over.get_ref());
@@ -97,7 +94,10 @@ fn resolve_override(over: &Spanned<RawOverride>) -> Result<ResolvedOverride, Fau
         (None, _) => None,
     };
     let rate = over.rate.as_ref().map(|rate| of_crawlers(&span, over, *rate.get_ref())).transpose()?;
-    Ok(ResolvedOverride { mode: mode.map(|over| until(over, end)), rate: rate.map(|over| until(over, end)) })
+    Ok((
+        mode.map(|over| end.into_iter().fold(over, Override::until)),
+        rate.map(|over| end.into_iter().fold(over, Override::until)),
+    ))
 }
 
 const ONE_OF: &str = "an override has exactly one of category, agent, pattern and index = true";
@@ -114,13 +114,6 @@ fn of_crawlers<M: Copy>(span: &Range<usize>, over: &RawOverride, mode: M) -> Res
 
 fn of_value<T>(value: &Spanned<String>, made: Result<T, PolicyError>) -> Result<T, Fault> {
     made.map_err(|error| value.fault(error.to_string()))
-}
-
-fn until<M: Copy>(over: Override<M>, end: Option<SystemTime>) -> Override<M> {
-    match end {
-        Some(end) => over.until(end),
-        None => over,
-    }
 }
 
 /// When an override ends: a moment, or the end of a day in UTC.

@@ -139,24 +139,19 @@ pub(super) fn recognize(text: &str, error: Option<Range<usize>>) -> Option<Fault
     }
     error?;
     let (start, line) = lines(text).find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
-    let span = start..start + line.len();
-    if line.starts_with('{') {
-        let message = "this looks like JSON: the file is read as TOML, with [tables] and key = value";
-        return Some(Fault::new(span, message));
-    }
-    if line.ends_with('{') {
-        let message = "this looks like a block in braces, as nginx and Caddy have them: the file is read as TOML, with [tables] and key = value";
-        return Some(Fault::new(span, message));
-    }
-    if line.starts_with('<') {
-        return Some(Fault::new(
-            span,
-            "this looks like XML or HTML: the file is read as TOML, with [tables] and key = value",
-        ));
-    }
-    if line.to_ascii_lowercase().starts_with("user-agent:") {
-        let message = "this looks like a robots.txt: the file is read as TOML, and names the robots.txt";
-        return Some(Fault::new(span, message));
+    let form = if line.starts_with('{') {
+        Some("JSON: the file is read as TOML, with [tables] and key = value")
+    } else if line.ends_with('{') {
+        Some("a block in braces, as nginx and Caddy have them: the file is read as TOML, with [tables] and key = value")
+    } else if line.starts_with('<') {
+        Some("XML or HTML: the file is read as TOML, with [tables] and key = value")
+    } else if line.to_ascii_lowercase().starts_with("user-agent:") {
+        Some("a robots.txt: the file is read as TOML, and names the robots.txt")
+    } else {
+        None
+    };
+    if let Some(form) = form {
+        return Some(Fault::new(start..start + line.len(), format!("this looks like {form}")));
     }
     let yaml = lines(text).find(|(_, line)| *line == "---" || line.starts_with("- ") || is_yaml_pair(line));
     let is_toml = lines(text)

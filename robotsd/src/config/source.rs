@@ -12,7 +12,7 @@ use tower_robots::source::{Directory, Origin};
 
 use super::error::{Fault, Faults, Placed, parsed};
 use super::settings::{AppendSettings, AppendSource, Backend, PublishedSettings, Remote, RobotsSource};
-use super::tables::{self, RawAppend, RawConfig, RawSite, SourceKind};
+use super::tables::{RawAppend, RawConfig, RawRobots, RawSite, SourceKind};
 use super::values::Span;
 use crate::regular_file;
 use crate::upstream::{Endpoint, Trust};
@@ -22,13 +22,6 @@ const REFRESH: RangeInclusive<Duration> = Duration::from_secs(60)..=DAY;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A key that goes with other sources.
-struct Stray {
-    key: &'static str,
-    span: Range<usize>,
-    goes_with: &'static str,
-}
-
 pub(super) fn resolve(site: &RawSite, backend: Option<&Backend>, folder: &Path) -> Result<RobotsSource, Fault> {
     let robots = &site.robots;
     let source = match (&robots.source, &robots.text, &robots.url) {
@@ -37,7 +30,7 @@ pub(super) fn resolve(site: &RawSite, backend: Option<&Backend>, folder: &Path) 
         (None, None, Some(_)) => SourceKind::Url,
         (None, None, None) => SourceKind::File,
     };
-    if let Some(Stray { key, span, goes_with }) = strays(robots, source).into_iter().next() {
+    if let Some((key, span, goes_with)) = stray(robots, source) {
         return Err(Fault::new(span, format!("{key} goes with {goes_with}")));
     }
     let span = robots.source.as_ref().map_or(0..0, Spanned::span);
@@ -70,7 +63,7 @@ pub(super) fn resolve(site: &RawSite, backend: Option<&Backend>, folder: &Path) 
     }
 }
 
-fn directory(robots: &tables::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
+fn directory(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(path) = &robots.path else {
         let message = "source = \"directory\" needs the folder of the files in path = \"…\"";
         return Err(Fault::new(span, message));
@@ -133,7 +126,7 @@ fn upstream(
     Ok(RobotsSource::Upstream { upstreams, host, server_name, remote })
 }
 
-fn url(robots: &tables::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
+fn url(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(url) = &robots.url else {
         let message = "source = \"url\" needs url = \"https://…\"";
         return Err(Fault::new(span, message));
@@ -158,7 +151,7 @@ pub(super) fn authorities(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Arc<[u
     Ok(Arc::from(regular_file::read(&path).map_err(cannot)?))
 }
 
-fn remote(robots: &tables::RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> Result<Remote, Fault> {
+fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> Result<Remote, Fault> {
     let refresh = match &robots.refresh {
         None => Schedule::DEFAULT_EVERY,
         Some(refresh) if REFRESH.contains(&refresh.get_ref().0) => refresh.get_ref().0,
@@ -171,24 +164,23 @@ fn remote(robots: &tables::RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Pa
     Ok(Remote { refresh, hold, ca })
 }
 
-/// The keys that are written and have no effect for a source.
-fn strays(robots: &tables::RawRobots, source: SourceKind) -> Vec<Stray> {
+/// The first key that is written and has no effect for a source, its place, and what it goes with.
+fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<usize>, &'static str)> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
-    let mut strays = Vec::new();
-    let mut check = |key, span: Option<Range<usize>>, with: &[SourceKind], goes_with| {
-        strays.extend(span.filter(|_| !with.contains(&source)).map(|span| Stray { key, span, goes_with }));
-    };
-    let (is_file, is_directory) = ("source = \"file\" or source = \"directory\"", "source = \"directory\"");
     let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");
-    check("path", robots.path.as_ref().map(Spanned::span), &[File, Directory], is_file);
-    check("fallback", robots.fallback.as_ref().map(Spanned::span), &[Directory], is_directory);
-    check("text", robots.text.as_ref().map(Spanned::span), &[Inline], "source = \"inline\"");
-    check("url", robots.url.as_ref().map(Spanned::span), &[Url], is_url);
-    check("ca", robots.ca.as_ref().map(Spanned::span), &[Url], is_url);
-    check("host", robots.host.as_ref().map(Spanned::span), &[Upstream], "source = \"upstream\"");
-    check("refresh", robots.refresh.as_ref().map(Spanned::span), &[Upstream, Url], is_fetched);
-    check("hold", robots.hold.as_ref().map(Spanned::span), &[Upstream, Url], is_fetched);
-    strays
+    let is_file = "source = \"file\" or source = \"directory\"";
+    let keys: [(_, _, &[SourceKind], _); 8] = [
+        ("path", robots.path.as_ref().map(Spanned::span), &[File, Directory], is_file),
+        ("fallback", robots.fallback.as_ref().map(Spanned::span), &[Directory], "source = \"directory\""),
+        ("text", robots.text.as_ref().map(Spanned::span), &[Inline], "source = \"inline\""),
+        ("url", robots.url.as_ref().map(Spanned::span), &[Url], is_url),
+        ("ca", robots.ca.as_ref().map(Spanned::span), &[Url], is_url),
+        ("host", robots.host.as_ref().map(Spanned::span), &[Upstream], "source = \"upstream\""),
+        ("refresh", robots.refresh.as_ref().map(Spanned::span), &[Upstream, Url], is_fetched),
+        ("hold", robots.hold.as_ref().map(Spanned::span), &[Upstream, Url], is_fetched),
+    ];
+    let is_stray = |with: &[SourceKind]| !with.contains(&source);
+    keys.into_iter().find_map(|(key, span, with, of)| Some((key, span.filter(|_| is_stray(with))?, of)))
 }
 
 /// What is published at a URL, and kept in that folder of the state directory.

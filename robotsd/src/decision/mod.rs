@@ -71,10 +71,13 @@ struct DecisionState {
     counts: Arc<ResponseCounts>,
 }
 
+/// A request that is counted, and where.
+type Counted = (Arc<OutcomeCounts>, CountedRequest);
+
 /// A response, and where it is counted: with its site where one was found.
 struct Answered {
     response: Response<Bytes>,
-    counted: Option<(Arc<OutcomeCounts>, CountedRequest)>,
+    counted: Option<Counted>,
 }
 
 /// What was decided about a request, before it is put as its proxy reads it.
@@ -82,7 +85,7 @@ struct Decided {
     outcome: Outcome,
     /// Who sends it, where that is a crawler, and its site.
     crawler: Option<(CrawlerRequest, Arc<str>)>,
-    counted: Option<(Arc<OutcomeCounts>, CountedRequest)>,
+    counted: Option<Counted>,
 }
 
 /// Where a question goes.
@@ -152,10 +155,7 @@ impl Service<Request<RequestBody>> for Decisions {
             return self.call_of_service(asked, request);
         }
         let Answered { mut response, counted } = self.0.answer(&mut request);
-        match counted {
-            Some((site, counted)) => site.answered(&counted, response.status()),
-            None => self.0.counts.siteless(request.method().into(), response.status()),
-        }
+        self.0.answered(counted.as_ref(), request.method(), response.status());
         if request.method() != Method::HEAD && response.body().is_empty() {
             // A refusal of a HEAD says how long its body would be; this question may be a GET about one.
             response.headers_mut().remove(CONTENT_LENGTH);
@@ -214,16 +214,21 @@ impl DecisionState {
                 return if is_passed { ext_authz::allowed(None, None) } else { ext_authz::denied(given_up, None) };
             }
         };
-        match &decided.counted {
-            // What is counted is the response to the proxy.
-            Some((site, counted)) => site.answered(counted, StatusCode::OK),
-            None => self.counts.siteless(request.method().into(), StatusCode::OK),
-        }
+        // What is counted is the response to the proxy.
+        self.answered(decided.counted.as_ref(), request.method(), StatusCode::OK);
         let metadata = decided.crawler.map(|(crawler, site)| ext_authz::metadata(&site, &crawler));
         match decided.outcome {
             Outcome::Tag(record) => ext_authz::allowed(Some(record.to_field()), metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
             _ => ext_authz::allowed(None, metadata),
+        }
+    }
+
+    /// Counts a response, with its site where one was found.
+    fn answered(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
+        match counted {
+            Some((site, counted)) => site.answered(counted, status),
+            None => self.counts.siteless(method.into(), status),
         }
     }
 

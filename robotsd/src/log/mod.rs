@@ -65,13 +65,14 @@ impl Log {
 
     /// How many lines were dropped so far, because the log is slower than the events.
     pub(crate) fn dropped(&self) -> u64 {
-        self.queue.0.dropped()
+        self.queue.0.waiting.lock().dropped
     }
 
     /// Waits until everything written so far is out, but not for a reader that has stopped reading.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
-        self.queue.0.flush(done);
+        self.queue.0.waiting.lock().flushes.push(done);
+        self.queue.0.news.notify_one();
         let _ = wait.recv_timeout(Duration::from_secs(1));
     }
 }
@@ -162,17 +163,6 @@ impl Queue {
         }
     }
 
-    /// How many lines were dropped so far.
-    fn dropped(&self) -> u64 {
-        self.waiting.lock().dropped
-    }
-
-    /// Notifies `done` once everything added so far is written.
-    fn flush(&self, done: SyncSender<()>) {
-        self.waiting.lock().flushes.push(done);
-        self.news.notify_one();
-    }
-
     /// Nothing more will be added.
     fn close(&self) {
         self.waiting.lock().is_closed = true;
@@ -227,7 +217,7 @@ mod tests {
         queue.push("last\n");
         queue.close();
         assert_eq!(queue.take(&mut block).map(|taken| taken.lost), Some(0));
-        assert_eq!(queue.dropped(), 3);
+        assert_eq!(queue.waiting.lock().dropped, 3);
         assert_eq!(block, "last\n");
         block.clear();
         assert!(queue.take(&mut block).is_none());

@@ -42,7 +42,7 @@ async fn send(hook: &HookSettings, values: &BodyValues<'_>) -> Result<StatusCode
     let (host, port) = (hook.target.host(), hook.target.port());
     let connected = TcpStream::connect((host, port)).await;
     let socket = connected.map_err(|error| format!("no connection to {host} port {port}: {error}"))?;
-    if hook.target.is_secure() {
+    if hook.target.is_secure {
         let stream = secured(&hook.trust, host, socket).await;
         exchange(TokioIo::new(stream.map_err(|error| format!("no TLS with {host} port {port}: {error}"))?), request)
             .await
@@ -68,7 +68,7 @@ where
 }
 
 async fn request(hook: &HookSettings, values: &BodyValues<'_>) -> Result<Request<Full<Bytes>>, String> {
-    let mut request = Request::builder().method(hook.method.clone()).uri(hook.target.path().clone());
+    let mut request = Request::builder().method(hook.method.clone()).uri(hook.target.path.clone());
     let has = |name: &http::HeaderName| hook.headers.iter().any(|(own, _)| own == name);
     if !has(&HOST) {
         request = request.header(HOST, hook.target.authority());

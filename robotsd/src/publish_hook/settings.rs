@@ -38,10 +38,10 @@ pub(crate) enum HookHeader {
 /// The URL of a hook. It is shown without its path, which may hold a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HookTarget {
-    is_secure: bool,
+    pub(crate) is_secure: bool,
     host: String,
     port: Option<u16>,
-    path: PathAndQuery,
+    pub(super) path: PathAndQuery,
 }
 
 impl HookSettings {
@@ -92,10 +92,6 @@ impl HookTarget {
         Ok(Self { is_secure, host: host.to_owned(), port, path })
     }
 
-    pub(crate) const fn is_secure(&self) -> bool {
-        self.is_secure
-    }
-
     /// Whether what is sent can be read on its way, and changed.
     pub(crate) fn is_open(&self) -> bool {
         let is_loopback = |address: IpAddr| address.is_loopback();
@@ -114,10 +110,6 @@ impl HookTarget {
     /// For the field `Host`.
     pub(super) fn authority(&self) -> String {
         self.port.map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
-    }
-
-    pub(super) const fn path(&self) -> &PathAndQuery {
-        &self.path
     }
 }
 

@@ -1,6 +1,7 @@
 //! The report about the robots.txt of a site, what is done by it, and the traffic of sites and listeners.
 
 use serde::{Deserialize, Serialize};
+use tower_robots::check::Severity;
 
 use super::NextStep;
 
@@ -145,6 +146,13 @@ pub(crate) struct Findings {
     pub(crate) errors: usize,
     pub(crate) warnings: usize,
     pub(crate) notes: usize,
+}
+
+impl Findings {
+    /// The counts of each severity: `error`, `warning`, `note`.
+    pub(crate) fn of(count: impl Fn(Severity) -> usize) -> Self {
+        Self { errors: count(Severity::Error), warnings: count(Severity::Warning), notes: count(Severity::Note) }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

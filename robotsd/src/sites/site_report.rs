@@ -4,7 +4,7 @@
 use std::time::SystemTime;
 
 use tower_robots::agent::{Agent, Crawler, Registry};
-use tower_robots::check::{Report, Severity};
+use tower_robots::check::Report;
 use tower_robots::live::{FetchStatus, HistoryEntry, Pending, TroubleKind};
 use tower_robots::policy::{Mode, Override, Policy, Reason};
 
@@ -145,7 +145,6 @@ impl LiveSite {
         let history = self.robots.history();
         let reload = &status.last_reload;
         let content = snapshot.content();
-        let count = |severity| content.map_or(0, |content| content.report().count(severity));
         SiteReport {
             name: self.name.clone(),
             hosts: self.hosts.clone(),
@@ -160,11 +159,7 @@ impl LiveSite {
             since: content.map(|_| rfc3339(status.since)),
             // A clock that was set back makes nothing older.
             age_seconds: content.map(|_| status.since.elapsed().map_or(0, |age| age.as_secs())),
-            findings: Findings {
-                errors: count(Severity::Error),
-                warnings: count(Severity::Warning),
-                notes: count(Severity::Note),
-            },
+            findings: Findings::of(|severity| content.map_or(0, |content| content.report().count(severity))),
             findings_summary: status.report.as_deref().and_then(Report::summary),
             last_reload: Some(LastReload {
                 when: history.iter().map(|entry| entry.when).max().map(rfc3339),
@@ -252,11 +247,7 @@ fn recorded(entry: &HistoryEntry) -> RecordedReload {
         outcome: entry.outcome.as_str().to_owned(),
         origin: entry.origin.to_string(),
         hash: entry.hash.map(|hash| hash.to_string()),
-        findings: Findings {
-            errors: entry.findings(Severity::Error),
-            warnings: entry.findings(Severity::Warning),
-            notes: entry.findings(Severity::Note),
-        },
+        findings: Findings::of(|severity| entry.findings(severity)),
         effect: entry.effect.as_deref().map(str::to_owned),
         message: entry.detail.to_owned(),
     }
