@@ -368,33 +368,32 @@ mod tests {
         let (gpt, search) = ("agent = \"GPTBot\"", "category = \"search\"");
         let both = with("", &(over(gpt, "refuse") + &over(search, "tag")));
         let site = |what: &str| format!("site \"a\": override{what}");
-        assert_eq!(changes(&both, &with("", &(over(search, "tag")))), [site("[agent=\"GPTBot\"]: refuse → not set")]);
-        assert_eq!(
-            changes(&both, &with("", &(over(gpt, "tag") + &over(search, "tag")))),
-            [site("[agent=\"GPTBot\"].mode: refuse → tag")]
-        );
-        assert_eq!(
-            changes(&both, &with("", &(over(search, "tag") + &over(gpt, "refuse")))),
-            [site(": agent=\"GPTBot\", category=\"search\" → category=\"search\", agent=\"GPTBot\"")]
-        );
-        assert_eq!(
-            changes(&both, &with("", &(over(gpt, "refuse") + &over(search, "tag") + &over(gpt, "off")))),
-            [site("[agent=\"GPTBot\" #2]: not set → off")]
-        );
         let second =
             "[[listener]]\naddress = \"127.0.0.1:81\"\n[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n";
-        assert_eq!(
-            changes(&with("", ""), &with("", second)),
-            ["listener[127.0.0.1:81]: not set → 127.0.0.1:81", "site \"b\": new"]
-        );
-        assert_eq!(
-            changes(&with("", second), &with("", "")),
-            ["listener[127.0.0.1:81]: 127.0.0.1:81 → not set", "site \"b\": gone"]
-        );
         let trusting = with("", "").replace(":80\"\n", ":80\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n");
+        let order = ": agent=\"GPTBot\", category=\"search\" → category=\"search\", agent=\"GPTBot\"";
+        let third = over(gpt, "refuse") + &over(search, "tag") + &over(gpt, "off");
+        for (before, after, want) in [
+            (&both, &with("", &over(search, "tag")), site("[agent=\"GPTBot\"]: refuse → not set")),
+            (
+                &both,
+                &with("", &(over(gpt, "tag") + &over(search, "tag"))),
+                site("[agent=\"GPTBot\"].mode: refuse → tag"),
+            ),
+            (&both, &with("", &(over(search, "tag") + &over(gpt, "refuse"))), site(order)),
+            (&both, &with("", &third), site("[agent=\"GPTBot\" #2]: not set → off")),
+            (&with("", ""), &trusting, "listener[127.0.0.1:80].trusted_proxies: [] → [\"10.0.0.0/8\"]".to_owned()),
+        ] {
+            assert_eq!(changes(before, after), [want]);
+        }
+        let (none, listener) = (with("", ""), "listener[127.0.0.1:81]: ");
         assert_eq!(
-            changes(&with("", ""), &trusting),
-            ["listener[127.0.0.1:80].trusted_proxies: [] → [\"10.0.0.0/8\"]"]
+            changes(&none, &with("", second)),
+            [&*format!("{listener}not set → 127.0.0.1:81"), "site \"b\": new"]
+        );
+        assert_eq!(
+            changes(&with("", second), &none),
+            [&*format!("{listener}127.0.0.1:81 → not set"), "site \"b\": gone"]
         );
     }
 

@@ -256,22 +256,13 @@ mod tests {
 
     #[test]
     fn sizes_have_binary_and_decimal_units() {
-        for (text, want) in [
-            ("64KiB", Some(65_536)),
-            ("64 KiB", Some(65_536)),
-            ("1MiB", Some(1 << 20)),
-            ("2GB", Some(2_000_000_000)),
-            ("10B", Some(10)),
-            ("64", None),
-            ("64K", None),
-            ("64kib", None),
-            ("KiB", None),
-            ("-1B", None),
-            ("1.5MiB", None),
-            ("99999999999999999999B", None),
-            ("18446744073709551615GiB", None),
-        ] {
-            assert_eq!(Size::parse(text).map(|size| size.0), want, "{text}");
+        for (text, want) in
+            [("64KiB", 65_536), ("64 KiB", 65_536), ("1MiB", 1 << 20), ("2GB", 2_000_000_000), ("10B", 10)]
+        {
+            assert_eq!(Size::parse(text).map(|size| size.0), Some(want), "{text}");
+        }
+        for text in "64 64K 64kib KiB -1B 1.5MiB 99999999999999999999B 18446744073709551615GiB".split(' ') {
+            assert_eq!(Size::parse(text), None, "{text}");
         }
     }
 

@@ -96,31 +96,9 @@ mod tests {
         for host in ["h.test", "H.TEST.", "h.test:80", "h.test:", "h_1.test", "192.0.2.1:8080", "[2001:db8::1]:443"] {
             assert!(is_host(host.as_bytes()), "{host}");
         }
-        for host in [
-            "",
-            ":80",
-            "h.test:?",
-            "h.test:#",
-            "h.test:80?x",
-            "h.test:80@x",
-            "h.test:@",
-            "h.test:80\\",
-            "h.test:,x",
-            "h.test:99999",
-            "[h.test]",
-            "u@h.test",
-            "h.test/x",
-            "h..test",
-            ".h.test",
-            "h.test%00",
-            "h.test h",
-            "[::1",
-            "::1",
-            "m\u{fc}nchen.test",
-            "h.test:80:80",
-            "h.test,",
-            "*",
-        ] {
+        let no_hosts = ":80 h.test:? h.test:# h.test:80?x h.test:80@x h.test:@ h.test:80\\ h.test:,x h.test:99999 [h.test] u@h.test \
+                        h.test/x h..test .h.test h.test%00 [::1 ::1 m\u{fc}nchen.test h.test:80:80 h.test, *";
+        for host in no_hosts.split(' ').chain(["", "h.test h"]) {
             assert!(!is_host(host.as_bytes()), "{host}");
         }
     }

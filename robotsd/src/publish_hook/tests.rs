@@ -103,9 +103,12 @@ fn version(hash: &str) -> PublishedVersion {
 
 /// Hooks with short pauses, and what they say.
 fn hooks(folder: Option<&Path>, attempts: usize) -> (PublishHooks, Arc<Mutex<Vec<String>>>) {
+    hooks_with(folder, vec![Duration::from_millis(40); attempts - 1])
+}
+
+fn hooks_with(folder: Option<&Path>, pauses: Vec<Duration>) -> (PublishHooks, Arc<Mutex<Vec<String>>>) {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
-    let listener = Arc::clone(&said);
-    let plan = RetryPlan { pauses: vec![Duration::from_millis(40); attempts - 1] };
+    let (listener, plan) = (Arc::clone(&said), RetryPlan { pauses });
     let hooks = PublishHooks::with_plan(folder.map(Path::to_owned), plan, move |event| {
         listener.lock().push(event.to_string());
     });
@@ -193,12 +196,7 @@ fn what_fails_is_tried_again_and_given_up() {
 #[test]
 fn a_newer_version_takes_the_place_of_one_that_waits() {
     let server = Server::new(&[Answer::Status(500), Answer::Status(200)]);
-    let said: Arc<Mutex<Vec<String>>> = Arc::default();
-    let listener = Arc::clone(&said);
-    let plan = RetryPlan { pauses: vec![Duration::from_secs(60)] };
-    let hooks = PublishHooks::with_plan(None, plan, move |event| {
-        listener.lock().push(event.to_string());
-    });
+    let (hooks, said) = hooks_with(None, vec![Duration::from_secs(60)]);
     serve(&hooks, &hook(server.port, Vec::new()));
     hooks.published(&version("sha256:1"));
     until("it waits", || said.lock().len() == 1);
@@ -284,12 +282,7 @@ fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
 #[test]
 fn a_hook_that_the_config_has_no_more_sends_nothing() {
     let server = Server::new(&[Answer::Status(500)]);
-    let plan = RetryPlan { pauses: vec![Duration::from_secs(1), Duration::from_secs(60)] };
-    let said: Arc<Mutex<Vec<String>>> = Arc::default();
-    let listener = Arc::clone(&said);
-    let hooks = PublishHooks::with_plan(None, plan, move |event| {
-        listener.lock().push(event.to_string());
-    });
+    let (hooks, said) = hooks_with(None, vec![Duration::from_secs(1), Duration::from_secs(60)]);
     serve(&hooks, &hook(server.port, Vec::new()));
     hooks.published(&version("sha256:1"));
     until("it waits", || said.lock().len() == 1);
