@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::error::{ConfigError, Fault, Placed};
 use super::salvage::Salvaged;
-use super::tables::{self, AdminAccess, OnOff, Reach};
+use super::tables::{AdminAccess, OnOff, RawAdmin, RawAdminListener, Reach};
 use super::{admin_socket, document, salvage};
 
 /// The default port.
@@ -39,7 +39,7 @@ impl AdminSettings {
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, ConfigError> {
         #[derive(Deserialize)]
         struct Part {
-            admin: Option<tables::RawAdmin>,
+            admin: Option<RawAdmin>,
         }
         let running = || admin_socket::running_with(path);
         let text = match document::read_text(path) {
@@ -150,7 +150,7 @@ impl StatePlace {
 }
 
 /// What a table says; `None` where it turns the interface off.
-pub(super) fn resolve(admin: &tables::RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
+pub(super) fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     if admin.mode == OnOff::Off {
         return Ok(None);
     }
@@ -186,7 +186,7 @@ pub(super) fn resolve(admin: &tables::RawAdmin, folder: &Path) -> Result<Option<
 }
 
 /// What other machines can reach changes nothing, unless the config says otherwise.
-fn further(listener: &tables::RawAdminListener) -> AdminListenerConfig {
+fn further(listener: &RawAdminListener) -> AdminListenerConfig {
     let address = listener.address.get_ref().0;
     let usual = if address.ip().to_canonical().is_loopback() { AdminAccess::Full } else { AdminAccess::Read };
     AdminListenerConfig { address, access: listener.access.unwrap_or(usual) }

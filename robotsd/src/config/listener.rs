@@ -11,11 +11,11 @@ use tower_robots::policy::Network;
 
 use super::error::{Fault, Faults, Placed, parsed};
 use super::settings::ListenerConfig;
-use super::tables::{self, ListenerKind, QuestionSettings};
+use super::tables::{ListenerKind, QuestionSettings, RawAdmin, RawCertificate, RawListener};
 use super::values::Address;
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
 
-pub(super) fn resolve(listener: &tables::RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
+pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
     let of_questions = [
         ("on_error", listener.on_error.as_ref().map(Spanned::span)),
         ("unknown_host", listener.unknown_host.as_ref().map(Spanned::span)),
@@ -44,7 +44,7 @@ pub(super) fn resolve(listener: &tables::RawListener, folder: &Path) -> Result<L
 }
 
 /// Notes names and addresses that two listeners have, and trusted proxies that are no network.
-pub(super) fn conflicts(listeners: &[tables::RawListener], admin: Option<&tables::RawAdmin>, faults: &mut Faults) {
+pub(super) fn conflicts(listeners: &[RawListener], admin: Option<&RawAdmin>, faults: &mut Faults) {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
         if name.get_ref().is_empty() {
@@ -97,7 +97,7 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && (one.ip() == other.ip() || is_any && one.is_ipv4() == other.is_ipv4())
 }
 
-fn certificates(files: &[tables::RawCertificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {
+fn certificates(files: &[RawCertificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {
     let Some(first) = files.first() else { return Ok(None) };
     let mut pairs = Vec::new();
     for file in files {
@@ -122,7 +122,7 @@ fn certificates(files: &[tables::RawCertificate], folder: &Path) -> Result<Optio
     LiveCertificates::new(pairs).map(Some).map_err(|error| first.chain.fault(error.to_string()))
 }
 
-fn trusted(listener: &tables::RawListener) -> Result<Trusted, Fault> {
+fn trusted(listener: &RawListener) -> Result<Trusted, Fault> {
     let networks = listener.trusted_proxies.iter().map(parsed::<Network>).collect::<Result<Vec<_>, _>>()?;
     let agent_header = listener.agent_header.as_ref().map(agent_header).transpose()?;
     if let Some(agent_header) = listener.agent_header.as_ref().filter(|_| networks.is_empty()) {

@@ -16,7 +16,10 @@ use super::gate::GateBasis;
 use super::settings::{
     AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, Reviewable, SiteConfig, StaticFiles,
 };
-use super::tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
+use super::tables::{
+    AccessLogging, Dotfiles, ListenerKind, OnMissing, RawAgents, RawCheck, RawConfig, RawEnforcement, RawExempt,
+    RawGate, RawLog, RawOverride, RawRate, RawSite,
+};
 use super::{
     admin, board, gate, identity, limits, listener, policy, publish_hooks, rate_store, registry_extra, review, source,
     upstreams,
@@ -110,7 +113,7 @@ fn names_and_hosts(file: &RawConfig, faults: &mut Faults) {
     }
 }
 
-fn resolve_log(log: &tables::RawLog, folder: &Path) -> Result<LogConfig, Fault> {
+fn resolve_log(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     let format = match (log.access, &log.access_path) {
         (AccessLogging::Off, Some(path)) => {
             return Err(path.fault("access_path goes with access = \"combined\" or access = \"json\""));
@@ -172,7 +175,7 @@ fn resolve_workers(file: &RawConfig) -> Result<NonZeroUsize, Fault> {
 
 fn resolve_site(
     file: &RawConfig,
-    site: &tables::RawSite,
+    site: &RawSite,
     span: std::ops::Range<usize>,
     folder: &Path,
     faults: &mut Faults,
@@ -217,7 +220,7 @@ fn resolve_site(
 }
 
 /// What names the robots.txt of a site: its own keys, or those that stand for it.
-fn robots_span(site: &tables::RawSite) -> std::ops::Range<usize> {
+fn robots_span(site: &RawSite) -> std::ops::Range<usize> {
     let robots = &site.robots;
     let path = robots.path.as_ref().map(Spanned::span);
     let text = robots.text.as_ref().or(robots.url.as_ref()).map(Spanned::span);
@@ -228,7 +231,7 @@ fn robots_span(site: &tables::RawSite) -> std::ops::Range<usize> {
 
 fn resolve_backend(
     file: &RawConfig,
-    site: &tables::RawSite,
+    site: &RawSite,
     span: std::ops::Range<usize>,
     folder: &Path,
 ) -> Result<Option<Backend>, Fault> {
@@ -262,18 +265,18 @@ fn resolve_backend(
 }
 
 /// The values that policy, checks and gate of a site are made from, as text.
-fn written(file: &RawConfig, site: &tables::RawSite) -> String {
+fn written(file: &RawConfig, site: &RawSite) -> String {
     #[derive(Serialize)]
     struct Terms<'a> {
         mode: Mode,
-        agents: &'a tables::RawAgents,
-        exempt: &'a tables::RawExempt,
+        agents: &'a RawAgents,
+        exempt: &'a RawExempt,
         identity: (Impostors, IdentityNeeded),
-        check: &'a tables::RawCheck,
-        gate: &'a tables::RawGate,
-        enforcement: &'a tables::RawEnforcement,
-        rate: &'a tables::RawRate,
-        overrides: &'a [Spanned<tables::RawOverride>],
+        check: &'a RawCheck,
+        gate: &'a RawGate,
+        enforcement: &'a RawEnforcement,
+        rate: &'a RawRate,
+        overrides: &'a [Spanned<RawOverride>],
     }
     let RawConfig { mode, agents, exempt, check, gate, .. } = file;
     let identity = file.identity_rules();

@@ -5,12 +5,12 @@ use std::path::Path;
 use toml::Spanned;
 
 use super::error::{Fault, Faults, Placed};
-use super::tables;
+use super::tables::{RawListener, RawSite, RawUpstream};
 use crate::upstream::{Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings, Trust, check_server_name};
 
 pub(super) fn resolve(
     upstreams: &[Spanned<String>],
-    settings: &tables::RawUpstream,
+    settings: &RawUpstream,
     folder: &Path,
 ) -> Result<OriginsSettings, Fault> {
     let endpoint = |url: &Spanned<String>| Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
@@ -51,7 +51,7 @@ pub(super) fn resolve(
 
 /// Notes the upstreams of a site that cannot be read, and those that are a listener of the same process: requests would go round
 /// until none is left.
-pub(super) fn faulty(site: &tables::RawSite, listeners: &[tables::RawListener], folder: &Path, faults: &mut Faults) {
+pub(super) fn faulty(site: &RawSite, listeners: &[RawListener], folder: &Path, faults: &mut Faults) {
     for url in site.upstreams.iter().flatten() {
         // All of them, where the site stops at the first.
         let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));

@@ -18,7 +18,7 @@ use super::site_list::switch_of_other;
 use super::site_pages::NoteAbout;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
-use crate::config::{self, Config, RobotsSource};
+use crate::config::{Config, RobotsSource, SiteConfig};
 use crate::log::Log;
 use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
 use crate::render::{Diagnostic, shell_word};
@@ -67,7 +67,7 @@ pub(crate) fn rehearse(path: &Path, config: &Config, run: DryRun<'_>) -> Vec<Pro
         Err(trouble) => Problem::Unenforced(diagnostic(&config.state_dir_span, &trouble)),
         Ok(message) => Problem::Warning(message),
     });
-    let problems_of_site = |site: &config::SiteConfig| {
+    let problems_of_site = |site: &SiteConfig| {
         let at = |message: String| diagnostic(&site.robots_span, &message);
         let unenforced = |message: String| Problem::Unenforced(diagnostic(&config.state_dir_span, &message));
         let settings = opener.gate_settings(site, None, &Log::nowhere());
@@ -106,7 +106,7 @@ fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
 
 /// What the gate would read and cannot. A list of URLs is there to be read; a baseline may be yet to come.
 fn unread(
-    site: &config::SiteConfig,
+    site: &SiteConfig,
     settings: &GateSettings,
     diagnostic: &dyn Fn(&Range<usize>, &str) -> Diagnostic,
 ) -> Vec<Problem> {
@@ -118,7 +118,7 @@ fn unread(
 
 /// Reads the sitemaps of the command line for the gate of a site, and those that its folder has. Nothing is requested from an
 /// upstream: in CI there is none.
-fn read_for_gate(site: &config::SiteConfig, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
+fn read_for_gate(site: &SiteConfig, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
     if !settings.is_on() {
         return vec![Problem::Warning(of_site(&site.name, "its gate is off, so every version passes"))];
     }
@@ -169,7 +169,7 @@ fn read_for_gate(site: &config::SiteConfig, settings: &GateSettings, sitemaps: &
 
 /// One site of a dry run.
 struct DrySite<'a> {
-    site: &'a config::SiteConfig,
+    site: &'a SiteConfig,
     opener: &'a RobotsOpener,
     run: DryRun<'a>,
     at: &'a dyn Fn(String) -> Diagnostic,

@@ -12,7 +12,7 @@ use super::log_events;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
-use crate::config::{self, Config};
+use crate::config::{Config, SiteConfig};
 use crate::log::{LogEntry, LogEvent, LogLevel};
 use crate::quoted_list::QuotedList;
 use crate::report::{ChangeReport, NextStep};
@@ -232,7 +232,7 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
 
 /// A site as the next start would open it.
 fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
-    let has = |site: &&config::SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
+    let has = |site: &&SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));
     let site = site.ok_or_else(|| ChangeError::Unknown(unknown(name, config.sites.iter().map(|site| &site.name))))?;
     super::robots_opener::at_rest(config, site, name)

@@ -21,7 +21,7 @@ use super::served_site::ServedSite;
 use super::site_list::{Sites, hooks_of};
 use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
-use crate::config::{self, Config, extended_registry};
+use crate::config::{Config, SiteConfig, extended_registry};
 use crate::log::{LogEvent, LogLevel};
 use crate::publish_hook::SiteHooks;
 use crate::render::shell_word;
@@ -119,7 +119,7 @@ impl Sites {
 
     fn renew_with(&self, opener: RobotsOpener, config: &Config) -> Result<Renewal, String> {
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
-        let of = |site: &config::SiteConfig| before.get(&*site.name).copied();
+        let of = |site: &SiteConfig| before.get(&*site.name).copied();
 
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
 
@@ -140,10 +140,8 @@ impl Sites {
         let work: Vec<_> = config.sites.iter().zip(&settings).collect();
         let mut changes = Vec::with_capacity(work.len());
         for some in work.chunks(AT_ONCE) {
-            let open = |(site, settings): &(&config::SiteConfig, &SiteSettings)| {
-                self.source(&opener, site, settings, of(site))
-            };
-            let is_kept = |site: &config::SiteConfig| of(site).is_some_and(|before| opener.keeps(before, site));
+            let open = |(site, settings): &(&SiteConfig, &SiteSettings)| self.source(&opener, site, settings, of(site));
+            let is_kept = |site: &SiteConfig| of(site).is_some_and(|before| opener.keeps(before, site));
             changes.extend(if some.iter().all(|(site, _)| is_kept(site)) {
                 some.iter().map(open).collect::<Vec<_>>()
             } else {
@@ -215,7 +213,7 @@ impl Sites {
 
     /// Says that a site is new. One that has the hosts of a site that is gone is the same under another name: its kill switch
     /// goes on as that was. Blocks: it writes to the state directory.
-    fn arrival(&self, site: &config::SiteConfig, made: &ServedSite, config: &Config) -> String {
+    fn arrival(&self, site: &SiteConfig, made: &ServedSite, config: &Config) -> String {
         let is_gone = |before: &&ServedSite| !config.sites.iter().any(|site| site.name == *before.name);
         let renamed = self.iter().filter(is_gone).find(|before| before.hosts == made.hosts && is_off(before));
         match renamed {
@@ -238,7 +236,7 @@ impl Sites {
         &self,
         settings: &GateSettings,
         opener: &RobotsOpener,
-        site: &config::SiteConfig,
+        site: &SiteConfig,
         before: Option<&ServedSite>,
     ) -> Result<Gate, String> {
         let error = match settings.gate(&opener.registry) {
@@ -258,7 +256,7 @@ impl Sites {
     fn source(
         &self,
         opener: &RobotsOpener,
-        site: &config::SiteConfig,
+        site: &SiteConfig,
         settings: &SiteSettings,
         before: Option<&ServedSite>,
     ) -> Result<SourceChange, String> {
@@ -286,7 +284,7 @@ impl Sites {
 
 impl RobotsOpener {
     /// Whether the robots.txt of a site goes on as it is.
-    fn keeps(&self, before: &ServedSite, site: &config::SiteConfig) -> bool {
+    fn keeps(&self, before: &ServedSite, site: &SiteConfig) -> bool {
         self.occasion != OpeningOccasion::TakeBack && before.has_source_of(site)
     }
 }

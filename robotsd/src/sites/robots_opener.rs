@@ -21,7 +21,7 @@ use super::log_events;
 use super::site_pages::{SavedPages, SitePages};
 use super::site_robots::{HostCounts, LiveSite, ReloadCounts, RobotsKind, SiteRobots, SiteSettings, host_name};
 use super::state_handle::StateHandle;
-use crate::config::{self, Config, Remote, RobotsSource, load_registry};
+use crate::config::{Config, Remote, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
 use crate::publish_hook::{PublishHooks, PublishedVersion};
 
@@ -63,7 +63,7 @@ pub(super) enum OpeningOccasion {
 /// A site of one robots.txt, whatever its source.
 struct OneSite<'a> {
     opener: &'a RobotsOpener,
-    site: &'a config::SiteConfig,
+    site: &'a SiteConfig,
     settings: &'a SiteSettings,
     when_missing: WhenMissing,
     log: &'a Log,
@@ -135,12 +135,7 @@ impl RobotsOpener {
     }
 
     /// The gate of a site. Its pages are those of the gate `before`, where there is one.
-    pub(super) fn gate_settings(
-        &self,
-        site: &config::SiteConfig,
-        before: Option<&GateSettings>,
-        log: &Log,
-    ) -> GateSettings {
+    pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>, log: &Log) -> GateSettings {
         let pages = match before {
             Some(before) => before.pages.clone(),
             None => {
@@ -157,7 +152,7 @@ impl RobotsOpener {
         SavedPages::of(self.state.directory().map(StateDir::path), site)
     }
 
-    pub(super) fn site_settings(&self, site: &config::SiteConfig, gate: Gate) -> SiteSettings {
+    pub(super) fn site_settings(&self, site: &SiteConfig, gate: Gate) -> SiteSettings {
         SiteSettings {
             policy: site.policy.clone(),
             registry: self.registry.clone(),
@@ -170,7 +165,7 @@ impl RobotsOpener {
     /// reload is logged.
     pub(super) fn open(
         &self,
-        site: &config::SiteConfig,
+        site: &SiteConfig,
         settings: SiteSettings,
         when_missing: WhenMissing,
         log: &Log,
@@ -195,7 +190,7 @@ impl RobotsOpener {
         }
     }
 
-    fn open_parts(&self, site: &config::SiteConfig, log: &Log) -> Result<Option<AppendedParts>, String> {
+    fn open_parts(&self, site: &SiteConfig, log: &Log) -> Result<Option<AppendedParts>, String> {
         let (name, settings) = (&site.name, &site.append);
         match (&self.publish, settings.is_empty()) {
             (_, true) => Ok(None),
@@ -210,7 +205,7 @@ impl RobotsOpener {
 
     fn open_directory(
         &self,
-        site: &config::SiteConfig,
+        site: &SiteConfig,
         path: &Path,
         fallback: &str,
         settings: SiteSettings,
@@ -268,7 +263,7 @@ impl RobotsOpener {
     fn configured<S>(
         &self,
         builder: LiveBuilder<S>,
-        site: &config::SiteConfig,
+        site: &SiteConfig,
         name: &str,
         settings: &SiteSettings,
         counts: &ReloadCounts,
@@ -294,7 +289,7 @@ impl RobotsOpener {
 }
 
 /// Opens a robots.txt by its name as the next start would, to change one that no process serves.
-pub(super) fn at_rest(config: &Config, site: &config::SiteConfig, name: &str) -> Result<LiveSite, String> {
+pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
     let opener = RobotsOpener::new(config, state)?;
     let settings =

@@ -15,7 +15,7 @@ use super::log_events::{self, SiteName};
 use super::sender_evidence::SenderEvidence;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
-use crate::config;
+use crate::config::{RobotsSource, SiteConfig};
 use crate::decision::{CrawlerCombinations, MayWait, OutcomeCounts, OutcomeTotals, SiteTotals};
 use crate::edge::{OriginalAgent, Peer};
 use crate::log::{Log, LogPrivacy};
@@ -28,7 +28,7 @@ pub(crate) struct ServedSite {
     pub(super) robots: SiteRobots,
     pub(super) gate: GateSettings,
     /// The settings it was opened with; their source is that of `robots`.
-    pub(super) settings: config::SiteConfig,
+    pub(super) settings: SiteConfig,
     /// What its requests' senders are checked by.
     pub(super) evidence: Option<SenderEvidence>,
     /// What was decided about its requests, also under earlier configs.
@@ -53,7 +53,7 @@ impl ServedSite {
         self.lives().into_iter().filter(|_| may_be).find(|live| live.name == name)
     }
 
-    pub(super) const fn settings(&self) -> &config::SiteConfig {
+    pub(super) const fn settings(&self) -> &SiteConfig {
         &self.settings
     }
 
@@ -101,7 +101,7 @@ impl ServedSite {
 
     /// Whether it has a robots.txt for each host, named for it in a directory.
     pub(crate) const fn has_directory(&self) -> bool {
-        matches!(self.settings.robots, config::RobotsSource::Directory { .. })
+        matches!(self.settings.robots, RobotsSource::Directory { .. })
     }
 
     /// Whether its requests may wait for evidence.
@@ -170,8 +170,8 @@ impl ServedSite {
     /// Keeps the source of the site before in its settings, because the new one cannot be used: the next config is compared
     /// with what is open.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
-        let config::SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
-        self.settings = config::SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
+        let SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
+        self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
     /// Its checks go with the registry: they know which of the crawlers it refuses.
@@ -180,8 +180,8 @@ impl ServedSite {
     }
 
     /// Whether its robots.txt is what these settings would open.
-    pub(super) fn has_source_of(&self, site: &config::SiteConfig) -> bool {
-        let of = |site: &config::SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
+    pub(super) fn has_source_of(&self, site: &SiteConfig) -> bool {
+        let of = |site: &SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
         of(&self.settings) == of(site) && self.settings.append == site.append
     }
 

@@ -13,7 +13,7 @@ use super::served_site::ServedSite;
 use super::site_robots::{LiveSite, SiteRobots};
 use super::state_handle::StateHandle;
 use crate::board::SiteRecorders;
-use crate::config::{self, Config};
+use crate::config::{Config, RobotsSource, SiteConfig};
 use crate::log::{Log, LogPrivacy};
 use crate::upstream::SharedResources;
 
@@ -39,7 +39,7 @@ impl<'a> SiteOpener<'a> {
     /// Opens a site of a process that starts; `strict` fails where it has no usable robots.txt.
     pub(super) fn open(
         &self,
-        site: &config::SiteConfig,
+        site: &SiteConfig,
         backend: Option<BackendSource>,
         opener: &RobotsOpener,
         strict: bool,
@@ -52,7 +52,7 @@ impl<'a> SiteOpener<'a> {
     /// same as those of the site `before` are shared with it.
     pub(super) fn backend(
         &self,
-        site: &config::SiteConfig,
+        site: &SiteConfig,
         before: Option<&ServedSite>,
     ) -> Result<Option<BackendSource>, String> {
         let name: SiteName = Arc::from(&*site.name);
@@ -66,14 +66,14 @@ impl<'a> SiteOpener<'a> {
     /// was. Sources are read twice where a usable robots.txt must be there, and directories are listed twice.
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
-        let must_be_there = |site: &config::SiteConfig| strict || site.when_missing == WhenMissing::Fail;
+        let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
         // One alone fails before it is published.
         if sites.len() < 2 {
             return Ok(());
         }
         let reading = opener.for_rehearsal(StateHandle::read_only(self.config));
         sites.iter().try_for_each(|site| {
-            let is_listed = matches!(site.robots, config::RobotsSource::Directory { .. });
+            let is_listed = matches!(site.robots, RobotsSource::Directory { .. });
             if is_listed || must_be_there(site) {
                 robots_of(site, &reading, strict, &Log::nowhere()).map(drop)
             } else {
@@ -85,7 +85,7 @@ impl<'a> SiteOpener<'a> {
     /// The site around a robots.txt and a backend that are open. It shares with the site `before` whatever is the same in both.
     pub(super) fn around(
         &self,
-        site: &config::SiteConfig,
+        site: &SiteConfig,
         (gate, robots): (GateSettings, SiteRobots),
         backend: Option<BackendSource>,
         before: Option<&ServedSite>,
@@ -114,7 +114,7 @@ impl<'a> SiteOpener<'a> {
 
 /// The robots.txt of a site of a process that starts.
 fn robots_of(
-    site: &config::SiteConfig,
+    site: &SiteConfig,
     opener: &RobotsOpener,
     strict: bool,
     log: &Log,
@@ -135,7 +135,7 @@ fn robots_of(
 }
 
 /// The gate of a site, and the settings that it was made from.
-fn gate_of(site: &config::SiteConfig, opener: &RobotsOpener, log: &Log) -> Result<(GateSettings, Gate), String> {
+fn gate_of(site: &SiteConfig, opener: &RobotsOpener, log: &Log) -> Result<(GateSettings, Gate), String> {
     let settings = opener.gate_settings(site, None, log);
     let gate = settings.gate(&opener.registry).map_err(|message| format!("site {:?}: {message}", site.name))?;
     Ok((settings, gate))
