@@ -191,4 +191,28 @@ mod tests {
         }
         assert!(Crawler::control_token("A", Category::Seo).checked().is_ok());
     }
+
+    #[test]
+    fn a_row_with_every_value_is_kept_as_it_is() {
+        let row = Crawler {
+            header_names: vec!["A".into(), "A Bot".into()],
+            tokens: ["a", "b"].map(ProductToken::new).into(),
+            operator: "O".into(),
+            obeys_robots: Obeys::Yes,
+            obeys_star: Obeys::No,
+            obeys_crawl_delay: Obeys::Yes,
+            is_index_engine: true,
+            requires: vec!["r".into()],
+            ranges: vec!["https://a.test/ranges".into()],
+            reverse_dns: vec![".a.test".into()],
+            is_reverse_dns_weak: true,
+            is_framework: true,
+            signature: Some("https://a.test/keys".into()),
+            source: Some("https://a.test".into()),
+            checked_on: Some("2026-11-22".into()),
+            examples: vec!["A/1".into()],
+            ..Crawler::new("A", Category::Ads)
+        };
+        assert_eq!(format!("{:?}", row.clone().checked().unwrap()), format!("{row:?}"));
+    }
 }
