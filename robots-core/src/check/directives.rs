@@ -2,28 +2,6 @@
 
 use crate::rules::{Directive, Field, LineKind, RobotsTxt};
 
-/// Every directive some crawler reads or a draft defines, in its usual spelling.
-///
-/// The first four are RFC 9309's and the sitemap protocol's. The rest are extensions: Yandex (`Host`, `Clean-param`),
-/// Bing and others (`Crawl-delay`), the robots exclusion draft of 1996 and its relatives (`Request-rate`,
-/// `Visit-time`), `Noindex` (read by Google until 2019), the IETF's AI preferences (`Content-Usage`), Cloudflare's
-/// content signals, and RSL (`License`).
-const KNOWN: [&str; 13] = [
-    "User-agent",
-    "Allow",
-    "Disallow",
-    "Sitemap",
-    "Host",
-    "Crawl-delay",
-    "Clean-param",
-    "Request-rate",
-    "Visit-time",
-    "Noindex",
-    "Content-Usage",
-    "Content-Signal",
-    "License",
-];
-
 /// Names longer than this are text, not misspellings.
 const LONGEST_GUESS: usize = 24;
 
@@ -36,7 +14,7 @@ pub(super) fn is_known(field: &Field<'_>) -> bool {
 pub(super) fn is_spelled(name: &[u8]) -> bool {
     // The Automated Content Access Protocol has a whole family of them.
     let acap = name.get(..5).is_some_and(|head| head.eq_ignore_ascii_case(b"acap-"));
-    acap || KNOWN.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    acap || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// The directive at the start of a name that has swallowed part of the value, because the colon after it is missing
@@ -68,9 +46,9 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
         return None;
     }
     let name = name.to_ascii_lowercase();
-    KNOWN
+    Directive::SPELLINGS
         .iter()
-        .map(|known| (distance(name.as_bytes(), known.to_ascii_lowercase().as_bytes()), *known))
+        .map(|(known, _)| (distance(name.as_bytes(), known.to_ascii_lowercase().as_bytes()), *known))
         .filter(|(distance, known)| *distance <= (known.len().min(name.len()) / 3).max(1))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)

@@ -74,19 +74,6 @@ pub enum Directive {
     Other,
 }
 
-/// Extensions, whose names are compared whole.
-const EXTENSIONS: [Directive; 9] = [
-    Directive::Host,
-    Directive::CrawlDelay,
-    Directive::CleanParam,
-    Directive::ContentUsage,
-    Directive::ContentSignal,
-    Directive::License,
-    Directive::RequestRate,
-    Directive::VisitTime,
-    Directive::Noindex,
-];
-
 /// Names in the order they are tried, with what they stand for. The misspellings are the reference parser's.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
@@ -104,34 +91,40 @@ const NAMES: [(&str, Directive); 12] = [
 ];
 
 impl Directive {
+    /// Every directive some crawler reads or a draft defines, in its usual spelling.
+    ///
+    /// The first four are RFC 9309's and the sitemap protocol's. The rest are extensions, whose names are compared whole:
+    /// Yandex (`Host`, `Clean-param`), Bing and others (`Crawl-delay`), the robots exclusion draft of 1996 and its
+    /// relatives (`Request-rate`, `Visit-time`), `Noindex` (read by Google until 2019), the IETF's AI preferences
+    /// (`Content-Usage`), Cloudflare's content signals, and RSL (`License`).
+    pub(crate) const SPELLINGS: [(&str, Self); 13] = [
+        ("User-agent", Self::UserAgent),
+        ("Allow", Self::Allow),
+        ("Disallow", Self::Disallow),
+        ("Sitemap", Self::Sitemap),
+        ("Host", Self::Host),
+        ("Crawl-delay", Self::CrawlDelay),
+        ("Clean-param", Self::CleanParam),
+        ("Request-rate", Self::RequestRate),
+        ("Visit-time", Self::VisitTime),
+        ("Noindex", Self::Noindex),
+        ("Content-Usage", Self::ContentUsage),
+        ("Content-Signal", Self::ContentSignal),
+        ("License", Self::License),
+    ];
+
     pub(super) fn of(name: &[u8]) -> Self {
         let has_prefix =
             |known: &str| name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known.as_bytes()));
         let known = NAMES.iter().find(|(known, _)| has_prefix(known)).map(|(_, directive)| *directive);
-        let is_named = |extension: &Self| {
-            extension.spelling().is_some_and(|spelling| name.eq_ignore_ascii_case(spelling.as_bytes()))
-        };
-        known.or_else(|| EXTENSIONS.into_iter().find(is_named)).unwrap_or(Self::Other)
+        let is_whole = |(spelling, _): &&(&str, Self)| name.eq_ignore_ascii_case(spelling.as_bytes());
+        let whole = || Self::SPELLINGS.iter().find(is_whole).map(|(_, directive)| *directive);
+        known.or_else(whole).unwrap_or(Self::Other)
     }
 
     /// The right spelling, where the directive is a known one.
-    pub const fn spelling(self) -> Option<&'static str> {
-        match self {
-            Self::UserAgent => Some("User-agent"),
-            Self::Allow => Some("Allow"),
-            Self::Disallow => Some("Disallow"),
-            Self::Sitemap => Some("Sitemap"),
-            Self::Host => Some("Host"),
-            Self::CrawlDelay => Some("Crawl-delay"),
-            Self::CleanParam => Some("Clean-param"),
-            Self::ContentUsage => Some("Content-Usage"),
-            Self::ContentSignal => Some("Content-Signal"),
-            Self::License => Some("License"),
-            Self::RequestRate => Some("Request-rate"),
-            Self::VisitTime => Some("Visit-time"),
-            Self::Noindex => Some("Noindex"),
-            Self::Other => None,
-        }
+    pub fn spelling(self) -> Option<&'static str> {
+        Self::SPELLINGS.iter().find(|(_, directive)| *directive == self).map(|(spelling, _)| *spelling)
     }
 }
 
