@@ -6,8 +6,8 @@ use super::human_evidence::HumanSigns;
 use super::overrides::Mode;
 use super::rate::{Pace, RateMode};
 use crate::agent::{Agent, Class, Identity};
-use crate::keywords;
 use crate::rules::Verdict;
+use crate::{keyword_enum, keywords};
 
 /// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
 #[derive(Clone, Copy, Debug)]
@@ -44,68 +44,63 @@ pub enum Action {
     Refuse,
 }
 
-/// What the mode [`Mode::Refuse`] would do about a request, whatever the mode of the site is; the later ones are
-/// stricter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
-#[non_exhaustive]
-pub enum Would {
-    /// It would pass unchanged: it is allowed, exempt or in grace, or an override says so.
-    Pass,
-    /// It would be tagged, as that of a search engine is.
-    Tag,
-    /// It would be answered with 429, because it comes too soon.
-    Limit,
-    /// It would be answered with a refusal.
-    Refuse,
-}
-
-/// The reason of a decision; the later ones are the stricter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum Reason {
-    /// Nothing is known of the site's robots.txt yet.
-    NothingKnown,
-    /// The kill switch has turned enforcement off: nothing is judged.
-    KillSwitch,
-    /// The path, the agent, the client's address or one of its cookies is exempt.
-    Exempt,
-    /// No group is for this agent.
-    NoGroup,
-    /// The rules allow it.
-    Allowed,
-    /// The rules allow it, it comes sooner than their delay, and the mode of limiting or the mode of the site only observes.
-    LimitObserved,
-    /// The rules disallow it; enforcement is off.
-    Off,
-    /// The rules disallow it; there are signs of a person, and the policy exempts those.
-    SuspectHuman,
-    /// The rules disallow it, and the mode only observes.
-    Observed,
-    /// The rules disallow it, but not for long enough yet; it is only observed.
-    Grace,
-    /// The rules disallow it, and the mode refuses; it is tagged only, because it names a crawler that feeds the index of a
-    /// search engine, and no override is for it.
-    SearchEngine,
-    /// The rules allow it, and it comes sooner than their delay.
-    Limited,
-    /// The rules disallow it.
-    Disallowed,
-    /// It claims to be a crawler that it is not, and the policy tags or refuses impostors. Where the mode only observes, it passes.
-    Impostor,
-}
-
-impl Action {
-    /// The action's name in lower case.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Tag => "tag",
-            Self::Refuse => "refuse",
-        }
+keyword_enum! {
+    /// What the mode [`Mode::Refuse`] would do about a request, whatever the mode of the site is; the later ones are
+    /// stricter.
+    #[derive(PartialOrd, Ord)]
+    Would, "an action of the mode that refuses", {
+        /// It would pass unchanged: it is allowed, exempt or in grace, or an override says so.
+        Pass = "pass",
+        /// It would be tagged, as that of a search engine is.
+        Tag = "tag",
+        /// It would be answered with 429, because it comes too soon.
+        Limit = "limit",
+        /// It would be answered with a refusal.
+        Refuse = "refuse",
     }
 }
+
+keyword_enum! {
+    /// The reason of a decision; the later ones are the stricter.
+    #[derive(PartialOrd, Ord)]
+    Reason, "a reason of a decision", {
+        /// Nothing is known of the site's robots.txt yet.
+        NothingKnown = "nothing-known",
+        /// The kill switch has turned enforcement off: nothing is judged.
+        KillSwitch = "kill-switch",
+        /// The path, the agent, the client's address or one of its cookies is exempt.
+        Exempt = "exempt",
+        /// No group is for this agent.
+        NoGroup = "no-group",
+        /// The rules allow it.
+        Allowed = "allowed",
+        /// The rules allow it, it comes sooner than their delay, and the mode of limiting or the mode of the site only observes.
+        LimitObserved = "limit-observed",
+        /// The rules disallow it; enforcement is off.
+        Off = "off",
+        /// The rules disallow it; there are signs of a person, and the policy exempts those.
+        SuspectHuman = "suspect-human",
+        /// The rules disallow it, and the mode only observes.
+        Observed = "observed",
+        /// The rules disallow it, but not for long enough yet; it is only observed.
+        Grace = "grace",
+        /// The rules disallow it, and the mode refuses; it is tagged only, because it names a crawler that feeds the index of a
+        /// search engine, and no override is for it.
+        SearchEngine = "search-engine",
+        /// The rules allow it, and it comes sooner than their delay.
+        Limited = "limited",
+        /// The rules disallow it.
+        Disallowed = "disallowed",
+        /// It claims to be a crawler that it is not, and the policy tags or refuses impostors. Where the mode only observes, it passes.
+        Impostor = "impostor",
+    }
+}
+
+keywords!(Action, "an action", {
+    Pass = "pass",
+    Tag = "tag",
+    Refuse = "refuse",
+});
 
 impl Mode {
     /// What is done under this mode.
@@ -114,18 +109,6 @@ impl Mode {
             Self::Off | Self::Observe => Action::Pass,
             Self::Tag => Action::Tag,
             Self::Refuse => Action::Refuse,
-        }
-    }
-}
-
-impl Would {
-    /// Its name in lower case.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Tag => "tag",
-            Self::Limit => "limit",
-            Self::Refuse => "refuse",
         }
     }
 }
@@ -145,26 +128,6 @@ impl Reason {
                 | Self::Limited
                 | Self::LimitObserved
         )
-    }
-
-    /// The reason's name in kebab-case.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NothingKnown => "nothing-known",
-            Self::KillSwitch => "kill-switch",
-            Self::Exempt => "exempt",
-            Self::NoGroup => "no-group",
-            Self::Allowed => "allowed",
-            Self::LimitObserved => "limit-observed",
-            Self::Off => "off",
-            Self::SuspectHuman => "suspect-human",
-            Self::Observed => "observed",
-            Self::Grace => "grace",
-            Self::SearchEngine => "search-engine",
-            Self::Limited => "limited",
-            Self::Disallowed => "disallowed",
-            Self::Impostor => "impostor",
-        }
     }
 }
 
@@ -259,52 +222,40 @@ impl<'r> Decision<'r> {
     }
 }
 
-/// What becomes of an impostor: a request that claims to be a crawler, and whose [`Identity`] is refuted.
-///
-/// Whatever is chosen, an impostor meets the file like any other crawler, without what is granted to the crawler's name:
-/// the default tag of search engines, overrides that are milder than the mode, and the exemption of agents.
-///
-/// The [`Mode`] bounds it: where that is [`Mode::Tag`], an impostor is tagged at most, and under [`Mode::Observe`] it passes and is
-/// recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
-#[non_exhaustive]
-pub enum Impostors {
-    /// It passes where the file allows it. The default.
-    #[default]
-    Observe,
-    /// It is tagged at least, whatever the file says, where the mode tags or refuses.
-    Tag,
-    /// It is refused, whatever the file says, where the mode refuses.
-    Refuse,
+keyword_enum! {
+    /// What becomes of an impostor: a request that claims to be a crawler, and whose [`Identity`] is refuted.
+    ///
+    /// Whatever is chosen, an impostor meets the file like any other crawler, without what is granted to the crawler's name:
+    /// the default tag of search engines, overrides that are milder than the mode, and the exemption of agents.
+    ///
+    /// The [`Mode`] bounds it: where that is [`Mode::Tag`], an impostor is tagged at most, and under [`Mode::Observe`] it passes and is
+    /// recorded.
+    #[derive(Default)]
+    Impostors, "a rule for impostors", {
+        /// It passes where the file allows it. The default.
+        #[default]
+        Observe = "observe",
+        /// It is tagged at least, whatever the file says, where the mode tags or refuses.
+        Tag = "tag",
+        /// It is refused, whatever the file says, where the mode refuses.
+        Refuse = "refuse",
+    }
 }
 
-keywords!(Impostors, "a rule for impostors", {
-    Observe = "observe",
-    Tag = "tag",
-    Refuse = "refuse",
-});
-
-/// What is needed of an identity for what is granted to a crawler by its name: overrides that are milder than the mode, and
-/// the exemption of agents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
-#[non_exhaustive]
-pub enum IdentityNeeded {
-    /// A claim that is not refuted. The default: without evidence nothing changes.
-    #[default]
-    Claimed,
-    /// A claim that is verified or undecided. Crawlers whose operator publishes no method get nothing.
-    Undecided,
-    /// A claim that is verified.
-    Verified,
+keyword_enum! {
+    /// What is needed of an identity for what is granted to a crawler by its name: overrides that are milder than the mode, and
+    /// the exemption of agents.
+    #[derive(Default)]
+    IdentityNeeded, "a need for an identity", {
+        /// A claim that is not refuted. The default: without evidence nothing changes.
+        #[default]
+        Claimed = "claimed",
+        /// A claim that is verified or undecided. Crawlers whose operator publishes no method get nothing.
+        Undecided = "undecided",
+        /// A claim that is verified.
+        Verified = "verified",
+    }
 }
-
-keywords!(IdentityNeeded, "a need for an identity", {
-    Claimed = "claimed",
-    Undecided = "undecided",
-    Verified = "verified",
-});
 
 /// What identities mean to a policy.
 #[derive(Clone, Copy, Debug, Default)]
