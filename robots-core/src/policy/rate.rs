@@ -175,29 +175,10 @@ const fn is_automation(agent: &Agent) -> bool {
 }
 
 /// Endings of files that a page is made of, without case.
-const ASSETS: [&str; 22] = [
-    "css",
-    "js",
-    "mjs",
-    "map",
-    "wasm",
-    "png",
-    "jpg",
-    "jpeg",
-    "gif",
-    "webp",
-    "avif",
-    "svg",
-    "ico",
-    "bmp",
-    "apng",
-    "jxl",
-    "woff",
-    "woff2",
-    "ttf",
-    "otf",
-    "eot",
-    "webmanifest",
+const ASSETS: [&[&str]; 3] = [
+    &["css", "js", "mjs", "map", "wasm", "webmanifest"],
+    &["png", "jpg", "jpeg", "gif", "webp", "avif", "svg", "ico", "bmp", "apng", "jxl"],
+    &["woff", "woff2", "ttf", "otf", "eot"],
 ];
 
 /// Whether a request target is for a part of a page, such as a style sheet, a script, an image or a font. Such requests are not
@@ -213,7 +194,7 @@ pub fn is_asset(target: &[u8]) -> bool {
     let Some((name, ending)) = memchr::memrchr(b'.', path).map(|at| path.split_at(at)) else { return false };
     let is_plain = |path: &[u8]| !path.contains(&b'%') && !path.contains(&b';') && !path.contains(&b'\\');
     let is_called = |asset: &&str| ending[1..].eq_ignore_ascii_case(asset.as_bytes());
-    !name.ends_with(b"/") && ASSETS.iter().any(is_called) && is_plain(path)
+    !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
 }
 
 #[cfg(test)]

@@ -68,47 +68,26 @@ keyword_enum! {
 }
 
 /// The HTTP Method Registry of IANA, as of 2026-11.
-const REGISTERED_METHODS: [&str; 40] = [
-    "ACL",
-    "BASELINE-CONTROL",
-    "BIND",
-    "CHECKIN",
-    "CHECKOUT",
-    "CONNECT",
-    "COPY",
-    "DELETE",
-    "GET",
-    "HEAD",
-    "LABEL",
-    "LINK",
-    "LOCK",
-    "MERGE",
-    "MKACTIVITY",
-    "MKCALENDAR",
-    "MKCOL",
-    "MKREDIRECTREF",
-    "MKWORKSPACE",
-    "MOVE",
-    "OPTIONS",
-    "ORDERPATCH",
-    "PATCH",
-    "POST",
-    "PRI",
-    "PROPFIND",
-    "PROPPATCH",
-    "PUT",
-    "REBIND",
-    "REPORT",
-    "SEARCH",
-    "TRACE",
-    "UNBIND",
-    "UNCHECKOUT",
-    "UNLINK",
-    "UNLOCK",
-    "UPDATE",
-    "UPDATEREDIRECTREF",
-    "VERSION-CONTROL",
-    "*",
+const REGISTERED_METHODS: [&[&str]; 5] = [
+    &["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "PRI", "*"],
+    &[
+        "COPY",
+        "LOCK",
+        "MKCOL",
+        "MOVE",
+        "PROPFIND",
+        "PROPPATCH",
+        "UNLOCK",
+        "ACL",
+        "BIND",
+        "REBIND",
+        "UNBIND",
+        "ORDERPATCH",
+        "SEARCH",
+    ],
+    &["BASELINE-CONTROL", "CHECKIN", "CHECKOUT", "LABEL", "MERGE", "MKACTIVITY"],
+    &["MKWORKSPACE", "REPORT", "UNCHECKOUT", "UPDATE", "VERSION-CONTROL"],
+    &["LINK", "MKCALENDAR", "MKREDIRECTREF", "UNLINK", "UPDATEREDIRECTREF"],
 ];
 
 /// Everything that decides whether `*` applies.
@@ -153,7 +132,8 @@ impl Star {
     /// Servers answer `get`, `post` and `FOO` with the page, so none is a way around the methods that are configured. What
     /// is registered, as it is spelled, and not configured is known to do something else.
     pub(super) fn covers_method(&self, method: &str) -> bool {
-        self.methods.iter().any(|known| known.eq_ignore_ascii_case(method)) || !REGISTERED_METHODS.contains(&method)
+        self.methods.iter().any(|known| known.eq_ignore_ascii_case(method))
+            || !REGISTERED_METHODS.iter().any(|methods| methods.contains(&method))
     }
 
     /// A registry row that does not know whether its crawler obeys `*` is held to it.
