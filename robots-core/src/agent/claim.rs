@@ -3,20 +3,20 @@
 use std::ops::Range;
 
 use super::crawler::{Category, Class};
-use super::header::{Header, Marks, Part, Voice, Word};
+use super::header::{Header, Marks, Part, Word, WordRole};
 use super::name_index::{Kinds, is_host};
 use super::program::{
     declares_on_device, has_address_of_source, has_contact, has_host_of_media, is_in_view, is_of_maker, is_on_desk,
     is_on_device, is_program,
 };
-use super::trade::{Trade, goes_on_as_other, is_address_of_service, is_host_of_media, trades};
+use super::purpose::{Purpose, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
 
 /// A header, and the purposes that its words state.
 #[derive(Debug)]
-pub(super) struct Testimony<'a, 'h> {
+pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
     /// Positions of parts and what they say, in the order of the header.
-    trades: Vec<(usize, Trade)>,
+    purposes: Vec<(usize, Purpose)>,
 }
 
 /// The claim of an unregistered agent.
@@ -28,12 +28,12 @@ pub(super) struct Claim {
     pub(super) product: Option<String>,
 }
 
-impl<'a, 'h> Testimony<'a, 'h> {
+impl<'a, 'h> ClaimReader<'a, 'h> {
     pub(super) fn of(header: &'a Header<'h>) -> Self {
         let mut found = Vec::new();
         for (at, part) in header.parts.iter().enumerate() {
             if is_address_of_service(header.address(part)) {
-                found.push((at, Trade::Serves));
+                found.push((at, Purpose::Serves));
             }
             // Most headers are costume from end to end; then there is nothing to search.
             if !part.marks.has(Marks::OWN_WORD) || part.marks.has(Marks::MODEL) {
@@ -43,20 +43,20 @@ impl<'a, 'h> Testimony<'a, 'h> {
             let start = words.first().map_or(0, |word| word.start);
             let text = &header.bytes[start..words.last().map_or(start, |word| word.end)];
             let mut words = words.iter().peekable();
-            for (place, trade) in trades(text) {
+            for (place, purpose) in purposes(text) {
                 while words.next_if(|word| word.end <= start + place).is_some() {}
                 // `urlgrabber` and `libfetch` are known, whatever is in their names.
                 let is_known = |word: &Word| {
-                    matches!(trade, Trade::Collects(_))
+                    matches!(purpose, Purpose::Collects(_))
                         && word.kinds.has(Kinds::LIBRARY.with(Kinds::PROGRAM))
                         && !word.kinds.has(Kinds::GENERIC)
                 };
                 if words.peek().is_some_and(|word| word.may_name_a_crawler() && !is_known(word)) {
-                    found.push((at, trade));
+                    found.push((at, purpose));
                 }
             }
         }
-        Self { header, trades: found }
+        Self { header, purposes: found }
     }
 
     /// Parts in which the header may name the agent: all of them, or in a browser's only those that declare
@@ -69,9 +69,9 @@ impl<'a, 'h> Testimony<'a, 'h> {
     /// The first word of the parts that name the agent; only there do everyday words count as names.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
-        let names = |word: &&Word| word.may_name_a_crawler() || word.voice == Voice::Named;
+        let names = |word: &&Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
         let first = header.words().find(names)?;
-        if !first.kinds.is_costume() || first.voice == Voice::Named {
+        if !first.kinds.is_costume() || first.role == WordRole::Registered {
             return Some(first).filter(|first| first.may_name_a_crawler());
         }
         let compatible = header.parts.iter().filter(|part| part.marks.has(Marks::COMPATIBLE));
@@ -110,44 +110,44 @@ impl<'a, 'h> Testimony<'a, 'h> {
     }
 
     fn crawls(&self, at: usize) -> bool {
-        let first = self.trades.partition_point(|(part, _)| *part < at);
-        let mut own = self.trades[first..].iter().take_while(|(part, _)| *part == at);
-        own.any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot))
+        let first = self.purposes.partition_point(|(part, _)| *part < at);
+        let mut own = self.purposes[first..].iter().take_while(|(part, _)| *part == at);
+        own.any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
     }
 
     fn presents(&self, at: usize) -> bool {
-        self.trades.contains(&(at, Trade::Presents))
+        self.purposes.contains(&(at, Purpose::Presents))
     }
 
     fn evidence(&self) -> DeclaredEvidence<'a> {
         let header = self.header;
         let on_device = is_on_device(header);
         let mut evidence = DeclaredEvidence { on_device, ..DeclaredEvidence::default() };
-        for (at, trade) in &self.trades {
+        for (at, purpose) in &self.purposes {
             let part = &header.parts[*at];
-            match trade {
-                Trade::Serves if self.speaks(*at) => evidence.serves = evidence.serves.or(Some(part)),
+            match purpose {
+                Purpose::Serves if self.speaks(*at) => evidence.serves = evidence.serves.or(Some(part)),
                 // `SpiderSolitaire/3 CFNetwork/1399` is a person's telephone, `CUBOT_X9 MAUI/11A` too.
-                Trade::Crawls | Trade::IsBot
+                Purpose::Crawls | Purpose::IsBot
                     if (on_device || is_in_view(header)) && !declares_on_device(header, part) => {}
                 // `SpiderOak/7.2 (Windows)`
-                Trade::Crawls | Trade::IsBot
+                Purpose::Crawls | Purpose::IsBot
                     if is_on_desk(header)
                         && !has_contact(part)
                         && goes_on_as_other(header.product(part).as_bytes()) => {}
                 // `Bot Toolbar 2` among the products of an old browser.
-                Trade::Crawls | Trade::IsBot if part.marks.has(Marks::OLD_BROWSER) && self.presents(*at) => {}
-                Trade::Crawls => {
+                Purpose::Crawls | Purpose::IsBot if part.marks.has(Marks::OLD_BROWSER) && self.presents(*at) => {}
+                Purpose::Crawls => {
                     evidence.crawls = evidence.crawls.or(Some(part));
                     evidence.is_crawler = true;
                 }
-                Trade::IsBot => evidence.crawls = evidence.crawls.or(Some(part)),
-                Trade::Presents => evidence.presents = true,
+                Purpose::IsBot => evidence.crawls = evidence.crawls.or(Some(part)),
+                Purpose::Presents => evidence.presents = true,
                 // `Archive Viewer/2.0 (Mac OS X)` runs where a person sits.
-                Trade::Collects(category) if is_on_desk(header) && !has_contact(part) => {
+                Purpose::Collects(category) if is_on_desk(header) && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
                 }
-                Trade::Collects(category) if self.speaks(*at) => {
+                Purpose::Collects(category) if self.speaks(*at) => {
                     evidence.collects = evidence.collects.or(Some(part));
                     evidence.category = evidence.category.or(*category);
                 }
@@ -311,7 +311,7 @@ impl Header<'_> {
             for word in &mut self.words[part.words.clone()] {
                 while places.next_if(|place| place.end <= word.start).is_some() {}
                 if places.peek().is_some_and(|place| place.start < word.end) {
-                    word.voice = Voice::Named;
+                    word.role = WordRole::Registered;
                     part.marks.remove(Marks::ADDRESSED);
                     part.marks.remove(Marks::COMPATIBLE);
                 }
@@ -325,11 +325,11 @@ impl Header<'_> {
     /// - products with a version outside of comments (`MyBot/1.0`), and words there that say bot or crawler in their name;
     /// - products in a comment that have a version and say that they crawl, unless the comment is that of a registered
     ///   product.
-    pub(super) fn mute_descriptions(&mut self) {
+    pub(super) fn ignore_descriptions(&mut self) {
         let mut is_of_named = false;
         for part in &self.parts {
             let words = &mut self.words[part.words.clone()];
-            let holds_name = words.iter().any(|word| word.voice == Voice::Named);
+            let holds_name = words.iter().any(|word| word.role == WordRole::Registered);
             if !part.is_comment() {
                 is_of_named = holds_name;
             }
@@ -341,8 +341,8 @@ impl Header<'_> {
             }
             let is_left =
                 |word: &Word| !part.is_comment() && !word.kinds.has(Kinds::GENERIC) && crawls(word, self.bytes);
-            for word in words.iter_mut().filter(|word| word.voice == Voice::Speaks && !is_left(word)) {
-                word.voice = Voice::Muted;
+            for word in words.iter_mut().filter(|word| word.role == WordRole::Candidate && !is_left(word)) {
+                word.role = WordRole::Ignored;
             }
         }
     }
@@ -350,7 +350,7 @@ impl Header<'_> {
 
 /// Whether a version with a digit stands behind a `/`: prose has words there (`addresses/domains`).
 fn has_version(words: &[Word], header: &[u8]) -> bool {
-    let mut versions = words.iter().filter(|word| word.voice == Voice::Version);
+    let mut versions = words.iter().filter(|word| word.role == WordRole::Version);
     versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))
 }
 
@@ -362,7 +362,7 @@ fn is_led_by_everyday_word(words: &[Word]) -> bool {
 /// Whether a word that may name an agent says bot or crawler.
 fn crawls(word: &Word, header: &[u8]) -> bool {
     word.may_name_a_crawler()
-        && trades(word.text(header)).any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot))
+        && purposes(word.text(header)).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
 #[cfg(test)]
@@ -373,7 +373,7 @@ mod tests {
 
     fn claim(header: &str) -> (Class, Option<Category>, Option<String>) {
         let header = Header::read(header.as_bytes());
-        let Claim { class, category, product } = Testimony::of(&header).claim();
+        let Claim { class, category, product } = ClaimReader::of(&header).claim();
         (class, category, product)
     }
 
@@ -391,8 +391,8 @@ mod tests {
     fn parts_in_front_of_a_browser_are_declared_and_its_own_are_not() {
         let speaks = |header: &str| {
             let header = Header::read(header.as_bytes());
-            let testimony = Testimony::of(&header);
-            (0..header.parts.len()).map(|at| testimony.speaks(at)).collect::<Vec<_>>()
+            let reader = ClaimReader::of(&header);
+            (0..header.parts.len()).map(|at| reader.speaks(at)).collect::<Vec<_>>()
         };
         assert_eq!(speaks("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Quux/2"), [true, false, false, false, false]);
         assert_eq!(speaks("Foo/1.0 (Bar) Quux/2"), [true, true, true]);
@@ -405,8 +405,8 @@ mod tests {
     fn a_model_is_not_declared_and_an_old_browser_declares_only_what_calls_itself_a_crawler() {
         let declared = |header: &str| {
             let header = Header::read(header.as_bytes());
-            let testimony = Testimony::of(&header);
-            testimony.declared_parts().map(|part| header.product(part)).collect::<Vec<_>>()
+            let reader = ClaimReader::of(&header);
+            reader.declared_parts().map(|part| header.product(part)).collect::<Vec<_>>()
         };
         let browser = |comment: &str| format!("Mozilla/5.0 ({comment}) AppleWebKit/537 Safari/537");
         assert_eq!(declared(&browser("Linux; Android 9; Pixel; compatible; Foo/1")), ["", "Foo"]);
@@ -418,8 +418,8 @@ mod tests {
     fn the_word_that_leads_is_the_product_behind_compatible() {
         let leading = |text: &str| {
             let header = Header::read(text.as_bytes());
-            let testimony = Testimony::of(&header);
-            testimony.leading_word().map(|word| String::from_utf8_lossy(word.text(text.as_bytes())).into_owned())
+            let reader = ClaimReader::of(&header);
+            reader.leading_word().map(|word| String::from_utf8_lossy(word.text(text.as_bytes())).into_owned())
         };
         assert_eq!(leading("Mozilla/5.0 (compatible; Foo/1.0)").as_deref(), Some("Foo"));
         assert_eq!(leading("Mozilla/5.0 (compatible)"), None);

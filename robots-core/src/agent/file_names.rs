@@ -1,6 +1,6 @@
 //! The names of a robots.txt that no registered crawler has, and finding them in headers.
 
-use super::claim::Testimony;
+use super::claim::ClaimReader;
 use super::header::{Header, Word};
 use super::name_index::{End, Kinds, NameIndex, WordHash, is_blank, is_joint, kinds};
 use super::registry::Registry;
@@ -27,13 +27,13 @@ impl FileNames {
     }
 
     /// The longest name that a product of the header is, or else goes on from with a version.
-    pub(super) fn find(&self, header: &Header<'_>, testimony: &Testimony<'_, '_>) -> Option<&ProductToken> {
+    pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
         }
-        let leading = testimony.leading_word().map(|word| word.start);
+        let leading = reader.leading_word().map(|word| word.start);
         let mut best: Option<((End, usize), u32)> = None;
-        for part in testimony.declared_parts() {
+        for part in reader.declared_parts() {
             for word in header.words_of(part).iter().filter(|word| word.may_name_a_crawler()) {
                 let leads = leading == Some(word.start);
                 self.starting_at(header.bytes, word.start, word.end, |name, end, length| {
@@ -141,7 +141,7 @@ impl Registry {
             return crawler.tokens.first().cloned().into_iter().collect();
         }
         let mut tokens = Vec::new();
-        for part in Testimony::of(header).declared_parts() {
+        for part in ClaimReader::of(header).declared_parts() {
             let Some(first) = header.words_of(part).iter().find(|word: &&Word| word.may_name_a_crawler()) else {
                 continue;
             };
@@ -162,7 +162,7 @@ mod tests {
         let text: String = names.iter().map(|name| format!("user-agent: {name}\nallow: /\n")).collect();
         let names = FileNames::new(Registry::builtin(), &RobotsTxt::parse(text.into_bytes()));
         let header = Header::read(header.as_bytes());
-        names.find(&header, &Testimony::of(&header)).map(ToString::to_string)
+        names.find(&header, &ClaimReader::of(&header)).map(ToString::to_string)
     }
 
     #[test]

@@ -30,19 +30,19 @@ pub(super) struct Word {
     pub(super) end: usize,
     pub(super) hash: WordHash,
     pub(super) kinds: Kinds,
-    pub(super) voice: Voice,
+    pub(super) role: WordRole,
 }
 
 /// Whether a word may name the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Voice {
-    Speaks,
+pub(super) enum WordRole {
+    Candidate,
     /// It follows a `/`: the version of a product.
     Version,
     /// It stands in an e-mail address, or after "like".
-    Muted,
+    Ignored,
     /// It is part of a registered crawler's name; see [`Header::without`].
-    Named,
+    Registered,
 }
 
 /// A product, or a segment of a comment.
@@ -94,7 +94,7 @@ impl Marks {
 impl Word {
     /// Whether the word may begin the name of a crawler, as far as the word alone can tell.
     pub(super) fn may_name_a_crawler(&self) -> bool {
-        self.voice == Voice::Speaks
+        self.role == WordRole::Candidate
     }
 
     pub(super) fn text<'h>(&self, bytes: &'h [u8]) -> &'h [u8] {
@@ -181,8 +181,9 @@ impl<'h> Header<'h> {
     }
 
     fn product_words(&self, part: &Part) -> impl Iterator<Item = &Word> {
-        let words = self.words_of(part).iter().filter(|word| !matches!(word.voice, Voice::Muted | Voice::Named));
-        words.take_while(|word| word.voice == Voice::Speaks).skip_while(|word| word.kinds.is_costume())
+        let words =
+            self.words_of(part).iter().filter(|word| !matches!(word.role, WordRole::Ignored | WordRole::Registered));
+        words.take_while(|word| word.role == WordRole::Candidate).skip_while(|word| word.kinds.is_costume())
     }
 
     /// Whether the header holds this text anywhere, whatever the case.

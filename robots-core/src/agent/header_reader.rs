@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::header::{Header, Marks, Part, Voice, Word};
+use super::header::{Header, Marks, Part, Word, WordRole};
 use super::name_index::{Kinds, WordHash, is_blank, is_joint, is_word_byte, kinds};
 
 impl<'h> Header<'h> {
@@ -121,13 +121,13 @@ impl<'h> HeaderReader<'h> {
         if !is_version {
             self.begin_product();
         }
-        let voice = if is_version {
+        let role = if is_version {
             self.marks.add(Marks::VERSIONED);
-            Voice::Version
+            WordRole::Version
         } else if self.mute != Mute::Nothing {
-            Voice::Muted
+            WordRole::Ignored
         } else {
-            Voice::Speaks
+            WordRole::Candidate
         };
         match self.mute {
             Mute::Word => self.mute = Mute::Nothing,
@@ -141,9 +141,9 @@ impl<'h> HeaderReader<'h> {
             self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
             self.header.has_named_version = true;
         }
-        let kinds = if voice == Voice::Speaks { kinds(text, hash) } else { Kinds::default() };
-        let word = Word { start, end, hash, kinds, voice };
-        if voice == Voice::Speaks {
+        let kinds = if role == WordRole::Candidate { kinds(text, hash) } else { Kinds::default() };
+        let word = Word { start, end, hash, kinds, role };
+        if role == WordRole::Candidate {
             if !kinds.is_costume() && text.iter().any(u8::is_ascii_alphabetic) {
                 self.marks.add(Marks::OWN_WORD);
             }
@@ -187,7 +187,7 @@ impl<'h> HeaderReader<'h> {
     fn follows_android(&self) -> bool {
         let Some((last, before)) = self.header.words.split_last() else { return false };
         let bytes = self.header.bytes;
-        let product = if last.voice == Voice::Version { before.last() } else { Some(last) };
+        let product = if last.role == WordRole::Version { before.last() } else { Some(last) };
         product.is_some_and(|word| starts_with(word.text(bytes), b"android"))
             && bytes[last.end..self.at].iter().all(|byte| is_blank(*byte))
     }
@@ -211,10 +211,10 @@ impl<'h> HeaderReader<'h> {
         let mut after = self.at - 1;
         for word in self.header.words[self.first_word..].iter_mut().rev() {
             let joined = word.end == after || (word.end + 1 == after && matches!(bytes[word.end], b'+' | b'%'));
-            if !joined || word.voice == Voice::Muted {
+            if !joined || word.role == WordRole::Ignored {
                 break;
             }
-            word.voice = Voice::Muted;
+            word.role = WordRole::Ignored;
             after = word.start;
         }
         // Not in `package@1.2.3`.

@@ -41,10 +41,10 @@ mod name_index;
 mod named_agent;
 mod network;
 mod program;
+mod purpose;
 mod recognizer;
 mod registry;
 mod row;
-mod trade;
 
 pub use self::agents::{Agent, Agents};
 pub use self::crawler::{Category, Class, Crawler, Obeys};

@@ -6,7 +6,7 @@
 
 use super::header::{Header, Marks, Part};
 use super::name_index::{Kinds, is_forge};
-use super::trade::{Trade, ends_as_program, is_host_of_media, trades};
+use super::purpose::{Purpose, ends_as_program, is_host_of_media, purposes};
 
 /// Whether the part holds a contact, or the next one is its contact.
 pub(super) fn has_contact(part: &Part) -> bool {
@@ -104,7 +104,7 @@ fn is_of_source(address: &[u8]) -> bool {
 }
 
 fn crawls(text: &[u8]) -> bool {
-    trades(text).any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot))
+    purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
 /// Whether the product that leads is called a player, a reader or the like: `MediaPlayer/1.0 (+https://…)`.

@@ -8,7 +8,7 @@ use super::crawler::Category;
 
 /// The purpose that a piece of a word states for its product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trade {
+pub(super) enum Purpose {
     /// It crawls: nothing else calls itself so, even in a browser's header.
     Crawls,
     /// It is a bot: as `Crawls`, but some watch a site for its owner.
@@ -20,139 +20,48 @@ pub(super) enum Trade {
     /// It plays, reads or browses for a person: the address beside it is its maker's.
     Presents,
     /// Nothing: the word only holds another.
-    Talks,
+    Unrelated,
 }
 
 /// Pieces of words. A piece of at most five letters does not reach across a border of words: `fuboTV` holds no `bot`.
-const STEMS: &[(&str, Trade)] = &[
-    ("crawl", Trade::Crawls),
-    ("spider", Trade::Crawls),
-    ("scrape", Trade::Crawls),
-    ("scraping", Trade::Crawls),
-    ("scrapp", Trade::Crawls),
-    ("robot", Trade::IsBot),
-    ("bot", Trade::IsBot),
-    ("slurp", Trade::Crawls),
-    ("archiv", Trade::Collects(Some(Category::Archive))),
-    ("harvest", Trade::Collects(None)),
-    ("fetch", Trade::Collects(None)),
-    ("extract", Trade::Collects(None)),
-    ("collect", Trade::Collects(None)),
-    ("index", Trade::Collects(None)),
-    ("scan", Trade::Collects(None)),
-    ("check", Trade::Collects(None)),
-    ("monitor", Trade::Collects(Some(Category::Monitoring))),
-    ("nagios", Trade::Collects(Some(Category::Monitoring))),
-    ("uptime", Trade::Collects(Some(Category::Monitoring))),
-    ("validat", Trade::Collects(Some(Category::Monitoring))),
-    ("preview", Trade::Collects(Some(Category::Preview))),
-    ("unfurl", Trade::Collects(Some(Category::Preview))),
-    ("screenshot", Trade::Collects(None)),
-    ("thumb", Trade::Collects(None)),
-    ("spidermonkey", Trade::Talks),
-    ("spiderman", Trade::Talks),
-    ("spider-man", Trade::Talks),
-    ("skyscrape", Trade::Talks),
-    ("unarchiv", Trade::Talks),
-    ("audition", Trade::Talks),
-    ("auditori", Trade::Talks),
-    ("checkout", Trade::Talks),
-    ("checkers", Trade::Talks),
-    ("checklist", Trade::Talks),
-    ("checkpoint", Trade::Talks),
-    ("spellcheck", Trade::Talks),
-    ("scandinav", Trade::Talks),
-    ("scandal", Trade::Talks),
-    ("scania", Trade::Talks),
-    ("thumbtack", Trade::Talks),
-    ("thumbprint", Trade::Talks),
-    ("verifone", Trade::Talks),
-    ("museo", Trade::Talks),
-    ("seoul", Trade::Talks),
-    ("urlaub", Trade::Talks),
-    ("url control", Trade::Talks),
-    ("rss", Trade::Collects(Some(Category::Feed))),
-    ("feedback", Trade::Talks),
-    ("feed", Trade::Collects(Some(Category::Feed))),
-    ("podcast", Trade::Collects(Some(Category::Feed))),
-    ("subscriber", Trade::Collects(Some(Category::Feed))),
-    ("aggregat", Trade::Collects(Some(Category::Feed))),
-    ("sniff", Trade::Collects(None)),
-    ("parser", Trade::Collects(None)),
-    ("survey", Trade::Collects(None)),
-    ("census", Trade::Collects(None)),
-    ("analy", Trade::Collects(None)),
-    ("audit", Trade::Collects(None)),
-    ("statist", Trade::Collects(None)),
-    ("verif", Trade::Collects(None)),
-    ("snapshot", Trade::Collects(None)),
-    ("seo", Trade::Collects(None)),
-    ("url", Trade::Collects(None)),
-    ("resolver", Trade::Collects(None)),
-    ("expander", Trade::Collects(None)),
-    ("unshort", Trade::Collects(None)),
-    ("searchengine", Trade::Collects(Some(Category::Search))),
-    ("player", Trade::Presents),
-    ("reader", Trade::Presents),
-    ("browser", Trade::Presents),
-    ("radio", Trade::Presents),
-    ("music", Trade::Presents),
-    ("audio", Trade::Presents),
-    ("tuner", Trade::Presents),
-    ("podder", Trade::Presents),
-    ("podcatch", Trade::Presents),
-    ("pod", Trade::Presents),
-    ("explorer", Trade::Presents),
-    ("launcher", Trade::Presents),
-    ("torrent", Trade::Presents),
-    ("cast", Trade::Presents),
-    ("synchroniz", Trade::Presents),
-    ("toolbar", Trade::Presents),
-    ("webhook", Trade::Serves),
-    ("hookshot", Trade::Serves),
-    ("healthcheck", Trade::Serves),
-    ("health-check", Trade::Serves),
-    ("health_check", Trade::Serves),
-    ("health check", Trade::Serves),
-    ("healthz", Trade::Serves),
-    ("probe", Trade::Serves),
-    ("dcv", Trade::Serves),
-    ("ocsp", Trade::Serves),
-    ("heartbeat", Trade::Serves),
-    ("keepalive", Trade::Serves),
-    ("callback", Trade::Serves),
-    ("liveness", Trade::Serves),
-    ("readiness", Trade::Serves),
-    ("loadbalancer", Trade::Serves),
-    ("load balancer", Trade::Serves),
-    ("load-balancer", Trade::Serves),
-    ("notifications", Trade::Serves),
-    ("ipn", Trade::Serves),
-    ("cron", Trade::Serves),
-    ("cronjob", Trade::Serves),
-    ("cronless", Trade::Serves),
-    ("cronitor", Trade::Serves),
+const PURPOSES: &[(Purpose, &[&str])] = &[
+    (Purpose::Crawls, &["crawl", "spider", "scrape", "scraping", "scrapp", "slurp"]),
+    (Purpose::IsBot, &["robot", "bot"]),
+    (Purpose::Collects(Some(Category::Archive)), &["archiv"]),
+    (Purpose::Collects(None), &["harvest", "fetch", "extract", "collect", "index", "scan", "check", "screenshot"]),
+    (Purpose::Collects(None), &["thumb", "sniff", "parser", "survey", "census", "analy", "audit", "statist"]),
+    (Purpose::Collects(None), &["verif", "snapshot", "seo", "url", "resolver", "expander", "unshort"]),
+    (Purpose::Collects(Some(Category::Monitoring)), &["monitor", "nagios", "uptime", "validat"]),
+    (Purpose::Collects(Some(Category::Preview)), &["preview", "unfurl"]),
+    (Purpose::Unrelated, &["spidermonkey", "spiderman", "spider-man", "skyscrape", "unarchiv", "audition", "auditori"]),
+    (Purpose::Unrelated, &["checkout", "checkers", "checklist", "checkpoint", "spellcheck", "scandinav", "scandal"]),
+    (Purpose::Unrelated, &["scania", "thumbtack", "thumbprint", "verifone", "museo", "seoul", "urlaub", "url control"]),
+    (Purpose::Unrelated, &["feedback"]),
+    (Purpose::Collects(Some(Category::Feed)), &["rss", "feed", "podcast", "subscriber", "aggregat"]),
+    (Purpose::Collects(Some(Category::Search)), &["searchengine"]),
+    (Purpose::Presents, &["player", "reader", "browser", "radio", "music", "audio", "tuner", "podder", "podcatch"]),
+    (Purpose::Presents, &["pod", "explorer", "launcher", "torrent", "cast", "synchroniz", "toolbar"]),
+    (Purpose::Serves, &["webhook", "hookshot", "healthcheck", "health-check", "health_check", "health check"]),
+    (Purpose::Serves, &["healthz", "probe", "dcv", "ocsp", "heartbeat", "keepalive", "callback", "liveness"]),
+    (Purpose::Serves, &["readiness", "loadbalancer", "load balancer", "load-balancer", "notifications", "ipn"]),
+    (Purpose::Serves, &["cron", "cronjob", "cronless", "cronitor", "letsencrypt", "sectigo"]),
+    (Purpose::Serves, &["validation server", "domain validation"]),
     // The word alone is also what examples call a company.
-    ("acme-challenge", Trade::Serves),
-    ("acme challenge", Trade::Serves),
-    ("acme-client", Trade::Serves),
-    ("acme client", Trade::Serves),
-    ("acmeclient", Trade::Serves),
-    ("acme.sh", Trade::Serves),
-    ("letsencrypt", Trade::Serves),
-    ("sectigo", Trade::Serves),
-    ("validation server", Trade::Serves),
-    ("domain validation", Trade::Serves),
+    (Purpose::Serves, &["acme-challenge", "acme challenge", "acme-client", "acme client", "acmeclient", "acme.sh"]),
 ];
 
-static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
+/// Finds the pieces of words; the number of a pattern is the place in the list.
+static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
+    let stems: Vec<_> =
+        PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();
     #[expect(clippy::expect_used, reason = "a few dozen short literals are far below the automaton's limits")]
-    AhoCorasick::builder()
+    let automaton = AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .match_kind(MatchKind::LeftmostLongest)
         .kind(Some(AhoCorasickKind::DFA))
-        .build(STEMS.iter().map(|(stem, _)| stem))
-        .expect("the list above")
+        .build(stems.iter().map(|(stem, _)| stem))
+        .expect("the list above");
+    (automaton, stems)
 });
 
 /// Whether the address of a contact speaks of what its owner delivers or probes: `(+https://stripe.com/docs/webhooks)`.
@@ -167,14 +76,15 @@ pub(super) fn is_address_of_service(address: &[u8]) -> bool {
 }
 
 /// The purposes that the words of `text` state, from left to right, each with its place.
-pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
-    counted(text).map(|(hit, _, trade)| (hit.start(), trade))
+pub(super) fn purposes(text: &[u8]) -> impl Iterator<Item = (usize, Purpose)> {
+    counted(text).map(|(hit, _, purpose)| (hit.start(), purpose))
 }
 
 /// The pieces of words that state a purpose.
-fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Trade)> {
-    AUTOMATON.find_iter(text).filter_map(move |hit| {
-        let (stem, trade) = STEMS.get(hit.pattern().as_usize())?;
+fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
+    let (automaton, stems) = &*STEMS;
+    automaton.find_iter(text).filter_map(move |hit| {
+        let (stem, purpose) = stems.get(hit.pattern().as_usize())?;
         let word = &text[hit.range()];
         let (next, after) = (text.get(hit.end()), text.get(hit.end() + 1));
         let begins = is_border(text, hit.start());
@@ -198,7 +108,7 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Trade)> {
             _ => true,
         };
         let counts = counts && (in_one_word || stem.len() > 5);
-        counts.then_some((hit, *stem, *trade))
+        counts.then_some((hit, *stem, *purpose))
     })
 }
 
@@ -212,12 +122,13 @@ fn is_border(text: &[u8], start: usize) -> bool {
 
 /// Whether a word ends with what it is to a person: `MediaPlayer`, `Peapod`. Some crawlers call themselves readers.
 pub(super) fn ends_as_program(word: &[u8]) -> bool {
-    counted(word).any(|(hit, stem, trade)| trade == Trade::Presents && stem != "reader" && hit.end() == word.len())
+    counted(word)
+        .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())
 }
 
 /// Whether a word only begins with that of a crawler and goes on with another: `SpiderOak`, but not `SpiderBot`.
 pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
-    let mut hits = counted(word).filter(|(_, _, trade)| matches!(trade, Trade::Crawls | Trade::IsBot));
+    let mut hits = counted(word).filter(|(_, _, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot));
     hits.next().is_some_and(|(hit, ..)| hit.start() == 0 && word.get(hit.end()).is_some_and(u8::is_ascii_uppercase))
         && hits.next().is_none()
 }
@@ -246,7 +157,7 @@ mod tests {
         let stems: Vec<_> = rows.iter().map(|row| row[0][0]).collect();
         assert_eq!(
             stems,
-            STEMS.iter().map(|(stem, _)| *stem).collect::<Vec<_>>(),
+            STEMS.1.iter().map(|(stem, _)| *stem).collect::<Vec<_>>(),
             "a row for each stem, in their order"
         );
         let mut wrong = Vec::new();

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::agents::{Agent, Agents};
-use super::claim::{Claim, Testimony};
+use super::claim::{Claim, ClaimReader};
 use super::crawler::{Category, Class, Crawler};
 use super::file_names::{FileNames, may_claim};
-use super::header::{Header, Voice, Word};
+use super::header::{Header, Word, WordRole};
 use super::name_index::Kinds;
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
@@ -90,9 +90,9 @@ impl Recognizer {
             return None;
         }
         let mut header = header.without(places);
-        let name = self.names.find(&header, &Testimony::of(&header)).cloned();
-        header.mute_descriptions();
-        let agent = claimed(Testimony::of(&header).claim(), name.as_ref());
+        let name = self.names.find(&header, &ClaimReader::of(&header)).cloned();
+        header.ignore_descriptions();
+        let agent = claimed(ClaimReader::of(&header).claim(), name.as_ref());
         let declares = agent.class() == Class::Declared && !agent.tokens().is_empty();
         (name.is_some() || declares).then_some(agent)
     }
@@ -107,12 +107,12 @@ impl Recognizer {
 
     /// The agent of a header that names no registered crawler, but perhaps a framework.
     fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
-        let testimony = Testimony::of(header);
+        let reader = ClaimReader::of(header);
         if let Some((framework, place)) = self.registry.framework(header, framework) {
-            return self.built_with(framework, place, header, &testimony);
+            return self.built_with(framework, place, header, &reader);
         }
-        let name = self.names.find(header, &testimony);
-        claimed(testimony.claim(), name)
+        let name = self.names.find(header, &reader);
+        claimed(reader.claim(), name)
     }
 
     /// The crawler whose product stands in front of a framework's name, or the framework where none does.
@@ -121,10 +121,10 @@ impl Recognizer {
         framework: &Arc<Crawler>,
         place: usize,
         header: &Header<'_>,
-        testimony: &Testimony<'_, '_>,
+        reader: &ClaimReader<'_, '_>,
     ) -> Agent {
-        let Some(product) = product_in_front(header, testimony, place) else { return Agent::of(framework.clone()) };
-        let name = self.names.find(header, testimony);
+        let Some(product) = product_in_front(header, reader, place) else { return Agent::of(framework.clone()) };
+        let name = self.names.find(header, reader);
         let own = ProductToken::from_name(product.as_bytes()).filter(|own| Some(own) != name && may_claim(own));
         let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens.iter().cloned());
         Agent::named(Some(product), tokens.collect())
@@ -192,7 +192,7 @@ impl Registry {
         }
         let mut refused = Vec::new();
         let may_name = |word: &&Word| {
-            let is_place = word.voice == Voice::Version || speaks && word.may_name_a_crawler();
+            let is_place = word.role == WordRole::Version || speaks && word.may_name_a_crawler();
             is_place && word.text(header.bytes).first().is_some_and(u8::is_ascii_alphabetic)
         };
         header.words().filter(may_name).find_map(|word| {
@@ -203,8 +203,8 @@ impl Registry {
 }
 
 /// The first product that a header declares before a place.
-fn product_in_front(header: &Header<'_>, testimony: &Testimony<'_, '_>, place: usize) -> Option<String> {
-    let mut parts = testimony.declared_parts().filter(|part| {
+fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: usize) -> Option<String> {
+    let mut parts = reader.declared_parts().filter(|part| {
         let is_library = |word: &Word| word.kinds.has(Kinds::LIBRARY);
         !header.words_of(part).iter().find(|word| word.may_name_a_crawler()).is_some_and(is_library)
     });
