@@ -13,16 +13,12 @@ use super::{document, refusal, resolve};
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
-    text: Arc<str>,
+    pub(crate) text: Arc<str>,
 }
 
 impl ConfigFile {
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
         Ok(Self { path: path.to_owned(), text: document::read_text(path)?.into() })
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        &self.text
     }
 
     /// The settings. Paths in the file are relative to its folder.
@@ -35,13 +31,12 @@ impl ConfigFile {
         for (site, raw) in config.sites.iter_mut().zip(&file.site) {
             site.refusal = refusal::resolve(&raw.get_ref().refusal, folder, path, text)?;
         }
-        let usual = || AdminSettings::usual(path);
         let admin = match config.admin {
-            None if file.admin.is_none() => usual(),
+            None if file.admin.is_none() => AdminSettings::usual(path),
             admin => admin.map(|admin| admin.on_usual_place(path)),
         };
-        let reviewable = Reviewable::new(&path.to_string_lossy(), file);
-        Ok(Config { admin, text: Arc::clone(&self.text), reviewable, ..config })
+        let reviewable = Arc::new(Reviewable { name: path.to_string_lossy().into_owned(), file });
+        Ok(Config { admin, text: Arc::clone(&self.text), reviewable: Some(reviewable), ..config })
     }
 
     fn raw(&self) -> Result<RawConfig, ConfigError> {

@@ -179,14 +179,14 @@ fn first_of_its_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable)
 impl CrawlerTable {
     /// Where a value stands that the registry refuses.
     fn span(&self, key: &str) -> Option<Range<usize>> {
-        match key {
+        let written = match key {
             "header" => self.header.as_ref().map(Spanned::span),
             "tokens" => self.tokens.as_ref().map(Spanned::span),
             "checked" => self.checked.as_ref().map(Spanned::span),
-            // A name is the default of the others.
             _ => None,
-        }
-        .or_else(|| self.name.as_ref().map(Spanned::span))
+        };
+        // A name is the default of the others.
+        written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }
 

@@ -14,7 +14,7 @@ use super::check::CheckSettings;
 use super::error::{Fault, Faults, Placed};
 use super::gate::GateBasis;
 use super::settings::{
-    AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, Reviewable, SiteConfig, StaticFiles,
+    AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, SiteConfig, StaticFiles,
 };
 use super::tables::{
     AccessLogging, Dotfiles, ListenerKind, OnMissing, RawAgents, RawCheck, RawConfig, RawEnforcement, RawExempt,
@@ -65,7 +65,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     let registry_accept = faults.keep(registry_extra::accepted(&file.agents));
     Some(Config {
         text: "".into(),
-        reviewable: Reviewable::default(),
+        reviewable: None,
         workers: workers?,
         state_dir: file.state_dir.as_ref().map(|path| folder.join(path.get_ref())),
         state_dir_span: file.state_dir.as_ref().map_or(0..0, Spanned::span),

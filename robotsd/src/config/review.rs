@@ -30,8 +30,8 @@ impl Config {
     /// What the config probably does not mean: warnings, notes, and what would end a start, in the order of the file. Blocks: it
     /// reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
-        let Some((name, file)) = self.reviewable.file() else { return Vec::new() };
-        review(file, self, name, &self.text, SystemTime::now())
+        let Some(reviewable) = &self.reviewable else { return Vec::new() };
+        review(&reviewable.file, self, &reviewable.name, &self.text, SystemTime::now())
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Config {
     /// The file, for the next one to be compared with.
     pub(crate) text: Arc<str>,
     /// For [`Config::review`].
-    pub(crate) reviewable: Reviewable,
+    pub(crate) reviewable: Option<Arc<Reviewable>>,
     /// Threads that serve.
     pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<ListenerConfig>,
@@ -267,17 +267,9 @@ impl fmt::Debug for PublishedSettings {
 /// The tables of a config file and its name, kept for its review.
 ///
 /// The [review](super::review) reads files that the config names, whose file system may hang, so it is no part of loading.
-#[derive(Clone, Default)]
-pub(crate) struct Reviewable(Option<Arc<(String, RawConfig)>>);
-
-impl Reviewable {
-    pub(super) fn new(name: &str, file: RawConfig) -> Self {
-        Self(Some(Arc::new((name.to_owned(), file))))
-    }
-
-    pub(super) fn file(&self) -> Option<(&str, &RawConfig)> {
-        self.0.as_ref().map(|named| (&*named.0, &named.1))
-    }
+pub(crate) struct Reviewable {
+    pub(super) name: String,
+    pub(super) file: RawConfig,
 }
 
 impl fmt::Debug for Reviewable {

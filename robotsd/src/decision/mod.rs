@@ -275,7 +275,7 @@ impl DecisionState {
 
     /// Decides about the request that a question is about.
     fn decide<B>(&self, asked: &QuestionTarget<'_>, question: &mut Request<B>) -> Result<Answered, QuestionError> {
-        let (preset, at) = Preset::named(asked.preset).ok_or_else(QuestionError::unknown_preset)?;
+        let (preset, at) = Preset::named(asked.preset).ok_or(QuestionError::UNKNOWN_PRESET)?;
         set_client(question, preset.address(question.headers()));
         let question = &*question;
         let original = preset.read(question.method(), &asked.preset[at..], question.headers())?;
@@ -313,8 +313,8 @@ impl DecisionState {
         }
         let sites = self.sites.load();
         let possible = match site {
-            Some(name) => std::slice::from_ref(sites.named(name).ok_or_else(QuestionError::unknown_site)?),
-            None => sites.of_request(asked, self.errors.settings().unknown_host),
+            Some(name) => std::slice::from_ref(sites.named(name).ok_or(QuestionError::UNKNOWN_SITE)?),
+            None => sites.of_request(asked, self.errors.settings.unknown_host),
         };
         if let Some(odd) = asked.odd.filter(|_| kind == QuestionKind::Decision) {
             self.errors.report_odd(odd);
@@ -345,7 +345,7 @@ impl DecisionState {
 
     fn give_up(&self, error: QuestionError) -> Response<Bytes> {
         self.errors.report(error);
-        match self.errors.settings().on_error {
+        match self.errors.settings.on_error {
             OnError::Pass => response::pass(),
             OnError::Refuse => response::forbidden("the proxy does not say which request it asks about"),
         }

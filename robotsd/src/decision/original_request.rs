@@ -26,12 +26,6 @@ pub(super) struct OriginalRequest<'a> {
     pub(super) odd: Option<QuestionError>,
 }
 
-impl OriginalRequest<'_> {
-    pub(super) const fn is_odd(&self) -> bool {
-        self.odd.is_some()
-    }
-}
-
 impl Preset {
     /// Reads the original request from the method of a question, the part of its target below the preset, and its fields.
     ///
@@ -151,13 +145,13 @@ mod tests {
 
     /// Method, target and host, or the fault.
     fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), QuestionFault> {
-        let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault())?;
+        let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault)?;
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
     /// What is odd in a question that is judged.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
-        preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault())
+        preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)
     }
 
     fn asked(method: &str, target: &[u8], host: Option<&str>) -> (String, Vec<u8>, Option<String>) {

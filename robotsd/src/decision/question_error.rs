@@ -15,7 +15,7 @@ use crate::log::{Log, LogEntry, LogEvent};
 pub(super) struct QuestionError {
     /// None: the question names no preset, or no site, that there is.
     preset: Option<Preset>,
-    fault: QuestionFault,
+    pub(super) fault: QuestionFault,
     place: &'static str,
 }
 
@@ -30,6 +30,11 @@ pub(super) enum QuestionFault {
 }
 
 impl QuestionError {
+    pub(super) const UNKNOWN_SITE: Self =
+        Self { preset: None, fault: QuestionFault::UnknownSite, place: "the question" };
+    pub(super) const UNKNOWN_PRESET: Self =
+        Self { preset: None, fault: QuestionFault::UnknownPreset, place: "the path" };
+
     pub(super) const fn new(preset: Preset, fault: QuestionFault, place: &'static str) -> Self {
         Self { preset: Some(preset), fault, place }
     }
@@ -38,27 +43,12 @@ impl QuestionError {
         Self::new(preset, QuestionFault::Missing, place)
     }
 
-    pub(super) const fn unknown_site() -> Self {
-        Self { preset: None, fault: QuestionFault::UnknownSite, place: "the question" }
-    }
-
-    pub(super) const fn unknown_preset() -> Self {
-        Self { preset: None, fault: QuestionFault::UnknownPreset, place: "the path" }
-    }
-
-    #[cfg(test)]
-    pub(super) const fn fault(&self) -> QuestionFault {
-        self.fault
-    }
-
     fn message(&self) -> String {
         let place = self.place;
         match (self.fault, self.preset) {
             (QuestionFault::Missing, Some(preset)) => format!("{}: {place} is missing", preset.as_str()),
             (QuestionFault::Repeated, Some(preset)) => format!("{}: {place} comes more than once", preset.as_str()),
-            (QuestionFault::Unreadable, Some(preset)) => {
-                format!("{}: {place} is malformed", preset.as_str())
-            }
+            (QuestionFault::Unreadable, Some(preset)) => format!("{}: {place} is malformed", preset.as_str()),
             (QuestionFault::UnknownSite, _) => {
                 format!(
                     "{place} names a site that is none: write the name of a [[site]], as in /-/site/NAME/auth/nginx"
@@ -90,7 +80,7 @@ impl QuestionFault {
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
-    settings: QuestionSettings,
+    pub(super) settings: QuestionSettings,
     start: Instant,
     counts: [[ErrorCount; QuestionFault::COUNT]; Preset::COUNT + 1],
     /// Questions without a `User-Agent`, by preset.
@@ -110,19 +100,10 @@ impl QuestionErrors {
         Self { log, settings, start: Instant::now(), counts, without_agent }
     }
 
-    pub(super) const fn settings(&self) -> QuestionSettings {
-        self.settings
-    }
-
     /// Counts an error, and writes its line if none of its kind was written this second.
     pub(super) fn report(&self, error: QuestionError) {
-        self.report_as(
-            error,
-            match self.settings.on_error {
-                OnError::Pass => "passed unjudged",
-                OnError::Refuse => "refused",
-            },
-        );
+        let is_passed = self.settings.on_error == OnError::Pass;
+        self.report_as(error, if is_passed { "passed unjudged" } else { "refused" });
     }
 
     /// The same of a question that is judged, though it is written oddly.

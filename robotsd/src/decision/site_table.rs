@@ -72,8 +72,8 @@ impl DecisionSites {
         }
         places.dedup();
         match *places {
-            [Some(place)] if !asked.is_odd() => self.sites.get(place..=place).unwrap_or_default(),
-            [None] if !asked.is_odd() && unknown == UnknownHost::Pass => &[],
+            [Some(place)] if asked.odd.is_none() => self.sites.get(place..=place).unwrap_or_default(),
+            [None] if asked.odd.is_none() && unknown == UnknownHost::Pass => &[],
             _ => &self.sites,
         }
     }

@@ -37,7 +37,8 @@ const BLOCK: usize = 64 * 1024;
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
     dropped: Arc<AtomicU64>,
-    lost: LostLines,
+    /// The lines that are lost so far, also later on.
+    pub(crate) lost: LostLines,
 }
 
 /// Lines that an access log has lost so far. It keeps no log open.
@@ -74,18 +75,13 @@ impl AccessLog {
         Ok(Self { queue, dropped, lost })
     }
 
-    /// The lines that are lost so far, also later on.
-    pub(crate) fn lost(&self) -> LostLines {
-        self.lost.clone()
-    }
-
     /// The observer that the edge calls for each request.
     pub(crate) fn observer(&self) -> OnAccess {
         let log = self.clone();
         Arc::new(move |record| {
             if let Err(TrySendError::Full(_)) = log.queue.try_send(WriterMessage::Record(record)) {
                 log.dropped.fetch_add(1, Ordering::Relaxed);
-                log.lost.add(1);
+                log.lost.0.fetch_add(1, Ordering::Relaxed);
             }
         })
     }
@@ -121,10 +117,6 @@ struct Writer {
 impl LostLines {
     pub(crate) fn total(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
-    }
-
-    fn add(&self, lines: u64) {
-        self.0.fetch_add(lines, Ordering::Relaxed);
     }
 }
 
@@ -194,7 +186,7 @@ impl Writer {
                 }
                 let lines = memchr::memchr_iter(b'\n', &self.lines).count() as u64;
                 self.lost += lines;
-                self.lost_lines.add(lines);
+                self.lost_lines.0.fetch_add(lines, Ordering::Relaxed);
             }
         }
         self.lines.clear();

@@ -99,7 +99,7 @@ impl Preparation {
             let prepared = prepared();
             prepared.map_err(|why| RejectedConfig {
                 why,
-                changes: read.and_then(|file| setting_changes(&before, file.text())),
+                changes: read.and_then(|file| setting_changes(&before, &file.text)),
             })
         })
     }

@@ -57,7 +57,7 @@ pub(super) async fn serve(
         upgrades,
         ConfigState::new(path.to_owned()),
         log.clone(),
-        access.map(AccessLog::lost),
+        access.map(|access| access.lost.clone()),
     ));
     if let Some(predecessor) = predecessor {
         ListenerPlan::rehearse(config, &inherited)?;

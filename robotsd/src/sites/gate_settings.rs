@@ -27,7 +27,7 @@ pub(super) struct GateSettings {
     pub(super) pages: SitePages,
     watcher: Watcher,
     /// The gate when the file could last be used.
-    last: Arc<Mutex<Option<Gate>>>,
+    pub(super) last: Arc<Mutex<Option<Gate>>>,
     /// The baseline when it could last be read, and its path.
     baseline: Arc<Mutex<Option<(PathBuf, RobotsTxt)>>>,
 }
@@ -67,17 +67,8 @@ impl GateSettings {
             None => gate,
         }
         .build();
-        self.keep(&gate);
-        Ok(gate)
-    }
-
-    /// Keeps a gate as the last one.
-    pub(super) fn keep(&self, gate: &Gate) {
         *self.last.lock() = Some(gate.clone());
-    }
-
-    pub(super) fn last(&self) -> Option<Gate> {
-        self.last.lock().clone()
+        Ok(gate)
     }
 
     /// Those of these files that the gate reads.

@@ -33,12 +33,9 @@ pub(super) fn renewed(before: Option<&SharedRate>, config: &Config, log: &Log) -
 /// For the status.
 pub(super) fn report(store: &SharedRate) -> RateStoreReport {
     let report = store.report();
-    let counts = |kinds: [(&str, u64); 3]| kinds.map(|(kind, count)| KindCount::new(kind, count)).into();
+    let counts = |kinds: &[(&str, u64)]| kinds.iter().map(|(kind, count)| KindCount::new(kind, *count)).collect();
     let (trouble_since, trouble) = report.trouble.map(|(at, why)| (rfc3339(at), why)).unzip();
-    let mut requests: Vec<_> =
-        counts([("allowed", report.counts.allowed), ("denied", report.counts.denied), ("alone", report.counts.alone)]);
-    requests.push(KindCount::new("known-allowed", report.counts.known_allowed));
-    requests.push(KindCount::new("known-denied", report.counts.known_denied));
+    let of = report.counts;
     RateStoreReport {
         place: report.place,
         state: match report.usage {
@@ -50,13 +47,15 @@ pub(super) fn report(store: &SharedRate) -> RateStoreReport {
         unasked: None,
         trouble,
         trouble_at: trouble_since,
-        outages: report.counts.outages,
-        calls: counts([
-            ("answered", report.counts.answered),
-            ("late", report.counts.late),
-            ("failed", report.counts.failed),
+        outages: of.outages,
+        calls: counts(&[("answered", of.answered), ("late", of.late), ("failed", of.failed)]),
+        requests: counts(&[
+            ("allowed", of.allowed),
+            ("denied", of.denied),
+            ("alone", of.alone),
+            ("known-allowed", of.known_allowed),
+            ("known-denied", of.known_denied),
         ]),
-        requests,
     }
 }
 

@@ -244,10 +244,10 @@ impl Sites {
             Err(error) => error,
         };
         let same = before.filter(|before| before.gate.expectations == site.expectations);
-        let held = same.and_then(|before| before.gate.last());
+        let held = same.and_then(|before| before.gate.last.lock().clone());
         let held = held.ok_or_else(|| format!("site {:?}: {error}", site.name))?;
         log_events::expectations_rejected(&self.log, &site.name, &error);
-        settings.keep(&held);
+        *settings.last.lock() = Some(held.clone());
         Ok(held)
     }
 

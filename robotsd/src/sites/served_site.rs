@@ -53,10 +53,6 @@ impl ServedSite {
         self.lives().into_iter().filter(|_| may_be).find(|live| live.name == name)
     }
 
-    pub(super) const fn settings(&self) -> &SiteConfig {
-        &self.settings
-    }
-
     pub(super) fn lives(&self) -> Vec<LiveSite> {
         let pages = || self.gate.is_on().then(|| self.gate.pages.clone());
         let lives = self.robots.lives(&self.name, &self.hosts).into_iter();

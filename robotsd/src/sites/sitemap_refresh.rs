@@ -64,7 +64,7 @@ impl Sites {
             return pages.note(NoteAbout::Sitemaps, None);
         }
         let opener = self.opener();
-        let documents = match SiteDocuments::of(site.settings(), || opener.fetcher(), runtime) {
+        let documents = match SiteDocuments::of(&site.settings, || opener.fetcher(), runtime) {
             Ok(Some(documents)) => documents,
             Ok(None) => return,
             Err(why) => return pages.note(NoteAbout::Sitemaps, Some(format!("sitemaps not read: {why}"))),
