@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 
 use super::socket_activation::InheritedSockets;
 #[cfg(target_os = "linux")]
-use super::upgrade::{HandedSockets, SocketPlace};
+use super::upgrade::HandedSockets;
+use super::upgrade::SocketPlace;
 use crate::admin::{self, AddressSocket, CommandPlace, CommandSocket, ConnectionSlots, OpenListener, ServerState};
 use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
 use crate::log::{Log, LogEvent, LogLevel};
@@ -222,7 +223,6 @@ impl AdminPlaces {
     }
 
     /// Listens at one place no more, where another process does not either.
-    #[cfg(target_os = "linux")]
     pub(super) fn let_go_of(&mut self, place: &SocketPlace) {
         let is_socket = |path: &PathBuf| matches!(place, SocketPlace::AdminSocket { path: gone, .. } if gone == path);
         self.sockets.retain(|open| !is_socket(&open.path));

@@ -19,6 +19,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::socket_activation::InheritedSockets;
+use super::upgrade::SocketPlace;
 use super::workers::{ListenerId, Workers};
 use crate::config::{self, Config, ListenerKind};
 use crate::decision::{self, QuestionErrors};
@@ -27,7 +28,7 @@ use crate::log::{Log, LogEvent};
 use crate::report::ListenerReport;
 
 #[cfg(target_os = "linux")]
-use super::upgrade::{HandedSockets, SocketPlace};
+use super::upgrade::HandedSockets;
 
 /// Every listener of the process, in the order of the config.
 #[derive(Debug, Default)]
@@ -236,7 +237,6 @@ impl Listeners {
     }
 
     /// Lets go of the sockets of one place, where another process listens no more.
-    #[cfg(target_os = "linux")]
     pub(super) fn let_go_of(&mut self, place: &SocketPlace) {
         let is_there = |opened: &&mut OpenListener| SocketPlace::Listener(opened.settings.listener.address) == *place;
         self.open.iter_mut().filter(is_there).for_each(|opened| opened.sockets.clear());

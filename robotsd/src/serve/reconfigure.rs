@@ -183,13 +183,10 @@ impl ActiveConfig {
         self.edge.set_successor();
         self.sites.stop_announcing();
         self.change = PendingChange::default();
-        #[cfg(target_os = "linux")]
         for place in unused {
             self.listeners.lock().let_go_of(place);
             self.admin.let_go_of(place);
         }
-        #[cfg(not(target_os = "linux"))]
-        let _ = unused;
         #[cfg(unix)]
         self.admin.leave();
     }

@@ -12,7 +12,6 @@ use crate::admin::InheritedSocket;
 use crate::config;
 
 /// What the socket of the admin interface is called.
-#[cfg(unix)]
 const ADMIN: &str = "admin";
 
 /// Sockets that no listener has taken yet.
@@ -30,7 +29,6 @@ struct PassedSocket {
     /// None for a Unix socket.
     address: Option<SocketAddr>,
     /// What it was for in the process before.
-    #[cfg(target_os = "linux")]
     before: Option<SocketPlace>,
     socket: InheritedSocket,
 }
@@ -101,14 +99,7 @@ impl InheritedSockets {
                     )
                 }
             };
-            sockets.push(PassedSocket {
-                name,
-                place,
-                address,
-                #[cfg(target_os = "linux")]
-                before: None,
-                socket,
-            });
+            sockets.push(PassedSocket { name, place, address, before: None, socket });
         }
         Ok(Self { sockets })
     }
@@ -120,7 +111,7 @@ impl InheritedSockets {
 
     /// Whether a supervisor passed none.
     pub(super) fn is_empty(&self) -> bool {
-        self.sockets.iter().all(PassedSocket::is_of_predecessor)
+        self.sockets.iter().all(|socket| socket.before.is_some())
     }
 
     /// Whether there is a socket for a listener.
@@ -133,13 +124,7 @@ impl InheritedSockets {
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
         let is_meant = self.meant_for(listener);
         let taken = self.sockets.extract_if(.., |socket| is_meant(socket));
-        taken
-            .filter_map(|socket| match socket.socket {
-                InheritedSocket::Tcp(socket) => Some(socket),
-                #[cfg(unix)]
-                InheritedSocket::Unix(_) | InheritedSocket::OwnUnix(_) => None,
-            })
-            .collect()
+        taken.filter_map(PassedSocket::tcp).collect()
     }
 
     fn meant_for(&self, listener: &config::ListenerConfig) -> impl Fn(&PassedSocket) -> bool + use<> {
@@ -147,7 +132,6 @@ impl InheritedSockets {
         let is_named = move |socket: &PassedSocket| socket.address.is_some() && name.is_some() && socket.name == name;
         let by_name = self.sockets.iter().any(&is_named);
         move |socket| {
-            #[cfg(target_os = "linux")]
             if let Some(before) = &socket.before {
                 return *before == SocketPlace::Listener(address);
             }
@@ -158,58 +142,38 @@ impl InheritedSockets {
     /// The sockets of a process before for further addresses of the admin interface.
     pub(super) fn for_admin_listeners(&mut self, settings: &config::AdminSettings) -> Vec<(SocketAddr, TcpListener)> {
         let mut found = Vec::new();
-        #[cfg(target_os = "linux")]
         for listener in &settings.listeners {
             let is_meant = |socket: &mut PassedSocket| socket.before == Some(SocketPlace::Admin(listener.address));
-            for passed in self.sockets.extract_if(.., is_meant) {
-                if let InheritedSocket::Tcp(socket) = passed.socket {
-                    found.push((listener.address, socket));
-                }
-            }
+            let taken = self.sockets.extract_if(.., is_meant).filter_map(PassedSocket::tcp);
+            found.extend(taken.map(|socket| (listener.address, socket)));
         }
-        #[cfg(not(target_os = "linux"))]
-        let _ = settings;
         found
     }
 
     /// The sockets for the admin interface: those called `admin`, and the one at the path it is configured for.
     pub(super) fn for_admin(&mut self, settings: &config::AdminSettings) -> Vec<InheritedSocket> {
-        #[cfg(unix)]
-        {
-            let path = settings.socket.as_ref().map(|path| path.display().to_string());
-            let meant = |socket: &PassedSocket| {
-                #[cfg(target_os = "linux")]
-                if let Some(before) = &socket.before {
-                    return match before {
-                        SocketPlace::AdminSocket { path, .. } => settings.socket.as_ref() == Some(path),
-                        SocketPlace::Admin(address) => settings.address == Some(*address),
-                        SocketPlace::Listener(_) => false,
-                    };
-                }
+        let path = settings.socket.as_ref().map(|path| path.display().to_string());
+        let meant = |socket: &PassedSocket| match &socket.before {
+            Some(SocketPlace::AdminSocket { path, .. }) => settings.socket.as_ref() == Some(path),
+            Some(SocketPlace::Admin(address)) => settings.address == Some(*address),
+            Some(SocketPlace::Listener(_)) => false,
+            None => {
                 socket.name.as_deref() == Some(ADMIN)
                     || socket.address.is_none() && path.as_ref() == Some(&socket.place)
                     || socket.address.is_some() && socket.address == settings.address
-            };
-            self.sockets.extract_if(.., |socket| meant(socket)).map(|socket| socket.socket).collect()
-        }
-        #[cfg(not(unix))]
-        {
-            let _ = settings;
-            Vec::new()
-        }
+            }
+        };
+        self.sockets.extract_if(.., |socket| meant(socket)).map(|socket| socket.socket).collect()
     }
 
     /// The places of a process before that this one has no use for, once it has taken what it listens on.
     pub(super) fn unused(&self) -> Vec<SocketPlace> {
-        #[cfg(target_os = "linux")]
-        return self.sockets.iter().filter_map(|socket| socket.before.clone()).collect();
-        #[cfg(not(target_os = "linux"))]
-        return Vec::new();
+        self.sockets.iter().filter_map(|socket| socket.before.clone()).collect()
     }
 
     /// A socket that nothing was done with would take connections and answer none of them. One of a process before closes with that.
     pub(super) fn finish(self) -> Result<(), String> {
-        let Some(socket) = self.sockets.iter().find(|socket| !socket.is_of_predecessor()) else { return Ok(()) };
+        let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
         Err(format!(
             "{}: the supervisor passed a socket for this{called} and no [[listener]] has this address or name, nor has \
@@ -220,12 +184,12 @@ impl InheritedSockets {
 }
 
 impl PassedSocket {
-    /// Whether it is of the process whose place this one takes.
-    fn is_of_predecessor(&self) -> bool {
-        #[cfg(target_os = "linux")]
-        return self.before.is_some();
-        #[cfg(not(target_os = "linux"))]
-        return false;
+    fn tcp(self) -> Option<TcpListener> {
+        match self.socket {
+            InheritedSocket::Tcp(socket) => Some(socket),
+            #[cfg(unix)]
+            InheritedSocket::Unix(_) | InheritedSocket::OwnUnix(_) => None,
+        }
     }
 }
 
@@ -256,7 +220,6 @@ mod tests {
                 name: name.map(str::to_owned),
                 place: address.to_string(),
                 address: Some(address),
-                #[cfg(target_os = "linux")]
                 before: None,
                 socket: InheritedSocket::Tcp(socket),
             });

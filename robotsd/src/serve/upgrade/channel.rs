@@ -14,6 +14,8 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::SocketPlace;
+
 /// The largest packet: reasons are cut to fit.
 const MOST: usize = 16 * 1024;
 
@@ -40,18 +42,6 @@ pub(super) enum UpgradeMessage {
     Leaves,
     /// From the new process: it cannot serve.
     Failed { why: String },
-}
-
-/// What a socket listens for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::serve) enum SocketPlace {
-    /// A listener, by the address in the config.
-    Listener(std::net::SocketAddr),
-    /// An address of the admin interface, as the config has it.
-    Admin(std::net::SocketAddr),
-    /// The socket of the admin interface; `is_made` where the file was made by this process and not by a supervisor.
-    AdminSocket { path: std::path::PathBuf, is_made: bool },
 }
 
 /// Sockets that one process hands to the other.

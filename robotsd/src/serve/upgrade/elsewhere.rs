@@ -1,9 +1,6 @@
 //! Where there is no upgrade in place, there are no such processes.
 
-use super::SuccessorEvent;
-
-/// What a socket listens for: none is handed over.
-pub(in crate::serve) type NoSocketPlace = std::convert::Infallible;
+use super::{SocketPlace, SuccessorEvent};
 
 /// A process that is to take the place of this one.
 #[derive(Debug)]
@@ -44,7 +41,7 @@ impl NoPredecessor {
         match *self {}
     }
 
-    pub(in crate::serve) fn serves(&self, _: &str, _: Vec<NoSocketPlace>) {
+    pub(in crate::serve) fn serves(&self, _: &str, _: Vec<SocketPlace>) {
         match *self {}
     }
 

@@ -55,15 +55,25 @@ pub(super) mod successor;
 mod elsewhere;
 
 #[cfg(target_os = "linux")]
-pub(super) use self::channel::{HandedSockets, SocketPlace};
+pub(super) use self::channel::HandedSockets;
 #[cfg(not(target_os = "linux"))]
-pub(super) use self::elsewhere::{
-    NoPredecessor as Predecessor, NoSocketPlace as SocketPlace, NoSuccessor as Successor,
-};
+pub(super) use self::elsewhere::{NoPredecessor as Predecessor, NoSuccessor as Successor};
 #[cfg(target_os = "linux")]
 pub(super) use self::predecessor::Predecessor;
 #[cfg(target_os = "linux")]
 pub(super) use self::successor::Successor;
+
+/// What a socket listens for.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum SocketPlace {
+    /// A listener, by the address in the config.
+    Listener(std::net::SocketAddr),
+    /// An address of the admin interface, as the config has it.
+    Admin(std::net::SocketAddr),
+    /// The socket of the admin interface; `is_made` where the file was made by this process and not by a supervisor.
+    AdminSocket { path: std::path::PathBuf, is_made: bool },
+}
 
 /// What comes of a new process.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use std::os::fd::AsFd;
 
+use super::SocketPlace;
 use super::UPGRADE;
-use super::channel::{HandedSockets, SocketPlace, UpgradeChannel, UpgradeMessage};
+use super::channel::{HandedSockets, UpgradeChannel, UpgradeMessage};
 
 /// The process whose place this one takes.
 #[derive(Debug)]
