@@ -51,35 +51,24 @@ pub(crate) enum ConnectionErrorKind {
 }
 
 impl ConnectionErrorKind {
-    pub(crate) const ALL: [Self; 11] = [
-        Self::Accept,
-        Self::Full,
-        Self::Recycled,
-        Self::Slow,
-        Self::Untrusted,
-        Self::ProxyHeader,
-        Self::Handshake,
-        Self::Protocol,
-        Self::Flood,
-        Self::Broken,
-        Self::Aborted,
+    /// Each with its name, in the order of their declaration.
+    pub(crate) const ALL: [(Self, &str); 11] = [
+        (Self::Accept, "accept"),
+        (Self::Full, "full"),
+        (Self::Recycled, "recycled"),
+        (Self::Slow, "slow"),
+        (Self::Untrusted, "untrusted"),
+        (Self::ProxyHeader, "proxy-header"),
+        (Self::Handshake, "handshake"),
+        (Self::Protocol, "protocol"),
+        (Self::Flood, "flood"),
+        (Self::Broken, "broken"),
+        (Self::Aborted, "aborted"),
     ];
 
     /// The kind's name in kebab-case.
     pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Accept => "accept",
-            Self::Full => "full",
-            Self::Recycled => "recycled",
-            Self::Slow => "slow",
-            Self::Untrusted => "untrusted",
-            Self::ProxyHeader => "proxy-header",
-            Self::Handshake => "handshake",
-            Self::Protocol => "protocol",
-            Self::Flood => "flood",
-            Self::Broken => "broken",
-            Self::Aborted => "aborted",
-        }
+        Self::ALL[self as usize].1
     }
 }
 
@@ -133,7 +122,7 @@ impl<F: Fn(&ConnectionError)> ConnectionErrorReporter<F> {
 
     /// How many errors of each kind have occurred.
     pub(crate) fn totals(&self) -> [(ConnectionErrorKind, u64); ConnectionErrorKind::ALL.len()] {
-        ConnectionErrorKind::ALL.map(|kind| (kind, self.tallies[kind as usize].total()))
+        ConnectionErrorKind::ALL.map(|(kind, _)| (kind, self.tallies[kind as usize].total()))
     }
 }
 
@@ -175,6 +164,13 @@ mod tests {
         assert!((2..=3).contains(&reported.len()), "{reported:?}");
         assert_eq!(reported[0].count, 1);
         assert_eq!(reported.last().unwrap().kind, ConnectionErrorKind::Full);
+    }
+
+    #[test]
+    fn kinds_are_in_the_order_of_their_rows() {
+        for (at, (kind, _)) in ConnectionErrorKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, at);
+        }
     }
 
     #[test]

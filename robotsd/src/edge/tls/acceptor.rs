@@ -106,18 +106,15 @@ impl TlsAcceptor {
                 explain(socket).await;
                 return Err((ConnectionErrorKind::Handshake, "a request without TLS".into()));
             }
-            match hello_progress(&hello) {
-                HelloProgress::Whole => break,
-                HelloProgress::Partial if hello.len() < most => {}
-                HelloProgress::Partial if begun.is_none() => {
-                    if let Some(begin) = begin.take() {
-                        begun = Some(begin().await?);
-                    }
-                }
-                HelloProgress::Partial => {
+            if is_hello_whole(&hello) {
+                break;
+            }
+            if hello.len() >= most {
+                let Some(begin) = begin.take() else {
                     let message = format!("a ClientHello of more than {} octets", MOST_HELLO);
                     return Err((ConnectionErrorKind::Handshake, message.into()));
-                }
+                };
+                begun = Some(begin().await?);
             }
         }
         if let Some(begin) = begin.take() {
@@ -338,13 +335,6 @@ const MOST_HELLO: usize = 16 * 1024;
 /// The octets of a ClientHello that are kept before it counts as a handshake under way.
 const USUAL_HELLO: usize = 4 * 1024;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HelloProgress {
-    Partial,
-    /// All of it is there; or it is none, and nothing that may follow changes that.
-    Whole,
-}
-
 /// The content type of records with handshake messages (RFC 8446, section 5.1).
 const HANDSHAKE: u8 = 22;
 
@@ -354,22 +344,21 @@ const MESSAGE_HEAD: usize = 4;
 /// The longest fragment of a message that a record may hold (RFC 8446, section 5.1).
 const MOST_FRAGMENT: usize = 1 << 14;
 
-/// Looks at all octets since the first one of the connection.
-pub(super) fn hello_progress(octets: &[u8]) -> HelloProgress {
+/// Whether all of a ClientHello is there, among all octets since the first one of the connection; or it is none, and nothing
+/// that may follow changes that.
+fn is_hello_whole(octets: &[u8]) -> bool {
     let mut records = octets;
     let mut head = [0; MESSAGE_HEAD];
     // Of the message, which may be spread over several records.
     let mut gathered = 0;
     loop {
-        let (kind, length) = match *records {
-            [] => return HelloProgress::Partial,
-            [kind, ..] if kind != HANDSHAKE => return HelloProgress::Whole,
-            [kind, _, _, high, low, ..] => (kind, usize::from(u16::from_be_bytes([high, low]))),
-            _ => return HelloProgress::Partial,
+        let length = match *records {
+            [kind, ..] if kind != HANDSHAKE => return true,
+            [_, _, _, high, low, ..] => usize::from(u16::from_be_bytes([high, low])),
+            _ => return false,
         };
-        debug_assert_eq!(kind, HANDSHAKE);
         if length == 0 || length > MOST_FRAGMENT {
-            return HelloProgress::Whole;
+            return true;
         }
         let payload = &records[5..];
         let fragment = &payload[..length.min(payload.len())];
@@ -381,11 +370,11 @@ pub(super) fn hello_progress(octets: &[u8]) -> HelloProgress {
             let [_, high, middle, low] = head;
             let message = u32::from_be_bytes([0, high, middle, low]) as usize;
             if gathered >= MESSAGE_HEAD + message {
-                return HelloProgress::Whole;
+                return true;
             }
         }
         if payload.len() < length {
-            return HelloProgress::Partial;
+            return false;
         }
         records = &payload[length..];
     }
@@ -412,10 +401,10 @@ mod tests {
         for (length, fragment) in [(200, 1000), (200, 64), (200, 1), (2000, 512), (0, 4)] {
             let hello = hello(length, fragment);
             for end in 0..hello.len() {
-                assert_eq!(hello_progress(&hello[..end]), HelloProgress::Partial, "{length} {fragment} {end}");
+                assert!(!is_hello_whole(&hello[..end]), "{length} {fragment} {end}");
             }
-            assert_eq!(hello_progress(&hello), HelloProgress::Whole, "{length} {fragment}");
-            assert_eq!(hello_progress(&[&hello[..], b"more"].concat()), HelloProgress::Whole, "{length} {fragment}");
+            assert!(is_hello_whole(&hello), "{length} {fragment}");
+            assert!(is_hello_whole(&[&hello[..], b"more"].concat()), "{length} {fragment}");
         }
     }
 
@@ -423,7 +412,7 @@ mod tests {
     fn octets_that_are_no_hello_are_not_waited_for() {
         for octets in [&b"\x15\x03\x01"[..], b"\x80\x2e\x01\x00\x02", b"\x16\x03\x01\xff\xff", b"\x16\x03\x01\x00\x00"]
         {
-            assert_eq!(hello_progress(octets), HelloProgress::Whole, "{octets:?}");
+            assert!(is_hello_whole(octets), "{octets:?}");
         }
     }
 }
