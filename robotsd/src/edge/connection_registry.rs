@@ -14,7 +14,6 @@
 //! connections without need; so there are as many claims as waiters. Only where connections decline, because a request
 //! came after all, more are claimed at once.
 
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -28,12 +27,12 @@ use super::connection_state::{ConnectionState, Idleness};
 use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter};
 
 /// The connections of one worker.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct WorkerConnections {
     open: Mutex<OpenConnections>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct OpenConnections {
     entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
@@ -45,7 +44,7 @@ struct OpenConnections {
     next_pass: Option<Instant>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Candidate {
     since: Instant,
     entry: usize,
@@ -151,15 +150,6 @@ impl Drop for RegisteredConnection {
             connection.end();
         }
         open.free.push(self.entry);
-    }
-}
-
-impl fmt::Debug for WorkerConnections {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let open = self.open.lock();
-        f.debug_struct("WorkerConnections")
-            .field("connections", &(open.entries.len() - open.free.len()))
-            .finish_non_exhaustive()
     }
 }
 

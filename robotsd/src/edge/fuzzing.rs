@@ -9,6 +9,7 @@ use http::{HeaderName, Method, Request};
 use super::proxy_protocol::{self, HeaderProgress};
 use crate::edge::http1_fast::request;
 use crate::edge::limits::EdgeLimits;
+use crate::edge::request::fields;
 use crate::edge::request::forwarded_hops::{self, X_FORWARDED_FOR};
 use crate::edge::request::host;
 use crate::edge::request::trusted::{Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
@@ -32,13 +33,7 @@ pub fn request_head(octets: &[u8]) {
 
 fn written(request: &Request<()>) -> Vec<u8> {
     let mut head = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
-    for (name, value) in request.headers() {
-        head.extend_from_slice(name.as_str().as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value.as_bytes());
-        head.extend_from_slice(b"\r\n");
-    }
-    head.extend_from_slice(b"\r\n");
+    fields::write(&mut head, request.headers());
     head
 }
 

@@ -25,11 +25,11 @@ pub(crate) const WAITING: usize = 32;
 pub(crate) const WAITING_OCTETS: usize = 64 * 1024;
 
 /// An extension of requests whose client can be sent interim responses.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct InterimResponses(Arc<dyn InterimClient>);
 
 /// The client of an exchange, as far as interim responses go.
-pub(crate) trait InterimClient: Send + Sync {
+pub(crate) trait InterimClient: fmt::Debug + Send + Sync {
     fn interim(&self) -> &InterimQueue;
 }
 
@@ -64,12 +64,6 @@ impl InterimResponses {
 /// Whether an interim response is for the client.
 fn is_relayed(status: StatusCode) -> bool {
     status.is_informational() && !matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS)
-}
-
-impl fmt::Debug for InterimResponses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("InterimResponses")
-    }
 }
 
 /// Interim responses that the client's writer has not written yet.
@@ -156,13 +150,7 @@ fn write(out: &mut Vec<u8>, head: &Response<()>) {
     out.push(b' ');
     out.extend_from_slice(head.status().canonical_reason().unwrap_or("Interim").as_bytes());
     out.extend_from_slice(b"\r\n");
-    for (name, value) in head.headers() {
-        out.extend_from_slice(name.as_str().as_bytes());
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(value.as_bytes());
-        out.extend_from_slice(b"\r\n");
-    }
-    out.extend_from_slice(b"\r\n");
+    fields::write(out, head.headers());
 }
 
 #[cfg(test)]
@@ -171,6 +159,7 @@ mod tests {
 
     use super::*;
 
+    #[derive(Debug)]
     struct Client(InterimQueue);
 
     impl InterimClient for Client {

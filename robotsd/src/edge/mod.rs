@@ -51,7 +51,7 @@ pub(crate) use self::limits::{Callers, EdgeLimits};
 pub(crate) use self::listener::{Edge, EdgeTraffic, ListenerSettings};
 pub(crate) use self::listener_counts::{ListenerTraffic, ResponseCounts};
 pub(crate) use self::request::access_record::{AccessFields, AccessRecord, AccessValue, OnAccess};
-pub(crate) use self::request::fields::AcceptsTrailers;
+pub(crate) use self::request::fields::{AcceptsTrailers, write as write_fields};
 pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
 #[cfg(test)]
 pub(crate) use self::request::request_id::RequestId;

@@ -3,6 +3,7 @@
 //! The service that answers the request puts the upstream's end into the response's extensions; the driver of the client's
 //! connection joins the two ends. So a tunnel counts as that connection, and ends with it at shutdown.
 
+use std::fmt::Debug;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
@@ -27,32 +28,23 @@ pub(crate) struct WebSocket;
 
 /// The upstream's end of a tunnel; a response extension.
 // Extensions must be `Clone`; the first clone that is taken gets the end.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
+#[derive(Debug)]
 struct TunnelEnd {
     io: Box<dyn TunnelIo>,
     early: Bytes,
     transfer: Option<Transfer>,
 }
 
-trait TunnelIo: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> TunnelIo for T {}
+pub(crate) trait TunnelIo: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
     /// The connection, what has already been read from it, and who may take it for others.
-    pub(crate) fn new(
-        io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        early: Bytes,
-        transfer: Option<Transfer>,
-    ) -> Self {
+    pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
-    }
-}
-
-impl std::fmt::Debug for Tunnel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Tunnel")
     }
 }
 

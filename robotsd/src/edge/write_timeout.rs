@@ -13,11 +13,11 @@
 //! nothing.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use std::{fmt, io};
 
 use tokio::time::{Instant, Sleep};
 
@@ -102,7 +102,7 @@ pub(crate) trait StallObserver: Send + Sync {
 
 /// A response extension of responses that hold a connection. It is weak: the connection belongs to the body alone, and
 /// closes when that is dropped.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Transfer(Weak<dyn StallObserver>);
 
 impl Transfer {
@@ -121,11 +121,5 @@ impl Transfer {
         if let Some(observer) = self.0.upgrade() {
             observer.resumed();
         }
-    }
-}
-
-impl fmt::Debug for Transfer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Transfer")
     }
 }

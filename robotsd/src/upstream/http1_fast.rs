@@ -21,6 +21,7 @@ use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::tracked_io::TrackedIo;
+use crate::edge;
 
 /// Octets read at once before it is known how many will come, through the stack.
 const READ: usize = 16 * 1024;
@@ -88,13 +89,7 @@ impl FastConnection {
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
         out.extend_from_slice(target.as_bytes());
         out.extend_from_slice(b" HTTP/1.1\r\n");
-        for (name, value) in request.headers() {
-            out.extend_from_slice(name.as_str().as_bytes());
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(value.as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
-        out.extend_from_slice(b"\r\n");
+        edge::write_fields(out, request.headers());
     }
 
     /// Sends the request and reads what comes first.

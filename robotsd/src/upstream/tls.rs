@@ -19,7 +19,7 @@ use super::endpoint::HttpVersions;
 use crate::regular_file;
 
 /// The certificate authorities that are trusted.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) enum Trust {
     /// All that the system trusts.
     System,
@@ -223,14 +223,5 @@ impl TlsClient {
 impl fmt::Debug for TlsClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Trust {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::System => f.write_str("System"),
-            Self::File(path, roots) => write!(f, "File({:?}, {} certificates)", path, roots.len()),
-        }
     }
 }

@@ -189,6 +189,17 @@ const FRAMING: &[&str] = &["content-length", "host"];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AcceptsTrailers;
 
+/// Writes fields, and the end of a head, as HTTP/1.1 has them (RFC 9112, section 5).
+pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap) {
+    for (name, value) in fields {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
