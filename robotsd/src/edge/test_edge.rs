@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower_robots::internals::Mutex;
 
-use super::test_peer::{Raw, RawMessage, listen, shared, wait_until};
+use super::test_peer::{Http2Client, Raw, RawMessage, listen, shared, wait_until};
 use super::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, EdgeService, ListenerSettings};
 
 /// Serves until its shutdown begins, or the test ends.
@@ -66,6 +66,10 @@ impl ServedEdge {
 
     pub(crate) async fn ask(&self, request: &str) -> RawMessage {
         self.client().await.ask(request).await
+    }
+
+    pub(crate) async fn http2(&self) -> Http2Client {
+        Http2Client::connect(self.address).await
     }
 
     pub(crate) fn has_reported(&self, kind: ConnectionErrorKind) -> bool {

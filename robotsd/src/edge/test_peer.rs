@@ -2,13 +2,19 @@
 //!
 //! Nothing here waits without a deadline.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{RecvStream, SendStream};
+use http::Response;
+use http::request::Builder;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
 
 /// Long against anything that should happen, short against a build.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -239,6 +245,47 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.buffer).into_owned()
     }
+}
+
+/// A client of HTTP/2 that sees each response as it comes.
+pub(crate) struct Http2Client {
+    pub(crate) sender: SendRequest<Bytes>,
+    /// Ends with the connection.
+    pub(crate) connected: JoinHandle<Result<(), h2::Error>>,
+}
+
+impl Http2Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        Self::over(Raw::connect(address).await.socket).await
+    }
+
+    pub(crate) async fn over(socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        let (sender, connection) = h2::client::handshake(socket).await.unwrap();
+        Self { sender, connected: tokio::spawn(connection) }
+    }
+
+    pub(crate) async fn begin(&mut self, request: Builder, is_whole: bool) -> (ResponseFuture, SendStream<Bytes>) {
+        poll_fn(|cx| self.sender.poll_ready(cx)).await.unwrap();
+        self.sender.send_request(request.body(()).unwrap(), is_whole).unwrap()
+    }
+
+    /// The response to a request without a body.
+    pub(crate) async fn ask(&mut self, request: Builder) -> Result<Response<Vec<u8>>, h2::Error> {
+        let (response, _) = self.begin(request, true).await;
+        let (head, body) = soon(response).await?.into_parts();
+        Ok(Response::from_parts(head, octets(body).await?))
+    }
+}
+
+/// All of a body.
+pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
+    let mut octets = Vec::new();
+    while let Some(data) = soon(body.data()).await {
+        let data = data?;
+        let _ = body.flow_control().release_capacity(data.len());
+        octets.extend(data);
+    }
+    Ok(octets)
 }
 
 /// What a target is to become that holds octets hyper does not take: written apart from the code under test, one octet

@@ -32,7 +32,7 @@ use tower_robots::internals::Mutex;
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::test_edge::ServedEdge;
-use crate::edge::test_peer::{Raw, listen, shared, soon, wait_until};
+use crate::edge::test_peer::{Raw, listen, octets, shared, soon, wait_until};
 
 fn brief(change: impl FnOnce(&mut EdgeLimits)) -> EdgeLimits {
     let mut limits = EdgeLimits::default();
@@ -112,21 +112,12 @@ fn endless_once(limits: EdgeLimits) -> (ServedEdge, oneshot::Receiver<()>) {
     (ServedEdge::start(limits, service), dropped)
 }
 
-type H2 = hyper::client::conn::http2::SendRequest<Empty<Bytes>>;
-
-async fn h2(edge: &ServedEdge) -> H2 {
-    let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
-    let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), socket).await.unwrap();
-    tokio::spawn(connection);
-    sender
-}
-
 fn get(uri: &str) -> http::request::Builder {
     Request::builder().uri(uri)
 }
 
-#[tokio::test]
-async fn a_client_that_leaves_ends_its_request() {
+/// An edge that never answers, and the news of a request's beginning and of its end.
+fn unanswered() -> (ServedEdge, &'static Notify, oneshot::Receiver<()>) {
     let (alive, gone) = oneshot::channel::<()>();
     let alive = Arc::new(Mutex::new(Some(alive)));
     let begun = shared::<Notify>();
@@ -138,7 +129,12 @@ async fn a_client_that_leaves_ends_its_request() {
             pending::<Result<Response<Empty<Bytes>>, Infallible>>().await
         }
     });
-    let edge = ServedEdge::start(EdgeLimits::default(), service);
+    (ServedEdge::start(EdgeLimits::default(), service), begun, gone)
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_its_request() {
+    let (edge, begun, gone) = unanswered();
     let mut client = edge.client().await;
     client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;

@@ -66,12 +66,12 @@ async fn a_client_that_does_not_read_is_cut_off() {
 #[tokio::test]
 async fn an_http_2_stream_that_is_not_taken_ends_alone() {
     let (edge, dropped) = endless_once(brief(|limits| limits.body_idle = MOMENT));
-    let mut client = h2(&edge).await;
-    let untaken = client.send_request(get("http://h.test/endless").body(Empty::new()).unwrap()).await.unwrap();
+    let mut client = edge.http2().await;
+    let (untaken, _) = client.begin(get("http://h.test/endless"), true).await;
+    let untaken = untaken.await.unwrap();
     soon(dropped).await.unwrap();
-    let other = soon(client.send_request(get("http://h.test/other").body(Empty::new()).unwrap())).await.unwrap();
-    assert_eq!(other.status(), 200);
-    assert!(soon(untaken.into_body().collect()).await.is_err(), "a cut stream must not look complete");
+    assert_eq!(client.ask(get("http://h.test/other")).await.unwrap().status(), 200);
+    assert!(octets(untaken.into_body()).await.is_err(), "a cut stream must not look complete");
 }
 
 #[tokio::test]
@@ -95,12 +95,8 @@ async fn an_idle_http_2_connection_may_ping() {
 #[tokio::test]
 async fn an_idle_http_2_connection_gets_a_goaway() {
     let edge = ServedEdge::start(brief(|limits| limits.keep_alive = MOMENT), service_fn(mirror));
-    let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
-    let (mut client, connection) =
-        hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), socket).await.unwrap();
-    let connected = tokio::spawn(connection);
-    let answer = client.send_request(get("http://h.test/").body(Empty::new()).unwrap()).await.unwrap();
-    soon(answer.into_body().collect()).await.unwrap();
-    soon(connected).await.unwrap().unwrap();
+    let mut client = edge.http2().await;
+    client.ask(get("http://h.test/")).await.unwrap();
+    soon(client.connected).await.unwrap().unwrap();
     assert!(!edge.has_reported(ConnectionErrorKind::Slow));
 }

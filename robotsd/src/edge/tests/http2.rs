@@ -2,78 +2,38 @@
 
 use std::future::poll_fn;
 
-use h2::client::{ResponseFuture, SendRequest};
-use h2::{Reason, RecvStream, SendStream};
+use h2::Reason;
+use h2::client::ResponseFuture;
 use http::HeaderMap;
 
 use super::*;
 use crate::edge::http2::frames;
 
-/// A client of HTTP/2 that sees each response as it comes.
-struct Streams(SendRequest<Bytes>);
-
-impl Streams {
-    async fn connect(edge: &ServedEdge) -> Self {
-        let socket = TcpStream::connect(edge.address).await.unwrap();
-        let (sender, connection) = h2::client::handshake(socket).await.unwrap();
-        tokio::spawn(connection);
-        Self(sender)
-    }
-
-    async fn begin(&mut self, request: http::request::Builder, is_whole: bool) -> (ResponseFuture, SendStream<Bytes>) {
-        poll_fn(|cx| self.0.poll_ready(cx)).await.unwrap();
-        self.0.send_request(request.body(()).unwrap(), is_whole).unwrap()
-    }
-
-    /// The head and the octets of the response to a request without a body.
-    async fn ask(&mut self, request: http::request::Builder) -> Result<(http::response::Parts, Vec<u8>), h2::Error> {
-        let (response, _) = self.begin(request, true).await;
-        let (head, body) = soon(response).await?.into_parts();
-        soon(octets(body)).await.map(|octets| (head, octets))
-    }
-}
-
-async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
-    let mut octets = Vec::new();
-    while let Some(data) = body.data().await {
-        let data = data?;
-        let _ = body.flow_control().release_capacity(data.len());
-        octets.extend(data);
-    }
-    Ok(octets)
-}
-
 /// The next interim response.
-async fn interim(response: &mut ResponseFuture) -> (u16, HeaderMap) {
+async fn next_interim(response: &mut ResponseFuture) -> (u16, HeaderMap) {
     let head = soon(poll_fn(|cx| response.poll_informational(cx))).await.unwrap().unwrap();
     (head.status().as_u16(), head.headers().clone())
-}
-
-fn hint(request: &Request<RequestBody>, status: u16) {
-    let fields = HeaderMap::from_iter([(http::header::LINK, "</a>".parse().unwrap())]);
-    let client = request.extensions().get::<InterimResponses>().unwrap();
-    client.send(StatusCode::from_u16(status).unwrap(), &fields);
 }
 
 #[tokio::test]
 async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
     let release = shared::<Notify>();
     let service = service_fn(move |request: Request<RequestBody>| async move {
-        hint(&request, 103);
+        interim::hint(&request, 103, "</a>");
         release.notified().await;
-        hint(&request, 102);
+        interim::hint(&request, 102, "</a>");
         let body = request.into_body().collect().await.unwrap().to_bytes();
         Ok(Response::new(Full::new(body)))
     });
     let edge = ServedEdge::start(EdgeLimits::default(), service);
-    let mut client = Streams::connect(&edge).await;
+    let mut client = edge.http2().await;
     for method in ["GET", "POST", "HEAD"] {
         let is_whole = method != "POST";
         let (mut response, mut body) = client.begin(get("http://h.test/").method(method), is_whole).await;
-        let (status, fields) = interim(&mut response).await;
+        let (status, fields) = next_interim(&mut response).await;
         assert_eq!((status, &fields["link"]), (103, &"</a>".parse().unwrap()));
         release.notify_one();
-        assert_eq!(interim(&mut response).await.0, 102);
+        assert_eq!(next_interim(&mut response).await.0, 102);
         if !is_whole {
             body.send_data(Bytes::from_static(b"ok"), true).unwrap();
         }
@@ -84,43 +44,26 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
 }
 
 #[tokio::test]
-async fn of_many_interim_responses_the_first_are_sent() {
-    let service = service_fn(|request: Request<RequestBody>| async move {
-        for _ in 0..1000 {
-            hint(&request, 103);
-            tokio::task::yield_now().await;
+async fn of_many_interim_responses_the_first_are_sent_and_of_large_ones_fewer() {
+    for (said, link, sent) in [(1000, "</a>".to_owned(), 32), (32, format!("</{}>", "x".repeat(15 * 1024)), 4)] {
+        let service = service_fn(move |request: Request<RequestBody>| {
+            let link = link.clone();
+            async move {
+                for _ in 0..said {
+                    interim::hint(&request, 103, &link);
+                    tokio::task::yield_now().await;
+                }
+                Ok(Response::new(Empty::<Bytes>::new()))
+            }
+        });
+        let edge = ServedEdge::start(EdgeLimits::default(), service);
+        let (mut response, _) = edge.http2().await.begin(get("http://h.test/"), true).await;
+        let mut received = 0;
+        while soon(poll_fn(|cx| response.poll_informational(cx))).await.is_some() {
+            received += 1;
         }
-        Ok(Response::new(Empty::<Bytes>::new()))
-    });
-    let edge = ServedEdge::start(EdgeLimits::default(), service);
-    let mut client = Streams::connect(&edge).await;
-    let (mut response, _) = client.begin(get("http://h.test/"), true).await;
-    let mut sent = 0;
-    while soon(poll_fn(|cx| response.poll_informational(cx))).await.is_some() {
-        sent += 1;
+        assert_eq!((received, soon(response).await.unwrap().status().as_u16()), (sent, 200));
     }
-    assert_eq!((sent, soon(response).await.unwrap().status().as_u16()), (32, 200));
-}
-
-#[tokio::test]
-async fn large_interim_responses_are_bounded_by_their_octets() {
-    let service = service_fn(|request: Request<RequestBody>| async move {
-        let link = format!("</{}>", "x".repeat(15 * 1024)).parse().unwrap();
-        let fields = HeaderMap::from_iter([(http::header::LINK, link)]);
-        for _ in 0..32 {
-            request.extensions().get::<InterimResponses>().unwrap().send(StatusCode::EARLY_HINTS, &fields);
-            tokio::task::yield_now().await;
-        }
-        Ok(Response::new(Empty::<Bytes>::new()))
-    });
-    let edge = ServedEdge::start(EdgeLimits::default(), service);
-    let mut client = Streams::connect(&edge).await;
-    let (mut response, _) = client.begin(get("http://h.test/"), true).await;
-    let mut sent = 0;
-    while soon(poll_fn(|cx| response.poll_informational(cx))).await.is_some() {
-        sent += 1;
-    }
-    assert_eq!((sent, soon(response).await.unwrap().status().as_u16()), (4, 200));
 }
 
 #[tokio::test]
@@ -133,10 +76,10 @@ async fn rfc_9110_10_1_1_a_client_that_waits_is_told_to_go_on_once_the_body_is_w
         Ok(Response::new(Full::new(body)))
     });
     let edge = ServedEdge::start(EdgeLimits::default(), service);
-    let mut client = Streams::connect(&edge).await;
+    let mut client = edge.http2().await;
     let post = |path: &str| get(&format!("http://h.test{path}")).method("POST").header("expect", "100-Continue");
     let (mut response, mut body) = client.begin(post("/"), false).await;
-    assert_eq!(interim(&mut response).await.0, 100);
+    assert_eq!(next_interim(&mut response).await.0, 100);
     body.send_data(Bytes::from_static(b"ok"), true).unwrap();
     assert_eq!(octets(soon(response).await.unwrap().into_body()).await.unwrap(), b"ok");
     let (mut response, _body) = client.begin(post("/unread"), false).await;
@@ -157,7 +100,7 @@ async fn framed(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
 #[tokio::test]
 async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(framed));
-    let mut client = Streams::connect(&edge).await;
+    let mut client = edge.http2().await;
     for (method, path, length, body) in [
         ("GET", "/200//abc", Some("3"), "abc"),
         ("GET", "/200/3/abc", Some("3"), "abc"),
@@ -167,7 +110,8 @@ async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
         ("GET", "/204/5/abc", None, ""),
         ("GET", "/304/5/abc", Some("5"), ""),
     ] {
-        let (head, octets) = client.ask(get(&format!("http://h.test{path}")).method(method)).await.unwrap();
+        let (head, octets) =
+            client.ask(get(&format!("http://h.test{path}")).method(method)).await.unwrap().into_parts();
         let said = head.headers.get("content-length").map(|length| length.to_str().unwrap());
         assert_eq!((said, octets.as_slice()), (length, body.as_bytes()), "{method} {path}");
         assert!(head.headers.contains_key("date"));
@@ -178,38 +122,26 @@ async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
         assert!(error.is_reset(), "{path}: {error}");
     }
     // What the edge refuses is no connection's end there, and has no body for HEAD.
-    let (head, octets) =
-        client.ask(get("http://h.test/200/3/abc").method("HEAD").header("host", "evil")).await.unwrap();
-    assert_eq!((head.status.as_u16(), octets.len()), (400, 0));
-    assert!(!head.headers.contains_key("connection"));
+    let refused = client.ask(get("http://h.test/200/3/abc").method("HEAD").header("host", "evil")).await.unwrap();
+    assert_eq!((refused.status().as_u16(), refused.body().len()), (400, 0));
+    assert!(!refused.headers().contains_key("connection"));
 }
 
 #[tokio::test]
 async fn rfc_9113_8_1_an_early_response_does_not_need_the_rest_of_the_request() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(framed));
-    let mut client = Streams::connect(&edge).await;
+    let mut client = edge.http2().await;
     let (response, mut body) = client.begin(get("http://h.test/200//abc").method("POST"), false).await;
     body.send_data(Bytes::from_static(b"a part"), false).unwrap();
     assert_eq!(octets(soon(response).await.unwrap().into_body()).await.unwrap(), b"abc");
     assert_eq!(soon(poll_fn(|cx| body.poll_reset(cx))).await.unwrap(), Reason::NO_ERROR);
-    assert_eq!(client.ask(get("http://h.test/200//abc")).await.unwrap().1, b"abc");
+    assert_eq!(client.ask(get("http://h.test/200//abc")).await.unwrap().body(), b"abc");
 }
 
 #[tokio::test]
 async fn a_stream_that_its_client_resets_ends_its_request() {
-    let (alive, gone) = oneshot::channel::<()>();
-    let alive = Arc::new(Mutex::new(Some(alive)));
-    let begun = shared::<Notify>();
-    let service = service_fn(move |_: Request<RequestBody>| {
-        let alive = alive.lock().take();
-        begun.notify_one();
-        async move {
-            let _alive = alive;
-            pending::<Result<Response<Empty<Bytes>>, Infallible>>().await
-        }
-    });
-    let edge = ServedEdge::start(EdgeLimits::default(), service);
-    let mut client = Streams::connect(&edge).await;
+    let (edge, begun, gone) = unanswered();
+    let mut client = edge.http2().await;
     let (_response, mut body) = client.begin(get("http://h.test/").method("POST"), false).await;
     soon(begun.notified()).await;
     body.send_reset(Reason::CANCEL);
@@ -227,7 +159,7 @@ async fn a_client_that_does_not_answer_has_gone() {
     edge.reports(ConnectionErrorKind::Broken).await;
     assert!(edge.messages()[0].contains("no answer to a PING in time"));
 
-    let mut client = Streams::connect(&edge).await;
+    let mut client = edge.http2().await;
     let (response, _) = client.begin(get("http://h.test/"), true).await;
     soon(begun.notified()).await;
     tokio::time::sleep(MOMENT * 5).await;
@@ -238,13 +170,13 @@ async fn a_client_that_does_not_answer_has_gone() {
 #[tokio::test]
 async fn shutdown_says_goodbye_and_finishes_requests() {
     let Held { mut edge, begun, release } = held(EdgeLimits::default());
-    let mut client = Streams::connect(&edge).await;
+    let mut client = edge.http2().await;
     let (response, _) = client.begin(get("http://h.test/"), true).await;
     soon(begun.notified()).await;
     edge.begin_shutdown();
     // Once it knows, it takes no further requests.
     soon(async {
-        while poll_fn(|cx| client.0.poll_ready(cx)).await.is_ok() {
+        while poll_fn(|cx| client.sender.poll_ready(cx)).await.is_ok() {
             tokio::task::yield_now().await;
         }
     })

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use super::*;
 
 /// Sends the client an interim response, if it takes any.
-fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
+pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     if let Some(client) = request.extensions().get::<InterimResponses>() {
         let fields = HeaderMap::from_iter([(http::header::LINK, link.parse().unwrap())]);
         client.send(StatusCode::from_u16(status).unwrap(), &fields);

@@ -161,17 +161,13 @@ async fn clients_beyond_the_limit_are_all_answered() {
 #[tokio::test]
 async fn an_idle_http_2_connection_gets_a_goaway_for_a_new_one() {
     let edge = ServedEdge::start(brief(|limits| limits.connections = 1), service_fn(mirror));
-    let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
-    let (mut client, connection) =
-        hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), socket).await.unwrap();
-    let connected = tokio::spawn(connection);
+    let mut client = edge.http2().await;
     for _ in 0..3 {
-        let answer = client.send_request(get("http://h.test/").body(Empty::new()).unwrap()).await.unwrap();
-        soon(answer.into_body().collect()).await.unwrap();
+        client.ask(get("http://h.test/")).await.unwrap();
     }
     assert_eq!(edge.ask(REQUEST).await.status(), 200);
     // A GOAWAY without an error is an orderly end.
-    soon(connected).await.unwrap().unwrap();
+    soon(client.connected).await.unwrap().unwrap();
     edge.reports(ConnectionErrorKind::Recycled).await;
     assert!(!edge.has_reported(ConnectionErrorKind::Broken));
 
@@ -194,8 +190,7 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
         soon(begun.notified()).await;
         busy.push(client);
     }
-    let mut http2 = h2(&edge).await;
-    let streamed = tokio::spawn(http2.send_request(get("http://h.test/").body(Empty::new()).unwrap()));
+    let (streamed, _) = edge.http2().await.begin(get("http://h.test/"), true).await;
     soon(begun.notified()).await;
     let mut idle_ones = Vec::new();
     for _ in 0..20 {
@@ -211,7 +206,7 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
     for client in &mut busy {
         assert_eq!(client.message().await.status(), 200);
     }
-    assert_eq!(soon(streamed).await.unwrap().unwrap().status(), 200);
+    assert_eq!(soon(streamed).await.unwrap().status(), 200);
 }
 
 #[tokio::test]

@@ -47,8 +47,8 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
             seen.push(answer.body);
         }
         let request = fields.iter().fold(get("http://h/"), |request, (name, value)| request.header(*name, *value));
-        let answer = h2(&edge).await.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
-        seen.push(String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap());
+        let answer = edge.http2().await.ask(request).await.unwrap();
+        seen.push(String::from_utf8(answer.into_body()).unwrap());
         for text in seen {
             let names: Vec<&str> = names(&text).into_iter().filter(|name| !OURS.contains(name)).collect();
             assert_eq!(names, kept, "{text}");
@@ -138,19 +138,18 @@ async fn heads_are_bounded() {
 #[tokio::test]
 async fn http_2_requests_arrive_like_others() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
-    let mut client = h2(&edge).await;
+    let mut client = edge.http2().await;
     let request =
         get("http://h.test/a?b").header("cookie", "a=b").header("cookie", "c=d").header("robots-verdict", "x");
-    let answer = client.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
-    let text = String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    let text = String::from_utf8(client.ask(request).await.unwrap().into_body()).unwrap();
     assert!(has_line(&text, "GET /a?b"), "{text}");
     assert!(has_line(&text, "host: h.test"), "{text}");
     assert!(has_line(&text, "cookie: a=b; c=d"), "{text}");
     assert_eq!(names(&text)[0], "cookie");
     assert_eq!(names(&text)[1..], OURS);
 
-    let differing = get("http://h.test/").header("host", "evil.test").body(Empty::new()).unwrap();
-    assert_eq!(client.send_request(differing).await.unwrap().status(), 400);
+    let differing = get("http://h.test/").header("host", "evil.test");
+    assert_eq!(client.ask(differing).await.unwrap().status(), 400);
 }
 
 #[tokio::test]

@@ -12,8 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Empty, Full};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use http_body_util::Full;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ED25519, SanType, date_time_ymd};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,7 +27,7 @@ use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::test_edge::ServedEdge;
-use crate::edge::test_peer::{Raw, RawMessage, listen, soon};
+use crate::edge::test_peer::{Http2Client, Raw, RawMessage, listen, soon};
 use crate::edge::{EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket};
 use crate::socket::Socket;
 
@@ -187,13 +186,8 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         let is_http_2 = agreed == Some(b"h2");
         // HTTP/2, whatever has been agreed on.
         if is_http_2 {
-            let (mut sender, connection) =
-                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-            tokio::spawn(connection);
-            let request = Request::get("https://a.test/").body(Empty::<Bytes>::new()).unwrap();
-            let response = soon(sender.send_request(request)).await.unwrap();
-            assert_eq!(response.status(), 200, "{alpn:?}");
-            assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "https");
+            let response = Http2Client::over(stream).await.ask(Request::get("https://a.test/")).await.unwrap();
+            assert_eq!((response.status().as_u16(), &**response.body()), (200, &b"https"[..]), "{alpn:?}");
         } else {
             // In one piece and in several.
             let mut pieces = edge.raw(&authority.client(alpn), "a.test").await;

@@ -66,6 +66,21 @@ pub(super) fn answer(mut respond: Respond, body: &str) {
     }
 }
 
+/// A response of a piece again and again, as far as the window goes, whose octets are counted.
+pub(super) async fn endless(mut respond: Respond, piece: Bytes, sent: &AtomicUsize) {
+    let mut stream = respond.send_response(Response::new(()), false).unwrap();
+    loop {
+        stream.reserve_capacity(piece.len());
+        match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
+            Some(Ok(room)) => {
+                sent.fetch_add(room.min(piece.len()), Ordering::SeqCst);
+                stream.send_data(piece.slice(..room.min(piece.len())), false).unwrap();
+            }
+            _ => return,
+        }
+    }
+}
+
 async fn text(response: Response<ResponseBody>) -> String {
     String::from_utf8(soon(response.into_body().collect()).await.unwrap().to_bytes().to_vec()).unwrap()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tower_robots::internals::Mutex;
 
-use super::http2::{Http2Origin, answer};
+use super::http2::{Http2Origin, answer, endless};
 use super::*;
 use crate::edge::frames::{ACK, DATA, END_HEADERS, HEADERS, RST_STREAM, SETTINGS};
 use crate::edge::test_peer::{RawFrame, frame};
@@ -68,22 +68,11 @@ async fn clients_that_cancel_end_no_stream_of_others() {
 async fn small_pieces_that_a_client_does_not_read_end_no_stream_of_others() {
     const WINDOW: usize = 16 * 1024;
     let sent = shared::<AtomicUsize>();
-    let origin = Http2Origin::start(move |request, mut respond| async move {
+    let origin = Http2Origin::start(move |request, respond| async move {
         if request.uri().path() == "/quick" {
             return answer(respond, "ok");
         }
-        let mut stream = respond.send_response(Response::new(()), false).unwrap();
-        let piece = bytes::Bytes::from_static(&[0; 20]);
-        loop {
-            stream.reserve_capacity(piece.len());
-            match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
-                Some(Ok(room)) => {
-                    sent.fetch_add(room.min(piece.len()), Ordering::SeqCst);
-                    stream.send_data(piece.slice(..room.min(piece.len())), false).unwrap();
-                }
-                _ => return,
-            }
-        }
+        endless(respond, bytes::Bytes::from_static(&[0; 20]), sent).await;
     });
     let upstream = origin.upstream_with(|limits| limits.buffer_bytes = WINDOW);
     let mut held = Vec::new();

@@ -1,22 +1,12 @@
 //! Streams of HTTP/2 through the whole proxy: both directions at a time, trailers, windows, and ends before the end.
 
 use bytes::Bytes;
-use h2::client::SendRequest;
-use h2::{Reason, RecvStream, SendStream};
+use h2::{Reason, SendStream};
 use http::{HeaderMap, HeaderValue};
 
-use super::http2::{Http2Origin, answer, upstream_to};
+use super::http2::{Http2Origin, answer, endless, upstream_to};
 use super::*;
-
-/// A client of HTTP/2 in the clear.
-async fn client(proxy: SocketAddr) -> SendRequest<Bytes> {
-    let socket = TcpStream::connect(proxy).await.unwrap();
-    let (client, connection) = h2::client::handshake(socket).await.unwrap();
-    tokio::spawn(async move {
-        let _ = connection.await;
-    });
-    client.ready().await.unwrap()
-}
+use crate::edge::test_peer::{Http2Client, octets};
 
 fn post() -> http::request::Builder {
     Request::builder().method("POST").uri("http://h.test/pkg.Service/Method").header("content-type", "application/grpc")
@@ -24,16 +14,6 @@ fn post() -> http::request::Builder {
 
 fn trailers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     fields.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
-}
-
-async fn whole(stream: &mut RecvStream) -> Vec<u8> {
-    let mut octets = Vec::new();
-    while let Some(piece) = soon(stream.data()).await {
-        let piece = piece.unwrap();
-        stream.flow_control().release_capacity(piece.len()).unwrap();
-        octets.extend(piece);
-    }
-    octets
 }
 
 /// Sends all of it, as the other side takes it.
@@ -69,9 +49,8 @@ fn echo() -> Origin {
 
 #[tokio::test]
 async fn both_directions_stream_at_a_time_and_end_with_trailers() {
-    let mut client = client(proxy(echo().upstream())).await;
-    let request = post().header("te", "trailers").body(()).unwrap();
-    let (response, mut stream) = client.send_request(request, false).unwrap();
+    let mut client = Http2Client::connect(proxy(echo().upstream())).await;
+    let (response, mut stream) = client.begin(post().header("te", "trailers"), false).await;
     let response = soon(response).await.unwrap();
     assert_eq!((response.status().as_u16(), &response.headers()["x-te"]), (200, &"trailers".parse().unwrap()));
     let mut body = response.into_body();
@@ -91,8 +70,8 @@ async fn both_directions_stream_at_a_time_and_end_with_trailers() {
 #[tokio::test]
 async fn te_says_trailers_and_nothing_else() {
     let proxy = proxy(echo().upstream());
-    let mut client = client(proxy).await;
-    let (response, mut stream) = client.send_request(post().body(()).unwrap(), false).unwrap();
+    let mut client = Http2Client::connect(proxy).await;
+    let (response, mut stream) = client.begin(post(), false).await;
     stream.send_data(Bytes::new(), true).unwrap();
     assert!(!soon(response).await.unwrap().headers().contains_key("x-te"));
     let mut plain = Raw::connect(proxy).await;
@@ -109,8 +88,8 @@ async fn a_response_may_be_trailers_alone() {
         let response = Response::builder().header("grpc-status", "5").header("content-type", "application/grpc");
         respond.send_response(response.body(()).unwrap(), true).unwrap();
     });
-    let mut client = client(proxy(origin.upstream())).await;
-    let (response, _) = client.send_request(post().body(()).unwrap(), true).unwrap();
+    let mut client = Http2Client::connect(proxy(origin.upstream())).await;
+    let (response, _) = client.begin(post(), true).await;
     let response = soon(response).await.unwrap();
     assert_eq!(response.headers()["grpc-status"], "5");
     // In one frame: the end came with the head.
@@ -120,15 +99,14 @@ async fn a_response_may_be_trailers_alone() {
 #[tokio::test]
 async fn large_bodies_go_through_both_windows() {
     let large = Bytes::from((0..8 << 20).map(|at| (at / 7) as u8).collect::<Vec<_>>());
-    let mut client = client(proxy(echo().upstream())).await;
-    let (response, mut stream) = client.send_request(post().body(()).unwrap(), false).unwrap();
+    let mut client = Http2Client::connect(proxy(echo().upstream())).await;
+    let (response, mut stream) = client.begin(post(), false).await;
     let sent = large.clone();
     tokio::spawn(async move {
         pour(&mut stream, sent).await;
         stream.send_data(Bytes::new(), true).unwrap();
     });
-    let mut body = soon(response).await.unwrap().into_body();
-    assert!(whole(&mut body).await == large);
+    assert!(octets(soon(response).await.unwrap().into_body()).await.unwrap() == large);
     // HTTP/1.1 has no trailers here, and the whole of the body.
     let mut plain = Raw::connect(proxy(echo().upstream())).await;
     let response =
@@ -139,22 +117,11 @@ async fn large_bodies_go_through_both_windows() {
 #[tokio::test]
 async fn a_client_that_does_not_read_holds_its_own_stream_up_and_no_other() {
     let sent = shared::<AtomicUsize>();
-    let origin = Http2Origin::start(move |request, mut respond| async move {
+    let origin = Http2Origin::start(move |request, respond| async move {
         if request.uri().path() == "/quick" {
             return answer(respond, "ok");
         }
-        let mut stream = respond.send_response(Response::new(()), false).unwrap();
-        let piece = Bytes::from(vec![0; 16 * 1024]);
-        loop {
-            stream.reserve_capacity(piece.len());
-            match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
-                Some(Ok(room)) => {
-                    sent.fetch_add(room.min(piece.len()), Ordering::SeqCst);
-                    stream.send_data(piece.slice(..room.min(piece.len())), false).unwrap();
-                }
-                _ => return,
-            }
-        }
+        endless(respond, Bytes::from(vec![0; 16 * 1024]), sent).await;
     });
     let upstream = origin.upstream_with(|limits| limits.buffer_bytes = 64 * 1024);
     let mut held = Vec::new();
@@ -187,9 +154,8 @@ async fn a_client_that_leaves_cancels_its_stream() {
     });
     let proxy = proxy(origin.upstream());
     for path in ["/answered", "/silent"] {
-        let mut client = client(proxy).await;
-        let request = Request::builder().method("POST").uri(format!("http://h.test{path}")).body(()).unwrap();
-        let (response, mut stream) = client.send_request(request, false).unwrap();
+        let mut client = Http2Client::connect(proxy).await;
+        let (response, mut stream) = client.begin(Request::post(format!("http://h.test{path}")), false).await;
         assert_eq!(soon(reasons.recv()).await, Some(None), "{path}");
         if path == "/answered" {
             drop(soon(response).await.unwrap());
@@ -243,11 +209,10 @@ async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
 #[tokio::test]
 async fn a_response_before_the_end_of_the_request_is_the_response() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "enough") });
-    let mut client = client(proxy(origin.upstream())).await;
-    let (response, mut stream) = client.send_request(post().body(()).unwrap(), false).unwrap();
+    let mut client = Http2Client::connect(proxy(origin.upstream())).await;
+    let (response, mut stream) = client.begin(post(), false).await;
     stream.send_data(Bytes::from_static(b"some"), false).unwrap();
-    let mut response = soon(response).await.unwrap();
-    assert_eq!(whole(response.body_mut()).await, b"enough");
+    assert_eq!(octets(soon(response).await.unwrap().into_body()).await.unwrap(), b"enough");
 }
 
 #[tokio::test]
@@ -258,24 +223,23 @@ async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bo
         let origin = Http2Origin::start(move |request, mut respond| {
             let number = seen.fetch_add(1, Ordering::SeqCst);
             async move {
-                let octets = whole(&mut request.into_body()).await;
+                let octets = octets(request.into_body()).await.unwrap();
                 if number == 0 {
                     return respond.send_reset(Reason::REFUSED_STREAM);
                 }
                 answer(respond, &octets.len().to_string());
             }
         });
-        let mut client = client(proxy(origin.upstream())).await;
-        let sent = Request::builder().method("POST").uri("http://h.test/").body(()).unwrap();
-        let (response, mut stream) = client.send_request(sent, false).unwrap();
+        let mut client = Http2Client::connect(proxy(origin.upstream())).await;
+        let (response, mut stream) = client.begin(Request::post("http://h.test/"), false).await;
         for _ in 0..pieces {
             stream.send_data(Bytes::from(vec![b'x'; size]), false).unwrap();
         }
         stream.send_data(Bytes::new(), true).unwrap();
-        let mut response = soon(response).await.unwrap();
+        let response = soon(response).await.unwrap();
         assert_eq!(response.status(), want, "{pieces} of {size}");
         if want == 200 {
-            assert_eq!(whole(response.body_mut()).await, (pieces * size).to_string().as_bytes());
+            assert_eq!(octets(response.into_body()).await.unwrap(), (pieces * size).to_string().as_bytes());
         }
     }
 }
@@ -344,17 +308,16 @@ async fn a_body_that_stands_still_is_given_up_unless_the_other_direction_moves()
     let upstream = origin.upstream_with(|limits| limits.body_idle = idle);
     let response = soon(upstream.forward(request("GET", "/silent"))).await;
     assert!(soon(response.into_body().collect()).await.is_err());
-    let mut client = client(proxy(upstream)).await;
-    let request = Request::builder().method("POST").uri("http://h.test/listens").body(()).unwrap();
-    let (response, mut stream) = client.send_request(request, false).unwrap();
-    let mut response = soon(response).await.unwrap();
+    let mut client = Http2Client::connect(proxy(upstream)).await;
+    let (response, mut stream) = client.begin(Request::post("http://h.test/listens"), false).await;
+    let response = soon(response).await.unwrap();
     let start = Instant::now();
     while start.elapsed() < 3 * idle {
         stream.send_data(Bytes::from_static(b"x"), false).unwrap();
         tokio::time::sleep(idle / 8).await;
     }
     stream.send_data(Bytes::new(), true).unwrap();
-    assert_eq!(whole(response.body_mut()).await, b"heard");
+    assert_eq!(octets(response.into_body()).await.unwrap(), b"heard");
 }
 
 #[tokio::test]
@@ -368,17 +331,15 @@ async fn a_call_without_an_answer_gets_a_status_of_grpc() {
     for (address, code) in [(gone, "14"), (silent.address, "4")] {
         let upstream = upstream_to([address], |limits| limits.response_header = MOMENT);
         let proxy = proxy(upstream);
-        let mut calling = client(proxy).await;
-        let (response, _) = calling.send_request(post().body(()).unwrap(), true).unwrap();
+        let mut calling = Http2Client::connect(proxy).await;
+        let (response, _) = calling.begin(post(), true).await;
         let response = soon(response).await.unwrap();
         let fields = response.headers();
         assert_eq!((response.status().as_u16(), fields["grpc-status"].to_str().unwrap()), (200, code));
         assert_eq!(fields["content-type"], "application/grpc");
         assert!(fields["grpc-message"].to_str().unwrap().starts_with("50") && response.body().is_end_stream());
         // Anything else is reported as before.
-        let plain = Request::builder().uri("http://h.test/").body(()).unwrap();
-        let (response, _) = calling.send_request(plain, true).unwrap();
-        let response = soon(response).await.unwrap();
+        let response = calling.ask(Request::get("http://h.test/")).await.unwrap();
         assert!(matches!(response.status().as_u16(), 502 | 504) && !response.headers().contains_key("grpc-status"));
     }
 }

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 
 use super::http2::{Http2Origin, answer, upstream_to};
 use super::*;
+use crate::edge::test_peer::Http2Client;
 
 const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Own\r\nX-Own: 1\r\n\r\n\
                      HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\nContent-Length: 5\r\n\r\n";
@@ -62,13 +63,9 @@ async fn rfc_9110_15_2_interim_responses_of_both_protocols_reach_the_client() {
 
 /// A client of HTTP/2.
 async fn check_http2(address: SocketAddr) {
-    let socket = TcpStream::connect(address).await.unwrap();
-    let (mut sender, connection) = h2::client::handshake(socket).await.unwrap();
-    tokio::spawn(connection);
+    let mut client = Http2Client::connect(address).await;
     for method in ["GET", "POST", "GET"] {
-        poll_fn(|cx| sender.poll_ready(cx)).await.unwrap();
-        let request = Request::builder().method(method).uri("http://h.test/").body(()).unwrap();
-        let (mut response, _) = sender.send_request(request, true).unwrap();
+        let (mut response, _) = client.begin(Request::builder().method(method).uri("http://h.test/"), true).await;
         let mut early = Vec::new();
         while let Some(head) = soon(poll_fn(|cx| response.poll_informational(cx))).await {
             early.push(head.unwrap());

@@ -79,12 +79,10 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
         assert_eq!(edge.ask_secured(&client, name, host).await.status(), status, "{name} {host}");
     }
     let stream = edge.connect(&authority.client(&[b"h2"]), "a.test").await.unwrap();
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-    tokio::spawn(connection);
+    let mut client = Http2Client::over(stream).await;
     for (host, status) in [("x.b.test", 421), ("a.test", 200)] {
-        let request = Request::get(format!("https://{host}/")).body(Empty::<Bytes>::new()).unwrap();
-        assert_eq!(soon(sender.send_request(request)).await.unwrap().status(), status, "{host}");
+        let response = client.ask(Request::get(format!("https://{host}/"))).await.unwrap();
+        assert_eq!(response.status(), status, "{host}");
     }
 }
 
