@@ -48,16 +48,7 @@ pub(super) struct ListenerPlan {
 enum ListenerStep {
     /// The one at this place goes on.
     Keep(usize),
-    Open(Box<BoundListener>),
-}
-
-/// A listener whose sockets are bound, each with one for every worker.
-#[derive(Debug)]
-struct BoundListener {
-    settings: BindSettings,
-    local: SocketAddr,
-    sockets: Vec<Vec<TcpListener>>,
-    report: ListenerReport,
+    Open(Box<OpenListener>),
 }
 
 /// What a listener is opened with.
@@ -68,12 +59,15 @@ struct BindSettings {
     tls_handshake: std::time::Duration,
 }
 
+/// A listener whose sockets are bound.
 #[derive(Debug)]
 struct OpenListener {
     settings: BindSettings,
     local: SocketAddr,
-    /// The sockets again, for a listener that takes this one's place; they keep listening until they are dropped.
+    /// Each with one for every worker, which has it again; they keep listening until they are dropped, for a listener that takes
+    /// this one's place.
     sockets: Vec<Vec<TcpListener>>,
+    /// None before the workers accept.
     ids: Vec<ListenerId>,
     report: ListenerReport,
     /// Where it has limits of its own, made from those of all.
@@ -120,9 +114,8 @@ impl ListenerPlan {
                 }
                 sockets.push(bind(listener.address, workers).map_err(cannot)?);
             }
-            steps.push(ListenerStep::Open(
-                BoundListener::new(BindSettings::of(listener, config), sockets, origin)?.into(),
-            ));
+            let bound = OpenListener::bound(BindSettings::of(listener, config), sockets, origin)?;
+            steps.push(ListenerStep::Open(bound.into()));
         }
         Ok(Self { steps, changes: Vec::new() })
     }
@@ -152,11 +145,11 @@ impl Listeners {
                     plan.changes.push(format!("listener {} has other settings", opened.local));
                     let again = opened.sockets.iter().map(|sockets| duplicates(sockets)).collect::<io::Result<_>>();
                     let again = again.map_err(|error| cannot_listen(address, &error))?;
-                    BoundListener::new(settings, again, &opened.report.socket)?
+                    OpenListener::bound(settings, again, &opened.report.socket)?
                 }
                 None => {
                     let sockets = bind(address, workers).map_err(|error| cannot_listen(address, &error))?;
-                    let bound = BoundListener::new(settings, vec![sockets], "bound")?;
+                    let bound = OpenListener::bound(settings, vec![sockets], "bound")?;
                     plan.changes.push(format!("listener {} is new", bound.local));
                     bound
                 }
@@ -183,16 +176,13 @@ impl Listeners {
         for step in plan.steps {
             match step {
                 ListenerStep::Keep(place) => self.open.extend(before.get_mut(place).and_then(Option::take)),
-                ListenerStep::Open(bound) => {
-                    let place = format!("{}://{}", bound.report.scheme, bound.local);
-                    match bound.open(workers, edge, log) {
-                        Ok(opened) => {
-                            self.open.push(opened);
-                            news.push(place);
-                        }
-                        Err(error) => failure = Some(error),
+                ListenerStep::Open(mut bound) => match bound.open(workers, edge, log) {
+                    Ok(()) => {
+                        news.push(format!("{}://{}", bound.report.scheme, bound.local));
+                        self.open.push(*bound);
                     }
-                }
+                    Err(error) => failure = Some(error),
+                },
             }
         }
         for OpenListener { sockets, ids, .. } in before.into_iter().flatten() {
@@ -228,7 +218,7 @@ impl Listeners {
                 sockets.iter().map(|sockets| duplicates(sockets)).collect()
             };
             let again = again.map_err(|error| cannot_listen(address, &error));
-            match again.and_then(|again| BoundListener::new(settings.clone(), again, &report.socket)) {
+            match again.and_then(|again| OpenListener::bound(settings.clone(), again, &report.socket)) {
                 Ok(bound) => plan.steps.push(ListenerStep::Open(bound.into())),
                 Err(trouble) => plan.changes.push(trouble),
             }
@@ -299,8 +289,8 @@ impl BindSettings {
     }
 }
 
-impl BoundListener {
-    fn new(settings: BindSettings, sockets: Vec<Vec<TcpListener>>, origin: &str) -> Result<Self, String> {
+impl OpenListener {
+    fn bound(settings: BindSettings, sockets: Vec<Vec<TcpListener>>, origin: &str) -> Result<Self, String> {
         let listener = &settings.listener;
         let first = sockets.iter().flatten().next();
         let local = first.map_or(Ok(listener.address), TcpListener::local_addr);
@@ -312,28 +302,28 @@ impl BoundListener {
             scheme: if listener.certificates.is_some() { "https" } else { "http" }.to_owned(),
             socket: origin.to_owned(),
         };
-        Ok(Self { settings, local, sockets, report })
+        Ok(Self { settings, local, sockets, ids: Vec::new(), report, edge: None })
     }
 
-    fn open(self, workers: &mut Workers, edge: &Edge, log: &Log) -> Result<OpenListener, String> {
-        let Self { settings, local, sockets, report } = self;
-        let label = report.name.clone().unwrap_or_else(|| local.to_string());
+    /// Has the workers accept.
+    fn open(&mut self, workers: &mut Workers, edge: &Edge, log: &Log) -> Result<(), String> {
+        let label = self.report.name.clone().unwrap_or_else(|| self.local.to_string());
+        let local = self.local;
         let cannot = |error| cannot_listen(local, &error);
-        let mut opened = OpenListener { settings, local, sockets: Vec::new(), ids: Vec::new(), report, edge: None };
-        let listener_settings = opened.settings.listener_settings();
-        let errors = Arc::new(QuestionErrors::new(log.clone(), opened.settings.listener.questions));
-        for sockets in sockets {
-            opened.sockets.push(duplicates(&sockets).map_err(cannot)?);
-            let id = match opened.settings.listener.kind {
+        let listener_settings = self.settings.listener_settings();
+        let errors = Arc::new(QuestionErrors::new(log.clone(), self.settings.listener.questions));
+        for sockets in &self.sockets {
+            let sockets = duplicates(sockets).map_err(cannot)?;
+            let id = match self.settings.listener.kind {
                 ListenerKind::Proxy => workers.open(sockets, edge, &label, &listener_settings),
                 ListenerKind::Decision => {
-                    let edge = opened.edge.get_or_insert_with(|| edge.with_limits(decision::limits));
+                    let edge = self.edge.get_or_insert_with(|| edge.with_limits(decision::limits));
                     workers.open_for_decisions(sockets, edge, &label, &listener_settings, &errors)
                 }
             };
-            opened.ids.push(id.map_err(cannot)?);
+            self.ids.push(id.map_err(cannot)?);
         }
-        Ok(opened)
+        Ok(())
     }
 }
 
