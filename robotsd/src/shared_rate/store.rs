@@ -13,12 +13,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::bucket::{SharedBucket, SharedKey, duration};
-use super::keeper::{self, ChangeObserver, PendingQuestion, StoreChange};
+use super::keeper::{self, PendingQuestion, StoreChange};
 use super::ledger::LedgerStep;
 use super::script::{StoreAnswer, StoreQuestion};
 use super::settings::StoreSettings;
 use super::state::{StoreReport, StoreState, count};
-use super::store_connection::{self, AddressLookup};
+use super::store_connection;
 
 /// Questions that wait to be sent. With more, the process's own bucket decides.
 const QUEUE: usize = 1024;
@@ -51,7 +51,7 @@ impl SharedRate {
     ///
     /// The system starts no thread.
     pub fn start(settings: StoreSettings, changed: impl Fn(StoreChange) + Send + 'static) -> io::Result<Self> {
-        Self::begin(settings, store_connection::of_system(), Box::new(changed))
+        Self::start_resolving(settings, store_connection::of_system, changed)
     }
 
     /// [`start`](Self::start) with another resolver than the system's, which may block.
@@ -64,13 +64,9 @@ impl SharedRate {
         lookup: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
         changed: impl Fn(StoreChange) + Send + 'static,
     ) -> io::Result<Self> {
-        Self::begin(settings, Arc::new(lookup), Box::new(changed))
-    }
-
-    fn begin(settings: StoreSettings, lookup: AddressLookup, changed: ChangeObserver) -> io::Result<Self> {
         let (questions, received) = mpsc::channel(QUEUE);
         let shared = Arc::new(StoreState::new(settings));
-        keeper::start(Arc::clone(&shared), received, lookup, changed)?;
+        keeper::start(Arc::clone(&shared), received, Arc::new(lookup), Box::new(changed))?;
         Ok(Self { shared, questions })
     }
 
@@ -99,22 +95,16 @@ impl SharedRate {
         if let Some((key, question)) = evicted {
             self.report_batch(key, question);
         }
-        match step {
-            LedgerStep::Deny { wait } => {
-                count(&counts.known_denied);
-                ControlFlow::Break(SharedVerdict::Deny { wait: duration(wait) })
-            }
-            LedgerStep::Allow => {
-                count(&counts.known_allowed);
-                ControlFlow::Break(SharedVerdict::Allow)
-            }
-            LedgerStep::Report(question) => {
-                count(&counts.known_allowed);
-                self.report_batch(key, question);
-                ControlFlow::Break(SharedVerdict::Allow)
-            }
-            LedgerStep::Ask(question) => ControlFlow::Continue(question),
+        if let LedgerStep::Report(question) = step {
+            self.report_batch(key, question);
         }
+        let (counter, verdict) = match step {
+            LedgerStep::Deny { wait } => (&counts.known_denied, SharedVerdict::Deny { wait: duration(wait) }),
+            LedgerStep::Allow | LedgerStep::Report(_) => (&counts.known_allowed, SharedVerdict::Allow),
+            LedgerStep::Ask(question) => return ControlFlow::Continue(question),
+        };
+        count(counter);
+        ControlFlow::Break(verdict)
     }
 
     /// Asks whether a request may pass.
@@ -126,28 +116,17 @@ impl SharedRate {
         let shared = &*self.shared;
         let counts = &shared.counts;
         let (answer, answered) = oneshot::channel();
-        let sent = self.questions.try_send(PendingQuestion { key, question, answer: Some(answer) });
-        let waited = match sent {
-            Ok(()) => timeout(shared.settings.deadline, answered).await,
-            Err(_) => {
-                count(&counts.alone);
-                return SharedVerdict::Unknown;
-            }
-        };
-        match waited {
-            Ok(Ok(StoreAnswer { wait: None, .. })) => {
-                count(&counts.allowed);
-                SharedVerdict::Allow
-            }
+        // Where the queue is full, what would send the answer is dropped, and nothing is waited for.
+        let _ = self.questions.try_send(PendingQuestion { key, question, answer: Some(answer) });
+        let (counter, verdict) = match timeout(shared.settings.deadline, answered).await {
+            Ok(Ok(StoreAnswer { wait: None, .. })) => (&counts.allowed, SharedVerdict::Allow),
             Ok(Ok(StoreAnswer { wait: Some(wait), .. })) => {
-                count(&counts.denied);
-                SharedVerdict::Deny { wait: duration(wait) }
+                (&counts.denied, SharedVerdict::Deny { wait: duration(wait) })
             }
-            Ok(Err(_)) | Err(_) => {
-                count(&counts.alone);
-                SharedVerdict::Unknown
-            }
-        }
+            Ok(Err(_)) | Err(_) => (&counts.alone, SharedVerdict::Unknown),
+        };
+        count(counter);
+        verdict
     }
 
     /// Has the store count requests, and waits for no answer. Where the queue is full, the others do not learn of them.

@@ -3,7 +3,6 @@
 //! **All addresses of a store's name are tried at once, and the lowest that works is taken**: the client's own race
 //! would take the first that accepts a connection, as one that hangs does, and a replica; and each process another one.
 
-use std::future::ready;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -150,8 +149,8 @@ const MOST: usize = 4;
 pub(super) type AddressLookup = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
 
 /// The system's resolver.
-pub(super) fn of_system() -> AddressLookup {
-    Arc::new(|host: &str, port: u16| (host, port).to_socket_addrs().map(Iterator::collect))
+pub(super) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
 /// The addresses of one name.
@@ -213,12 +212,12 @@ impl AsyncDNSResolver for OneAddress {
         host: &'b str,
         port: u16,
     ) -> RedisFuture<'a, Box<dyn Iterator<Item = SocketAddr> + Send + 'a>> {
-        if host == self.host && port == self.address.port() {
-            let address: Box<dyn Iterator<Item = SocketAddr> + Send> = Box::new(std::iter::once(self.address));
-            return Box::pin(ready(Ok(address)));
-        }
+        let known = (host == self.host && port == self.address.port()).then_some(self.address);
         Box::pin(async move {
-            let found: Vec<_> = tokio::net::lookup_host((host, port)).await?.collect();
+            let found: Vec<_> = match known {
+                Some(address) => vec![address],
+                None => tokio::net::lookup_host((host, port)).await?.collect(),
+            };
             Ok(Box::new(found.into_iter()) as Box<dyn Iterator<Item = SocketAddr> + Send>)
         })
     }
