@@ -79,6 +79,12 @@ fn field<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
     response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
 }
 
+/// A request with a field more.
+fn with(mut request: Request<Body>, name: &str, value: impl AsRef<str>) -> Request<Body> {
+    add(&mut request, name, value);
+    request
+}
+
 /// Adds a field to a request.
 fn add(request: &mut Request<Body>, name: &str, value: impl AsRef<str>) {
     let name = http::HeaderName::try_from(name).expect("a name");

@@ -239,6 +239,8 @@ mod live {
     };
     use tower_robots::rules::Fragment;
 
+    use crate::waiting::served;
+
     const OWN: &str = "User-agent: *\nDisallow: /private/\n";
     const MORE: &str = "User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n";
     const LIST: &str = "User-agent: GPTBot\nDisallow: /\n";
@@ -247,28 +249,30 @@ mod live {
         Fragment::parse("ai.txt", text).expect("a list")
     }
 
-    fn with(file: &str, list: &str) -> String {
-        format!("{file}\n# From ai.txt\n{list}")
+    /// Opens the site of a folder as a process does that starts there.
+    fn start(folder: &std::path::Path, appendix: &Appendix) -> LiveRobots {
+        let state = StateDir::open(folder.join("state")).expect("a state directory");
+        let builder = LiveRobots::file(folder.join("robots.txt")).when_missing(WhenMissing::Unavailable);
+        builder.append(appendix).state(&state, "site").open().expect("a site")
     }
 
-    fn body(live: &LiveRobots) -> String {
-        let body = live.snapshot().content().map(|content| content.body().to_vec());
-        String::from_utf8(body.expect("a robots.txt")).expect("text")
+    fn with(file: &str, list: &str) -> String {
+        format!("{file}\n# From ai.txt\n{list}")
     }
 
     #[test]
     fn a_part_that_comes_later_or_changes_makes_a_version() {
         let appendix = Appendix::new(["ai.txt"]);
         let live = LiveRobots::inline(OWN).append(&appendix).open().expect("a robots.txt");
-        assert_eq!(body(&live), OWN, "nothing was live before, so the file alone is served");
+        assert_eq!(served(&live), OWN, "nothing was live before, so the file alone is served");
         // The operator goes on meanwhile.
         live.publish(MORE).expect("published");
-        assert_eq!(body(&live), MORE);
+        assert_eq!(served(&live), MORE);
         appendix.set(0, list(LIST), None);
-        assert_eq!(body(&live), with(MORE, LIST));
+        assert_eq!(served(&live), with(MORE, LIST));
         assert!(appendix.missing().is_empty());
         live.publish(OWN).expect("published");
-        assert_eq!(body(&live), with(OWN, LIST));
+        assert_eq!(served(&live), with(OWN, LIST));
         assert_eq!(live.publish(OWN).expect("published").outcome.kind(), ReloadOutcomeKind::Unchanged);
         assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Unchanged);
         let entries = live.history().len();
@@ -276,12 +280,12 @@ mod live {
         assert_eq!(live.history().len(), entries, "a part of the same octets is none that changed");
         let other = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
         appendix.set(0, list(other), None);
-        assert_eq!(body(&live), with(OWN, other));
+        assert_eq!(served(&live), with(OWN, other));
         let last = live.history().pop().expect("an entry");
         assert_eq!((last.cause, last.outcome), (Cause::Append, ReloadOutcomeKind::Published));
         // It can be left like any other version, and the one before comes back.
         live.rollback().expect("a version before");
-        assert_eq!(body(&live), with(OWN, LIST));
+        assert_eq!(served(&live), with(OWN, LIST));
         let places = live.snapshot().content().expect("a robots.txt").places().cloned();
         assert_eq!(places.expect("places").of(5), Some(("ai.txt", 1)));
     }
@@ -293,7 +297,7 @@ mod live {
         let builder = LiveRobots::inline(OWN).append(&appendix).gate(Gate::builder().build());
         let live = builder.open().expect("a robots.txt");
         appendix.set(0, list("User-agent: Googlebot\nUser-agent: bingbot\nDisallow: /\n"), None);
-        assert_eq!(body(&live), with(OWN, LIST));
+        assert_eq!(served(&live), with(OWN, LIST));
         assert_eq!(live.status().condition(), Condition::Gated);
     }
 
@@ -301,28 +305,24 @@ mod live {
     fn a_restart_without_the_part_keeps_the_version_that_has_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("robots.txt");
-        let open = |appendix: &Appendix| {
-            let state = StateDir::open(folder.path().join("state")).expect("a state directory");
-            let builder = LiveRobots::file(&path).when_missing(WhenMissing::Unavailable).append(appendix);
-            builder.state(&state, "site").open().expect("a site")
-        };
+        let open = |appendix: &Appendix| start(folder.path(), appendix);
         std::fs::write(&path, OWN).expect("written");
         let appendix = Appendix::new(["ai.txt"]);
         appendix.set(0, list(LIST), None);
         let live = open(&appendix);
-        assert_eq!(body(&live), with(OWN, LIST));
+        assert_eq!(served(&live), with(OWN, LIST));
         drop(live);
 
         std::fs::write(&path, MORE).expect("written");
         let appendix = Appendix::new(["ai.txt"]);
         let live = open(&appendix);
-        assert_eq!(body(&live), with(OWN, LIST), "crawlers that the part names do not pass");
+        assert_eq!(served(&live), with(OWN, LIST), "crawlers that the part names do not pass");
         let status = live.status();
         let ReloadOutcome::Kept { rejection, .. } = &status.last_reload.outcome else { panic!("{status:?}") };
         assert_eq!(rejection.kind, RejectionKind::NotAppended);
         assert!(rejection.to_string().contains("\"ai.txt\", which is to be appended, was not read yet"), "{rejection}");
         appendix.set(0, list(LIST), None);
-        assert_eq!(body(&live), with(MORE, LIST));
+        assert_eq!(served(&live), with(MORE, LIST));
         assert_eq!(live.status().condition(), Condition::Live);
     }
 
@@ -330,26 +330,22 @@ mod live {
     fn a_part_that_was_never_read_does_not_keep_edits_from_going_live_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("robots.txt");
-        let open = |appendix: &Appendix| {
-            let state = StateDir::open(folder.path().join("state")).expect("a state directory");
-            let builder = LiveRobots::file(&path).when_missing(WhenMissing::Unavailable).append(appendix);
-            builder.state(&state, "site").open().expect("a site")
-        };
+        let open = |appendix: &Appendix| start(folder.path(), appendix);
         // The comment of the operator's own is no part.
         let own = |text: &str| format!("# From the old site\n{text}");
         std::fs::write(&path, own(OWN)).expect("written");
-        assert_eq!(body(&open(&Appendix::new(["ai.txt"]))), own(OWN));
+        assert_eq!(served(&open(&Appendix::new(["ai.txt"]))), own(OWN));
         std::fs::write(&path, own(MORE)).expect("written");
         let appendix = Appendix::new(["ai.txt"]);
         let live = open(&appendix);
-        assert_eq!(body(&live), own(MORE));
+        assert_eq!(served(&live), own(MORE));
         appendix.set(0, list(LIST), None);
-        assert_eq!(body(&live), with(&own(MORE), LIST));
+        assert_eq!(served(&live), with(&own(MORE), LIST));
         drop(live);
         // Under another title it may still be the part that is live.
         std::fs::write(&path, own(OWN)).expect("written");
         let live = open(&Appendix::new(["list.txt"]));
-        assert_eq!(body(&live), with(&own(MORE), LIST));
+        assert_eq!(served(&live), with(&own(MORE), LIST));
     }
 
     #[test]
@@ -364,7 +360,7 @@ mod live {
             ("\0\0\0\0", RejectionKind::Binary),
         ] {
             assert_eq!(live.publish(text).expect_err(text).kind, kind, "{text}");
-            assert_eq!(body(&live), with(OWN, LIST));
+            assert_eq!(served(&live), with(OWN, LIST));
         }
         let large = "User-agent: *\n".to_owned() + &"#\n".repeat((8 << 20) / 2 - 8);
         assert_eq!(live.publish(&large).expect_err("too large").kind, RejectionKind::TooLarge);

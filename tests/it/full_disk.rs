@@ -17,7 +17,7 @@ use tower_robots::live::{
 use tower_robots::source::{FileSource, LiveBuilder};
 
 use crate::small_disk::SmallDisk;
-use crate::waiting::{PATIENCE, replace_dated, wait_for};
+use crate::waiting::{PATIENCE, replace_dated, served, wait_for};
 
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
 const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
@@ -119,10 +119,6 @@ fn write(folder: &Path, text: &str) {
     replace_dated(&folder.join("robots.txt"), text, past);
 }
 
-fn body(live: &LiveRobots) -> String {
-    String::from_utf8(live.snapshot().content().unwrap().body().to_vec()).unwrap()
-}
-
 fn short(text: &str) -> String {
     VersionHash::of(text.as_bytes()).short().to_string()
 }
@@ -143,7 +139,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         );
         site.fill_history();
         assert_eq!(site.replace(&live, THIRD), ReloadOutcomeKind::Published);
-        assert_eq!(body(&live), THIRD, "it is live all the same");
+        assert_eq!(served(&live), THIRD, "it is live all the same");
         assert!(!state.flush());
         let status = live.status();
         let (save, history) =
@@ -167,7 +163,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         site.write(BAD);
         site.is_killed();
         let again = site.open(&site.state());
-        assert_eq!((body(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
+        assert_eq!((served(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
         assert_eq!(again.status().state_trouble(TroubleKind::Behind), None);
         let said = again.status().last_reload.to_string();
         assert!(
@@ -203,7 +199,7 @@ fn a_reload_a_flush_and_the_end_write_what_waits() {
             }
             site.is_killed();
             site.write(BAD);
-            assert_eq!(body(&site.open(&site.state())), SECOND, "{way}");
+            assert_eq!(served(&site.open(&site.state())), SECOND, "{way}");
         }
     });
 }
@@ -217,7 +213,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
         // Accepted by hand, which a restart must not forget either.
         assert_eq!(site.replace(&live, STAGING), ReloadOutcomeKind::Gated);
         live.accept(&VersionHash::of(STAGING.as_bytes()).into()).unwrap();
-        assert_eq!(body(&live), STAGING);
+        assert_eq!(served(&live), STAGING);
         assert!(live.status().state_trouble(TroubleKind::Save).is_some(), "it was tried before the answer");
         // Nothing more can be written at the end than after a kill.
         drop((live, state));
@@ -226,7 +222,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
         for start in 1..=2 {
             let live = site.open(&site.state());
             let status = live.status();
-            assert_eq!((body(&live).as_str(), status.condition()), (FIRST, Condition::LastGood));
+            assert_eq!((served(&live).as_str(), status.condition()), (FIRST, Condition::LastGood));
             let trouble = status.state_trouble(TroubleKind::Behind).unwrap();
             let older = format!("is older than what was live before: version {}, accepted ", short(STAGING));
             assert!(trouble.starts_with(&format!("version {} is served; it was accepted ", short(FIRST))), "{trouble}");
@@ -253,15 +249,15 @@ fn a_rollback_on_a_full_disk_is_not_undone_by_a_restart() {
         assert!(state.flush());
         disk.fill();
         live.rollback().unwrap();
-        assert_eq!(body(&live), FIRST);
+        assert_eq!(served(&live), FIRST);
         drop((live, state));
         let live = site.open(&site.state());
-        assert_eq!((body(&live).as_str(), live.status().condition()), (FIRST, Condition::Gated));
+        assert_eq!((served(&live).as_str(), live.status().condition()), (FIRST, Condition::Gated));
         assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "it was rolled back");
         drop(live);
         disk.free();
         let live = site.open(&site.state());
-        assert_eq!((body(&live).as_str(), live.status().condition()), (FIRST, Condition::Gated));
+        assert_eq!((served(&live).as_str(), live.status().condition()), (FIRST, Condition::Gated));
     });
 }
 
@@ -286,7 +282,7 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
         // As a config that is reloaded does.
         site.write(BAD);
         let live = site.open(&state);
-        assert_eq!((body(&live).as_str(), live.status().state_trouble(TroubleKind::Behind)), (SECOND, None));
+        assert_eq!((served(&live).as_str(), live.status().state_trouble(TroubleKind::Behind)), (SECOND, None));
         assert_eq!(live.status().switch, Enforcement::Off);
         assert_eq!(live.history().iter().filter(|entry| entry.outcome == ReloadOutcomeKind::Published).count(), 2);
         disk.free();
@@ -333,7 +329,7 @@ fn a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room()
         wait_for("written", || live.status().state_troubles.is_empty() && state.trouble().is_none());
         site.write(BAD);
         site.is_killed();
-        assert_eq!(body(&site.open(&site.state())), FIRST);
+        assert_eq!(served(&site.open(&site.state())), FIRST);
     });
 }
 
@@ -368,7 +364,7 @@ fn a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart() {
                     disk.free();
                 }
                 let live = site.open(&site.state());
-                assert_eq!((body(&live).as_str(), live.status().condition()), (text, condition));
+                assert_eq!((served(&live).as_str(), live.status().condition()), (text, condition));
                 assert!(live.status().pending.as_ref().is_none(), "{:?}", live.status());
             }
             fs::remove_dir_all(disk.path().join("state")).unwrap();
@@ -393,7 +389,7 @@ fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_writte
             let state = site.state();
             assert!(state.trouble().unwrap().contains("Read-only file system"), "{:?}", state.trouble());
             let live = site.open(&state);
-            assert_eq!((body(&live).as_str(), live.status().condition()), (FIRST, Condition::LastGood));
+            assert_eq!((served(&live).as_str(), live.status().condition()), (FIRST, Condition::LastGood));
             let said = live.status().last_reload.to_string();
             assert!(said.ends_with(" and was live before, as far as is written down"), "{said}");
         },
@@ -430,7 +426,7 @@ fn a_site_that_is_opened_anew_leaves_what_is_published_meanwhile() {
         });
         let live = site.open(&state);
         assert!(site.reported("this is missing"), "{:?}", site.reported);
-        assert_eq!((body(&live).as_str(), live.status().condition()), (THIRD, Condition::LastGood));
+        assert_eq!((served(&live).as_str(), live.status().condition()), (THIRD, Condition::LastGood));
         remount(disk.path(), "rw");
         assert!(state.flush());
         let written = fs::read_to_string(path(&site, "state.json")).unwrap();

@@ -15,7 +15,7 @@ use tower_robots::live::{
 use tower_robots::rules::Access;
 use tower_robots::source::{FileSource, LiveBuilder};
 
-use crate::waiting::{PATIENCE, replace, wait_or_explain};
+use crate::waiting::{PATIENCE, body, replace, wait_or_explain};
 
 const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
@@ -57,10 +57,6 @@ impl Site {
     fn notices(&self) -> Vec<String> {
         self.notices.lock().unwrap().clone()
     }
-}
-
-fn body(live: &LiveRobots) -> Option<String> {
-    live.snapshot().content().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
 }
 
 fn wait_for(live: &LiveRobots, condition: impl Fn(&LiveRobots) -> bool) {

@@ -7,15 +7,11 @@ use tower_robots::live::{
     Cause, Condition, Gate, LiveRobots, MAX_FILE, RejectionKind, ReloadOutcomeKind, StateDir, VersionHash,
 };
 
-use crate::waiting::PATIENCE;
+use crate::waiting::{PATIENCE, body};
 
 const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
 const MORE: &str = "User-agent: *\nDisallow: /cart\nDisallow: /drafts/\n";
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
-
-fn body(live: &LiveRobots) -> Option<String> {
-    live.snapshot().content().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
-}
 
 fn hash(text: &str) -> VersionHash {
     VersionHash::of(text.as_bytes())

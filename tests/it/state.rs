@@ -15,6 +15,8 @@ use tower_robots::policy::{Action, Facts, Mode, Policy, Reason};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::{InlineSource, LiveBuilder};
 
+use crate::waiting::served;
+
 const GPTBOT: &[u8] = b"Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
@@ -64,10 +66,6 @@ fn start() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
 }
 
-fn body(live: &LiveRobots) -> String {
-    String::from_utf8(live.snapshot().content().unwrap().body().to_vec()).unwrap()
-}
-
 fn decide(live: &LiveRobots, target: &str) -> (Action, Reason) {
     live.with(|snapshot| {
         let agents = snapshot.content().unwrap().agents(GPTBOT);
@@ -100,7 +98,7 @@ fn the_kill_switch_passes_everything_at_once_and_outlives_the_process() {
     live.set_enforcement(Enforcement::Off).unwrap();
     assert_eq!((decide(&live, "/cart"), decide(&other, "/cart")), (SWITCHED_OFF, REFUSED));
     assert_eq!(live.status().enforcement, Enforcement::Off);
-    assert_eq!(body(&live), OPEN, "the file is served all the same");
+    assert_eq!(served(&live), OPEN, "the file is served all the same");
     drop((live, other, state));
 
     let state = site.state();
@@ -203,7 +201,7 @@ fn damaged_state_is_reported_and_ignored() {
         let live = site.open(OPEN);
         let trouble = live.status().state_troubles[0].text.clone();
         assert!(trouble.contains(site.own().to_str().unwrap()), "{trouble}");
-        assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::Live));
+        assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::Live));
         assert_eq!(live.history().len(), 1, "its own start");
         assert!(site.own().join("foreign").exists());
     }
@@ -224,7 +222,7 @@ fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
             fs::remove_file(site.own().join("live")).unwrap();
         }
         let live = site.open("<html>");
-        assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
+        assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
         let older = format!("is older than what was live before: version {}, ", hash.short());
         assert!(live.status().state_trouble(TroubleKind::Behind).unwrap().contains(&older), "{:?}", live.status());
     }
@@ -337,10 +335,10 @@ fn what_was_accepted_last_is_live_where_the_source_fails() {
     drop(open().unwrap());
     fs::write(&path, "").unwrap();
     let live = open().unwrap();
-    assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
+    assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
     drop(live);
     fs::remove_file(&path).unwrap();
-    assert_eq!(body(&open().unwrap()), OPEN);
+    assert_eq!(served(&open().unwrap()), OPEN);
     let elsewhere = LiveRobots::file(&path).state(&site.state(), "another site").open();
     assert!(elsewhere.is_err(), "what one site accepted is no other's");
 }
@@ -427,7 +425,7 @@ fn a_file_dated_before_1970_or_long_from_now_is_served() {
         // Not every file system has such dates; those that have them gave a panic.
         let _ = fs::File::options().write(true).open(&path).unwrap().set_modified(moment);
         let live = LiveRobots::file(&path).open().unwrap();
-        assert_eq!(body(&live), OPEN);
+        assert_eq!(served(&live), OPEN);
         let dated = live.with(|snapshot| snapshot.content().unwrap().modified().map(|(modified, _)| modified));
         assert!(dated.is_none_or(|dated| dated >= SystemTime::UNIX_EPOCH && dated <= SystemTime::now()), "{dated:?}");
     }
@@ -454,10 +452,10 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
     fs::File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
 
     let live = site.open(newer);
-    assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::Gated));
+    assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::Gated));
     assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "it was rolled back");
     drop(live);
-    assert_eq!(body(&site.open("<html>")), OPEN, "nor by the start after it");
+    assert_eq!(served(&site.open("<html>")), OPEN, "nor by the start after it");
 }
 
 #[test]

@@ -8,8 +8,21 @@ use std::path::Path;
 use std::time::SystemTime;
 use std::time::{Duration, Instant};
 
+use tower_robots::live::LiveRobots;
+
 /// Far more than any condition takes; a machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a site serves as its robots.txt, if anything.
+pub(crate) fn body(live: &LiveRobots) -> Option<String> {
+    live.snapshot().content().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
+}
+
+/// The same of a site that serves one.
+#[cfg(feature = "watch")]
+pub(crate) fn served(live: &LiveRobots) -> String {
+    body(live).unwrap()
+}
 
 /// Waits until a condition holds; a test that has to wait too long says for what.
 pub(crate) fn wait_for(what: &str, condition: impl Fn() -> bool) {

@@ -5,8 +5,7 @@ use super::*;
 #[tokio::test]
 async fn either_of_two_user_agent_lines_is_enough() {
     for agents in [[FIREFOX, GPTBOT], [GPTBOT, FIREFOX]] {
-        let mut request = get("/drafts/x", agents[0]);
-        add(&mut request, "user-agent", agents[1]);
+        let request = with(get("/drafts/x", agents[0]), "user-agent", agents[1]);
         assert_eq!(ask(RobotsLayer::new(live(Mode::Refuse)), request).await.status(), StatusCode::FORBIDDEN);
     }
 }
@@ -28,8 +27,7 @@ async fn either_of_two_names_in_one_line_is_enough() {
         assert_eq!(ask(layer.clone(), get("/drafts/x", first)).await.status(), StatusCode::OK, "{first}");
     }
     // With a second line, all names of both.
-    let mut request = get("/drafts/x", FIREFOX);
-    add(&mut request, "user-agent", "CCBot/2.0 GPTBot/1.0");
+    let request = with(get("/drafts/x", FIREFOX), "user-agent", "CCBot/2.0 GPTBot/1.0");
     assert_eq!(ask(layer, request).await.status(), StatusCode::FORBIDDEN);
 }
 
@@ -94,8 +92,7 @@ async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
     let signs: Vec<_> = response.extensions().get::<Record>().expect("a record").signs.names().collect();
     assert_eq!(signs, ["session-cookie", "fetch-metadata", "own-referer"]);
-    let mut request = get("/drafts/x", GPTBOT);
-    add(&mut request, "cookie", "staff=1");
+    let request = with(get("/drafts/x", GPTBOT), "cookie", "staff=1");
     assert_eq!(ask(layer.clone(), request).await.status(), StatusCode::OK);
     for (address, status) in [([10, 0, 0, 1], StatusCode::OK), ([11, 0, 0, 1], StatusCode::FORBIDDEN)] {
         let mut request = get("/drafts/x", GPTBOT);

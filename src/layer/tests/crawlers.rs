@@ -85,8 +85,7 @@ async fn a_crawler_among_several_agents_is_the_one_that_counts() {
     for (agents, name, access) in
         [([FIREFOX, GOOGLEBOT], "Googlebot", None), ([GOOGLEBOT, GPTBOT], "GPTBot", Some(Access::Disallow))]
     {
-        let mut request = get("/drafts/x", agents[0]);
-        add(&mut request, "user-agent", agents[1]);
+        let request = with(get("/drafts/x", agents[0]), "user-agent", agents[1]);
         let crawler = crawler(layer.clone(), request).await.expect("a crawler");
         assert_eq!((crawler.name(), crawler.access), (name, access));
     }

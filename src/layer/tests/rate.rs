@@ -101,8 +101,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
     assert!(body.contains("    User-agent: GPTBot\n    Crawl-delay: 10        (line 2)\n"), "{body}");
     assert!(body.contains(&format!("\nCome again in {retry_after} s.")), "{body}");
 
-    let mut request = from(GPTBOT, [192, 0, 2, 1]);
-    add(&mut request, "accept", "application/json");
+    let request = with(from(GPTBOT, [192, 0, 2, 1]), "accept", "application/json");
     let problem: serde_json::Value =
         serde_json::from_str(&text(ask(layer.clone(), request).await).await).expect("JSON");
     assert_eq!(problem["type"], "https://iana.org/assignments/http-problem-types#quota-exceeded");
@@ -148,8 +147,7 @@ async fn a_limited_call_of_grpc_learns_when_to_try_again() {
     let (layer, _, clock) = limited(refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     clock.add(Duration::from_millis(3500));
-    let mut plain = from(GPTBOT, [192, 0, 2, 1]);
-    add(&mut plain, "content-type", "application/grpc");
+    let plain = with(from(GPTBOT, [192, 0, 2, 1]), "content-type", "application/grpc");
     let response = ask(layer.clone(), plain).await;
     assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::TOO_MANY_REQUESTS, None));
     let mut request = from(GPTBOT, [192, 0, 2, 1]);
@@ -190,11 +188,7 @@ async fn browsers_robots_txt_exempt_paths_and_parts_of_pages_are_never_limited()
         };
         assert_eq!(passed(&layer, request).await, 10, "{target}");
     }
-    let image = || {
-        let mut request = from(GPTBOT, [192, 0, 2, 1]);
-        add(&mut request, "sec-fetch-dest", "image");
-        request
-    };
+    let image = || with(from(GPTBOT, [192, 0, 2, 1]), "sec-fetch-dest", "image");
     assert_eq!(passed(&layer, image).await, 10);
     assert_eq!(passed(&layer, || from(FIREFOX, [192, 0, 2, 1])).await, 10);
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 0);
@@ -375,11 +369,7 @@ async fn exempt_requests_take_nothing() {
     let policy = policy.session_cookies(["session"]).expect("a name").suspect_human(SuspectHuman::Exempt);
     let layer = limited_by(DELAYED, policy);
     for cookie in ["monitor=1", "session=1"] {
-        let exempt = || {
-            let mut request = from(GPTBOT, [192, 0, 2, 1]);
-            add(&mut request, "cookie", cookie);
-            request
-        };
+        let exempt = || with(from(GPTBOT, [192, 0, 2, 1]), "cookie", cookie);
         assert_eq!(passed(&layer, exempt).await, 10, "{cookie}");
         assert!(layer.paced(&Original::of(&exempt())).is_none(), "{cookie}");
     }

@@ -39,9 +39,7 @@ async fn a_refusal_is_problem_details_where_json_is_asked_for() {
 async fn problem_details_quote_any_rule_and_host() {
     let file = "User-agent: GPTBot\nDisallow: /\"a\\b</script>\u{e9}\n";
     let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
-    let mut request = get("/\"a\\b%3C/script%3E%C3%A9/x", GPTBOT);
-    add(&mut request, "accept", "application/json");
-    add(&mut request, "host", "a\"b");
+    let request = with(with(get("/\"a\\b%3C/script%3E%C3%A9/x", GPTBOT), "accept", "application/json"), "host", "a\"b");
     let problem: serde_json::Value =
         serde_json::from_str(&text(ask(RobotsLayer::new(live), request).await).await).expect("JSON");
     assert_eq!(problem["rule"], "/\"a\\b</script>\u{e9}");
@@ -63,8 +61,7 @@ async fn a_refused_head_has_the_fields_and_no_body() {
 async fn nothing_from_the_client_reaches_a_refusal_unescaped() {
     let file = "User-agent: Evil\x1b[31mBot\nUser-agent: GPTBot\nDisallow: /\n";
     let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
-    let mut request = get("/%3Cscript%3E", "GPTBot");
-    add(&mut request, "x-request-id", "<b>\"x\"</b>");
+    let request = with(get("/%3Cscript%3E", "GPTBot"), "x-request-id", "<b>\"x\"</b>");
     let response = ask(RobotsLayer::new(live), request).await;
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
     let body = text(response).await;
@@ -128,8 +125,7 @@ async fn the_default_refusal_may_have_another_status() {
     assert_eq!((response.status().as_u16(), field(&response, "cache-control")), (451, Some("no-store")));
     let text_of = text(response).await;
     assert!(text_of.starts_with("451 Unavailable For Legal Reasons\n\n"), "{text_of}");
-    let mut request = get("/drafts/x", GPTBOT);
-    add(&mut request, "accept", "application/json");
+    let request = with(get("/drafts/x", GPTBOT), "accept", "application/json");
     let problem = text(ask(layer, request).await).await;
     assert!(problem.contains(r#""status":451"#) && problem.contains(r#""title":"Unavailable For Legal"#), "{problem}");
 }
@@ -145,8 +141,7 @@ fn call(target: &str, agent: &str) -> Request<Body> {
 
 #[tokio::test]
 async fn a_refused_call_of_grpc_gets_a_status_that_quotes_the_rule() {
-    let mut request = call("/drafts/x", GPTBOT);
-    add(&mut request, "host", "site.test");
+    let mut request = with(call("/drafts/x", GPTBOT), "host", "site.test");
     add(&mut request, "accept", "application/json");
     add(&mut request, "x-request-id", "abc-1");
     let response = ask(RobotsLayer::new(live(Mode::Refuse)), request).await;

@@ -25,12 +25,10 @@ async fn each_host_has_its_own_site_and_an_unknown_one_none() {
         ("http://a.example/drafts/x", "c.example", StatusCode::FORBIDDEN),
         ("http://user@a.example/drafts/x", "c.example", StatusCode::FORBIDDEN),
     ] {
-        let mut request = get(target, GPTBOT);
-        add(&mut request, "host", host);
+        let request = with(get(target, GPTBOT), "host", host);
         assert_eq!(ask(layer.clone(), request).await.status(), status, "{target} {host}");
     }
-    let mut request = get("/robots.txt", GPTBOT);
-    add(&mut request, "host", "c.example");
+    let request = with(get("/robots.txt", GPTBOT), "host", "c.example");
     assert_eq!(text(ask(layer, request).await).await, "app");
 }
 
@@ -71,8 +69,7 @@ fn the_original_host_and_method_decide_where_they_are_given() {
     let star = LiveRobots::inline("User-agent: *\nDisallow: /\n").policy(policy).open().expect("a robots.txt");
     hosts.insert("b.test", star).expect("a host");
     let layer = RobotsLayer::new(hosts);
-    let mut question = get("/drafts/x", GPTBOT);
-    add(&mut question, "host", "a.test");
+    let question = with(get("/drafts/x", GPTBOT), "host", "a.test");
     let refused = |original: &Original<'_>| matches!(layer.decide(original).outcome, Outcome::Respond(_));
     assert!(refused(&Original::of(&question)));
     assert!(!refused(&Original::of(&question).with_host(Some(b"other.test"))));

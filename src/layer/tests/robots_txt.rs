@@ -21,16 +21,14 @@ async fn robots_txt_is_served_to_everyone_with_validators() {
     let response = ask(layer.clone(), get("/robots.txt", FIREFOX)).await;
     let etag = field(&response, "etag").expect("an entity tag").to_owned();
     for tags in [etag.clone(), format!("W/{etag}"), format!("\"x\", {etag}"), "*".to_owned()] {
-        let mut request = get("/robots.txt", GPTBOT);
-        add(&mut request, "if-none-match", &tags);
+        let request = with(get("/robots.txt", GPTBOT), "if-none-match", &tags);
         let response = ask(layer.clone(), request).await;
         assert_eq!(response.status(), StatusCode::NOT_MODIFIED, "{tags}");
         assert_eq!(field(&response, "etag"), Some(&*etag));
         assert_eq!(text(response).await, "");
     }
     for tags in ["\"other\"", "\"a,*,b\"", "x, *", "\"", ""] {
-        let mut request = get("/robots.txt", GPTBOT);
-        add(&mut request, "if-none-match", tags);
+        let request = with(get("/robots.txt", GPTBOT), "if-none-match", tags);
         assert_eq!(ask(layer.clone(), request).await.status(), StatusCode::OK, "{tags}");
     }
     let mut request = get("/robots.txt", GPTBOT);
@@ -62,8 +60,7 @@ async fn last_modified_counts_only_without_an_entity_tag() {
         (None, "yesterday", StatusCode::OK),
         (Some("\"other\""), &*date, StatusCode::OK),
     ] {
-        let mut request = get("/robots.txt", FIREFOX);
-        add(&mut request, "if-modified-since", since);
+        let mut request = with(get("/robots.txt", FIREFOX), "if-modified-since", since);
         if let Some(tags) = none_match {
             add(&mut request, "if-none-match", tags);
         }
@@ -81,8 +78,7 @@ async fn a_file_that_changed_a_whole_second_later_is_sent() {
     let layer = RobotsLayer::new(LiveRobots::file(&path).open().expect("open"));
     for (seconds, want) in [(0, StatusCode::NOT_MODIFIED), (1, StatusCode::OK), (2, StatusCode::OK)] {
         let since = httpdate::fmt_http_date(changed - Duration::from_secs(seconds));
-        let mut request = get("/robots.txt", FIREFOX);
-        add(&mut request, "if-modified-since", &since);
+        let request = with(get("/robots.txt", FIREFOX), "if-modified-since", &since);
         assert_eq!(ask(layer.clone(), request).await.status(), want, "{since}");
     }
 }

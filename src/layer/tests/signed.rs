@@ -29,8 +29,7 @@ fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
 }
 
 fn request(host: &str, target: &str, fields: &[(&'static str, String)]) -> Request<Body> {
-    let mut request = get(target, FIREFOX);
-    add(&mut request, "host", host);
+    let mut request = with(get(target, FIREFOX), "host", host);
     fields.iter().for_each(|(name, value)| add(&mut request, name, value));
     request
 }

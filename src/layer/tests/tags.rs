@@ -45,8 +45,7 @@ async fn the_form_that_decided_is_named() {
     assert!(refused.contains("form=parameters"), "{refused}");
     let plain = text(ask(RobotsLayer::new(live(Mode::Refuse)), get("/drafts/x", GPTBOT)).await).await;
     assert!(!plain.contains("form="), "{plain}");
-    let mut request = get(target, GPTBOT);
-    add(&mut request, "accept", "application/json");
+    let request = with(get(target, GPTBOT), "accept", "application/json");
     let problem = text(ask(RobotsLayer::new(live(Mode::Refuse)), request).await).await;
     assert!(problem.contains(r#""form":"parameters""#), "{problem}");
 }
@@ -71,9 +70,7 @@ async fn a_clients_own_verdict_never_passes_as_ours() {
 
 #[tokio::test]
 async fn connection_cannot_name_our_field_away() {
-    let mut request = get("/drafts/x", GPTBOT);
-    add(&mut request, "connection", "close, Robots-Verdict");
-    add(&mut request, "connection", "te");
+    let request = with(with(get("/drafts/x", GPTBOT), "connection", "close, Robots-Verdict"), "connection", "te");
     let response = ask(RobotsLayer::new(live(Mode::Tag)), request).await;
     assert_eq!(field(&response, "saw-connection"), Some("te"));
     assert!(field(&response, "saw-robots-verdict").is_some());
@@ -104,8 +101,7 @@ async fn a_layer_inside_another_keeps_its_tag() {
 
 #[test]
 fn carrying_out_marks_what_goes_on() {
-    let mut request = get("/drafts/x", GPTBOT);
-    add(&mut request, "robots-verdict", "allow");
+    let mut request = with(get("/drafts/x", GPTBOT), "robots-verdict", "allow");
     let answer = RobotsLayer::new(live(Mode::Tag)).answer(&Original::of(&request));
     let Outcome::Tag(record) = &answer.outcome else { panic!("{answer:?}") };
     let field = record.to_field();

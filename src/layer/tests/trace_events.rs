@@ -48,8 +48,7 @@ async fn an_event_names_host_path_and_rule() {
     // Where another test's thread meets the place of the event first while this one subscribes, it would stay without a subscriber.
     ask(RobotsLayer::new(live(Mode::Refuse)), get("/drafts/", GPTBOT)).await;
     let _default = tracing::subscriber::set_default(events.clone());
-    let mut request = get("/drafts/%0Ax?token=secret", GPTBOT);
-    add(&mut request, "host", "example.com");
+    let request = with(get("/drafts/%0Ax?token=secret", GPTBOT), "host", "example.com");
     ask(RobotsLayer::new(live(Mode::Refuse)), request).await;
     ask(RobotsLayer::new(live(Mode::Refuse)), get("/", GPTBOT)).await;
     let events = events.0.lock();

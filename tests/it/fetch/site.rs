@@ -10,7 +10,7 @@ use tower_robots::source::LiveBuilder;
 use tower_robots::source::fetch::{Fetcher, Schedule, UrlSource};
 
 use super::server::{Server, Stream, nowhere, response, robots};
-use crate::waiting::{PATIENCE, wait_for};
+use crate::waiting::{PATIENCE, body, wait_for};
 
 /// So seldom that nothing is fetched but what is asked for.
 fn seldom() -> Schedule {
@@ -24,11 +24,6 @@ fn often() -> Schedule {
 
 fn url(server: &Server) -> LiveBuilder<UrlSource> {
     LiveRobots::url(&server.url("/robots.txt")).unwrap().schedule(seldom())
-}
-
-fn body(live: &LiveRobots) -> Option<String> {
-    let snapshot = live.snapshot();
-    snapshot.content().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
 }
 
 fn reload(live: &LiveRobots) -> Reload {
