@@ -36,14 +36,14 @@ pub(super) struct Publisher {
     cache: CompileCache,
     gate: Gate,
     grace_length: Duration,
-    versions: AcceptedVersions,
-    was_live: WasLive,
-    pending: Option<Pending>,
+    pub(super) versions: AcceptedVersions,
+    pub(super) was_live: WasLive,
+    pub(super) pending: Option<Pending>,
     /// What the waiting version amounts to, so that it is compiled once.
     pending_compiled: Option<Arc<Compiled>>,
     examined: Examined,
-    content: Option<Arc<Content>>,
-    grace: Option<Arc<Grace>>,
+    pub(super) content: Option<Arc<Content>>,
+    pub(super) grace: Option<Arc<Grace>>,
     /// The compiled rules of the versions that the grace compares with.
     earlier: Vec<(VersionHash, Arc<RuleSet>)>,
     /// A remembered version that was parsed to be compared, until another is shown.
@@ -218,32 +218,12 @@ impl Publisher {
         self.recompile(now)
     }
 
-    pub(super) fn content(&self) -> Option<&Arc<Content>> {
-        self.content.as_ref()
-    }
-
-    pub(super) fn grace(&self) -> Option<&Arc<Grace>> {
-        self.grace.as_ref()
-    }
-
     pub(super) fn live(&self) -> Option<VersionHash> {
         self.content.as_ref().map(|content| content.hash())
     }
 
-    pub(super) fn versions(&self) -> &AcceptedVersions {
-        &self.versions
-    }
-
-    pub(super) fn pending(&self) -> Option<&Pending> {
-        self.pending.as_ref()
-    }
-
     pub(super) fn registry(&self) -> &Arc<Registry> {
         &self.settings.registry
-    }
-
-    pub(super) fn was_live(&self) -> WasLive {
-        self.was_live
     }
 
     /// What the waiting version amounts to.

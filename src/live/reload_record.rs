@@ -34,8 +34,8 @@ impl ReloadRecord {
             self.since = now;
         }
         self.last = reload.clone();
-        self.pending = publisher.pending().cloned();
-        self.before = publisher.versions().before().map(AcceptedVersion::hash);
+        self.pending = publisher.pending.clone();
+        self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }
 
     /// Whether listeners are to be notified: once per kind of failure, not on every poll of the same broken file.
@@ -73,7 +73,7 @@ pub(super) fn history_entry(
         }
         ReloadOutcome::Kept { .. } | ReloadOutcome::Absent { .. } => (None, None),
         ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => {
-            let content = publisher.content();
+            let content = publisher.content.as_ref();
             (content.map(|content| content.robots().clone()), content.map(|content| counts(content.report())))
         }
     };

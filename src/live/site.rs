@@ -133,7 +133,7 @@ impl Site {
         let mut publisher = self.publisher.lock();
         let candidate = self.appended(&publisher, candidate);
         let (outcome, restored) = publisher.start(candidate, now);
-        let restored = restored.map(|last| (last.hash(), Restoration::new(publisher.was_live(), &last)));
+        let restored = restored.map(|last| (last.hash(), Restoration::new(publisher.was_live, &last)));
         let is_shown = matches!(outcome, ReloadOutcome::Published { .. }) || restored.is_some();
         self.store(&publisher, is_shown);
         let behind = restored.as_ref().filter(|(_, restored)| restored.is_behind);
@@ -271,8 +271,8 @@ impl Site {
     /// With what is appended. Under the publisher's lock, so that a part which is replaced meanwhile is not lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
-        let remembered = || publisher.versions().current().map(|current| &**current.version.bytes());
-        let before = publisher.content().map(|content| &**content.body()).or_else(remembered);
+        let remembered = || publisher.versions.current().map(|current| &**current.version.bytes());
+        let before = publisher.content.as_ref().map(|content| &**content.body()).or_else(remembered);
         appending.append(candidate, before)
     }
 
@@ -416,7 +416,7 @@ impl Site {
     ) -> Result<Reload, E> {
         let mut publisher = self.publisher.lock();
         let now = self.clock.now();
-        let before = publisher.content().map(|content| content.robots().clone());
+        let before = publisher.content.as_ref().map(|content| content.robots().clone());
         let outcome = step(&mut publisher, now)?;
         let is_shown = matches!(outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Absent { .. });
         self.store(&publisher, is_shown);
@@ -448,9 +448,8 @@ impl Site {
     /// Replaces what is live, with one store. The publisher's lock orders the stores.
     fn store(&self, publisher: &Publisher, is_changed: bool) {
         if is_changed {
-            let (content, grace) = (publisher.content(), publisher.grace());
-            self.change(|current| match content {
-                Some(content) => current.with_content(content.clone(), grace.cloned()),
+            self.change(|current| match &publisher.content {
+                Some(content) => current.with_content(content.clone(), publisher.grace.clone()),
                 None => current.without_content(),
             });
         }
@@ -493,7 +492,7 @@ impl Site {
     fn save(&self, publisher: &mut Publisher) -> bool {
         let unsaved = publisher.take_unsaved();
         if let (Some(durability), Some(state)) = (unsaved, &self.state) {
-            state.save(publisher.versions().clone(), publisher.pending().cloned(), durability);
+            state.save(publisher.versions.clone(), publisher.pending.clone(), durability);
         }
         unsaved.is_some()
     }

@@ -51,7 +51,7 @@ fn accepted(texts: &[&str]) -> AcceptedVersions {
 }
 
 fn rules(publisher: &Publisher) -> *const RuleSet {
-    publisher.content().map_or(std::ptr::null(), |content| std::ptr::from_ref(content.rules()))
+    publisher.content.as_ref().map_or(std::ptr::null(), |content| std::ptr::from_ref(content.rules()))
 }
 
 #[track_caller]
@@ -110,8 +110,8 @@ fn a_source_that_says_it_has_none_leaves_nothing_live_and_the_accepted_versions_
     let _ = publisher.consider(holds(OPEN), day(1));
     let outcome = publisher.consider(Candidate::Absent { status: 404 }, day(2));
     assert!(matches!(outcome, ReloadOutcome::Absent { status: 404 }), "{outcome:?}");
-    assert!(publisher.content().is_none() && publisher.grace().is_none());
-    assert_eq!(publisher.versions().current().map(AcceptedVersion::hash), Some(hash(OPEN)));
+    assert!(publisher.content.as_ref().is_none() && publisher.grace.as_ref().is_none());
+    assert_eq!(publisher.versions.current().map(AcceptedVersion::hash), Some(hash(OPEN)));
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn what_the_gate_refuses_waits_until_it_is_accepted_by_its_hash() {
     assert_eq!(error.pending, Some(hash(SHUT)));
     let compiled = publisher.compiled_pending().expect("it waits");
     assert_published(&publisher.accept(&hash(SHUT).into(), day(3)).expect("it waits"), SHUT);
-    let content = publisher.content().expect("it is live");
+    let content = publisher.content.as_ref().expect("it is live");
     assert!(std::ptr::eq(content.report(), compiled.report()), "what was compiled to be examined is what goes live");
-    assert_eq!((publisher.pending().is_none(), publisher.take_unsaved()), (true, Some(Durability::Machine)));
+    assert_eq!((publisher.pending.as_ref().is_none(), publisher.take_unsaved()), (true, Some(Durability::Machine)));
     assert_eq!(publisher.accept(&hash(SHUT).into(), day(4)).expect_err("none waits").pending, None);
 }
 
@@ -139,11 +139,11 @@ fn what_waits_is_examined_again_by_another_gate_and_forgotten_when_the_live_vers
     let _ = publisher.consider(holds(SHUT), day(1));
     let _ = publisher.take_unsaved();
     let _ = publisher.consider(holds(OPEN), day(1));
-    assert!(publisher.pending().is_none());
+    assert!(publisher.pending.as_ref().is_none());
     assert_eq!(publisher.take_unsaved(), Some(Durability::Machine), "that nothing waits is written down");
     assert_gated(&publisher.consider(holds(SHUT), day(2)), SHUT, Some(OPEN));
     publisher.set_gate(Gate::open());
-    assert!(publisher.pending().is_some(), "it is not examined before it is offered again");
+    assert!(publisher.pending.as_ref().is_some(), "it is not examined before it is offered again");
     assert_published(&publisher.consider(holds(SHUT), day(3)), SHUT);
 }
 
@@ -193,7 +193,7 @@ fn a_restart_falls_back_on_what_was_accepted_last() {
             panic!("{outcome:?}")
         };
         assert_eq!((live, publisher.live()), (Some(hash(OPEN)), Some(hash(OPEN))));
-        assert_eq!(publisher.versions().before().map(AcceptedVersion::hash), Some(hash(OTHER)));
+        assert_eq!(publisher.versions.before().map(AcceptedVersion::hash), Some(hash(OTHER)));
     }
     let mut publisher = publisher();
     let (outcome, restored) = publisher.start(broken(RejectionKind::Missing), day(9));
@@ -211,10 +211,10 @@ fn a_first_start_falls_back_on_the_baseline() {
             panic!("{outcome:?}")
         };
         assert_eq!((*live, publisher.live()), (Some(hash(OPEN)), Some(hash(OPEN))));
-        assert_eq!(publisher.pending().is_some(), matches!(outcome, ReloadOutcome::Gated { .. }));
+        assert_eq!(publisher.pending.as_ref().is_some(), matches!(outcome, ReloadOutcome::Gated { .. }));
         assert!(publisher.take_unsaved().is_some());
         // What waits is what the source holds, and goes live once it is accepted.
-        if let Some(pending) = publisher.pending().map(Pending::hash) {
+        if let Some(pending) = publisher.pending.as_ref().map(Pending::hash) {
             let prefix = pending.to_string().parse().expect("a hash");
             assert_published(&publisher.accept(&prefix, day(9)).expect("it waits"), SHUT);
         }
@@ -226,7 +226,7 @@ fn what_was_live_before_a_restart_passes_the_gate_although_its_bytes_are_missing
     let was_live = WasLive::Other(hash(SHUT), day(3));
     let mut publisher = publisher_with(Gate::builder().build(), Duration::ZERO, accepted(&[OPEN]), was_live);
     assert_published(&publisher.start(holds(SHUT), day(9)).0, SHUT);
-    assert_eq!(publisher.was_live(), WasLive::Current);
+    assert_eq!(publisher.was_live, WasLive::Current);
 }
 
 #[test]
@@ -236,12 +236,12 @@ fn the_grace_ends_exactly_when_the_newest_rule_is_old_enough() {
         let versions = accepted(&[OPEN, OTHER]);
         let mut publisher = publisher_with(Gate::open(), 4 * DAY, versions, WasLive::Current);
         let _ = publisher.start(holds(OTHER), now);
-        assert_eq!(publisher.grace().map(|grace| grace.end()), is_running.then(|| day(6)));
+        assert_eq!(publisher.grace.as_ref().map(|grace| grace.end()), is_running.then(|| day(6)));
     }
     let mut publisher = publisher();
     let _ = publisher.consider(holds(OPEN), day(1));
     let _ = publisher.consider(holds(OTHER), day(1));
-    assert!(publisher.grace().is_none(), "no grace is set");
+    assert!(publisher.grace.as_ref().is_none(), "no grace is set");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn the_grace_compiles_a_version_once() {
 fn an_older_file_put_back_is_dated_now_and_no_date_is_in_the_future() {
     let dated = |text: &str, modified| Candidate::Version(Version::new(text.as_bytes(), &"it".into(), Some(modified)));
     let modified = |publisher: &Publisher| {
-        publisher.content().and_then(|content| content.modified().map(|(modified, _)| modified))
+        publisher.content.as_ref().and_then(|content| content.modified().map(|(modified, _)| modified))
     };
     let mut publisher = publisher();
     let _ = publisher.consider(dated(OPEN, day(5)), day(6));

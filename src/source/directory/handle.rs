@@ -71,12 +71,12 @@ impl Directory {
     /// The sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or to be looked up. They follow the folder as long as
     /// the directory is held.
     pub fn sites(&self) -> &SiteMap {
-        self.shared.sites()
+        &self.shared.sites
     }
 
     /// Every host with its site, by name. It waits for no file system.
     pub fn hosts(&self) -> Vec<(String, LiveRobots)> {
-        self.shared.hosts()
+        self.shared.open.lock().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
     }
 
     /// Reads the folder again now. Files that are there already are not read: [`LiveRobots::reload`] does so.
@@ -169,7 +169,7 @@ impl DirectoryBuilder {
 
 impl fmt::Debug for Directory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Directory").field("path", &self.shared.path()).field("sites", self.shared.sites()).finish()
+        f.debug_struct("Directory").field("path", &self.shared.settings.path).field("sites", self.sites()).finish()
     }
 }
 

@@ -43,10 +43,10 @@ pub(super) struct DirectorySettings {
 type EachSite = Box<dyn Fn(&str, LiveBuilder<FileSource>) -> LiveBuilder<FileSource> + Send + Sync>;
 
 pub(super) struct DirectoryState {
-    settings: DirectorySettings,
-    sites: SiteMap,
+    pub(super) settings: DirectorySettings,
+    pub(super) sites: SiteMap,
     /// By host. Held for a moment only; only a scan changes it.
-    open: Mutex<BTreeMap<String, DirectorySite>>,
+    pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
     /// Held while the folder is read and files are opened, so that scans follow one another.
     scan: Mutex<ScanRecord>,
     #[cfg(feature = "watch")]
@@ -66,9 +66,9 @@ struct ScanRecord {
     was_listed: bool,
 }
 
-struct DirectorySite {
+pub(super) struct DirectorySite {
     name: String,
-    live: LiveRobots,
+    pub(super) live: LiveRobots,
 }
 
 /// Whether files may be half-written.
@@ -104,18 +104,6 @@ impl DirectoryState {
             #[cfg(feature = "watch")]
             watched: std::sync::OnceLock::new(),
         }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.settings.path
-    }
-
-    pub(super) const fn sites(&self) -> &SiteMap {
-        &self.sites
-    }
-
-    pub(super) fn hosts(&self) -> Vec<(String, LiveRobots)> {
-        self.open.lock().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
     }
 
     pub(super) fn watch_trouble(&self) -> Option<String> {
