@@ -36,6 +36,20 @@
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+/// Debugs an error as it is displayed, because that is what the operator sees of one that `main` returns.
+#[cfg(feature = "live")]
+macro_rules! debug_as_displayed {
+    ($error:ident) => {
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+#[cfg(feature = "live")]
+pub(crate) use debug_as_displayed;
+
 #[cfg(all(feature = "layer", feature = "watch"))]
 pub mod docs;
 #[cfg(feature = "layer")]

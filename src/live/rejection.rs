@@ -187,12 +187,7 @@ impl fmt::Display for Rejection {
     }
 }
 
-impl fmt::Debug for Rejection {
-    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::debug_as_displayed!(Rejection);
 
 impl Error for Rejection {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

@@ -298,12 +298,7 @@ impl fmt::Display for HostPatternError {
     }
 }
 
-impl fmt::Debug for HostPatternError {
-    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::debug_as_displayed!(HostPatternError);
 
 impl Error for HostPatternError {}
 

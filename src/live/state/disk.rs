@@ -105,12 +105,7 @@ impl Disk {
         if self.is_read_only {
             return (lines.len(), Ok(()));
         }
-        let open = || {
-            let mut options = for_owner();
-            #[cfg(unix)]
-            options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-            options.read(true).create(true).append(true).open(path)
-        };
+        let open = || at_once(for_owner()).read(true).create(true).append(true).open(path);
         let file = open().or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => make(path.parent().unwrap_or(Path::new("."))).and_then(|()| open()),
             _ => Err(error),
@@ -185,12 +180,7 @@ impl Disk {
     #[cfg(not(windows))]
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(path);
-        let open = || {
-            let mut options = OpenOptions::new();
-            #[cfg(unix)]
-            options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-            options.read(true).open(path)
-        };
+        let open = || at_once(OpenOptions::new()).read(true).open(path);
         open().or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 make(path.parent().unwrap_or(Path::new(".")))?;
@@ -205,9 +195,7 @@ impl Disk {
     /// Opens the file of a lock for writing.
     pub(super) fn open_lock_for_writing(&self, path: &Path) -> io::Result<File> {
         self.reach(path);
-        let mut options = for_owner();
-        #[cfg(unix)]
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let mut options = at_once(for_owner());
         // Others may read it, and nothing else, as long as it is open.
         #[cfg(windows)]
         std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 1);
@@ -290,6 +278,13 @@ fn for_owner() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     options.mode(0o600);
+    options
+}
+
+/// Follows no link that stands in place of the file, and waits for no writer of a FIFO.
+pub(super) fn at_once(#[cfg_attr(not(unix), expect(unused_mut))] mut options: OpenOptions) -> OpenOptions {
+    #[cfg(unix)]
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     options
 }
 

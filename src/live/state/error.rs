@@ -78,12 +78,7 @@ impl fmt::Display for StateDirInUse {
     }
 }
 
-impl fmt::Debug for StateDirInUse {
-    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::debug_as_displayed!(StateDirInUse);
 
 impl Error for StateDirInUse {}
 

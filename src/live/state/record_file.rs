@@ -13,15 +13,12 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use super::disk::Disk;
+use super::disk::{Disk, at_once};
 use super::error::StateError;
 use super::json::{millis, time};
 use crate::live::accepted_versions::{AcceptedVersions, Standing};
 use crate::live::source::Durability;
 use crate::live::version::VersionHash;
-
-#[cfg(unix)]
-use std::os::unix::fs::OpenOptionsExt as _;
 
 /// The record and its stamp; `None` where there is none that is whole. No date lies after `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {
@@ -70,10 +67,7 @@ fn overwrite(path: &Path, slot: &[u8; SLOT], durability: Durability) -> io::Resu
 
 /// Opens a file to be overwritten.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    options.read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
+    at_once(OpenOptions::new()).read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
         // A symlink in its place is replaced; the file it leads to stays as it is.
         #[cfg(unix)]
         Some(libc::ELOOP) => io::ErrorKind::InvalidData.into(),

@@ -4,8 +4,7 @@ use crate::live::Mutex;
 use std::collections::HashMap;
 use std::fs;
 use std::hash::BuildHasher;
-use std::io::{self, Read};
-use std::net::IpAddr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, Weak};
@@ -14,6 +13,8 @@ use std::time::{Duration, SystemTime};
 use foldhash::fast::RandomState;
 use serde_json::{Value, json};
 
+use super::claimants::{minute, number};
+use super::document::read_json;
 use super::lookup_queue::RecentMarks;
 use super::verification_plan::{OperatorTable, ResolverProof};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
@@ -208,12 +209,8 @@ impl ClaimPaths {
     /// What stands for the claims of one client that one method verifies within a minute. Few whole numbers are hashed: this is
     /// done for every request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
-        let minute = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 60);
-        let client = address.map_or(0, |address| match address.get() {
-            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-            IpAddr::V6(address) => address.to_bits(),
-        });
-        self.hasher.hash_one((path, client, minute << 2 | method as u64))
+        let client = address.map_or(0, |address| number(address.get()));
+        self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
     }
 
     /// Whether there is room for one more path. One on which no request was verified within a day makes room, the one that was used the
@@ -325,9 +322,6 @@ impl VerifiedPath {
 /// How long what was learned is at most not saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
-/// What is read of a file: more than all paths there can be.
-const MOST_SAVED: u64 = 8 << 20;
-
 /// The file of a folder that keeps, for the next start, when crawlers were last verified on each path, and an address
 /// that proves each operator's names.
 ///
@@ -361,16 +355,9 @@ impl SavedPaths {
 
     /// Nothing if there is no file.
     fn read(&self) -> Result<Learned, String> {
-        let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", self.0.display());
-        let mut octets = Vec::new();
-        match fs::File::open(&self.0) {
-            Ok(file) => file.take(MOST_SAVED).read_to_end(&mut octets).map_err(|error| failed(&error))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Learned::default()),
-            Err(error) => return Err(failed(&error)),
-        };
-        let value: Value = serde_json::from_slice(&octets).map_err(|error| failed(&error))?;
+        let Some(value) = read_json(&self.0)? else { return Ok(Learned::default()) };
         let paths = value.get("paths").and_then(Value::as_array);
-        let paths = paths.ok_or_else(|| failed(&"`paths` is missing"))?;
+        let paths = paths.ok_or_else(|| format!("{}: `paths` is missing", self.0.display()))?;
         let proofs = value.get("proofs").and_then(Value::as_array);
         Ok(Learned {
             paths: paths.iter().filter_map(VerifiedPath::of_json).collect(),
@@ -427,6 +414,8 @@ impl Learned {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
     use crate::agent::Refutation;
 

@@ -60,8 +60,22 @@ fn client(address: Option<PublicAddress>) -> IpAddr {
     address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), 32, 64).first())
 }
 
-fn second(now: SystemTime) -> u64 {
+/// The second of a moment, since the epoch.
+pub(super) fn second(now: SystemTime) -> u64 {
     now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The minute of a moment.
+pub(super) fn minute(now: SystemTime) -> u64 {
+    second(now) / 60
+}
+
+/// An address as one number.
+pub(super) fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
 }
 
 /// Addresses that are remembered.
@@ -101,8 +115,7 @@ impl FirstSeen {
     /// Remembers an address, and keeps one that comes again from being forgotten: once a minute, so that its other requests take
     /// no lock.
     pub(super) fn note(&self, address: PublicAddress, now: SystemTime) {
-        let minute = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 60);
-        if self.noted.is_new(self.hasher.hash_one((address, minute))) {
+        if self.noted.is_new(self.hasher.hash_one((address, minute(now)))) {
             let _ = self.time(address, now);
         }
     }

@@ -121,7 +121,7 @@ pub(super) struct SavedDocument {
     pub(super) last_modified: Option<String>,
 }
 
-/// What is read of a file: more than the largest document, written as a string of JSON.
+/// What is read of a file: more than the largest document, written as a string of JSON, and than all paths there can be.
 const MOST: u64 = 8 << 20;
 
 impl SavedDocuments {
@@ -168,13 +168,7 @@ impl SavedDocuments {
     pub(super) fn read(&self, url: &str) -> Result<Option<SavedDocument>, String> {
         let path = self.path(url);
         let failed = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
-        let mut octets = Vec::new();
-        match fs::File::open(&path) {
-            Ok(file) => file.take(MOST).read_to_end(&mut octets).map_err(|error| failed(&error))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(&error)),
-        };
-        let value: Value = serde_json::from_slice(&octets).map_err(|error| failed(&error))?;
+        let Some(value) = read_json(&path)? else { return Ok(None) };
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         if text("url").as_deref() != Some(url) {
             return Err(failed(&format_args!("it was saved for another URL")));
@@ -197,6 +191,18 @@ impl SavedDocuments {
         let name: String = hash.iter().take(16).map(|octet| format!("{octet:02x}")).collect();
         Path::new(&self.0).join(format!("{name}.json"))
     }
+}
+
+/// Reads a file that was saved; `None` if there is none.
+pub(super) fn read_json(path: &Path) -> Result<Option<Value>, String> {
+    let failed = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
+    let mut octets = Vec::new();
+    match fs::File::open(path) {
+        Ok(file) => file.take(MOST).read_to_end(&mut octets).map_err(|error| failed(&error))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(&error)),
+    };
+    serde_json::from_slice(&octets).map(Some).map_err(|error| failed(&error))
 }
 
 /// The folder of [`VerifierBuilder::saved_in`](super::VerifierBuilder::saved_in), read by another program: nothing is fetched
@@ -252,12 +258,7 @@ impl fmt::Display for VerifierError {
     }
 }
 
-impl fmt::Debug for VerifierError {
-    /// As it is displayed, because that is what the operator sees of an error that `main` returns.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::debug_as_displayed!(VerifierError);
 
 impl Error for VerifierError {}
 

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 
+use super::claimants::second;
 use super::dns_resolver::DnsResolver;
 use super::known_names::{Known, KnownNames};
 use super::lookup_queue::LookupQueue;
@@ -84,13 +85,13 @@ impl OperatorNames {
     }
 
     fn verified(&self, address: PublicAddress, now: SystemTime) {
-        self.last_verified.store(seconds(now), Ordering::Relaxed);
+        self.last_verified.store(second(now), Ordering::Relaxed);
         *self.proof.lock() = Some(address);
     }
 
     /// An address that verified before, if it is time to look it up again.
     fn proof_due(&self, now: SystemTime) -> Option<PublicAddress> {
-        let (now, asked) = (seconds(now), self.proof_asked.load(Ordering::Relaxed));
+        let (now, asked) = (second(now), self.proof_asked.load(Ordering::Relaxed));
         if asked <= now && now - asked < PROOF_PAUSE {
             return None;
         }
@@ -211,10 +212,6 @@ impl Drop for Lookups {
 /// Whether something is still kept; not where the clock was set back since.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
-}
-
-fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use foldhash::fast::RandomState;
 
+use super::claimants::{minute, number};
 use crate::agent::IdentityMethod;
 
 /// Claims that are remembered: a power of two.
@@ -63,12 +64,7 @@ impl EvidenceVersion {
 
 impl ClaimKey {
     pub(super) fn new(path: u64, client: IpAddr, now: SystemTime, version: u64) -> Self {
-        let client = match client {
-            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-            IpAddr::V6(address) => address.to_bits(),
-        };
-        let minute = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 60);
-        Self { path, client, minute, version }
+        Self { path, client: number(client), minute: minute(now), version }
     }
 
     const fn words(&self, method: u64) -> [u64; 5] {
