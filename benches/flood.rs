@@ -139,7 +139,7 @@ fn main() {
             is_over.store(true, Ordering::Relaxed);
             (with, counted.join().expect("no panic"))
         });
-        let lookups = verifier.status().lookups;
+        let lookups = verifier.status().lookups.unwrap_or_default();
         println!(
             "| {} | {:?}, {:?} | {:?}, {:?} | {most} | {}, {} | {} KiB |",
             run + 1,

@@ -126,11 +126,12 @@ impl SenderEvidence {
             networks: suspect.networks.iter().map(ToString::to_string).collect(),
             last_verified: suspect.last_verified.map(rfc3339),
         });
+        let lookups = status.lookups.unwrap_or_default();
         IdentityReport {
             lists: lists.collect(),
             directories: directories.collect(),
-            names_known: status.lookups.known,
-            names_waiting: status.lookups.waiting,
+            names_known: lookups.known,
+            names_waiting: lookups.waiting,
             suspects: suspects.collect(),
             troubles,
             paths_trouble: status.paths_trouble.map(|trouble| trouble.to_string()),

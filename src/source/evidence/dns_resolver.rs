@@ -2,10 +2,10 @@
 //! for the answers.
 
 use crate::live::Mutex;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
@@ -175,6 +175,7 @@ fn answer_of(error: &NetError) -> DnsAnswer {
 ///
 /// As in a [`Verifier`](super::Verifier), at most 50 questions a second leave and at most 32 addresses are looked up at once,
 /// however many calls wait. Nothing is kept. The queries disclose the addresses to the resolver.
+#[derive(Debug)]
 pub struct NameResolver {
     resolver: DnsResolver,
     in_flight: Semaphore,
@@ -209,12 +210,6 @@ impl NameResolver {
         // The semaphore is never closed.
         let _permit = self.in_flight.acquire().await;
         self.resolver.check_noting(RdnsCheck::new(address, patterns), note).await.0
-    }
-}
-
-impl fmt::Debug for NameResolver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NameResolver").finish_non_exhaustive()
     }
 }
 

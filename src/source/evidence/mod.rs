@@ -56,4 +56,4 @@ pub use self::published_registry::{
 };
 pub use self::verifier::Verifier;
 pub use self::verifier_builder::VerifierBuilder;
-pub use self::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, SignatureStatus, VerifierStatus};
+pub use self::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};

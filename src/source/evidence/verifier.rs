@@ -21,7 +21,7 @@ use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
 use super::verification_plan::{CrawlerMethods, MethodTable, OperatorTable, VerificationPlan};
 use super::verified_claims::{ClaimKey, EvidenceVersion, VerifiedClaims};
-use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, SignatureStatus, VerifierStatus};
+use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};
 use crate::agent::{Agent, Crawler, Identity, Network, Registry, UndecidedReason};
 use crate::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,
@@ -264,24 +264,11 @@ impl Verifier {
             directories.values().map(|directory| DirectoryStatus::of(&directory.followed)).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
         let lookups = evidence.learned.lookups.as_ref();
-        let looks_names_up = lookups.is_some();
-        let lookups = LookupStatus {
-            known: lookups.map_or(0, |lookups| lookups.known()),
-            waiting: lookups.map_or(0, |lookups| lookups.waiting()),
-        };
+        let lookups = lookups.map(|lookups| LookupStatus { known: lookups.known(), waiting: lookups.waiting() });
         let suspects = evidence.learned.paths.suspects(evidence.following.clock.now());
-        let signatures = SignatureStatus { known: evidence.signatures.known() };
+        let known_signatures = evidence.signatures.known();
         let paths_trouble = evidence.learned.paths.trouble();
-        VerifierStatus {
-            lists,
-            directories,
-            unnamed_lists,
-            looks_names_up,
-            lookups,
-            signatures,
-            suspects,
-            paths_trouble,
-        }
+        VerifierStatus { lists, directories, unnamed_lists, lookups, known_signatures, suspects, paths_trouble }
     }
 
     /// Whether every list was requested once, successfully or not.

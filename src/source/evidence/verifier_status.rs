@@ -17,12 +17,10 @@ pub struct VerifierStatus {
     pub directories: Vec<DirectoryStatus>,
     /// Copies of lists that no row of the registry names, a line each with the URL that is probably meant: they verify nothing.
     pub unnamed_lists: Vec<String>,
-    /// Whether names of addresses are looked up.
-    pub looks_names_up: bool,
-    /// The names of addresses.
-    pub lookups: LookupStatus,
-    /// The signatures of requests.
-    pub signatures: SignatureStatus,
+    /// The names of addresses; `None` where none are looked up.
+    pub lookups: Option<LookupStatus>,
+    /// How many results of signatures of requests are kept: at most 5,120.
+    pub known_signatures: usize,
     /// The paths on which claims fail and are not refuted, because no crawler has shown that its address comes through.
     pub suspects: Vec<SuspectPath>,
     /// Why what is known of paths will not outlive this process, or why what an earlier one knew is lost: until a crawler is
@@ -63,21 +61,13 @@ pub struct DirectoryStatus {
 }
 
 /// The names of addresses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct LookupStatus {
     /// How many outcomes are kept: at most 65,536.
     pub known: usize,
     /// How many addresses wait to be looked up: at most 256.
     pub waiting: usize,
-}
-
-/// The signatures of requests.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct SignatureStatus {
-    /// How many results are kept: at most 5,120.
-    pub known: usize,
 }
 
 impl ListStatus {

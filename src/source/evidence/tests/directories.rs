@@ -118,7 +118,7 @@ fn a_key_that_goes_ends_what_its_signatures_verified() {
     until("the signature", || {
         (followed.identity(&signed) == Identity::Verified(IdentityMethod::Signature)).then_some(())
     });
-    assert_eq!(followed.verifier.status().signatures.known, 1);
+    assert_eq!(followed.verifier.status().known_signatures, 1);
     assert_eq!(followed.server.heads().len(), 1);
     // What is remembered keeps asking for the directory, once that is not fresh.
     followed.server.answers(keys(&[OTHER_KEY]));
