@@ -1,7 +1,6 @@
 //! The kill switch of many sites.
 
 use crate::live::Mutex;
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use robots_core::keywords;
@@ -18,10 +17,10 @@ use robots_core::keywords;
 /// assert_eq!(live.snapshot().enforcement(), Enforcement::Off);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct KillSwitch(Arc<Switch>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Switch {
     /// Held for a moment only: a reader never waits for the disk.
     joined: Mutex<JoinedSites>,
@@ -38,7 +37,7 @@ pub(super) trait Switched: Send + Sync {
     fn record_switch(&self, enforcement: Enforcement, of: &str);
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct JoinedSites {
     enforcement: Enforcement,
     sites: Vec<Weak<dyn Switched>>,
@@ -99,12 +98,6 @@ impl KillSwitch {
         let weak = Arc::downgrade(site);
         joined.sites.push(weak);
         site.set_switch_of_all(joined.enforcement);
-    }
-}
-
-impl fmt::Debug for KillSwitch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KillSwitch").field(&self.enforcement()).finish()
     }
 }
 

@@ -1,7 +1,6 @@
 //! A reload that a caller waits for.
 
 use crate::live::Mutex;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, PoisonError};
@@ -10,18 +9,19 @@ use std::task::{Context, Poll, Waker};
 use super::reload::Reload;
 
 /// A reload under way: a future, or [`Reloading::wait`] where there is no runtime.
+#[derive(Debug)]
 #[must_use = "the reload goes on without it, but only this gives its outcome"]
 pub struct Reloading {
     completion: Arc<Completion>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Completion {
     state: Mutex<CompletionState>,
     done: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct CompletionState {
     result: Option<Reload>,
     waker: Option<Waker>,
@@ -72,12 +72,6 @@ impl Future for Reloading {
                 Poll::Pending
             }
         }
-    }
-}
-
-impl fmt::Debug for Reloading {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reloading").finish_non_exhaustive()
     }
 }
 

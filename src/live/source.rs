@@ -186,7 +186,7 @@ impl Appending {
 /// assert!(body.is_some_and(|body| body.ends_with(b"User-agent: GPTBot\nDisallow: /\n")));
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Appendix(Arc<AppendixState>);
 
 /// What appends the parts.
@@ -195,12 +195,13 @@ pub(super) trait AppendsParts: Send + Sync {
     fn append_again(&self);
 }
 
+#[derive(Debug)]
 struct AppendixState {
     parts: Mutex<Vec<AppendixPart>>,
     sites: Mutex<Vec<Weak<dyn AppendsParts>>>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct AppendixPart {
     title: Arc<str>,
     held: Option<(Fragment, Option<SystemTime>)>,
@@ -262,13 +263,6 @@ impl Appendix {
         let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
         let fragments = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         HeldParts { fragments, missing, modified }
-    }
-}
-
-impl fmt::Debug for Appendix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let titles: Vec<_> = self.0.parts.lock().iter().map(|part| part.title.clone()).collect();
-        f.debug_tuple("Appendix").field(&titles).finish()
     }
 }
 

@@ -1,9 +1,9 @@
 //! The fetcher: one thread for many sites, never the thread of a request.
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -26,11 +26,12 @@ const HELPERS: usize = 16;
 ///
 /// Answers are read up to [`MAX_FILE`](crate::live::MAX_FILE), heads up to 64 KiB, five redirects are followed, HTTP/1.1
 /// is spoken, and every fetch has a connection of its own.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Fetcher {
     inner: Arc<FetchThread>,
 }
 
+#[derive(Debug)]
 struct FetchThread {
     handle: Handle,
     client: Arc<Client>,
@@ -263,10 +264,4 @@ impl FetchBody {
 async fn exchanged(exchange: oneshot::Receiver<FetchExchange>) -> FetchExchange {
     let stopped = |_| FetchExchange { address: None, answer: Err(FetchError::new(FetchErrorKind::Stopped)) };
     exchange.await.unwrap_or_else(stopped)
-}
-
-impl fmt::Debug for Fetcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fetcher").field("client", &self.inner.client).finish_non_exhaustive()
-    }
 }

@@ -1,7 +1,6 @@
 //! Keeping one site's robots.txt up to date: a task on the fetcher's thread.
 
 use crate::live::Mutex;
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -24,8 +23,9 @@ use crate::live::{
 const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A site that is polled until this is dropped.
+#[derive(Debug)]
 pub(super) struct SitePoller {
-    requests: UnboundedSender<FetchRequest>,
+    requests: UnboundedSender<WaitingCaller>,
     status: Arc<Mutex<FetchStatus>>,
     task: AbortHandle,
     origin: Arc<str>,
@@ -34,7 +34,7 @@ pub(super) struct SitePoller {
 }
 
 /// A caller that waits for a fetch. It completes even if there is none.
-struct FetchRequest {
+struct WaitingCaller {
     completion: Option<Arc<Completion>>,
     origin: Arc<str>,
 }
@@ -80,7 +80,7 @@ impl SitePoller {
             turn: 0,
             dice: RandomState::new(),
         };
-        let first_request = FetchRequest { completion: Some(completion), origin: origin.clone() };
+        let first_request = WaitingCaller { completion: Some(completion), origin: origin.clone() };
         let permits = fetcher.permits().clone();
         let task = fetcher.handle().spawn(task.run(inbox, first_request, permits)).abort_handle();
         (Self { requests, status, task, origin: origin.clone(), _fetcher: fetcher }, first)
@@ -89,17 +89,11 @@ impl SitePoller {
     /// Fetches now, and completes with the outcome.
     pub(super) fn reload(&self, completion: Arc<Completion>) {
         // If the task has ended, the request completes as it is dropped.
-        let _ = self.requests.send(FetchRequest { completion: Some(completion), origin: self.origin.clone() });
+        let _ = self.requests.send(WaitingCaller { completion: Some(completion), origin: self.origin.clone() });
     }
 
     pub(super) fn status(&self) -> FetchStatus {
         *self.status.lock()
-    }
-}
-
-impl fmt::Debug for SitePoller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SitePoller").field("status", &self.status()).finish_non_exhaustive()
     }
 }
 
@@ -112,8 +106,8 @@ impl Drop for SitePoller {
 impl PollTask {
     async fn run(
         mut self,
-        mut inbox: UnboundedReceiver<FetchRequest>,
-        first: FetchRequest,
+        mut inbox: UnboundedReceiver<WaitingCaller>,
+        first: WaitingCaller,
         permits: Arc<tokio::sync::Semaphore>,
     ) {
         let mut waiting = vec![first];
@@ -205,7 +199,7 @@ fn rejection(trouble: &Trouble, origin: &Arc<str>) -> Rejection {
     }
 }
 
-impl FetchRequest {
+impl WaitingCaller {
     fn complete(mut self, reload: Reload) {
         if let Some(completion) = self.completion.take() {
             completion.fill(reload);
@@ -213,7 +207,7 @@ impl FetchRequest {
     }
 }
 
-impl Drop for FetchRequest {
+impl Drop for WaitingCaller {
     fn drop(&mut self) {
         if let Some(completion) = self.completion.take() {
             completion.fill(Reload::interrupted(Cause::Request, &self.origin, None));

@@ -1,6 +1,5 @@
 //! The public handle: any number of watched files and folders, with one set of threads.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -41,12 +40,13 @@ pub const SHORTEST_POLL: Duration = Duration::from_millis(50);
 /// assert_eq!(watched.trouble(), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Watcher {
     handle: Arc<Handle>,
 }
 
 /// A file or folder that is watched until this is dropped.
+#[derive(Debug)]
 #[must_use = "dropping it ends the watching"]
 pub struct Watched {
     handle: Arc<Handle>,
@@ -54,6 +54,7 @@ pub struct Watched {
 }
 
 /// Ends the threads, which hold the scheduler, with the last handle.
+#[derive(Debug)]
 struct Handle(Arc<Scheduler>);
 
 impl Watcher {
@@ -142,18 +143,6 @@ impl Drop for Watched {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.0.stop();
-    }
-}
-
-impl fmt::Debug for Watcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Watcher").field(&self.handle.0).finish()
-    }
-}
-
-impl fmt::Debug for Watched {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").finish_non_exhaustive()
     }
 }
 
