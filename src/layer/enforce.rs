@@ -310,7 +310,7 @@ impl Enforcer {
                 return None;
             }
             let sender = check.sender(&live.site.origin, request, agents, || self.address(request));
-            (sender.identity != Some(Identity::Unclaimed)).then(|| CheckedSender(sender))
+            (sender.identity != Some(Identity::Unclaimed)).then_some(CheckedSender(sender))
         })
     }
 

@@ -25,7 +25,7 @@ pub struct Rejection {
     pub origin: Arc<str>,
     cause: Option<Arc<io::Error>>,
     /// The version that the gate refused, if it refused one.
-    pub pending: Option<Pending>,
+    pub pending: Option<Box<Pending>>,
     why: Option<Arc<str>>,
     /// Until when a version that is missing at its source stays in force: [`RejectionKind::Held`].
     pub until: Option<SystemTime>,
@@ -84,7 +84,7 @@ impl Rejection {
     }
 
     pub(crate) fn gated(pending: Pending, origin: &Arc<str>) -> Self {
-        Self { pending: Some(pending), ..Self::new(RejectionKind::Gated, origin) }
+        Self { pending: Some(pending.into()), ..Self::new(RejectionKind::Gated, origin) }
     }
 
     /// Says how a version that waits can be accepted where there is no handle to accept it with; `is_remembered` where a state directory

@@ -146,7 +146,7 @@ fn no_name_hides_behind_others() {
 
 #[test]
 fn a_line_of_hundreds_of_names_is_judged_for_each_in_time() {
-    let names = Registry::builtin().crawlers().filter(|row| row.requires.len() == 0);
+    let names = Registry::builtin().crawlers().filter(|row| row.requires.is_empty());
     let mut header = String::new();
     for name in names.filter_map(|row| row.header_names.first()).filter(|name| !name.eq_ignore_ascii_case("GPTBot")) {
         if header.len() + name.len() < 8 * 1024 {
