@@ -13,10 +13,10 @@ use std::time::{Duration, SystemTime};
 use foldhash::fast::RandomState;
 use serde_json::{Value, json};
 
-use super::claimants::{minute, number};
 use super::document::read_json;
 use super::lookup_queue::RecentMarks;
 use super::verification_plan::{OperatorTable, ResolverProof};
+use super::verified_claims::{minute, number};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::{Breaker, PublicAddress};
 use crate::live::Clock;

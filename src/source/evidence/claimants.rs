@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use foldhash::fast::RandomState;
 
 use super::lookup_queue::RecentMarks;
+use super::verified_claims::{minute, second};
 use crate::agent::Network;
 use crate::identity::PublicAddress;
 
@@ -58,24 +59,6 @@ impl FailingChecks {
 
 fn client(address: Option<PublicAddress>) -> IpAddr {
     address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), 32, 64).first())
-}
-
-/// The second of a moment, since the epoch.
-pub(super) fn second(now: SystemTime) -> u64 {
-    now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// The minute of a moment.
-pub(super) fn minute(now: SystemTime) -> u64 {
-    second(now) / 60
-}
-
-/// An address as one number.
-pub(super) fn number(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(address) => address.to_bits(),
-    }
 }
 
 /// Addresses that are remembered.

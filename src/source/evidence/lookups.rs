@@ -7,11 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 
-use super::claimants::second;
 use super::dns_resolver::DnsResolver;
 use super::known_names::{Known, KnownNames};
 use super::lookup_queue::LookupQueue;
-use super::verified_claims::EvidenceVersion;
+use super::verified_claims::{EvidenceVersion, second};
 use crate::agent::UndecidedReason;
 use crate::identity::{MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::Clock;

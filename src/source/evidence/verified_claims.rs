@@ -8,7 +8,6 @@ use std::time::SystemTime;
 
 use foldhash::fast::RandomState;
 
-use super::claimants::{minute, number};
 use crate::agent::IdentityMethod;
 
 /// Claims that are remembered: a power of two.
@@ -126,6 +125,24 @@ impl Slot {
             slot.store(word, Ordering::Relaxed);
         }
         self.sequence.store(before + 2, Ordering::Release);
+    }
+}
+
+/// The second of a moment, since the epoch.
+pub(super) fn second(now: SystemTime) -> u64 {
+    now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The minute of a moment.
+pub(super) fn minute(now: SystemTime) -> u64 {
+    second(now) / 60
+}
+
+/// An address as one number.
+pub(super) fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
     }
 }
 
