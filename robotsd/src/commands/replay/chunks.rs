@@ -4,7 +4,7 @@
 //! Chunks are read only as far ahead as the workers need, and their buffers are filled again: memory stays the same
 //! however long the log is.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -41,32 +41,19 @@ pub(super) fn for_each<S, C: Send>(
     join: impl FnMut(C, ChunkPlace),
 ) -> Vec<io::Error> {
     // No send blocks: `ahead` bounds what is on its way.
-    let (send, chunks) = channel::<Chunk>();
-    let (counted, counts) = channel::<CountedChunk<C>>();
+    let (send, chunks) = channel::<Chunk<C>>();
     let chunks = Mutex::new(chunks);
     thread::scope(|scope| {
-        let handles: Vec<_> = (0..workers)
-            .map(|_| {
-                let (counted, chunks, state, work) = (counted.clone(), &chunks, &state, &work);
-                scope.spawn(move || {
-                    let mut state = state();
-                    while let Some(chunk) = next(chunks) {
-                        let mut counting = Counting { counted: &counted, chunk, counts: None };
-                        counting.counts = Some(work(&mut state, &counting.chunk.octets));
-                    }
-                })
-            })
-            .collect();
-        drop(counted);
-        let mut pipeline = Pipeline {
-            send: Some(send),
-            counts,
-            join,
-            ahead: 3 * workers as u64,
-            sent: 0,
-            joined: 0,
-            early: BTreeMap::new(),
+        let worker = || {
+            let mut state = state();
+            while let Some(Chunk { octets, counted }) = next(&chunks) {
+                let counts = work(&mut state, &octets);
+                // Nobody waits for them once another worker has panicked.
+                let _ = counted.send((counts, octets));
+            }
         };
+        let handles: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        let mut pipeline = Pipeline { send: Some(send), ahead: 3 * workers, waiting: VecDeque::new(), join };
         let mut buffers = Vec::new();
         let mut read = |input: io::Result<Box<dyn Read + Send>>| {
             let mut place = ChunkPlace::First;
@@ -84,85 +71,59 @@ pub(super) fn for_each<S, C: Send>(
     })
 }
 
-/// Octets, and which chunk they are.
-struct Chunk {
-    number: u64,
-    place: ChunkPlace,
+/// Octets, and where their counts are sent with the buffer. A worker that panics drops it, so that the reader never waits in vain.
+struct Chunk<C> {
     octets: Vec<u8>,
+    counted: Sender<(C, Vec<u8>)>,
 }
 
-struct CountedChunk<C> {
-    chunk: Chunk,
-    /// `None` where the worker panicked.
-    counts: Option<C>,
-}
-
-/// A chunk that is being counted. Reports back when it is dropped, also by a panic, so that the reader never waits in vain.
-struct Counting<'a, C> {
-    counted: &'a Sender<CountedChunk<C>>,
-    chunk: Chunk,
-    counts: Option<C>,
-}
-
-impl<C> Drop for Counting<'_, C> {
-    fn drop(&mut self) {
-        let octets = std::mem::take(&mut self.chunk.octets);
-        let chunk = Chunk { octets, ..self.chunk };
-        let _ = self.counted.send(CountedChunk { chunk, counts: self.counts.take() });
-    }
-}
-
-/// The chunks on their way to the workers, and their counts on the way back.
+/// The chunks on their way to the workers. Their counts come back in the order of the chunks, whichever is counted first.
 struct Pipeline<C, J> {
-    /// `None` at the end, and after a worker panicked.
-    send: Option<Sender<Chunk>>,
-    counts: Receiver<CountedChunk<C>>,
-    join: J,
+    /// `None` after a worker panicked.
+    send: Option<Sender<Chunk<C>>>,
     /// The most chunks that are on their way.
-    ahead: u64,
-    sent: u64,
-    joined: u64,
-    /// Counts of chunks whose predecessors are not joined yet.
-    early: BTreeMap<u64, (C, ChunkPlace)>,
+    ahead: usize,
+    waiting: VecDeque<(ChunkPlace, Receiver<(C, Vec<u8>)>)>,
+    join: J,
 }
 
 impl<C, J: FnMut(C, ChunkPlace)> Pipeline<C, J> {
     /// Sends a chunk and takes back what is counted; `false` after a worker panicked.
     fn send(&mut self, octets: Vec<u8>, place: ChunkPlace, buffers: &mut Vec<Vec<u8>>) -> bool {
-        while self.send.is_some() && self.sent - self.joined >= self.ahead {
+        while self.waiting.len() >= self.ahead {
             self.take(buffers);
         }
         let Some(send) = &self.send else { return false };
-        let chunk = Chunk { number: self.sent, place, octets };
-        self.sent += 1;
-        send.send(chunk).is_ok()
+        let (counted, counts) = channel();
+        self.waiting.push_back((place, counts));
+        send.send(Chunk { octets, counted }).is_ok()
     }
 
-    /// Waits for the counts of a chunk, and joins those whose turn it is.
+    /// Waits for the counts of the first chunk that is on its way, and joins them.
     fn take(&mut self, buffers: &mut Vec<Vec<u8>>) {
-        let Ok(CountedChunk { chunk, counts: Some(counts) }) = self.counts.recv() else {
-            self.send = None;
-            return;
-        };
-        buffers.push(chunk.octets);
-        self.early.insert(chunk.number, (counts, chunk.place));
-        while let Some((counts, place)) = self.early.remove(&self.joined) {
-            (self.join)(counts, place);
-            self.joined += 1;
+        let Some((place, counts)) = self.waiting.pop_front() else { return };
+        match counts.recv() {
+            Ok((counts, octets)) => {
+                buffers.push(octets);
+                (self.join)(counts, place);
+            }
+            Err(_) => {
+                self.send = None;
+                self.waiting.clear();
+            }
         }
     }
 
     /// Joins what is still on its way.
     fn finish(mut self) {
-        let mut buffers = Vec::new();
-        while self.send.is_some() && self.joined < self.sent {
-            self.take(&mut buffers);
+        while !self.waiting.is_empty() {
+            self.take(&mut Vec::new());
         }
     }
 }
 
 /// The next chunk, or `None` once the reader is done.
-fn next(chunks: &Mutex<Receiver<Chunk>>) -> Option<Chunk> {
+fn next<C>(chunks: &Mutex<Receiver<Chunk<C>>>) -> Option<Chunk<C>> {
     chunks.lock().recv().ok()
 }
 
