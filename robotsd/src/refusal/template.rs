@@ -95,7 +95,8 @@ impl Template {
             }
             if format == TemplateFormat::Html {
                 context = context.after(literal.as_bytes());
-                refuse_unsafe(&context, placeholder).map_err(|message| TemplateError::new(span, message))?;
+                let name = text[start + 2..end - 2].trim();
+                refuse_unsafe(&context, placeholder, name).map_err(|message| TemplateError::new(span, message))?;
             }
             parts.push(Part::Literal(std::mem::take(&mut literal)));
             parts.push(Part::Value(placeholder));
@@ -156,19 +157,20 @@ fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), Temp
     };
     let end = start + length + 2;
     let name = text[start + 2..start + length].trim();
-    match Placeholder::named(name) {
-        Some(placeholder) => Ok((placeholder, end)),
+    match PLACEHOLDERS.iter().find(|(known, _)| *known == name) {
+        Some((_, placeholder)) => Ok((*placeholder, end)),
         None => {
-            let all: Vec<_> = Placeholder::ALL.iter().map(|placeholder| placeholder.as_str()).collect();
-            let message = format!("there is no placeholder {name:?}: write one of {}", all.join(", "));
+            let message = format!(
+                "there is no placeholder {name:?}: write one of {}",
+                PLACEHOLDERS.map(|(name, _)| name).join(", ")
+            );
             Err(TemplateError::new(start..end, message))
         }
     }
 }
 
 /// Escaping makes a value text only where text is read as such.
-fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder) -> Result<(), String> {
-    let name = placeholder.as_str();
+fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) -> Result<(), String> {
     match context {
         HtmlContext::Text => Ok(()),
         HtmlContext::Attribute { .. } if placeholder.is_trusted() => Ok(()),
@@ -201,39 +203,21 @@ pub(super) enum Placeholder {
     Title,
 }
 
+/// The names of placeholders.
+const PLACEHOLDERS: [(&str, Placeholder); 10] = [
+    ("agent", Placeholder::Agent),
+    ("contact", Placeholder::Contact),
+    ("group", Placeholder::Group),
+    ("host", Placeholder::Host),
+    ("line", Placeholder::Line),
+    ("path", Placeholder::Path),
+    ("request_id", Placeholder::RequestId),
+    ("rule", Placeholder::Rule),
+    ("status", Placeholder::Status),
+    ("title", Placeholder::Title),
+];
+
 impl Placeholder {
-    pub(super) const ALL: [Self; 10] = [
-        Self::Agent,
-        Self::Contact,
-        Self::Group,
-        Self::Host,
-        Self::Line,
-        Self::Path,
-        Self::RequestId,
-        Self::Rule,
-        Self::Status,
-        Self::Title,
-    ];
-
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Contact => "contact",
-            Self::Group => "group",
-            Self::Host => "host",
-            Self::Line => "line",
-            Self::Path => "path",
-            Self::RequestId => "request_id",
-            Self::Rule => "rule",
-            Self::Status => "status",
-            Self::Title => "title",
-        }
-    }
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|placeholder| placeholder.as_str() == name)
-    }
-
     /// Whether its value is never taken from a request or from a robots.txt, which may be fetched from elsewhere.
     pub(super) const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
@@ -399,8 +383,8 @@ mod tests {
 
     #[test]
     fn every_placeholder_is_found_by_its_name() {
-        for placeholder in Placeholder::ALL {
-            let text = format!("{{{{{}}}}}", placeholder.as_str());
+        for (name, placeholder) in PLACEHOLDERS {
+            let text = format!("{{{{{name}}}}}");
             let template = Template::parse(&text, TemplateFormat::Text, Contact::Given).expect("a template");
             assert!(template.parts.contains(&Part::Value(placeholder)), "{text}");
         }
