@@ -21,8 +21,11 @@ pub(crate) fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -
     }
     folders.recursive(true).create(path.parent().unwrap_or(Path::new(".")))?;
     let aside = path.with_extension("tmp");
-    // One that a process left may be open to others.
-    let _ = fs::remove_file(&aside);
+    // One that a process left may be open to others; a link is removed, not followed.
+    match fs::remove_file(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let written = options.write(true).create_new(true).open(&aside).and_then(|file| {
         let mut file = BufWriter::new(file);
         write(&mut file)?;

@@ -6,7 +6,7 @@
 //!
 //! Hours become a day within the same file, by one rename, so that a kill at any moment leaves one or the other.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
@@ -18,6 +18,7 @@ use super::day_rows::{DayRows, SiteLine};
 use super::requested_paths::RequestedPaths;
 use super::row::{DAY, HOUR, Row, RowKey, Second, Standing, day_of};
 use super::watch::{self, Lost, Watch};
+use crate::private_file;
 
 /// Octets of a file: what is beyond is not read, and a day that would be larger gives up its hours.
 const LARGEST: usize = 64 << 20;
@@ -155,17 +156,11 @@ pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     if octets.len() > LARGEST {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has too many rows for a day"));
     }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let aside = path.with_extension("tmp");
-    let written = create(folder, &aside).and_then(|mut file| {
+    private_file::replace_by(path, |file| {
         file.write_all(&octets)?;
-        file.sync_data()?;
-        fs::rename(&aside, path)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&aside);
-    }
-    written
+        file.flush()?;
+        file.get_ref().sync_data()
+    })
 }
 
 /// The lines of a file.
@@ -190,23 +185,4 @@ pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
     serde_json::to_writer(&mut octets, &end)?;
     octets.push(b'\n');
     Ok(octets)
-}
-
-/// A new file, for its owner alone, as the folders above it.
-fn create(folder: &Path, path: &Path) -> io::Result<File> {
-    let mut folders = fs::DirBuilder::new();
-    let mut options = fs::OpenOptions::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-        folders.mode(0o700);
-        options.mode(0o600);
-    }
-    folders.recursive(true).create(folder)?;
-    // What a process left that was killed; a link is removed, not followed.
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    options.write(true).create_new(true).open(path)
 }
