@@ -17,6 +17,7 @@ use crate::commands::replay::{self, ReplayArgs};
 use crate::commands::running::{HistoryArgs, ReloadArgs, UpgradeArgs, history, reload, upgrade};
 use crate::commands::status::{self, StatusArgs};
 use crate::commands::test::{self, TestArgs};
+use crate::exit;
 use crate::render::printable;
 use crate::serve::{self, ServeArgs};
 
@@ -72,8 +73,8 @@ pub(crate) fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    match cli.command {
-        CliCommand::Serve(args) => serve::run(&args),
+    exit::written(match cli.command {
+        CliCommand::Serve(args) => Ok(serve::run(&args)),
         CliCommand::Status(args) => status::run(&args),
         CliCommand::Reload(args) => reload(&args),
         CliCommand::Upgrade(args) => upgrade(&args),
@@ -87,11 +88,11 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Diff(args) => diff::run(&args),
         CliCommand::Test(args) => test::run(&args),
         CliCommand::Replay(args) => replay::run(&args),
-        CliCommand::Config(args) => config::run(&args),
+        CliCommand::Config(args) => Ok(config::run(&args)),
         CliCommand::Agents(args) => agents::run(&args),
         CliCommand::Completions(args) => completions(&args, Cli::command()),
         CliCommand::Man(args) => man(&args, Cli::command()),
-    }
+    })
 }
 
 /// Errors repeat words of the command line, which may come from names of files that others chose: those are escaped.

@@ -24,7 +24,7 @@ use tower_robots::rules::Access;
 
 use crate::config::{ConfigError, Document, Fault, as_utf8, read_document};
 use crate::input::{Places, ReadInput};
-use crate::render::printable;
+use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
 /// Octets of a file of expectations, and agents times paths of all its tables: bounds on the cost. What is read as TOML takes a
@@ -81,7 +81,7 @@ impl ExpectationsFile {
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let octets = read(path).map_err(|error| ConfigError::unread(&error))?;
         if octets.len() > MOST_OCTETS {
-            let name = printable(path.as_os_str().as_encoded_bytes());
+            let name = printable_path(&path);
             let fault = format!("{name}: larger than {} KiB: expect less, or in several files", MOST_OCTETS >> 10);
             return Err(ConfigError::unread(&io::Error::new(io::ErrorKind::FileTooLarge, fault)));
         }
@@ -142,7 +142,7 @@ fn faults(table: &Spanned<Table>) -> Vec<Fault> {
     }
     for path in &table.paths {
         if let Err(error) = TargetUrl::parse(path.get_ref().as_bytes()) {
-            faults.push(Fault::new(path.span(), error.to_string()));
+            faults.push(Fault::new(path.span(), error));
         }
     }
     faults

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tower_robots::live::MAX_FILE;
 
 use crate::regular_file;
-use crate::render::printable;
+use crate::render::printable_path;
 
 /// Where a robots.txt is read from.
 #[derive(Clone, Debug)]
@@ -75,12 +75,15 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// An error with the file that it is about.
+pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", printable_path(path)))
+}
+
 /// Reads a file, or standard input for `-`; the error names it.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let source = InputSource::of(path);
-    source
-        .read()
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", printable(source.name().as_bytes()))))
+    source.read().map_err(|error| named(Path::new(&source.name()), &error))
 }
 
 /// How a file is read: [`read`] where a command line names it, [`read_configured`] where a config does.
@@ -93,10 +96,8 @@ pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Reads a regular file of at most so many octets. The error names it.
 pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let named = |error: io::Error| {
-        io::Error::new(error.kind(), format!("{}: {error}", printable(path.as_os_str().as_encoded_bytes())))
-    };
-    regular_file::open(path).and_then(|(file, _)| read_bounded(file, most)).map_err(named)
+    let octets = regular_file::open(path).and_then(|(file, _)| read_bounded(file, most));
+    octets.map_err(|error| named(path, &error))
 }
 
 /// Octets up to a bound; one more is an error with [`TooManyOctets`] in it, and not a cut that looks like an end.

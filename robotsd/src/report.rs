@@ -12,10 +12,10 @@ pub(crate) use self::change::{
     ChangeReport, ConfigReload, HistoryReport, RecordedReload, RegistryReload, ReloadReport, SiteReload,
 };
 pub(crate) use self::site::{
-    AppendReport, FetchReport, Findings, LastReload, OverrideReport, PendingReport, PublishHookReport, ReloadCount,
-    SiteReport, WatchedPagesReport,
+    AppendReport, FetchReport, Findings, KindCount, LastReload, ListenerReport, OverrideReport, PendingReport,
+    PublishHookReport, ReloadCount, RequestsReport, SiteReport, SiteTraffic, TrafficReport, UpstreamReport,
+    WatchedPagesReport,
 };
-pub(crate) use self::site::{KindCount, ListenerReport, RequestsReport, SiteTraffic, TrafficReport, UpstreamReport};
 
 /// `GET /status`.
 #[derive(Debug, Serialize, Deserialize)]

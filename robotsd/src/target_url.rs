@@ -3,8 +3,6 @@
 //! A path begins with `/`, a URL with `http://` or `https://`. Nothing else is guessed: `drafts/x` may be the path
 //! `/drafts/x`, or the path `/x` of the host `drafts`, and the rules that decide about the two have nothing in common.
 
-use std::fmt;
-
 use tower_robots::rules::{Authority, Port};
 
 /// A path with its query, or a whole URL.
@@ -14,55 +12,54 @@ pub(crate) struct TargetUrl<'a> {
     authority: Option<Authority<'a>>,
 }
 
-/// Why a word is neither a path nor a URL, and what would be one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TargetUrlError {
-    word: String,
-    fault: TargetUrlFault,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TargetUrlFault {
-    Empty,
-    NoScheme,
-    OtherScheme,
-    NoSlashes,
-    NoHost,
-    MalformedAuthority,
-    Backslash,
-}
-
 impl<'a> TargetUrl<'a> {
-    pub(crate) fn parse(text: &'a [u8]) -> Result<Self, TargetUrlError> {
-        let fail = |fault| Err(TargetUrlError { word: String::from_utf8_lossy(text.trim_ascii()).into_owned(), fault });
+    /// # Errors
+    ///
+    /// Why the word is neither a path nor a URL, and what would be one.
+    pub(crate) fn parse(text: &'a [u8]) -> Result<Self, String> {
         if text.starts_with(b"/") {
             return Ok(Self { text, authority: None });
         }
+        let word = String::from_utf8_lossy(text.trim_ascii());
         // `://` may stand in the query of a relative reference too: `go?u=https://example.com/`.
         let scheme_end = text.iter().position(|octet| matches!(octet, b':' | b'/' | b'?' | b'#'));
         let (scheme, rest) = match scheme_end.map(|end| text.split_at(end)) {
             Some((scheme, rest)) if rest.starts_with(b"://") => (scheme, rest),
-            _ if text.trim_ascii().is_empty() => return fail(TargetUrlFault::Empty),
-            Some((scheme, rest)) if rest.starts_with(b":") && is_http(scheme) => {
-                return fail(TargetUrlFault::NoSlashes);
+            _ if word.is_empty() => {
+                return Err("an empty word is neither a path nor a URL: write \"/\" for the start page".to_owned());
             }
-            _ => return fail(TargetUrlFault::NoScheme),
+            Some((scheme, rest)) if rest.starts_with(b":") && is_http(scheme) => {
+                let (scheme, rest) = word.split_once(':').unwrap_or(("https", &word));
+                let url = format!("{scheme}://{}", rest.trim_start_matches('/'));
+                return Err(format!("{word:?} lacks slashes: write {url:?}"));
+            }
+            _ => return Err(without_scheme(&word)),
         };
         if !is_http(scheme) {
-            return fail(TargetUrlFault::OtherScheme);
+            return Err(format!(
+                "{word:?} is no URL of a website: write a path that begins with \"/\", or a URL with http:// or https://"
+            ));
         }
         let behind = &rest[b"://".len()..];
         let end = behind.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(behind.len());
         let authority = Authority::split(&behind[..end]);
-        let has_blank = authority.host.iter().any(|octet| octet.is_ascii_whitespace() || octet.is_ascii_control());
-        match authority.port {
-            // For a browser the host ends there, for others what precedes an "@" is no host.
-            _ if behind[..end].contains(&b'\\') => fail(TargetUrlFault::Backslash),
-            _ if authority.host.is_empty() => fail(TargetUrlFault::NoHost),
-            Port::Malformed => fail(TargetUrlFault::MalformedAuthority),
-            _ if has_blank => fail(TargetUrlFault::MalformedAuthority),
-            _ => Ok(Self { text, authority: Some(authority) }),
+        // For a browser the host ends there, for others what precedes an "@" is no host.
+        if behind[..end].contains(&b'\\') {
+            let url = word.replace('\\', "/");
+            return Err(format!("{word:?} has a backslash before its path: write {url:?}"));
         }
+        if authority.host.is_empty() {
+            let path = word.split_once("://").map_or("", |(_, rest)| rest).trim_start_matches('/');
+            let (path, url) = (format!("/{path}"), format!("https://HOST/{path}"));
+            return Err(format!("{word:?} has no host: write {path:?} for the path, or {url:?} for a URL"));
+        }
+        let has_blank = authority.host.iter().any(|octet| octet.is_ascii_whitespace() || octet.is_ascii_control());
+        if authority.port == Port::Malformed || has_blank {
+            return Err(format!(
+                "the host or port of {word:?} is malformed: write a URL such as \"https://example.com:8443/x\""
+            ));
+        }
+        Ok(Self { text, authority: Some(authority) })
     }
 
     /// As written.
@@ -106,59 +103,15 @@ fn begins_with_host(word: &str) -> bool {
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }
 
-impl fmt::Display for TargetUrlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = &self.word;
-        match self.fault {
-            TargetUrlFault::Empty => {
-                f.write_str("an empty word is neither a path nor a URL: write \"/\" for the start page")
-            }
-            TargetUrlFault::NoScheme if begins_with_host(word) => write!(
-                f,
-                "{word:?} is neither a path nor a URL: write {:?} for the URL, or {:?} for a path",
-                format!("https://{word}"),
-                format!("/{word}"),
-            ),
-            TargetUrlFault::NoScheme => write!(
-                f,
-                "{word:?} is neither a path nor a URL: write {:?} for the path, or {:?} for a URL",
-                format!("/{word}"),
-                format!("https://HOST/{word}"),
-            ),
-            TargetUrlFault::OtherScheme => {
-                write!(
-                    f,
-                    "{word:?} is no URL of a website: write a path that begins with \"/\", or a URL with http:// or https://"
-                )
-            }
-            TargetUrlFault::NoSlashes => {
-                let (scheme, rest) = word.split_once(':').unwrap_or(("https", word));
-                write!(f, "{word:?} lacks slashes: write {:?}", format!("{scheme}://{}", rest.trim_start_matches('/')))
-            }
-            TargetUrlFault::NoHost => {
-                let rest = word.split_once("://").map_or("", |(_, rest)| rest);
-                let path = rest.trim_start_matches('/');
-                write!(
-                    f,
-                    "{word:?} has no host: write {:?} for the path, or {:?} for a URL",
-                    format!("/{path}"),
-                    format!("https://HOST/{path}")
-                )
-            }
-            TargetUrlFault::Backslash => {
-                write!(f, "{word:?} has a backslash before its path: write {:?}", word.replace('\\', "/"))
-            }
-            TargetUrlFault::MalformedAuthority => {
-                write!(
-                    f,
-                    "the host or port of {word:?} is malformed: write a URL such as \"https://example.com:8443/x\""
-                )
-            }
-        }
+fn without_scheme(word: &str) -> String {
+    let path = format!("/{word}");
+    if begins_with_host(word) {
+        let url = format!("https://{word}");
+        return format!("{word:?} is neither a path nor a URL: write {url:?} for the URL, or {path:?} for a path");
     }
+    let url = format!("https://HOST/{word}");
+    format!("{word:?} is neither a path nor a URL: write {path:?} for the path, or {url:?} for a URL")
 }
-
-impl std::error::Error for TargetUrlError {}
 
 #[cfg(test)]
 mod tests {
@@ -210,10 +163,10 @@ mod tests {
             ("", "an empty word".to_owned()),
             ("  ", "an empty word".to_owned()),
         ] {
-            let error = TargetUrl::parse(word.as_bytes()).expect_err(word).to_string();
+            let error = TargetUrl::parse(word.as_bytes()).expect_err(word);
             assert!(error.contains(&want), "{word}: {error}");
         }
-        let error = TargetUrl::parse(b"a\x1b[31m\xff").expect_err("no path").to_string();
+        let error = TargetUrl::parse(b"a\x1b[31m\xff").expect_err("no path");
         assert!(!error.contains('\x1b'), "{error}");
     }
 }

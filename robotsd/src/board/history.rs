@@ -4,11 +4,10 @@
 //! is damaged is kept beside as `DATE.jsonl.damaged`, and what can be read of it is written anew.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::time::Duration;
+use std::{fs, io};
 
 use tower_robots::live::VersionHash;
 

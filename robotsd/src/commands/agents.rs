@@ -15,7 +15,7 @@ use super::arguments::site::{SelectedSite, SiteArgs};
 use super::claim::{self, CheckedClaim, Names};
 use crate::config::extended_registry;
 use crate::evaluator::Evaluator;
-use crate::exit::{self, NEGATIVE, complain};
+use crate::exit::{NEGATIVE, complain};
 use crate::render::{printable, stdout, write_json};
 use crate::suggestion::did_you_mean;
 
@@ -106,10 +106,6 @@ struct Identified<'a> {
     others: Vec<AgentSummary<'a>>,
 }
 
-pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
-    exit::written(list_or_identify(args))
-}
-
 impl AgentsArgs {
     /// The settings of the site, or the default ones with the registry that is named.
     fn select(&self) -> io::Result<SelectedSite> {
@@ -122,7 +118,7 @@ impl AgentsArgs {
     }
 }
 
-fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
+pub(crate) fn run(args: &AgentsArgs) -> io::Result<ExitCode> {
     let mut out = stdout();
     if let (Some(address), Some(name)) = (args.verify, &args.user_agent) {
         return verify(&mut out, args, address, name);
@@ -133,7 +129,7 @@ fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
         let registry = registry.map_err(io::Error::other)?;
         if list(&mut out, &registry, &args.words, args.format)? == 0 {
             out.flush()?;
-            complain(&NoCrawler { words: &args.words, registry: &registry });
+            complain(&no_crawler(&args.words, &registry));
             return Ok(ExitCode::from(NEGATIVE));
         }
     } else {
@@ -170,11 +166,11 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     let outcome = claim.identity.outcome();
     let crawler = agents.iter().find_map(|agent| agent.crawler());
     if args.format == AgentsFormat::Json {
-        line_of_json(out, &VerifiedClaim { address, user_agent: name, crawler, identity: claim })?;
+        write_json(out, &VerifiedClaim { address, user_agent: name, crawler, identity: claim })?;
     } else {
-        let claimed = crawler.map_or_else(|| "no crawler".to_owned(), |crawler| printable(crawler.as_bytes()));
+        let claimed = crawler.map_or_else(|| "no crawler".to_owned(), |crawler| printable(&crawler));
         writeln!(out, "{address} as {claimed}: {}", claim.identity)?;
-        claim.steps.iter().try_for_each(|step| writeln!(out, "  {}", printable(step.as_bytes())))?;
+        claim.steps.iter().try_for_each(|step| writeln!(out, "  {}", printable(&step)))?;
     }
     out.flush()?;
     Ok(match outcome {
@@ -198,15 +194,14 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     let count = rows.len();
     if format == AgentsFormat::Json {
         for crawler in rows {
-            line_of_json(out, &CrawlerListing::from(crawler))?;
+            write_json(out, &CrawlerListing::from(crawler))?;
         }
         return Ok(count);
     }
     if count == 0 {
         return Ok(0);
     }
-    let shown = |text: &str| printable(text.as_bytes());
-    let names = rows.iter().map(|crawler| shown(&crawler.name).chars().count()).max().unwrap_or(0);
+    let names = rows.iter().map(|crawler| printable(&crawler.name).chars().count()).max().unwrap_or(0);
     writeln!(
         out,
         "{:names$}  {:14}  {:11}  {:7}  {:7}  operator; tokens; source",
@@ -218,11 +213,11 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
         let index = if crawler.is_index_engine { "; index: not refused by default" } else { "" };
         let source = source.map_or_else(String::new, |source| format!("; {source}"));
         let checked = crawler.checked_on.as_deref().map_or_else(String::new, |day| format!("; checked {day}"));
-        let (name, category) = (shown(&crawler.name), crawler.category.as_str());
+        let (name, category) = (printable(&crawler.name), crawler.category.as_str());
         let obeys = [robots, star, crawl_delay].map(Obeys::as_str);
         write!(out, "{name:names$}  {category:14}  {:11}  {:7}  {:7}", obeys[0], obeys[1], obeys[2])?;
-        let rest = format!("{}; obeys {}{control}{index}{source}{checked}", &crawler.operator, tokens.join(", then "));
-        writeln!(out, "  {}", shown(&rest))?;
+        let rest = format!("{}; obeys {}{control}{index}{source}{checked}", crawler.operator, tokens.join(", then "));
+        writeln!(out, "  {}", printable(&rest))?;
     }
     if rows.iter().any(|crawler| [crawler.obeys_robots, crawler.obeys_star].contains(&Obeys::Unknown)) {
         writeln!(
@@ -236,32 +231,22 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     Ok(count)
 }
 
-/// No crawler fits the words; the words of the registry that were probably meant.
-struct NoCrawler<'a> {
-    words: &'a [String],
-    registry: &'a Registry,
-}
-
-impl fmt::Display for NoCrawler<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = self.words.join(" ");
-        write!(f, "no crawler of the registry fits {words:?}")?;
-        let alone = |word: &String| self.registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
-        let unknown: Vec<_> = self.words.iter().filter(|word| !alone(word)).collect();
-        if unknown.is_empty() {
-            return f.write_str(": each of the words fits others, but none fits all of them");
-        }
-        let texts = |crawler: &Crawler| {
-            let tokens = crawler.tokens.iter().map(ToString::to_string);
-            let own = [&crawler.name, &crawler.operator, crawler.category.as_str()].map(str::to_owned);
-            own.into_iter().chain(tokens).collect::<Vec<_>>()
-        };
-        let known: Vec<_> = self.registry.crawlers().flat_map(texts).collect();
-        match unknown.iter().find_map(|word| did_you_mean(word, known.iter().map(String::as_str))) {
-            Some(hint) => write!(f, ": {hint}"),
-            None => f.write_str(": `robotsd agents` lists all of them, `--identify` takes a User-Agent header"),
-        }
-    }
+/// What to say where no crawler fits the words: the words of the registry that were probably meant.
+fn no_crawler(words: &[String], registry: &Registry) -> String {
+    let alone = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
+    let unknown: Vec<_> = words.iter().filter(|word| !alone(word)).collect();
+    let texts = |crawler: &Crawler| {
+        let tokens = crawler.tokens.iter().map(ToString::to_string);
+        let own = [&*crawler.name, &*crawler.operator, crawler.category.as_str()].map(str::to_owned);
+        own.into_iter().chain(tokens).collect::<Vec<_>>()
+    };
+    let known: Vec<_> = registry.crawlers().flat_map(texts).collect();
+    let hint = match unknown.iter().find_map(|word| did_you_mean(word, known.iter().map(String::as_str))) {
+        _ if unknown.is_empty() => "each of the words fits others, but none fits all of them".to_owned(),
+        Some(hint) => hint,
+        None => "`robotsd agents` lists all of them, `--identify` takes a User-Agent header".to_owned(),
+    };
+    format!("no crawler of the registry fits {:?}: {hint}", words.join(" "))
 }
 
 fn mentions(crawler: &Crawler, word: &str) -> bool {
@@ -315,7 +300,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
         return None;
     }
     let crawler = match (named.named_as, crawler) {
-        (NamedAs::Registered, Some(crawler)) => format!("the crawler {}", printable(crawler.as_bytes())),
+        (NamedAs::Registered, Some(crawler)) => format!("the crawler {}", printable(&crawler)),
         (NamedAs::Star, _) => "every crawler that no group names".to_owned(),
         _ => "a crawler that is not registered".to_owned(),
     };
@@ -350,16 +335,11 @@ impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
 impl Identified<'_> {
     fn write(&self, out: &mut impl Write, format: AgentsFormat) -> io::Result<()> {
         if format == AgentsFormat::Json {
-            return line_of_json(out, self);
+            return write_json(out, self);
         }
-        writeln!(out, "{}\n  {}", printable(self.header.as_bytes()), self.agent)?;
+        writeln!(out, "{}\n  {}", printable(&self.header), self.agent)?;
         self.others.iter().try_for_each(|agent| writeln!(out, "  {agent}"))
     }
-}
-
-fn line_of_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    write_json(out, value)?;
-    out.write_all(b"\n")
 }
 
 /// Who a request says it is, and what it obeys.
@@ -393,13 +373,13 @@ impl fmt::Display for AgentSummary<'_> {
         let Self { class, crawler, category, tokens, held_to_star, is_control } = self;
         write!(f, "{class}")?;
         if let Some(crawler) = crawler {
-            write!(f, " {}", printable(crawler.as_bytes()))?;
+            write!(f, " {}", printable(&crawler))?;
         }
         if let Some(category) = category {
             write!(f, ", {category}")?;
         }
         if !tokens.is_empty() {
-            write!(f, "; obeys {}", printable(tokens.join(", then ").as_bytes()))?;
+            write!(f, "; obeys {}", printable(tokens.join(", then ")))?;
         }
         f.write_str(if *held_to_star { "; is held to *" } else { "; is not held to *" })?;
         f.write_str(if *is_control { "; a control token, which no request has" } else { "" })

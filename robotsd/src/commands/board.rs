@@ -1,5 +1,6 @@
 //! `robotsd board`: what crawlers did, by site; of a running robotsd, or of the files of several.
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -9,7 +10,6 @@ use http::Method;
 use super::output::{Page, say_report};
 use super::running::{Running, asked, query};
 use crate::board::{BoardQuery, BoardReport, BoardSpan, CrawlerBoard, csv, merge, seconds};
-use crate::exit::fail;
 use crate::html::{counted, grouped, percent};
 
 /// Lines of a site that are listed; `--json` has more.
@@ -37,20 +37,14 @@ pub(crate) struct BoardArgs {
 }
 
 /// Exit status: 0, or 2 where robotsd could not be reached or a file could not be read.
-pub(crate) fn run(args: &BoardArgs) -> ExitCode {
+pub(crate) fn run(args: &BoardArgs) -> io::Result<ExitCode> {
     let report = if args.merge.is_empty() {
         let mut pairs = vec![("period", args.period.as_str())];
         pairs.extend(args.site.as_deref().map(|site| ("site", site)));
-        match asked(&args.running, &Method::GET, &query("/board.json", &pairs)) {
-            Ok(report) => report,
-            Err(code) => return code,
-        }
+        asked(&args.running, &Method::GET, &query("/board.json", &pairs))?
     } else {
         let wanted = BoardQuery { site: args.site.clone(), span: args.period };
-        match merge(&args.merge, &wanted, seconds(SystemTime::now())) {
-            Ok(report) => report,
-            Err(message) => return fail(&message),
-        }
+        merge(&args.merge, &wanted, seconds(SystemTime::now())).map_err(io::Error::other)?
     };
     let text = || if args.csv { csv(&report) } else { text(&report) };
     say_report(&report, args.running.json, text, ExitCode::SUCCESS)

@@ -1,6 +1,7 @@
 //! What describes the command line, for packages: `robotsd completions SHELL`, the script by which a shell completes commands,
 //! options and their values, and `robotsd man`, the manual pages.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +12,6 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::date;
-use crate::exit;
 use crate::render::stdout;
 
 /// Print the script by which a shell completes robotsd's commands and options
@@ -23,12 +23,14 @@ pub(crate) struct CompletionsArgs {
 }
 
 /// `command` is the whole command line, which only the binary's entry point knows.
-pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> ExitCode {
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> io::Result<ExitCode> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     let mut output = stdout();
-    exit::written(output.write_all(&script).and_then(|()| output.flush()).map(|()| ExitCode::SUCCESS))
+    output.write_all(&script)?;
+    output.flush()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Write the manual pages, one for robotsd and one for each command
@@ -42,19 +44,18 @@ pub(crate) struct ManArgs {
 }
 
 /// `command` is the whole command line, which only the binary's entry point knows.
-pub(crate) fn man(args: &ManArgs, command: Command) -> ExitCode {
+pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
     let directory = &args.directory;
+    let failed = |fault: &dyn Display| io::Error::other(format!("{}: {fault}", directory.display()));
     if !directory.is_dir() {
-        return exit::fail(&format_args!("{}: not a folder; make it first", directory.display()));
+        return Err(failed(&"not a folder; make it first"));
     }
     let version = format!("robotsd {}", command.get_version().unwrap_or_default());
     // The list of commands is in the page itself.
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    match write(&command, directory, &date_of_pages(), &version) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => exit::fail(&format_args!("{}: {error}", directory.display())),
-    }
+    write(&command, directory, &date_of_pages(), &version).map_err(|error| failed(&error))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The pages of a command and of those below it.

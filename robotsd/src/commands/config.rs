@@ -1,15 +1,15 @@
 //! `robotsd config`: checks a config file as serving it would, or shows it with all its defaults.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use tower_robots::check::Severity;
 
+use super::output::say;
 use crate::config::{Config, ConfigArgument, ConfigError};
 use crate::exit::{FAILED, answer, complain};
 use crate::pages::SitemapSource;
-use crate::render::{complain_at, stdout};
+use crate::render::complain_at;
 use crate::sites::{self, DryRun, Problem};
 
 /// Check a config file, or show it with its defaults
@@ -101,10 +101,14 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
             }
             let code =
                 if cannot_start { ExitCode::from(FAILED) } else { answer(errors + waits == 0 && !is_unenforced) };
-            write(&format!("{}: {verdict}; {counts}\n", path.display()), code)
+            say(&format!("{}: {verdict}; {counts}\n", path.display()));
+            code
         }
         ConfigCommand::Show { config } => match Config::show(&config.path()) {
-            Ok(text) => write(&text, ExitCode::SUCCESS),
+            Ok(text) => {
+                say(&text);
+                ExitCode::SUCCESS
+            }
             Err(error) => refused(&error),
         },
     }
@@ -113,11 +117,4 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
 fn refused(error: &ConfigError) -> ExitCode {
     error.complain();
     ExitCode::from(FAILED)
-}
-
-fn write(text: &str, code: ExitCode) -> ExitCode {
-    // A closed pipe is ignored.
-    let mut out = stdout();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    code
 }

@@ -5,16 +5,17 @@
 //! Exit status: 0 when it is done, 1 when it is done but could not be written to the state directory, 2 when it could not be
 //! done.
 
+use std::io;
 use std::process::ExitCode;
 
 use http::Method;
 use tower_robots::live::{Enforcement, StateDir, StateDirInUse, VersionHashError, VersionHashPrefix};
 
-use super::output::{Page, plain, say, say_json, say_report};
-use super::running::{Running, asked, query};
+use super::output::{Page, say, say_json, say_report};
+use super::running::{Running, asked, query, refusal};
 use crate::admin::client::{AskError, ask};
 use crate::config::{Config, StatePlace};
-use crate::exit::{self, FAILED, complain, fail};
+use crate::exit::{self, FAILED, complain};
 use crate::render::short_hash;
 use crate::report::{ChangeReport, HistoryReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
@@ -26,7 +27,7 @@ pub(super) fn decide(
     running: &Running,
     target: &str,
     at_rest: &dyn Fn(&Config) -> Result<ChangeReport, ChangeError>,
-) -> ExitCode {
+) -> io::Result<ExitCode> {
     send(running, target, &|running| {
         let path = running.config_path().ok_or_else(without_config)?;
         let config = Config::load(&path).map_err(|error| error.to_string())?;
@@ -38,11 +39,8 @@ pub(super) fn decide(
 }
 
 /// Sends a decision to the running robotsd, or applies it to the state directory where none runs.
-pub(super) fn send(running: &Running, target: &str, at_rest: AtRest<'_>) -> ExitCode {
-    let place = match running.place() {
-        Ok(place) => place,
-        Err(message) => return fail(&plain(&message)),
-    };
+pub(super) fn send(running: &Running, target: &str, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
+    let place = running.place().map_err(refusal)?;
     let (report, note) = match ask::<ChangeReport>(&place, &Method::POST, target, complain) {
         Ok(report) => (report, None),
         Err(error @ AskError::NotRunning(_)) => {
@@ -52,10 +50,10 @@ pub(super) fn send(running: &Running, target: &str, at_rest: AtRest<'_>) -> Exit
                 // It started meanwhile, and may have read what was there before, or have the state directory open.
                 (Ok(report), _) => (report, None),
                 (Err(_), Ok(report)) => (report, Some(format!("{unreachable}; this holds from the next start"))),
-                (Err(_), Err(message)) => return fail(&plain(&format!("{unreachable}; {message}"))),
+                (Err(_), Err(message)) => return Err(refusal(format_args!("{unreachable}; {message}"))),
             }
         }
-        Err(error) => return fail(&plain(&error.to_string())),
+        Err(error) => return Err(refusal(error)),
     };
     let code = exit::answer(report.trouble.is_none());
     say_report(&report, running.json, || text(&report, note.as_deref(), running), code)
@@ -108,27 +106,22 @@ pub(crate) struct AcceptArgs {
     hash: Option<String>,
 }
 
-pub(crate) fn accept(args: &AcceptArgs) -> ExitCode {
+pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     let Some(hash) = &args.hash else { return show_waiting(args) };
-    let hash: VersionHashPrefix = match hash.parse() {
-        Ok(hash) => hash,
-        Err(error) => return fail(&plain(&VersionHashError::to_string(&error))),
-    };
+    let hash: VersionHashPrefix = hash.parse().map_err(|error: VersionHashError| refusal(error))?;
     let target = query("/accept", &[("site", &args.site), ("hash", &hash.to_string())]);
     decide(&args.running, &target, &|config| accept_at_rest(config, &args.site, &hash))
 }
 
 /// Shows what waits. Nothing is accepted: exit status 2, as for every decision that is not carried out.
-fn show_waiting(args: &AcceptArgs) -> ExitCode {
-    let report: StatusReport = match asked(&args.running, &Method::GET, "/status") {
-        Ok(report) => report,
-        Err(code) => return code,
-    };
+fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
+    let report: StatusReport = asked(&args.running, &Method::GET, "/status")?;
     let Some(site) = report.sites.iter().find(|site| site.name == args.site) else {
-        return fail(&plain(&unknown(&args.site, report.sites.iter().map(|site| &site.name))));
+        return Err(refusal(unknown(&args.site, report.sites.iter().map(|site| &site.name))));
     };
     if args.running.json {
-        return say_json(&site.pending).unwrap_or(ExitCode::from(FAILED));
+        say_json(&site.pending)?;
+        return Ok(ExitCode::from(FAILED));
     }
     let mut page = Page::default();
     match &site.pending {
@@ -149,7 +142,7 @@ fn show_waiting(args: &AcceptArgs) -> ExitCode {
         }
     }
     say(&page.into_string());
-    ExitCode::from(FAILED)
+    Ok(ExitCode::from(FAILED))
 }
 
 /// What the version changes, as the history has it.
@@ -169,7 +162,7 @@ pub(crate) struct RollbackArgs {
     site: String,
 }
 
-pub(crate) fn rollback(args: &RollbackArgs) -> ExitCode {
+pub(crate) fn rollback(args: &RollbackArgs) -> io::Result<ExitCode> {
     let target = query("/rollback", &[("site", &args.site)]);
     decide(&args.running, &target, &|config| roll_back_at_rest(config, &args.site))
 }
@@ -195,7 +188,7 @@ enum To {
     Off,
 }
 
-pub(crate) fn enforce(args: &EnforceArgs) -> ExitCode {
+pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     let to = match args.to {
         To::On => Enforcement::On,
         To::Off => Enforcement::Off,

@@ -1,10 +1,9 @@
 //! Answers on standard output, and lines for a terminal: labels on the left, text folded at 80 columns, commands whole,
 //! nothing that commands a terminal.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::exit::fail;
 use crate::render::{printable, shell_word, stdout, write_pretty_json};
 
 /// Columns of a line, for what can be folded.
@@ -20,7 +19,7 @@ pub(in crate::commands) struct Page(String);
 impl Page {
     /// A line that is not folded.
     pub(in crate::commands) fn title(&mut self, text: &str) {
-        self.0.push_str(&plain(text));
+        self.0.push_str(&printable(text));
         self.0.push('\n');
     }
 
@@ -50,7 +49,7 @@ impl Page {
     }
 
     fn fold(&mut self, first: &str, indent: usize, text: &str) {
-        let text = plain(text);
+        let text = printable(text);
         let mut line = first.to_owned();
         let mut column = first.chars().count();
         let mut is_empty = true;
@@ -88,29 +87,21 @@ pub(in crate::commands) fn say_report(
     json: bool,
     text: impl FnOnce() -> String,
     code: ExitCode,
-) -> ExitCode {
+) -> io::Result<ExitCode> {
     if json {
-        return say_json(report).unwrap_or(code);
+        say_json(report)?;
+    } else {
+        say(&text());
     }
-    say(&text());
-    code
+    Ok(code)
 }
 
 /// Writes an answer as JSON.
-pub(in crate::commands) fn say_json(value: &impl serde::Serialize) -> Option<ExitCode> {
+pub(in crate::commands) fn say_json(value: &impl serde::Serialize) -> io::Result<()> {
     let mut text = Vec::new();
-    match write_pretty_json(&mut text, value) {
-        Ok(()) => {
-            say(&(String::from_utf8_lossy(&text) + "\n"));
-            None
-        }
-        Err(error) => Some(fail(&error)),
-    }
-}
-
-/// Escapes an answer, which may hold any character: names come from a config, messages quote files.
-pub(in crate::commands) fn plain(text: &str) -> String {
-    printable(text.as_bytes())
+    write_pretty_json(&mut text, value)?;
+    say(&String::from_utf8_lossy(&text));
+    Ok(())
 }
 
 #[cfg(test)]

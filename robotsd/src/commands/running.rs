@@ -2,8 +2,8 @@
 //! more: `history`, the reloads of a site and their results; `reload`, which reloads robots.txt; `upgrade`, which has a
 //! new process of the program take the place of the running one.
 
-use std::fmt::Write as _;
-use std::io::ErrorKind;
+use std::fmt::{Display, Write as _};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,11 +13,11 @@ use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
-use super::output::{Page, plain, say_report};
+use super::output::{Page, say_report};
 use crate::admin::client::{AdminEndpoint, ask};
 use crate::config::{AdminSettings, USUAL_CONFIG, config_if_any};
-use crate::exit::{answer, complain, fail};
-use crate::render::short_hash;
+use crate::exit::{answer, complain};
+use crate::render::{printable, short_hash};
 use crate::report::{HistoryReport, RecordedReload, ReloadReport, UpgradeReport};
 
 /// For a connection on this machine.
@@ -109,14 +109,19 @@ fn at_usual_address(address: SocketAddr) -> Result<AdminEndpoint, String> {
     }
 }
 
-/// Queries the running robotsd; on failure the reason is on standard error.
+/// Queries the running robotsd.
 pub(in crate::commands) fn asked<T: DeserializeOwned>(
     running: &Running,
     method: &Method,
     target: &str,
-) -> Result<T, ExitCode> {
-    let place = running.place().map_err(|message| fail(&plain(&message)))?;
-    ask(&place, method, target, complain).map_err(|error| fail(&plain(&error.to_string())))
+) -> io::Result<T> {
+    let place = running.place().map_err(refusal)?;
+    ask(&place, method, target, complain).map_err(refusal)
+}
+
+/// The reason for which a command ends. It may hold any character: names come from a config, messages quote files.
+pub(in crate::commands) fn refusal(reason: impl Display) -> io::Error {
+    io::Error::other(printable(reason.to_string()))
 }
 
 /// A path with a query.
@@ -135,12 +140,9 @@ pub(crate) struct HistoryArgs {
 }
 
 /// Exit status: 0, or 2 where robotsd could not be reached.
-pub(crate) fn history(args: &HistoryArgs) -> ExitCode {
+pub(crate) fn history(args: &HistoryArgs) -> io::Result<ExitCode> {
     let target = query("/history", &[("site", &args.site)]);
-    let report: HistoryReport = match asked(&args.running, &Method::GET, &target) {
-        Ok(report) => report,
-        Err(code) => return code,
-    };
+    let report: HistoryReport = asked(&args.running, &Method::GET, &target)?;
     say_report(&report, args.running.json, || history_text(&report), ExitCode::SUCCESS)
 }
 
@@ -181,16 +183,9 @@ pub(crate) struct ReloadArgs {
 }
 
 /// Exit status: 0 when everything was accepted, 1 when something was not, 2 when robotsd could not be reached.
-pub(crate) fn reload(args: &ReloadArgs) -> ExitCode {
-    let place = match args.running.place() {
-        Ok(place) => place,
-        Err(message) => return fail(&message),
-    };
+pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     let target = args.site.as_deref().map_or_else(|| "/reload".to_owned(), |site| query("/reload", &[("site", site)]));
-    let report: ReloadReport = match ask(&place, &Method::POST, &target, complain) {
-        Ok(report) => report,
-        Err(error) => return fail(&error),
-    };
+    let report: ReloadReport = asked(&args.running, &Method::POST, &target)?;
     let is_accepted = |outcome: &str| matches!(outcome, "published" | "unchanged");
     let sites = report.sites.iter().all(|site| is_accepted(&site.outcome));
     let config = report.config.as_ref().is_none_or(|config| is_accepted(&config.outcome));
@@ -202,18 +197,23 @@ pub(crate) fn reload(args: &ReloadArgs) -> ExitCode {
 fn reload_text(report: &ReloadReport) -> String {
     let mut out = String::new();
     if let Some(config) = &report.config {
-        let _ = writeln!(out, "config: {}: {}", plain(&config.outcome), plain(&config.message));
+        let _ = writeln!(out, "config: {}: {}", printable(&config.outcome), printable(&config.message));
     }
     if let Some(registry) = &report.registry {
-        let _ = writeln!(out, "registry: {}: {}", plain(&registry.outcome), plain(&registry.message));
+        let _ = writeln!(out, "registry: {}: {}", printable(&registry.outcome), printable(&registry.message));
     }
     for site in &report.sites {
-        let grace = site
-            .grace_end
-            .as_ref()
-            .map(|end| format!("; newly disallowed requests are only observed, until {} at the latest", plain(end)));
+        let grace = site.grace_end.as_ref().map(|end| {
+            format!("; newly disallowed requests are only observed, until {} at the latest", printable(end))
+        });
         let grace = grace.unwrap_or_default();
-        let _ = writeln!(out, "{}: {}: {}{grace}", plain(&site.name), plain(&site.outcome), plain(&site.message));
+        let _ = writeln!(
+            out,
+            "{}: {}: {}{grace}",
+            printable(&site.name),
+            printable(&site.outcome),
+            printable(&site.message)
+        );
     }
     out
 }
@@ -225,12 +225,9 @@ pub(crate) struct UpgradeArgs {
 }
 
 /// Exit status: 0 when the new process serves, 1 when the one before goes on, 2 when robotsd could not be reached.
-pub(crate) fn upgrade(args: &UpgradeArgs) -> ExitCode {
-    let report: UpgradeReport = match asked(&args.running, &Method::POST, "/upgrade") {
-        Ok(report) => report,
-        Err(code) => return code,
-    };
-    let text = || format!("{}: {}\n", plain(&report.state), plain(&report.message));
+pub(crate) fn upgrade(args: &UpgradeArgs) -> io::Result<ExitCode> {
+    let report: UpgradeReport = asked(&args.running, &Method::POST, "/upgrade")?;
+    let text = || format!("{}: {}\n", printable(&report.state), printable(&report.message));
     say_report(&report, args.running.json, text, answer(report.state == "done"))
 }
 

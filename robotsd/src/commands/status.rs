@@ -1,6 +1,7 @@
 //! `robotsd status`: what a running robotsd does, site by site.
 
 use std::fmt::Write as _;
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,11 +29,8 @@ pub(crate) struct StatusArgs {
 
 /// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config was rejected or a kill switch that
 /// cannot be read counts as off, 2 when it cannot be reached.
-pub(crate) fn run(args: &StatusArgs) -> ExitCode {
-    let report: StatusReport = match asked(&args.running, &Method::GET, "/status") {
-        Ok(report) => report,
-        Err(code) => return code,
-    };
+pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
+    let report: StatusReport = asked(&args.running, &Method::GET, "/status")?;
     let is_rejected = report.config.as_ref().is_some_and(|config| config.rejected.is_some());
     let of_sites = report.sites.iter().map(|site| &site.switch_trouble);
     let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);

@@ -18,7 +18,7 @@ use crate::evaluator::Evaluator;
 use crate::exit::{self, FAILED, complain};
 use crate::expectations::{ExpectationsFile, WrittenWord};
 use crate::input::{self, ReadInput, stdin_once};
-use crate::render::{printable, stdout, write_json};
+use crate::render::{printable, printable_path, stdout, write_json};
 use crate::retrieval::is_url;
 
 /// Test a robots.txt against a file of expectations
@@ -60,11 +60,7 @@ struct UnmetRecord<'a> {
     unmet: &'a Unmet,
 }
 
-pub(crate) fn run(args: &TestArgs) -> ExitCode {
-    exit::written(test(args))
-}
-
-fn test(args: &TestArgs) -> io::Result<ExitCode> {
+pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     stdin_once(args.file.iter().chain(&args.robots))?;
     args.file
         .iter()
@@ -106,7 +102,6 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
         TestFormat::Json => {
             for (line, unmet) in evaluated.unmet() {
                 write_json(&mut out, &UnmetRecord { file: &path.to_string_lossy(), line, unmet })?;
-                out.write_all(b"\n")?;
             }
         }
     }
@@ -147,7 +142,7 @@ impl EvaluatedExpectations<'_> {
     /// Writes to standard error which agents of the file no crawler is, and which paths look like patterns, each with its
     /// place. Returns whether a name is a slip: what is expected of a crawler that does not exist guards nothing.
     pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> Spelling {
-        let path = printable(self.path.as_os_str().as_encoded_bytes());
+        let path = printable_path(&self.path);
         let mut spelling = Spelling::Right;
         for WrittenWord { text, place: (line, column) } in &self.file.agents {
             if let Some(unknown) = evaluator.unknown_name(text, None) {
@@ -166,7 +161,7 @@ impl EvaluatedExpectations<'_> {
         for WrittenWord { text, place: (line, column) } in &self.file.paths {
             let without_query = text.split('?').next().unwrap_or(text);
             if without_query.contains('*') || text.ends_with('$') {
-                let text = printable(text.as_bytes());
+                let text = printable(&text);
                 complain(&format_args!(
                     "{path}:{line}:{column}: \"{text}\" is taken as a path, and \"*\" and \"$\" stand for themselves in it: \
                      name a path that the rules are to match"
@@ -194,11 +189,10 @@ impl EvaluatedExpectations<'_> {
             Access::Allow => "may fetch",
             Access::Disallow => "may not fetch",
         };
-        let shown = |text: &str| printable(text.as_bytes());
-        let (agent, path, robots) = (shown(&unmet.agent), shown(&unmet.path), shown(self.robots));
-        write!(out, "{}:{line}: {agent} {access} {path}: ", shown(&self.path.to_string_lossy()))?;
+        let (agent, path, robots) = (printable(&unmet.agent), printable(&unmet.path), printable(self.robots));
+        write!(out, "{}:{line}: {agent} {access} {path}: ", printable(&*self.path.to_string_lossy()))?;
         match unmet.rule.as_ref() {
-            Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line, rule.access, shown(&rule.pattern)),
+            Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line, rule.access, printable(&rule.pattern)),
             None if unmet.has_group => writeln!(out, "no rule of {robots} matches"),
             None => writeln!(out, "no group of {robots} is for it"),
         }

@@ -7,8 +7,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use super::sitemap_text::SitemapFault;
-use super::sitemap_text::SitemapText;
+use super::sitemap_text::{SitemapFault, SitemapText};
 
 /// Elements in each other: no sitemap has more than a handful.
 const DEEPEST: usize = 32;

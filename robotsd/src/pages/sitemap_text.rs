@@ -273,7 +273,7 @@ impl fmt::Display for SitemapFault {
 }
 
 fn shown(message: &dyn fmt::Display) -> String {
-    let mut message = printable(message.to_string().as_bytes());
+    let mut message = printable(message.to_string());
     if let Some((end, _)) = message.char_indices().nth(LONGEST) {
         message.truncate(end);
         message.push('…');

@@ -9,10 +9,9 @@ use std::str::FromStr;
 use tower_robots::check::Page;
 use tower_robots::source::fetch::FetchUrl;
 
-use super::page_set::OwnHosts;
-use super::page_set::PageSet;
+use super::page_set::{OwnHosts, PageSet};
 use super::sitemap::{Listed, read_sitemap};
-use crate::render::printable;
+use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
 /// Sitemaps that are read of a site.
@@ -177,7 +176,7 @@ impl SitemapSource {
 impl fmt::Display for SitemapSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) => f.write_str(&printable(path.as_os_str().as_encoded_bytes())),
+            Self::File(path) => f.write_str(&printable_path(&path)),
             // Without the query, which may hold a secret.
             Self::Url(url) => write!(f, "{url}"),
         }

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::{fmt, ptr};
 
+use serde::Serialize;
 use tower_robots::check::{Finding, Fix, Report, Severity};
 use tower_robots::rules::RobotsTxt;
 
@@ -22,14 +23,21 @@ pub(crate) struct AnswerLint {
     pub(crate) why: &'static str,
 }
 
-/// Something that was found about the answer of a URL.
-#[derive(Clone, Debug)]
+/// Something that was found about the answer of a URL, as text that prints. In JSON the URL stands for a file.
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct AnswerFinding {
-    lint: &'static AnswerLint,
-    severity: Severity,
-    url: String,
-    message: String,
-    help: Option<String>,
+    /// The URL that was requested first.
+    #[serde(rename = "file")]
+    pub(super) requested: String,
+    pub(crate) code: &'static str,
+    pub(crate) severity: Severity,
+    pub(super) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) help: Option<String>,
+    /// Where the lint is explained.
+    pub(super) url: String,
+    #[serde(skip)]
+    pub(super) lint: &'static AnswerLint,
 }
 
 impl AnswerLint {
@@ -41,9 +49,16 @@ impl AnswerLint {
 
 impl AnswerFinding {
     /// A finding of the lint's severity. The message may hold what a server sent.
-    pub(crate) fn new(lint: &'static AnswerLint, url: &dyn fmt::Display, message: &str) -> Self {
-        let message = printable(message.as_bytes());
-        Self { lint, severity: lint.severity, url: printable(url.to_string().as_bytes()), message, help: None }
+    pub(crate) fn new(lint: &'static AnswerLint, requested: &dyn fmt::Display, message: &str) -> Self {
+        Self {
+            requested: printable(requested.to_string()),
+            code: lint.code,
+            severity: lint.severity,
+            message: printable(message),
+            help: None,
+            url: lint.url(),
+            lint,
+        }
     }
 
     pub(crate) fn severity_is(self, severity: Severity) -> Self {
@@ -52,36 +67,15 @@ impl AnswerFinding {
 
     /// What would be right.
     pub(crate) fn help(self, help: &str) -> Self {
-        Self { help: Some(printable(help.as_bytes())), ..self }
-    }
-
-    pub(crate) const fn lint(&self) -> &'static AnswerLint {
-        self.lint
-    }
-
-    pub(crate) const fn severity(&self) -> Severity {
-        self.severity
-    }
-
-    /// The URL that was requested first.
-    pub(super) fn url(&self) -> &str {
-        &self.url
-    }
-
-    pub(super) fn message(&self) -> &str {
-        &self.message
-    }
-
-    pub(super) fn help_text(&self) -> Option<&str> {
-        self.help.as_deref()
+        Self { help: Some(printable(&help)), ..self }
     }
 }
 
 /// On one line, as `URL: severity: message [code]`.
 impl fmt::Display for AnswerFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lint, severity, url, message, .. } = self;
-        write!(f, "{url}: {severity}: {message} [{}]", lint.code)
+        let Self { requested, code, severity, message, .. } = self;
+        write!(f, "{requested}: {severity}: {message} [{code}]")
     }
 }
 

@@ -6,8 +6,7 @@ use std::ops::Range;
 
 use tower_robots::check::Severity;
 
-use super::printable::printable;
-use super::printable::styled_stderr;
+use super::printable::{printable, styled_stderr};
 use super::text::{Colour, LineSnippet};
 
 /// How the URL of a store begins, which may hold a password.
@@ -40,7 +39,7 @@ impl Diagnostic {
             severity,
             message: without_passwords(message),
             help: None,
-            name: printable(name.as_bytes()),
+            name: printable(&name),
             place: (number, column),
             span: inside(start)..inside(floor(text, span.end.max(start))),
             line,
@@ -79,8 +78,7 @@ impl Diagnostic {
     /// The line of the file with a caret, as for a finding.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
         // A message may hold what stands in the file, which is escaped in it already.
-        let (message, help) =
-            (printable(self.message.as_bytes()), self.help.as_deref().map(|help| printable(help.as_bytes())));
+        let (message, help) = (printable(&self.message), self.help.as_deref().map(|help| printable(&help)));
         let snippet = LineSnippet {
             severity: self.severity,
             code: None,

@@ -2,24 +2,18 @@
 
 use std::io::{self, Write};
 
-use tower_robots::check::{Severity, lint};
+use tower_robots::check::{Lint, Severity, lint};
 
 use super::answer_finding::AnswerFinding;
 use super::{Checked, printable};
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    let file = property(&printable(checked.name.as_bytes()));
+    let file = property(&printable(&checked.name));
     for finding in checked.report {
-        let command = command(finding.severity);
         let (line, column, code) = (finding.line, finding.column, finding.code);
-        write!(out, "::{command} file={file},line={line},col={column},title={code}::{}", data(&finding.message))?;
-        if let Some(help) = finding.help.as_deref() {
-            write!(out, "%0Ahelp: {}", data(help))?;
-        }
-        match lint(code) {
-            Some(lint) => writeln!(out, "%0Asee {}", data(&lint.url()))?,
-            None => writeln!(out)?,
-        }
+        let place = format!("file={file},line={line},col={column},title={code}");
+        let (help, url) = (finding.help.as_deref(), lint(code).map(Lint::url));
+        annotate(out, finding.severity, &place, &finding.message, help, url.as_deref())?;
     }
     match checked.report.omitted() {
         0 => Ok(()),
@@ -30,13 +24,23 @@ pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()
 /// An answer is beside no line, so the message names it.
 pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
     findings.iter().try_for_each(|finding| {
-        let (command, code) = (command(finding.severity()), finding.lint().code);
-        write!(out, "::{command} title={code}::{}: {}", data(finding.url()), data(finding.message()))?;
-        if let Some(help) = finding.help_text() {
-            write!(out, "%0Ahelp: {}", data(help))?;
-        }
-        writeln!(out, "%0Asee {}", data(&finding.lint().url()))
+        let AnswerFinding { requested, code, severity, message, help, url, .. } = finding;
+        let message = format!("{requested}: {message}");
+        annotate(out, *severity, &format!("title={code}"), &message, help.as_deref(), Some(url))
     })
+}
+
+fn annotate(
+    out: &mut impl Write,
+    severity: Severity,
+    properties: &str,
+    message: &str,
+    help: Option<&str>,
+    url: Option<&str>,
+) -> io::Result<()> {
+    let help = help.map_or_else(String::new, |help| format!("%0Ahelp: {}", data(help)));
+    let see = url.map_or_else(String::new, |url| format!("%0Asee {}", data(url)));
+    writeln!(out, "::{} {properties}::{}{help}{see}", command(severity), data(message))
 }
 
 const fn command(severity: Severity) -> &'static str {

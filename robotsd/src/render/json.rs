@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
-use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, Severity, lint};
+use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, lint};
 
-use super::answer_finding::AnswerFinding;
 use super::answer_finding::Checked;
 use super::printable::write_json;
 
@@ -52,18 +51,6 @@ impl<'a> FixRecord<'a> {
     }
 }
 
-/// A finding about an answer, which has a URL in place of a file and no line.
-#[derive(Serialize)]
-struct AnswerFindingRecord<'a> {
-    file: &'a str,
-    code: &'static str,
-    severity: Severity,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    help: Option<&'a str>,
-    url: String,
-}
-
 /// Where a report holds only the first findings, the last line of the file says how many more there are.
 #[derive(Serialize)]
 struct Omitted<'a> {
@@ -74,26 +61,12 @@ struct Omitted<'a> {
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     for (finding, fix) in checked.findings() {
         let (url, fix) = (lint(finding.code).map(Lint::url), fix.map(FixRecord::of));
-        line(out, &FindingRecord { file: checked.name, finding, url, fix })?;
+        write_json(out, &FindingRecord { file: checked.name, finding, url, fix })?;
     }
     match checked.report.omitted() {
         0 => Ok(()),
-        omitted => line(out, &Omitted { file: checked.name, omitted }),
+        omitted => write_json(out, &Omitted { file: checked.name, omitted }),
     }
-}
-
-pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
-    findings.iter().try_for_each(|finding| {
-        let lint = finding.lint();
-        let (code, url) = (lint.code, lint.url());
-        let (severity, message, help) = (finding.severity(), finding.message(), finding.help_text());
-        line(out, &AnswerFindingRecord { file: finding.url(), code, severity, message, help, url })
-    })
-}
-
-fn line(out: &mut impl Write, record: &impl Serialize) -> io::Result<()> {
-    write_json(out, record)?;
-    out.write_all(b"\n")
 }
 
 #[cfg(test)]

@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 
-use tower_robots::check::{Finding, Severity, lint};
+use tower_robots::check::{Lint, Severity, lint};
 
-use super::answer_finding::AnswerFinding;
-use super::answer_finding::Checked;
+use super::answer_finding::{AnswerFinding, Checked};
 use super::printable::printable;
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    let name = code(&printable(checked.name.as_bytes()));
+    let name = code(&printable(&checked.name));
     let counts = Severity::ALL.map(|severity| (severity, checked.report.count(severity)));
     if checked.report.is_clean() {
         return writeln!(out, "{name}: nothing found\n");
@@ -17,7 +16,8 @@ pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()
     writeln!(out, "{name}: {}\n", found(counts))?;
     writeln!(out, "| line | | finding |\n| --- | --- | --- |")?;
     for finding in checked.report {
-        row(out, finding)?;
+        let (line, code, help) = (finding.line.to_string(), finding.code, finding.help.as_deref());
+        row(out, &line, finding.severity, code, lint(code).map(Lint::url), &finding.message, help)?;
     }
     match checked.report.omitted() {
         0 => writeln!(out),
@@ -30,15 +30,12 @@ pub(super) fn write_answer(out: &mut impl Write, name: &str, findings: &[AnswerF
     if findings.is_empty() {
         return Ok(());
     }
-    let count = |severity| findings.iter().filter(|finding| finding.severity() == severity).count();
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let counts = Severity::ALL.map(|severity| (severity, count(severity)));
-    writeln!(out, "{} answers: {}\n", code(&printable(name.as_bytes())), found(counts))?;
+    writeln!(out, "{} answers: {}\n", code(&printable(name)), found(counts))?;
     writeln!(out, "| URL | | finding |\n| --- | --- | --- |")?;
-    for finding in findings {
-        let help = finding.help_text().map_or_else(String::new, |help| format!("<br>help: {}", code(help)));
-        let (severity, lint) = (finding.severity(), finding.lint());
-        let (url, message) = (code(finding.url()), code(finding.message()));
-        writeln!(out, "| {url} | {severity} [{}]({}) | {message}{help} |", lint.code, lint.url())?;
+    for AnswerFinding { requested, code: name, severity, message, help, url, .. } in findings {
+        row(out, &code(requested), *severity, name, Some(url.clone()), message, help.as_deref())?;
     }
     writeln!(out)
 }
@@ -50,12 +47,18 @@ fn found(counts: [(Severity, usize); 3]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn row(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
-    let name = finding.code;
-    let link = lint(name).map_or_else(|| name.to_owned(), |lint| format!("[{name}]({})", lint.url()));
-    let help = finding.help.as_deref().map_or_else(String::new, |help| format!("<br>help: {}", code(help)));
-    let message = code(&finding.message);
-    writeln!(out, "| {} | {} {link} | {message}{help} |", finding.line, finding.severity)
+fn row(
+    out: &mut impl Write,
+    place: &str,
+    severity: Severity,
+    name: &str,
+    url: Option<String>,
+    message: &str,
+    help: Option<&str>,
+) -> io::Result<()> {
+    let link = url.map_or_else(|| name.to_owned(), |url| format!("[{name}]({url})"));
+    let help = help.map_or_else(String::new, |help| format!("<br>help: {}", code(help)));
+    writeln!(out, "| {place} | {severity} {link} | {}{help} |", code(message))
 }
 
 /// Backticks in a row that are shown: readers of Markdown know no fence that is much longer.

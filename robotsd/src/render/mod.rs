@@ -4,6 +4,7 @@
 //! and to the log of a CI run.
 
 mod answer_finding;
+mod csv;
 mod diagnostic;
 mod github;
 mod json;
@@ -17,10 +18,11 @@ use std::io::{self, Write};
 use tower_robots::check::Finding;
 
 pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint, Checked};
+pub(crate) use self::csv::csv_row;
 pub(crate) use self::diagnostic::{Diagnostic, complain_at};
 pub(crate) use self::markdown::code as markdown_code;
 pub(crate) use self::printable::{
-    printable, shell_word, short_hash, stderr, stdout, styled_stdout, write_json, write_pretty_json,
+    printable, printable_path, shell_word, short_hash, stderr, stdout, styled_stdout, write_json, write_pretty_json,
 };
 pub(crate) use self::sarif::SarifLog;
 pub(crate) use self::text::{Colour, finding_line};
@@ -65,9 +67,9 @@ pub(crate) fn answer_findings(
 ) -> io::Result<()> {
     match form {
         FindingFormat::Text(colour) => text::write_answer(out, colour, findings),
-        FindingFormat::Concise => text::write_concise_answer(out, findings),
+        FindingFormat::Concise => findings.iter().try_for_each(|finding| writeln!(out, "{finding}")),
         FindingFormat::Markdown => markdown::write_answer(out, name, findings),
-        FindingFormat::Json => json::write_answer(out, findings),
+        FindingFormat::Json => findings.iter().try_for_each(|finding| write_json(out, finding)),
         FindingFormat::Github => github::write_answer(out, findings),
     }
 }

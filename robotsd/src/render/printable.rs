@@ -6,12 +6,18 @@
 
 use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};
 use std::ops::Range;
+use std::path::Path;
 
 use serde::Serialize;
 
-/// Octets as printable text on one line.
-pub(crate) fn printable(octets: &[u8]) -> String {
-    printable_with_span(octets, 0..0).0
+/// Octets or a text as printable text on one line.
+pub(crate) fn printable(octets: impl AsRef<[u8]>) -> String {
+    printable_with_span(octets.as_ref(), 0..0).0
+}
+
+/// The path of a file as printable text.
+pub(crate) fn printable_path(path: impl AsRef<Path>) -> String {
+    printable(path.as_ref().as_os_str().as_encoded_bytes())
 }
 
 /// A hash of a version in the form in which people read it and every command takes it: its first 16 hex digits.
@@ -92,14 +98,16 @@ pub(super) fn styled_stderr() -> PrintableWriter<StderrLock<'static>> {
     PrintableWriter::to(io::stderr().lock(), Form::Styled)
 }
 
-/// Writes a value as JSON in which every character prints.
+/// Writes a value as a line of JSON in which every character prints.
 pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    Ok(serde_json::to_writer(PrintableWriter { form: Form::Json, out }, value)?)
+    serde_json::to_writer(PrintableWriter { form: Form::Json, out: &mut *out }, value)?;
+    out.write_all(b"\n")
 }
 
-/// As [`write_json`], for people.
+/// As [`write_json`], over several lines for people.
 pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    Ok(serde_json::to_writer_pretty(PrintableWriter { form: Form::Json, out }, value)?)
+    serde_json::to_writer_pretty(PrintableWriter { form: Form::Json, out: &mut *out }, value)?;
+    out.write_all(b"\n")
 }
 
 /// A writer that escapes what does not print. A character that is written in two pieces counts as what is no UTF-8.
@@ -186,7 +194,7 @@ pub(crate) fn shell_word(word: &str) -> String {
     if !word.is_empty() && word.bytes().all(is_plain) {
         return word.to_owned();
     }
-    if printable(word.as_bytes()) == *word {
+    if printable(&word) == *word {
         return format!("'{}'", word.replace('\'', r"'\''"));
     }
     let octets = word.bytes().map(|byte| match byte {
@@ -204,10 +212,10 @@ mod tests {
     #[test]
     fn nothing_that_commands_a_terminal_passes() {
         assert_eq!(printable(b"a\x1b[31m\0\r\n\x7f"), "a\\u{1b}[31m\\0\\r\\n\\u{7f}");
-        assert_eq!(printable("\u{9b}31m \u{202e}".as_bytes()), "\\u{9b}31m \\u{202e}");
+        assert_eq!(printable(&"\u{9b}31m \u{202e}"), "\\u{9b}31m \\u{202e}");
         assert_eq!(printable(b"\x9b\xff\"'\\"), "\\x9b\\xff\"'\\");
-        assert_eq!(printable("a\u{3164}b\u{2800}".as_bytes()), "a\\u{3164}b\\u{2800}");
-        assert_eq!(printable("Gr\u{f6}\u{df}e \u{1f916}\t.".as_bytes()), "Gr\u{f6}\u{df}e \u{1f916}    .");
+        assert_eq!(printable(&"a\u{3164}b\u{2800}"), "a\\u{3164}b\\u{2800}");
+        assert_eq!(printable(&"Gr\u{f6}\u{df}e \u{1f916}\t."), "Gr\u{f6}\u{df}e \u{1f916}    .");
     }
 
     #[test]
@@ -254,8 +262,9 @@ mod tests {
             let mut out = Vec::new();
             write_json(&mut out, &text).expect("a vector takes all");
             let json = String::from_utf8(out).expect("text");
+            let json = json.strip_suffix('\n').expect("a line");
             assert!(json.chars().all(is_shown), "{json}");
-            assert_eq!(serde_json::from_str::<String>(&json).expect("JSON"), text);
+            assert_eq!(serde_json::from_str::<String>(json).expect("JSON"), text);
         }
     }
 

@@ -7,12 +7,11 @@ use std::path::{Component, Path};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use tower_robots::check::{Finding, Fix, Lint, Safety, Severity, lints};
+use tower_robots::check::{Finding, Fix, Safety, Severity, lints};
 use tower_robots::live::VersionHash;
 use tower_robots::rules::{Line, RobotsTxt};
 
-use super::answer_finding::Checked;
-use super::answer_finding::{AnswerFinding, AnswerLint};
+use super::answer_finding::{AnswerFinding, AnswerLint, Checked};
 use super::printable::write_pretty_json;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -69,26 +68,21 @@ impl SarifLog {
 
     /// Adds what was found about the answer of a URL.
     pub(crate) fn add_answer(&mut self, findings: &[AnswerFinding]) {
-        for finding in findings {
-            let lint = finding.lint();
-            let known = self.answer_lints.iter().position(|known| known.code == lint.code);
+        for AnswerFinding { requested, code, severity, message: text, help, lint, .. } in findings {
+            let known = self.answer_lints.iter().position(|known| known.code == *code);
             let index = known.unwrap_or_else(|| {
                 self.answer_lints.push(lint);
                 self.answer_lints.len() - 1
             });
-            let text = match finding.help_text() {
-                Some(help) => format!("{}\nhelp: {help}", finding.message()),
-                None => finding.message().to_owned(),
-            };
-            let seen = self.seen_answers.entry((lint.code, finding.url().to_owned()));
-            let times = *seen.and_modify(|times| *times += 1).or_insert(1);
+            let times = self.seen_answers.entry((*code, requested.clone())).or_default();
+            *times += 1;
             self.results.push(json!({
-                "ruleId": lint.code,
+                "ruleId": code,
                 "ruleIndex": lints().len() + index,
-                "level": level(finding.severity()),
-                "message": { "text": message(&text) },
-                "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri_of_url(finding.url()) } } }],
-                "partialFingerprints": { "primaryLocationLineHash": fingerprint(lint.code, finding.url().as_bytes(), times) },
+                "level": level(*severity),
+                "message": { "text": with_help(text, help.as_deref()) },
+                "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri_of_url(requested) } } }],
+                "partialFingerprints": { "primaryLocationLineHash": fingerprint(code, requested.as_bytes(), *times) },
             }));
         }
     }
@@ -111,11 +105,10 @@ impl SarifLog {
         if !self.notifications.is_empty() {
             invocation["toolExecutionNotifications"] = json!(self.notifications);
         }
-        let answers = self
-            .answer_lints
-            .iter()
-            .map(|lint| described_rule(lint.code, lint.severity, lint.summary, lint.why, &lint.url()));
-        let rules: Vec<_> = lints().iter().map(rule).chain(answers).collect();
+        let of_files = lints().iter().map(|lint| rule(lint.code, lint.severity, lint.summary, lint.why, &lint.url()));
+        let of_answers = self.answer_lints.iter();
+        let of_answers = of_answers.map(|lint| rule(lint.code, lint.severity, lint.summary, lint.why, &lint.url()));
+        let rules: Vec<_> = of_files.chain(of_answers).collect();
         let driver = json!({
             "name": "robotsd",
             "semanticVersion": env!("CARGO_PKG_VERSION"),
@@ -128,16 +121,11 @@ impl SarifLog {
             "invocations": [invocation],
             "results": self.results,
         });
-        write_pretty_json(out, &json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] }))?;
-        out.write_all(b"\n")
+        write_pretty_json(out, &json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] }))
     }
 }
 
-fn rule(lint: &Lint) -> Value {
-    described_rule(lint.code, lint.severity, lint.summary, lint.why, &lint.url())
-}
-
-fn described_rule(code: &str, severity: Severity, summary: &str, why: &str, url: &str) -> Value {
+fn rule(code: &str, severity: Severity, summary: &str, why: &str, url: &str) -> Value {
     let problem = match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -169,24 +157,25 @@ fn result<'f>(
     finding: &'f Finding,
     seen: &mut HashMap<(&'f str, Vec<u8>), usize>,
 ) -> Value {
-    let text = match finding.help.as_deref() {
-        Some(help) => format!("{}\nhelp: {help}", finding.message),
-        None => finding.message.to_owned(),
-    };
     let line = lines.get(finding.line.saturating_sub(1)).map_or(&b""[..], Line::bytes).trim_ascii();
     let line = line[..line.len().min(MOST_OF_LINE)].to_vec();
-    let times = seen.entry((finding.code, line.clone())).and_modify(|times| *times += 1).or_insert(1);
+    let times = seen.entry((finding.code, line.clone())).or_default();
+    *times += 1;
     json!({
         "ruleId": finding.code,
         "ruleIndex": lints().iter().position(|lint| lint.code == finding.code),
         "level": level(finding.severity),
-        "message": { "text": message(&text) },
+        "message": { "text": with_help(&finding.message, finding.help.as_deref()) },
         "locations": [{ "physicalLocation": {
             "artifactLocation": { "uri": uri },
             "region": region(robots, lines, finding.span.clone()),
         } }],
         "partialFingerprints": { "primaryLocationLineHash": fingerprint(finding.code, &line, *times) },
     })
+}
+
+fn with_help(text: &str, help: Option<&str>) -> String {
+    message(&help.map_or_else(|| text.to_owned(), |help| format!("{text}\nhelp: {help}")))
 }
 
 /// Without the query, in whose place another sign stands. A word that is no URL may hold any character.

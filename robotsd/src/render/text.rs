@@ -8,12 +8,11 @@ use annotate_snippets::{AnnotationKind, Group, Level, Message, Origin, Renderer,
 use tower_robots::check::{Finding, Fix, Safety, Severity};
 use tower_robots::rules::Line;
 
-use super::answer_finding::AnswerFinding;
-use super::answer_finding::Checked;
+use super::answer_finding::{AnswerFinding, Checked};
 use super::printable::{printable, printable_with_span};
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
-    let name = printable(checked.name.as_bytes());
+    let name = printable(&checked.name);
     // Findings are sorted, so one walk over the lines finds the line of each.
     let mut lines = checked.robots.lines().peekable();
     for (at, finding) in checked.report.findings.iter().enumerate() {
@@ -34,7 +33,7 @@ pub(super) fn write_one(
     checked: Checked<'_>,
     finding: &Finding,
 ) -> io::Result<()> {
-    let name = printable(checked.name.as_bytes());
+    let name = printable(&checked.name);
     match checked.robots.lines().nth(finding.line.saturating_sub(1)) {
         Some(line) => {
             let at = checked.report.findings.iter().position(|other| std::ptr::eq(other, finding));
@@ -47,9 +46,9 @@ pub(super) fn write_one(
 /// Writes findings about an answer, with a blank line behind each.
 pub(super) fn write_answer(out: &mut impl Write, colour: Colour, findings: &[AnswerFinding]) -> io::Result<()> {
     for finding in findings {
-        let title = level(finding.severity()).primary_title(finding.message()).id(finding.lint().code);
-        let group =
-            Group::with_title(title).element(Origin::path(finding.url())).elements(finding.help_text().map(help));
+        let title = level(finding.severity).primary_title(&*finding.message).id(finding.code);
+        let help = finding.help.as_deref().map(help);
+        let group = Group::with_title(title).element(Origin::path(&*finding.requested)).elements(help);
         writeln!(out, "{}\n", renderer(colour).render(&[group]))?;
     }
     Ok(())
@@ -195,11 +194,7 @@ fn window(octets: &[u8], at: usize) -> Range<usize> {
 
 /// A finding on a line of its own, as `file:line:column: severity: message`.
 pub(crate) fn finding_line(file: &str, finding: &Finding) -> String {
-    format!("{}:{finding}", printable(file.as_bytes()))
-}
-
-pub(super) fn write_concise_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
-    findings.iter().try_for_each(|finding| writeln!(out, "{finding}"))
+    format!("{}:{finding}", printable(&file))
 }
 
 pub(super) fn write_concise(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
@@ -211,7 +206,7 @@ pub(super) fn write_concise(out: &mut impl Write, checked: Checked<'_>) -> io::R
     match checked.report.omitted() {
         0 => Ok(()),
         omitted => {
-            let name = printable(checked.name.as_bytes());
+            let name = printable(&checked.name);
             writeln!(out, "{name}: {omitted} more findings of these kinds are not shown")
         }
     }

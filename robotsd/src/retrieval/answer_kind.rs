@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{Cursor, Read};
 
 use http::StatusCode;
+use serde::Serialize;
 use tower_robots::source::fetch::FetchErrorKind;
 
 use super::coding::{CodingError, DecodedBody, codings, decode, decoder};
@@ -41,23 +42,26 @@ pub(crate) enum AnswerKind {
 }
 
 /// What a crawler may do after an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum CrawlerAccess {
     /// What the rules say.
+    #[serde(rename = "rules")]
     Rules,
+    #[serde(rename = "allow-all")]
     Everything,
+    #[serde(rename = "disallow-all")]
     Nothing,
 }
 
 impl AnswerKind {
     pub(crate) fn of(chain: &RetrievalChain) -> Self {
-        let status = match (&chain.last().answer, chain.end()) {
+        let status = match (&chain.last.answer, &chain.end) {
             (_, ChainEnd::Loop(_)) => return Self::RedirectLoop,
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
                 // Where a server leads is its own doing, so it is no trouble of the way to it.
-                let was_reached = chain.redirects() > 0 || chain.last().address.is_some();
+                let was_reached = chain.redirects() > 0 || chain.last.address.is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
             (Ok(answer), ChainEnd::Reached) => answer.status,
@@ -83,36 +87,27 @@ impl AnswerKind {
     /// What RFC 9309 has a crawler do that has no copy of the file from before; that 429 is read as a server error, which
     /// the RFC does not say, is current practice.
     pub(crate) const fn access(self) -> CrawlerAccess {
-        match self {
-            Self::Success(_) => CrawlerAccess::Rules,
-            Self::RedirectLoop
-            | Self::TooManyRedirects
-            | Self::LeadsNowhere
-            | Self::NoRedirect(_)
-            | Self::Missing(_)
-            | Self::Restricted(_)
-            | Self::ClientError(_) => CrawlerAccess::Everything,
-            Self::NotModified
-            | Self::TooManyRequests
-            | Self::ServerError(_)
-            | Self::NoStatus(_)
-            | Self::Failed(_)
-            | Self::Unreachable(_) => CrawlerAccess::Nothing,
-        }
+        self.reading().0
     }
 
     /// The section of RFC 9309 that says so.
     pub(crate) const fn section(self) -> &'static str {
+        self.reading().1
+    }
+
+    const fn reading(self) -> (CrawlerAccess, &'static str) {
         match self {
-            Self::Success(_) => "2.3.1.1",
-            Self::RedirectLoop | Self::TooManyRedirects | Self::LeadsNowhere | Self::NoRedirect(_) => "2.3.1.2",
-            Self::Missing(_) | Self::Restricted(_) | Self::ClientError(_) => "2.3.1.3",
+            Self::Success(_) => (CrawlerAccess::Rules, "2.3.1.1"),
+            Self::RedirectLoop | Self::TooManyRedirects | Self::LeadsNowhere | Self::NoRedirect(_) => {
+                (CrawlerAccess::Everything, "2.3.1.2")
+            }
+            Self::Missing(_) | Self::Restricted(_) | Self::ClientError(_) => (CrawlerAccess::Everything, "2.3.1.3"),
             Self::NotModified
             | Self::TooManyRequests
             | Self::ServerError(_)
             | Self::NoStatus(_)
             | Self::Failed(_)
-            | Self::Unreachable(_) => "2.3.1.4",
+            | Self::Unreachable(_) => (CrawlerAccess::Nothing, "2.3.1.4"),
         }
     }
 

@@ -15,12 +15,11 @@ mod retriever;
 
 use tower_robots::source::fetch::{FetchUrl, UrlError};
 
-pub(crate) use self::answer_kind::DocumentError;
-pub(crate) use self::answer_kind::{AnswerKind, CrawlerAccess};
+pub(crate) use self::answer_kind::{AnswerKind, CrawlerAccess, DocumentError};
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
-pub(crate) use self::connect_to::ConnectTo;
-pub(crate) use self::retriever::{ChainEnd, RetrievalChain};
-pub(crate) use self::retriever::{RequestedCodings, RetrievalRequest, RetrievalSettings, Retriever};
+pub(crate) use self::retriever::{
+    ChainEnd, RequestedCodings, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever,
+};
 
 /// The schemes of words that are no files. Those that cannot be fetched are refused as such.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];

@@ -1,10 +1,10 @@
 //! The client of commands, one request at a time, redirects followed by the rule of the caller, and the chain of what it retrieved.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use http::header::{ACCEPT_ENCODING, LOCATION};
 use http::{HeaderMap, HeaderValue};
@@ -31,15 +31,37 @@ pub(crate) const WHOLE: u32 = 4;
 /// For a connection, and again for its TLS session.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How documents are fetched in one run of a command.
-#[derive(Clone, Debug)]
+/// The least and the most time for a request.
+const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
+
+/// What the options stand under in `--help`: as the next heading of a struct it would stay for the options behind it.
+const HEADING: &str = "Fetching a robots.txt that is named by its URL";
+
+// How documents are fetched in one run of a command; all requests of it may take [`WHOLE`] times as long as one.
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RetrievalSettings {
-    /// How long one request may take; a document takes six at most, and all of a run [`WHOLE`] times as long.
-    pub(crate) within: Duration,
-    /// Where to connect instead; the first that fits counts.
-    pub(crate) connect_to: Vec<ConnectTo>,
-    /// A file of certificates (PEM) to trust besides those that the system trusts.
-    pub(crate) trusted: Option<PathBuf>,
+    /// How long a request may take, such as 10s; redirects are requests of their own, and all together take four times as long
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time, hide_short_help = true, help_heading = HEADING)]
+    timeout: Duration,
+
+    /// Connect to another address for this host and port, such as example.com:443:192.0.2.7:443: a server that the name does
+    /// not lead to yet; may be repeated
+    ///
+    /// The name stays that of the URL, in the request and for the certificate. A part that is empty is any, or the same.
+    #[arg(long, value_name = "HOST:PORT:ADDRESS:PORT", hide_short_help = true, help_heading = HEADING)]
+    connect_to: Vec<ConnectTo>,
+
+    /// Trust the certificate authorities of this file (PEM) too
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = HEADING)]
+    cacert: Option<PathBuf>,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let (least, most) = TIMES;
+    match humantime::parse_duration(text) {
+        Ok(time) if (least..=most).contains(&time) => Ok(time),
+        _ => Err("write a time from 100ms to 10m, such as 30s".to_owned()),
+    }
 }
 
 /// What to retrieve, and how far to go.
@@ -75,7 +97,7 @@ pub(crate) struct Retriever {
 
 impl Default for RetrievalSettings {
     fn default() -> Self {
-        Self { within: Duration::from_secs(30), connect_to: Vec::new(), trusted: None }
+        Self { timeout: Duration::from_secs(30), connect_to: Vec::new(), cacert: None }
     }
 }
 
@@ -105,15 +127,15 @@ impl Retriever {
         let rules = settings.connect_to.clone();
         let mut builder = Fetcher::builder()
             .user_agent(HeaderValue::from_static(USER_AGENT))
-            .connect_within(CONNECT.min(settings.within))
-            .fetch_within(settings.within)
+            .connect_within(CONNECT.min(settings.timeout))
+            .fetch_within(settings.timeout)
             .connect_to(move |host, port| rules.iter().find_map(|rule| rule.place(host, port)));
-        if let Some(path) = &settings.trusted {
+        if let Some(path) = &settings.cacert {
             let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
             builder = builder.trust(&std::fs::read(path).map_err(named)?).map_err(named)?;
         }
         let runtime = Builder::new_current_thread().enable_time().build()?;
-        let whole = settings.within * WHOLE;
+        let whole = settings.timeout * WHOLE;
         let over = Instant::now() + whole;
         Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
     }
@@ -132,7 +154,9 @@ impl Retriever {
         let mut hops = Vec::new();
         let mut hop = self.hop(request, request.url.clone(), None).await;
         loop {
-            let Some(location) = hop.location() else { return RetrievalChain::new(hops, hop, ChainEnd::Reached) };
+            let Some(location) = hop.location() else {
+                return RetrievalChain { hops, last: hop, end: ChainEnd::Reached };
+            };
             let to = match location.map(|location| hop.url.join(location)) {
                 None => Err("it has no Location".to_owned()),
                 Some(Err(error)) => Err(error.to_string()),
@@ -148,7 +172,7 @@ impl Retriever {
                     continue;
                 }
             };
-            return RetrievalChain::new(hops, hop, end);
+            return RetrievalChain { hops, last: hop, end };
         }
     }
 
@@ -206,9 +230,10 @@ pub(crate) enum ChainEnd {
 /// Every hop of a retrieval; at least one.
 #[derive(Debug)]
 pub(crate) struct RetrievalChain {
+    /// Those that are redirects and were followed.
     hops: Vec<Hop>,
-    last: Hop,
-    end: ChainEnd,
+    pub(crate) last: Hop,
+    pub(crate) end: ChainEnd,
 }
 
 impl Hop {
@@ -221,10 +246,6 @@ impl Hop {
 }
 
 impl RetrievalChain {
-    pub(super) const fn new(hops: Vec<Hop>, last: Hop, end: ChainEnd) -> Self {
-        Self { hops, last, end }
-    }
-
     /// Every hop, the last one included.
     pub(crate) fn hops(&self) -> impl Iterator<Item = &Hop> {
         self.hops.iter().chain([&self.last])
@@ -238,14 +259,6 @@ impl RetrievalChain {
     /// The URL that was wanted.
     pub(crate) fn url(&self) -> &FetchUrl {
         &self.hops.first().unwrap_or(&self.last).url
-    }
-
-    pub(crate) const fn last(&self) -> &Hop {
-        &self.last
-    }
-
-    pub(crate) const fn end(&self) -> &ChainEnd {
-        &self.end
     }
 
     /// The answer at the end, if that is what it ends with, whatever its status.
@@ -270,15 +283,5 @@ impl RetrievalChain {
     /// The fields of the answer at the end.
     pub(crate) fn headers(&self) -> Option<&HeaderMap> {
         self.answer().map(|answer| &answer.headers)
-    }
-}
-
-/// As in `http://example.com/robots.txt -> https://example.com/robots.txt`.
-impl fmt::Display for RetrievalChain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for hop in &self.hops {
-            write!(f, "{} -> ", hop.url)?;
-        }
-        write!(f, "{}", self.last.url)
     }
 }

@@ -4,10 +4,9 @@
 //! takes the place of the site's; the settings stay those of the site.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::slice;
+use std::{io, slice};
 
 use tower_robots::agent::{Network, Registry};
 use tower_robots::check::{Finding, Unreadable};
@@ -16,7 +15,6 @@ use tower_robots::rules::{Fragment, Reading, RobotsTxt};
 use tower_robots::source::evidence::{ListCopy, SavedLists};
 use tower_robots::source::{Directory, HostMap, Scheme};
 
-use super::RetrievalArgs;
 use super::site_hosts::{SiteHosts, sites_of};
 use crate::commands::unread_lines;
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
@@ -24,7 +22,7 @@ use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::complain;
 use crate::input::{self, ReadInput};
 use crate::quoted_list::QuotedList;
-use crate::render::{finding_line, printable};
+use crate::render::{finding_line, printable, printable_path};
 use crate::retrieval::{DocumentError, RetrievalRequest, RetrievalSettings, Retriever, is_url, robots_url, site_hint};
 use crate::sites;
 
@@ -46,7 +44,7 @@ pub(in crate::commands) struct SiteArgs {
     site: Option<String>,
 
     #[command(flatten)]
-    retrieval: RetrievalArgs,
+    retrieval: RetrievalSettings,
 }
 
 /// The settings, and the site they belong to, if any.
@@ -111,7 +109,7 @@ impl SiteArgs {
     }
 
     pub(in crate::commands) fn select(&self) -> io::Result<SelectedSite> {
-        let retrieval = self.retrieval.settings();
+        let retrieval = self.retrieval.clone();
         let Some(path) = self.config_path() else {
             return Ok(SelectedSite {
                 settings: EvaluatorSettings::default(),
@@ -148,9 +146,7 @@ impl EvidencePlaces {
             trusted_proxies: trusted.collect(),
         }
     }
-}
 
-impl EvidencePlaces {
     /// The copies of the list at a URL, the one that a server begins with first. Notes why one cannot be read.
     pub(in crate::commands) fn list_copies(&self, url: &str, mut note: impl FnMut(String)) -> Vec<ListCopy> {
         let copies = ListCopy::all(url, self.saved.as_ref(), self.files.get(url).map(PathBuf::as_path));
@@ -250,7 +246,7 @@ impl RobotsFile {
             let meaning = meaning.map_or_else(String::new, |kind| {
                 format!("; crawlers {} (RFC 9309, section {})", kind.access(), kind.section())
             });
-            io::Error::other(format!("{}: {}{meaning}", chain.url(), printable(error.to_string().as_bytes())))
+            io::Error::other(format!("{}: {}{meaning}", chain.url(), printable(error.to_string())))
         };
         let document = chain.document(MOST_OCTETS).map_err(unusable)?;
         if document.is_cut {
@@ -309,7 +305,7 @@ impl RobotsFile {
             return Err(io::Error::other(finding_line(&name, finding)));
         }
         if let Some(unreadable) = Unreadable::of(evaluator.robots()) {
-            return Err(io::Error::other(format!("{}: {unreadable}", printable(name.as_bytes()))));
+            return Err(io::Error::other(format!("{}: {unreadable}", printable(&name))));
         }
         unread.iter().for_each(|finding| complain(&finding_line(&name, finding)));
         Ok(evaluator)
@@ -331,7 +327,7 @@ impl ConfiguredSite {
         let first = robots.lines().map(|line| line.number()).find(|line| !appended.places().is_own(*line));
         let first = first.unwrap_or_else(|| robots.lines().count() + 1);
         let titles = QuotedList::of(fragments.iter().map(Fragment::title));
-        complain(&format_args!("{}: lines from {first} on are appended, from {titles}", printable(name.as_bytes())));
+        complain(&format_args!("{}: lines from {first} on are appended, from {titles}", printable(&name)));
         Ok(RobotsFile { name, bytes: appended.bytes().to_vec() })
     }
 
@@ -373,7 +369,7 @@ impl ConfiguredSite {
 
 fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
     let opened = Directory::new(path).fallback(fallback).open();
-    opened.map_err(|error| io::Error::other(format!("{}: {error}", printable(path.as_os_str().as_encoded_bytes()))))
+    opened.map_err(|error| io::Error::other(format!("{}: {error}", printable_path(&path))))
 }
 
 /// The site that is meant, by its name, by `NAME/HOST`, or by a host that it serves.

@@ -3,9 +3,8 @@
 //! The file nearest to a robots.txt counts, from its folder upwards to the first with a `.git`, and no other. Options of the
 //! command line take the place of its keys.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::Deserialize;
 use toml::Spanned;

@@ -13,13 +13,13 @@ use similar::TextDiff;
 use tower_robots::check::{FixedFile, Safety, Severity, fix_while};
 use tower_robots::rules::{Reading, RobotsTxt};
 
+use super::CheckArgs;
 use super::check_settings::CheckFile;
-use crate::commands::arguments::WithinArgs;
 use crate::commands::diff::{DiffNames, complain_of_cut, write_effects};
 use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME};
 use crate::exit::complain;
 use crate::input::InputSource;
-use crate::render::{printable, stderr};
+use crate::render::{printable, printable_path, stderr};
 use crate::retrieval::{is_url, shown_url};
 
 /// How long the shortest difference is looked for.
@@ -44,25 +44,15 @@ pub(super) struct FixArgs {
     isolated: bool,
 }
 
-/// What was corrected in all files so far, and the options that count for it.
+/// What was corrected in all files so far.
 pub(super) struct FixRun<'a> {
-    pub(super) args: &'a FixArgs,
-    pub(super) within: &'a WithinArgs,
-    /// The name that standard input has.
-    pub(super) stdin_filename: Option<&'a Path>,
-    /// Whether options say which lints to look for, and which not.
-    pub(super) has_select: bool,
-    pub(super) has_ignore: bool,
-    /// Whether options say what fails the check.
-    pub(super) has_threshold: bool,
-    pub(super) is_for_people: bool,
-    pub(super) is_stdin: bool,
+    args: &'a CheckArgs,
     /// What is wrong with files of settings, each of which may be for many files.
-    pub(super) faults: BTreeSet<String>,
-    pub(super) corrected: usize,
+    faults: BTreeSet<String>,
+    corrected: usize,
     /// What is left: findings, and those of them whose fix is unsafe.
-    pub(super) left: usize,
-    pub(super) left_unsafe: usize,
+    left: usize,
+    left_unsafe: usize,
     /// Whether time was over before all was corrected, or compared.
     pub(super) is_cut: bool,
 }
@@ -111,7 +101,15 @@ impl FixArgs {
     }
 }
 
-impl FixRun<'_> {
+impl<'a> FixRun<'a> {
+    pub(super) const fn new(args: &'a CheckArgs) -> Self {
+        Self { args, faults: BTreeSet::new(), corrected: 0, left: 0, left_unsafe: 0, is_cut: false }
+    }
+
+    fn is_stdin(&self) -> bool {
+        self.args.paths.iter().any(|path| path == Path::new("-"))
+    }
+
     /// Corrects a file where that is wanted, with the settings that are for it.
     pub(super) fn prepare(
         &mut self,
@@ -121,9 +119,10 @@ impl FixRun<'_> {
         bytes: Vec<u8>,
         settings: &EvaluatorSettings,
     ) -> io::Result<PreparedFile> {
-        let file = match self.args.isolated {
+        let args = self.args;
+        let file = match args.fixing.isolated {
             true => Ok(CheckFile::default()),
-            false => CheckFile::find(source, self.stdin_filename, self.within),
+            false => CheckFile::find(source, args.stdin_filename.as_deref(), &args.within),
         };
         let file = match file {
             Ok(file) => file,
@@ -133,11 +132,9 @@ impl FixRun<'_> {
                 return Ok(if is_new { PreparedFile::Failed(error) } else { PreparedFile::FailedAgain });
             }
         };
-        let (settings, threshold) = (
-            file.settings(settings, self.has_select, self.has_ignore),
-            file.threshold().filter(|_| !self.has_threshold),
-        );
-        if !self.args.is_on() {
+        let settings = file.settings(settings, !args.select.is_empty(), !args.ignore.is_empty());
+        let threshold = file.threshold().filter(|_| args.deny.is_none() && !args.exit_zero);
+        if !args.fixing.is_on() {
             return Ok(PreparedFile::Check { bytes, settings: settings.into(), threshold });
         }
         let corrected = self.corrected;
@@ -145,28 +142,28 @@ impl FixRun<'_> {
             Ok(Some(bytes)) => Ok(PreparedFile::Check { bytes, settings: settings.into(), threshold }),
             Ok(None) => Ok(PreparedFile::Shown { is_changed: self.corrected > corrected }),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error),
-            Err(error) => Ok(PreparedFile::Failed(format!("{}: {error}", printable(name.as_bytes())))),
+            Err(error) => Ok(PreparedFile::Failed(format!("{}: {error}", printable(&name)))),
         }
     }
 
     /// A file that an argument stands for. One that a link leads to out of a directory is not corrected.
     pub(super) fn permitted(&self, argument: &Path, source: InputSource) -> Result<InputSource, (PathBuf, io::Error)> {
         let Some(file) = source.path() else { return Ok(source) };
-        if !self.args.fix || !argument.is_dir() {
+        if !self.args.fixing.fix || !argument.is_dir() {
             return Ok(source);
         }
         let place = |path: &Path| fs::canonicalize(path).map_err(|error| (file.to_owned(), error));
         if place(file)?.starts_with(place(argument)?) {
             return Ok(source);
         }
-        let folder = printable(argument.as_os_str().as_encoded_bytes());
+        let folder = printable_path(&argument);
         let fault = format!("this leads out of {folder}, so it is not corrected: name the file that is meant");
         Err((file.to_owned(), io::Error::other(fault)))
     }
 
     /// Whether the findings go to standard error, because standard output has the corrected text.
-    pub(super) const fn is_filter(&self) -> bool {
-        self.args.fix && self.is_stdin
+    pub(super) fn is_filter(&self) -> bool {
+        self.args.fixing.fix && self.is_stdin()
     }
 
     /// The corrected file, once it is written; none where only the difference is shown.
@@ -180,10 +177,10 @@ impl FixRun<'_> {
     ) -> io::Result<Option<Vec<u8>>> {
         let before = RobotsTxt::parse(bytes);
         let over = Instant::now() + MOST_TIME;
-        let fixed = fix_while(&before, &settings.checks, self.args.safety(), &|| Instant::now() < over);
+        let fixed = fix_while(&before, &settings.checks, self.args.fixing.safety(), &|| Instant::now() < over);
         let after = fixed.robots.bytes();
         let is_changed = before.bytes() != after;
-        if self.args.diff {
+        if self.args.fixing.diff {
             write_difference(out, name, before.bytes(), after)?;
         } else if matches!(source, InputSource::Stdin) {
             out.write_all(after)?;
@@ -200,19 +197,19 @@ impl FixRun<'_> {
         }
         if fixed.is_cut {
             self.is_cut = true;
-            let again = if self.args.diff { "" } else { ": run it again for the others" };
+            let again = if self.args.fixing.diff { "" } else { ": run it again for the others" };
             complain(&format_args!(
                 "{}: correcting it took more than {} s, so more can be corrected than what was{again}",
-                printable(name.as_bytes()),
+                printable(&name),
                 MOST_TIME.as_secs()
             ));
         }
-        Ok((!self.args.diff).then(|| after.to_vec()))
+        Ok((!self.args.fixing.diff).then(|| after.to_vec()))
     }
 
     /// Writes what was corrected. True where that is all there is to say.
     pub(super) fn finish(&self, out: &mut impl Write) -> io::Result<bool> {
-        let fixing = self.args;
+        let fixing = &self.args.fixing;
         if !fixing.is_on() {
             return Ok(false);
         }
@@ -228,7 +225,7 @@ impl FixRun<'_> {
             count => format!(" ({count} {need} --unsafe-fixes)"),
         };
         let message = format!("{verb} {corrected} of {all} {findings}{more}");
-        if self.is_for_people && !fixing.diff && !self.is_stdin {
+        if self.args.format.is_for_people() && !fixing.diff && !self.is_stdin() {
             writeln!(out, "{message}")?;
         } else {
             complain(&message);
@@ -247,7 +244,7 @@ fn write_effect(
 ) -> io::Result<bool> {
     let evaluator = |robots: &RobotsTxt| Evaluator::new(robots.bytes().to_vec(), Reading::Standard, settings);
     let diff = evaluator(before).diff(&evaluator(&fixed.robots), []);
-    writeln!(out, "the effect of the fixes in {}:", printable(name.as_bytes()))?;
+    writeln!(out, "the effect of the fixes in {}:", printable(&name))?;
     write_effects(out, &DiffNames::new(name, &format!("{name} (fixed)")), &diff, &[])?;
     if diff.is_cut {
         complain_of_cut(name);
@@ -263,7 +260,7 @@ fn write_difference(out: &mut impl Write, name: &str, before: &[u8], after: &[u8
     let [old, new] = [before, after].map(|file| file.split_inclusive(|octet| *octet == b'\n').collect::<Vec<_>>());
     // Past the time the difference is as true, and longer.
     let diff = TextDiff::configure().newline_terminated(true).timeout(MOST_DIFFERENCE).diff_slices(&old, &new);
-    let name = printable(name.as_bytes());
+    let name = printable(&name);
     // As diff has it: a tab ends a name with spaces.
     let end = if name.contains(' ') { "\t" } else { "" };
     writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use tower_robots::check::{Example, Lint, lint, lints};
 
 use super::live::{answer_lint, answer_lints};
-use crate::exit::fail;
 use crate::render::{AnswerLint, stdout};
 use crate::suggestion::did_you_mean;
 
@@ -38,24 +37,22 @@ pub(super) fn codes() -> impl Iterator<Item = &'static str> {
 const WIDTH: usize = 80;
 
 /// Explains one code, or lists all of them.
-pub(super) fn run(code: Option<&str>) -> ExitCode {
+pub(super) fn run(code: Option<&str>) -> io::Result<ExitCode> {
     let mut out = stdout();
-    let written = match code {
-        None => list(&mut out),
+    match code {
+        None => list(&mut out)?,
         Some(code) => match (lint(code), answer_lint(code)) {
-            (Some(lint), _) => explain(&mut out, lint),
-            (None, Some(lint)) => explain_answer(&mut out, lint),
+            (Some(lint), _) => explain(&mut out, lint)?,
+            (None, Some(lint)) => explain_answer(&mut out, lint)?,
             (None, None) => {
                 let hint = did_you_mean(code, codes());
                 let hint = hint.as_deref().unwrap_or("`robotsd check --explain` lists them");
-                return fail(&format_args!("no lint has the code {code:?}: {hint}"));
+                return Err(io::Error::other(format!("no lint has the code {code:?}: {hint}")));
             }
         },
-    };
-    match written.and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => fail(&error),
-        _ => ExitCode::SUCCESS,
     }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn list(out: &mut impl Write) -> io::Result<()> {

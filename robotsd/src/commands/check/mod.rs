@@ -13,7 +13,6 @@ mod lint_codes;
 mod live;
 mod summary;
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -32,9 +31,9 @@ use self::summary::{CheckSummary, FindingGroups, ShownNotes};
 use super::arguments::WithinArgs;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
-use crate::exit::{FAILED, NEGATIVE, complain, fail};
+use crate::exit::{FAILED, NEGATIVE, complain};
 use crate::input::{InputSource, stdin_once};
-use crate::render::{self, Checked, Colour, FindingFormat, SarifLog, printable, stderr, stdout, styled_stdout};
+use crate::render::{self, Checked, Colour, FindingFormat, SarifLog, printable_path, stderr, stdout, styled_stdout};
 use crate::retrieval::{is_url, shown_url, site_hint};
 
 /// Findings of one lint that `--verbose` shows: every one of any file that a person wrote.
@@ -138,30 +137,25 @@ enum Detail {
 }
 
 /// Checks the files and writes what it finds to standard output.
-pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     if let Some(code) = &args.explain {
         return lint_codes::run(code.as_deref());
     }
     if let Some(reason) = args.fixing.refusal(&args.paths) {
-        return fail(&reason);
+        return Err(io::Error::other(reason));
     }
-    if let Err(error) = stdin_once(&args.paths) {
-        return fail(&error);
-    }
+    stdin_once(&args.paths)?;
     let mut out = if args.fixing.writes_lines(&args.paths) { stdout() } else { styled_stdout() };
     let mut summary = CheckSummary::default();
-    let permitted = args.site.named_config().map_or(Ok(()), |config| args.within.refuse_named(config));
-    let mut site = match permitted.and_then(|()| args.site.select()) {
-        Ok(site) => site,
-        Err(error) => return fail(&error),
-    };
+    args.site.named_config().map_or(Ok(()), |config| args.within.refuse_named(config))?;
+    let mut site = args.site.select()?;
     for lint in lints().iter().filter(|lint| !args.looks_for(lint.code)) {
         site.settings.checks = site.settings.checks.allow(lint);
     }
     if args.verbose {
         site.settings.checks = site.settings.checks.findings_per_lint(MOST_SHOWN);
     }
-    match write(args, &site, &mut out, &mut summary).and_then(|()| out.flush()) {
+    Ok(match write(args, &site, &mut out, &mut summary).and_then(|()| out.flush()) {
         Ok(()) => exit_code(&summary, args),
         Err(error) => {
             // A closed pipe: the reader has enough.
@@ -170,11 +164,11 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
             }
             ExitCode::from(FAILED)
         }
-    }
+    })
 }
 
 fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &mut CheckSummary) -> io::Result<()> {
-    let mut fixing = args.fix_run();
+    let mut fixing = FixRun::new(args);
     let settings = &site.settings;
     let (urls, paths): (Vec<_>, Vec<_>) = args.paths.iter().partition(|path| path.to_str().is_some_and(is_url));
     let expanded =
@@ -221,8 +215,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
                 let name = path.to_string_lossy();
                 let hint = site_hint(&name).filter(|_| error.kind() == io::ErrorKind::NotFound);
                 let hint = hint.map_or_else(String::new, |hint| format!(": {hint}"));
-                output
-                    .unread(&name, &format_args!("{}: {error}{hint}", printable(path.as_os_str().as_encoded_bytes())));
+                output.unread(&name, &format_args!("{}: {error}{hint}", printable_path(&path)));
             }
         }
     }
@@ -280,13 +273,11 @@ impl CheckOutput<'_> {
     }
 
     fn unread(&mut self, name: &str, reason: &dyn std::fmt::Display) {
-        self.summary.add_unread();
+        self.summary.unread += 1;
         self.sarif.add_unread(name, &reason.to_string());
         complain(reason);
     }
-}
 
-impl CheckOutput<'_> {
     /// Checks a file with the settings that are for it, after it was corrected where that is wanted.
     fn source(
         &mut self,
@@ -300,7 +291,7 @@ impl CheckOutput<'_> {
             PreparedFile::Check { bytes, settings, threshold } => (bytes, settings, threshold),
             PreparedFile::Shown { is_changed } => {
                 if is_changed {
-                    self.summary.deny();
+                    self.summary.is_denied = true;
                 }
                 return Ok(());
             }
@@ -309,14 +300,14 @@ impl CheckOutput<'_> {
                 return Ok(());
             }
             PreparedFile::FailedAgain => {
-                self.summary.add_unread();
+                self.summary.unread += 1;
                 return Ok(());
             }
         };
         let evaluator = Evaluator::new(bytes, Reading::Standard, &settings);
         let report = evaluator.check_with_fixes();
         if threshold.is_some() && report.worst() >= threshold {
-            self.summary.deny();
+            self.summary.is_denied = true;
         }
         let checked = Checked { name, robots: evaluator.robots(), report: &report };
         if fixing.is_filter() {
@@ -328,9 +319,9 @@ impl CheckOutput<'_> {
 }
 
 fn exit_code(summary: &CheckSummary, args: &CheckArgs) -> ExitCode {
-    let is_denied = !args.exit_zero
-        && (summary.is_denied() || args.threshold().is_some_and(|threshold| summary.reaches(threshold)));
-    match (summary.unread() + usize::from(summary.is_cut), is_denied) {
+    let is_denied =
+        !args.exit_zero && (summary.is_denied || args.threshold().is_some_and(|threshold| summary.reaches(threshold)));
+    match (summary.unread + usize::from(summary.is_cut), is_denied) {
         (0, false) => ExitCode::SUCCESS,
         (0, true) => ExitCode::from(NEGATIVE),
         _ => ExitCode::from(FAILED),
@@ -342,24 +333,6 @@ impl CheckArgs {
     fn looks_for(&self, code: &str) -> bool {
         let names = |codes: &[KnownCode]| codes.iter().any(|one| one.as_str() == code);
         (self.select.is_empty() || names(&self.select)) && !names(&self.ignore)
-    }
-
-    fn fix_run(&self) -> FixRun<'_> {
-        FixRun {
-            args: &self.fixing,
-            within: &self.within,
-            stdin_filename: self.stdin_filename.as_deref(),
-            has_select: !self.select.is_empty(),
-            has_ignore: !self.ignore.is_empty(),
-            has_threshold: self.deny.is_some() || self.exit_zero,
-            is_for_people: self.format.is_for_people(),
-            is_stdin: self.paths.iter().any(|path| path.as_os_str() == "-"),
-            faults: BTreeSet::new(),
-            corrected: 0,
-            left: 0,
-            left_unsafe: 0,
-            is_cut: false,
-        }
     }
 
     fn detail(&self, files: usize) -> Detail {

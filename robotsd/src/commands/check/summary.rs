@@ -17,9 +17,9 @@ const NAME: std::ops::RangeInclusive<usize> = 4..=60;
 #[derive(Debug, Default)]
 pub(super) struct CheckSummary {
     files: usize,
-    unread: usize,
+    pub(super) unread: usize,
     /// Whether something fails that is not counted here.
-    denied: bool,
+    pub(super) is_denied: bool,
     /// Whether a file was not corrected to the end, because time was over.
     pub(super) is_cut: bool,
     /// Findings that a safe fix corrects, and those that an unsafe one does.
@@ -50,7 +50,7 @@ impl CheckSummary {
             *all += count;
         }
         if found != [0; 3] {
-            let name = printable(name.as_bytes());
+            let name = printable(&name);
             self.rows.push(FileSummary { name, found, most_frequent: groups.most_frequent() });
         }
     }
@@ -59,32 +59,15 @@ impl CheckSummary {
     /// checked, or as one that could not be read.
     pub(super) fn add_answers(&mut self, name: &str, findings: &[AnswerFinding], is_counted: bool) {
         self.files += usize::from(!is_counted);
-        let count = |severity| findings.iter().filter(|finding| finding.severity() == severity).count();
+        let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
         let found = Severity::ALL.map(count);
         for (all, count) in self.found.iter_mut().zip(found) {
             *all += count;
         }
         if let Some(first) = findings.first() {
-            let name = format!("{} answers", printable(name.as_bytes()));
-            self.rows.push(FileSummary { name, found, most_frequent: Some((first.lint().code, 1)) });
+            let name = format!("{} answers", printable(&name));
+            self.rows.push(FileSummary { name, found, most_frequent: Some((first.code, 1)) });
         }
-    }
-
-    pub(super) fn add_unread(&mut self) {
-        self.unread += 1;
-    }
-
-    /// Makes the check fail whatever is counted.
-    pub(super) const fn deny(&mut self) {
-        self.denied = true;
-    }
-
-    pub(super) const fn is_denied(&self) -> bool {
-        self.denied
-    }
-
-    pub(super) const fn unread(&self) -> usize {
-        self.unread
     }
 
     /// Whether there is a finding of this severity, or a worse one.
@@ -223,7 +206,7 @@ impl<'r> FindingGroups<'r> {
             return Ok(());
         }
         writeln!(out, "notes, which --notes shows:")?;
-        let name = printable(checked.name.as_bytes());
+        let name = printable(&checked.name);
         let width = counted.iter().map(|group| group.count.to_string().len()).max().unwrap_or(0);
         for group in counted {
             let place = format!("{name}:{}:{}", group.first.line, group.first.column);
@@ -248,7 +231,7 @@ impl<'r> FindingGroups<'r> {
         let counted: Vec<_> = self.counted(notes).map(counted).collect();
         match counted.is_empty() {
             true => Ok(()),
-            false => writeln!(out, "{}: notes: {}", printable(name.as_bytes()), counted.join("; ")),
+            false => writeln!(out, "{}: notes: {}", printable(&name), counted.join("; ")),
         }
     }
 

@@ -80,7 +80,7 @@ fn guard(text: &str) -> Result<Guard, String> {
         return Guard::parse(text).ok_or_else(missing);
     }
     // The host of a URL is that of the files; its path is the pattern.
-    let url = TargetUrl::parse(pattern.as_bytes()).map_err(|error| error.to_string())?;
+    let url = TargetUrl::parse(pattern.as_bytes())?;
     Guard::parse(&format!("{crawler}:{}", String::from_utf8_lossy(url.path()))).ok_or_else(missing)
 }
 
@@ -94,21 +94,17 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
     )
 }
 
-pub(crate) fn run(args: &DiffArgs) -> ExitCode {
-    exit::written(compare(args))
-}
-
 /// Says that more may change than what is shown.
 pub(in crate::commands) fn complain_of_cut(name: &str) {
     complain(&format_args!(
         "{}: comparing the files took more than {} s, so more may change than what is shown: patterns with fewer wildcards, or \
          fewer rules, are compared sooner",
-        printable(name.as_bytes()),
+        printable(&name),
         MOST_TIME.as_secs()
     ));
 }
 
-fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
+pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     stdin_once(args.files.iter().chain(args.lists.files()))?;
     let site = args.site.select()?;
     let (old, new) = match &*args.files {
@@ -141,7 +137,6 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
         DiffFormat::Json => {
             unread.iter().for_each(|finding| complain(&finding_line(&new_name, finding)));
             write_json(&mut out, &DiffJson { diff: &diff, pages: &pages })?;
-            out.write_all(b"\n")?;
         }
     }
     out.flush()?;

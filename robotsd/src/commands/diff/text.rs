@@ -25,7 +25,7 @@ pub(in crate::commands) struct DiffNames {
 
 impl DiffNames {
     pub(in crate::commands) fn new(old: &str, new: &str) -> Self {
-        Self { old: printable(old.as_bytes()), new: printable(new.as_bytes()) }
+        Self { old: printable(&old), new: printable(&new) }
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &List
     for loss in &pages.losses {
         writeln!(out, "{}", loss_line(loss))?;
         for rule in loss.rules.iter().take(RULES) {
-            let pattern = printable(rule.pattern.as_bytes());
+            let pattern = printable(&rule.pattern);
             writeln!(out, "  {}:{}: disallow {pattern}: {}", names.new, rule.line, pages_of(rule.lost))?;
         }
         if loss.rules.len() > RULES {
@@ -42,7 +42,7 @@ pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &List
         }
         for example in &loss.examples {
             let line = example.line.map_or_else(String::new, |line| format!("  (line {line})"));
-            writeln!(out, "    {}{line}", printable(example.page.as_bytes()))?;
+            writeln!(out, "    {}{line}", printable(&example.page))?;
         }
         writeln!(out)?;
     }
@@ -55,8 +55,8 @@ pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &List
 
 /// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
 pub(super) fn loss_line(loss: &ListLoss) -> String {
-    let ((lost, of), list) = ((loss.lost, loss.allowed), printable(loss.of.as_bytes()));
-    let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| printable(name.as_bytes())).collect();
+    let ((lost, of), list) = ((loss.lost, loss.allowed), printable(&loss.of));
+    let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| printable(&name)).collect();
     let more = match loss.crawlers.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more search engines"),
@@ -75,7 +75,7 @@ pub(super) fn loss_line(loss: &ListLoss) -> String {
 
 /// What is said of a list of which nothing is lost.
 pub(super) fn nothing_lost(of: &str, count: u64) -> String {
-    let list = printable(of.as_bytes());
+    let list = printable(&of);
     match count {
         0 => format!("there are no pages {list}"),
         1 => format!("search engines do not lose the one page {list}"),
@@ -109,7 +109,7 @@ pub(in crate::commands) fn write(
         write_delay(out, names, &delay)?;
     }
     for finding in unread {
-        let help = finding.help.as_deref().map_or_else(String::new, |help| format!("; {}", printable(help.as_bytes())));
+        let help = finding.help.as_deref().map_or_else(String::new, |help| format!("; {}", printable(&help)));
         writeln!(out, "{}{help}", finding_line(&names.new, finding))?;
     }
     if !unread.is_empty() {
@@ -117,7 +117,7 @@ pub(in crate::commands) fn write(
     }
     for breach in diff.breaches.clone() {
         let (guard, change) = (breach.guard.to_string(), &breach.change);
-        writeln!(out, "forbidden: {} changes for {}", printable(change.path.as_bytes()), printable(guard.as_bytes()))?;
+        writeln!(out, "forbidden: {} changes for {}", printable(&change.path), printable(&guard))?;
     }
     writeln!(out, "{}", summary(diff))
 }
@@ -170,13 +170,13 @@ pub(super) fn what(change: &Change) -> String {
         (Breadth::Site, _) => "the whole site".to_owned(),
         (Breadth::Rest, Access::Disallow) => "all that no other rule allows".to_owned(),
         (Breadth::Rest, Access::Allow) => "all that no other rule disallows".to_owned(),
-        _ => printable(change.path.as_bytes()),
+        _ => printable(&change.path),
     }
 }
 
 fn decider(file: &str, decider: Option<&Decider>) -> String {
     match decider {
-        Some(rule) => format!("{file}:{}: {} {}", rule.line, rule.access, printable(rule.pattern.as_bytes())),
+        Some(rule) => format!("{file}:{}: {} {}", rule.line, rule.access, printable(&rule.pattern)),
         None => "no rule".to_owned(),
     }
 }
@@ -197,11 +197,7 @@ pub(super) fn crawlers(crawlers: &[Subject]) -> String {
 }
 
 fn list(crawlers: &[&Subject], kind: &str) -> String {
-    let names = crawlers
-        .iter()
-        .filter_map(|crawler| crawler.name.as_deref())
-        .take(SHOWN)
-        .map(|name| printable(name.as_bytes()));
+    let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(|name| printable(&name));
     let names = names.collect::<Vec<_>>().join(", ");
     match crawlers.len().saturating_sub(SHOWN) {
         0 => names,

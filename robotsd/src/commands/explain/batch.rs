@@ -106,7 +106,6 @@ pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl W
             let (id, error) = &failure;
             write_json(&mut answers, &BatchFailure { id, line: number, error })?;
         }
-        answers.write_all(b"\n")?;
     }
 }
 
@@ -209,7 +208,7 @@ impl BatchQuestion {
     fn checked_url(&self) -> Result<Vec<u8>, String> {
         let url = self.url()?;
         if self.reading != Reading::Reference {
-            TargetUrl::parse(&url).map_err(|error| error.to_string())?;
+            TargetUrl::parse(&url)?;
         }
         Ok(url)
     }

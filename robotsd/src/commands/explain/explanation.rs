@@ -69,12 +69,12 @@ impl Requester {
     /// What an answer calls it: the crawler's name, or what kind of agent it is.
     pub(super) fn name(&self) -> String {
         let agent = match self {
-            Self::Token { name, .. } => return printable(name.as_bytes()),
+            Self::Token { name, .. } => return printable(&name),
             Self::Agents { is_star: true, .. } => return "any crawler that no group names".to_owned(),
             Self::Agents { agents, .. } => agents.first(),
         };
         match (agent.and_then(Agent::crawler), agent.map_or(Class::Empty, Agent::class)) {
-            (Some(crawler), _) => printable(crawler.as_bytes()),
+            (Some(crawler), _) => printable(&crawler),
             (None, Class::Browser) => "a browser".to_owned(),
             (None, Class::Empty) => "a request without a User-Agent".to_owned(),
             (None, class) => format!("this agent ({class})"),
@@ -190,30 +190,19 @@ impl<'e> Explanation<'e> {
         path: &RequestPath<'_>,
     ) -> Self {
         // RFC 9309, section 2.2.2: implicitly allowed. The reference parser leaves that to its caller.
-        if evaluator.reading() != Reading::Reference && path.is_robots_txt() {
-            return Self {
-                evaluator,
-                access: Access::Allow,
-                form: PathForm::Standard,
-                verdict: None,
-                reason: Reason::Exempt,
-                action: None,
-                agent: None,
-                tokens,
-                fallback,
-            };
-        }
-        let verdict = evaluator.rules().select(&tokens, fallback).verdict(path);
-        let reason = match (verdict.group(), verdict.access()) {
-            (None, _) => Reason::NoGroup,
-            (Some(_), Access::Allow) => Reason::Allowed,
-            (Some(_), Access::Disallow) => Reason::Disallowed,
+        let is_exempt = evaluator.reading() != Reading::Reference && path.is_robots_txt();
+        let verdict = (!is_exempt).then(|| evaluator.rules().select(&tokens, fallback).verdict(path));
+        let reason = match verdict.map(|verdict| (verdict.group(), verdict.access())) {
+            None => Reason::Exempt,
+            Some((None, _)) => Reason::NoGroup,
+            Some((Some(_), Access::Allow)) => Reason::Allowed,
+            Some((Some(_), Access::Disallow)) => Reason::Disallowed,
         };
         Self {
             evaluator,
-            access: verdict.access(),
-            form: verdict.form(),
-            verdict: Some(verdict),
+            access: verdict.map_or(Access::Allow, |verdict| verdict.access()),
+            form: verdict.map_or(PathForm::Standard, |verdict| verdict.form()),
+            verdict,
             reason,
             action: None,
             agent: None,

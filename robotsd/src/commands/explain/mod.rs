@@ -19,7 +19,7 @@ use self::explanation::{AssumedHost, ExplainedRequest, ExplainedSender, Explanat
 use super::arguments::site::{SelectedSite, SiteArgs};
 use super::claim::{self, Names};
 use crate::evaluator::Evaluator;
-use crate::exit::{self, FAILED, complain};
+use crate::exit::{FAILED, complain};
 use crate::render::{printable, stdout};
 use crate::target_url::TargetUrl;
 
@@ -108,9 +108,9 @@ impl From<ReadingArg> for Reading {
     }
 }
 
-pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
+pub(crate) fn run(args: &ExplainArgs) -> io::Result<ExitCode> {
     let out = stdout();
-    exit::written(if args.batch { batch(args, out) } else { explain(args, out) })
+    if args.batch { batch(args, out) } else { explain(args, out) }
 }
 
 fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
@@ -164,7 +164,9 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
             let answers = names.iter().map(String::as_str).zip(&answers);
             match format {
                 ExplainFormat::Matrix => rows::matrix_row(&mut out, &url, answers)?,
-                _ => answers.into_iter().try_for_each(|(name, answer)| rows::csv_row(&mut out, &url, name, answer))?,
+                _ => {
+                    answers.into_iter().try_for_each(|(name, answer)| rows::write_csv(&mut out, &url, name, answer))?
+                }
             }
             continue;
         }
@@ -179,10 +181,10 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
         }
     }
     if format == ExplainFormat::Matrix {
-        writeln!(out, "no (N): line N of {} disallows it", printable(file.as_bytes()))?;
+        writeln!(out, "no (N): line N of {} disallows it", printable(&file))?;
     }
     out.flush()?;
-    Ok(if urls.rejected() == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if urls.rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
 impl ExplainArgs {
@@ -238,6 +240,7 @@ struct UrlList<'a> {
     words: slice::Iter<'a, String>,
     input: Option<ListInput>,
     line: Vec<u8>,
+    /// How many lines of standard input were neither a path nor a URL.
     rejected: usize,
 }
 
@@ -300,11 +303,6 @@ impl<'a> UrlList<'a> {
             break;
         }
         TargetUrl::parse(&self.line).map(Some).map_err(io::Error::other)
-    }
-
-    /// How many lines of standard input were neither a path nor a URL.
-    const fn rejected(&self) -> usize {
-        self.rejected
     }
 }
 

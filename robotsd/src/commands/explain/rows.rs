@@ -12,30 +12,19 @@ use super::explanation::{ExplainedRequest, Explanation};
 use crate::commands::agents::AgentSummary;
 use crate::commands::claim::CheckedClaim;
 use crate::evaluator::Evaluator;
-use crate::render::{printable, write_json};
+use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
 /// The least width of a column of the matrix: that of `no (12345)`. No name is cut, or two columns might look the same.
 const LEAST_WIDTH: usize = 9;
 
-/// Writes a cell and what follows it. A cell that a spreadsheet would take for a formula begins with an apostrophe.
-fn cell(out: &mut impl Write, text: &str, end: &str) -> io::Result<()> {
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let guarded = if is_formula { format!("'{text}") } else { text.to_owned() };
-    if guarded.contains(['"', ',', ';', '\n', '\r', '\'']) {
-        write!(out, "\"{}\"{end}", guarded.replace('"', "\"\""))
-    } else {
-        write!(out, "{guarded}{end}")
-    }
-}
-
-/// The columns of the rows of [`csv_row`].
+/// The columns of the rows of [`write_csv`].
 pub(super) fn csv_head(out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"url,crawler,access,line,rule,group\r\n")
 }
 
 /// A row for one crawler and one URL (RFC 4180).
-pub(super) fn csv_row(
+pub(super) fn write_csv(
     out: &mut impl Write,
     url: &TargetUrl<'_>,
     crawler: &str,
@@ -46,18 +35,21 @@ pub(super) fn csv_row(
     let names = group.map_or_else(String::new, |group| {
         group.names().map(|name| printable(name.value())).collect::<Vec<_>>().join(" ")
     });
-    cell(out, &printable(url.as_bytes()), ",")?;
-    cell(out, crawler, ",")?;
-    cell(out, answer.access.as_str(), ",")?;
-    cell(out, &rule.map_or_else(String::new, |rule| rule.line().to_string()), ",")?;
-    cell(out, &rule.map_or_else(String::new, |rule| printable(rule.pattern())), ",")?;
-    cell(out, &names, "\r\n")
+    let row = csv_row([
+        printable(url.as_bytes()),
+        crawler.to_owned(),
+        answer.access.as_str().to_owned(),
+        rule.map_or_else(String::new, |rule| rule.line().to_string()),
+        rule.map_or_else(String::new, |rule| printable(rule.pattern())),
+        names,
+    ]);
+    out.write_all(row.as_bytes())
 }
 
 /// The names of the crawlers above the rows of [`matrix_row`].
 pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<Item = &'n str>) -> io::Result<()> {
     for name in crawlers {
-        write!(out, "{:width$}  ", printable(name.as_bytes()), width = width(name))?;
+        write!(out, "{:width$}  ", printable(&name), width = width(name))?;
     }
     writeln!(out, "URL")
 }
@@ -80,7 +72,7 @@ pub(super) fn matrix_row<'n, 'e: 'n>(
 }
 
 fn width(name: &str) -> usize {
-    printable(name.as_bytes()).chars().count().max(LEAST_WIDTH)
+    printable(&name).chars().count().max(LEAST_WIDTH)
 }
 
 fn decider<'e>(answer: &Explanation<'e>) -> Option<Rule<'e>> {
@@ -169,8 +161,7 @@ pub(super) fn json_row(out: &mut impl Write, evaluator: &Evaluator, request: &Ex
         action: explanation.action,
         identity: request.sender.claim.as_ref(),
     };
-    write_json(out, &json)?;
-    out.write_all(b"\n")
+    write_json(out, &json)
 }
 
 impl From<Group<'_>> for ExplainedGroup {
@@ -194,29 +185,4 @@ impl From<&FormTrace<'_>> for ExplainedForm {
 
 pub(super) fn text(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_cell_is_a_formula_and_none_ends_early() {
-        let written = |text: &str| {
-            let mut out = Vec::new();
-            cell(&mut out, text, "").expect("a vector takes all");
-            String::from_utf8(out).expect("text")
-        };
-        for (text, want) in [
-            ("/a?b=c", "/a?b=c"),
-            ("/a,b\"c", "\"/a,b\"\"c\""),
-            ("=HYPERLINK(1)", "\"'=HYPERLINK(1)\""),
-            ("@bot", "\"'@bot\""),
-            ("-1+1", "\"'-1+1\""),
-            ("+x", "\"'+x\""),
-            ("", ""),
-        ] {
-            assert_eq!(written(text), want, "{text}");
-        }
-    }
 }

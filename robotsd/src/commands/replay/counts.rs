@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::{io, thread};
+use std::{io, slice, thread};
 
 use foldhash::fast::RandomState;
 use tower_robots::agent::{Identity, UndecidedReason};
 
 use super::chunks;
 use super::format::{ChunkReader, LogLine, LoggedRequest};
-use super::headers::{HeaderCache, Judgement};
+use super::headers::{HeaderCache, Judgement, LONGEST_HEADER};
 use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
 use super::paces::{PaceCounts, PaceNotes, PacedLogLine};
 use super::privacy::ReportPrivacy;
@@ -20,7 +20,7 @@ use super::rows::{self, AddressTally, RowPart, Rows};
 use super::rule_paths::{DecidingRule, Effect};
 use super::selection::{LogSelection, RequestedHosts};
 use super::source::{self, Meter};
-use super::tally::Hours;
+use super::tally::{Hours, Period};
 use super::visitors::Visitors;
 use crate::evaluator::{Evaluator, KnownSender};
 
@@ -31,6 +31,10 @@ const SAMPLE: usize = 160;
 /// The settings of a replay, the same for every worker.
 #[derive(Debug)]
 pub(super) struct ReplayPlan {
+    /// What the files are called.
+    pub(super) logs: Vec<String>,
+    pub(super) robots: String,
+    pub(super) against: Option<String>,
     /// The robots.txt, and the one to compare it with.
     pub(super) evaluators: Vec<Evaluator>,
     pub(super) selection: LogSelection,
@@ -50,8 +54,7 @@ pub(super) struct ReplayCounts {
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
     pub(super) timeless: u64,
-    pub(super) first: Option<i64>,
-    pub(super) last: Option<i64>,
+    pub(super) period: Period,
     pub(super) rows: Rows,
     pub(super) hours: Hours,
     pub(super) visitors: Visitors,
@@ -98,10 +101,7 @@ impl ReplayCounts {
         self.requests += 1;
         self.nameless += u64::from(entry.agent.is_empty());
         self.timeless += u64::from(entry.time.is_none());
-        if let Some(time) = entry.time {
-            self.first = Some(self.first.map_or(time, |first| first.min(time)));
-            self.last = Some(self.last.map_or(time, |last| last.max(time)));
-        }
+        self.period.note(entry.time);
         let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         let kind = &header.kind;
         let logged = address_as_logged(&entry.address);
@@ -205,8 +205,7 @@ impl ReplayCounts {
         self.timeless += next.timeless;
         self.samples.extend(next.samples);
         self.samples.truncate(SAMPLES);
-        self.first = self.first.into_iter().chain(next.first).min();
-        self.last = self.last.into_iter().chain(next.last).max();
+        self.period.merge(next.period);
         self.hours.merge(next.hours);
         self.visitors.merge(next.visitors);
         self.paces.join(next.pace_notes);
@@ -222,7 +221,7 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
         let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         if let (Some(judged), Some(methods)) = (header.agents.last(), header.methods) {
             let address = address_as_logged(&entry.address).filter(is_whole);
-            plan.evidence.note_questions(&questions, &judged.agents, methods, address, entry.time);
+            plan.evidence.identify(&judged.agents, methods, address, entry.time, Some(&questions));
         }
     });
     questions.into_inner()
@@ -269,12 +268,6 @@ const MOST_TARGETS: usize = 100_000;
 /// Octets of a target that is kept.
 const LONGEST: usize = 2048;
 
-/// Headers whose crawlers a worker remembers; beyond it all are forgotten.
-const MOST_HEADERS: usize = 4096;
-
-/// Octets of a header that is remembered.
-const LONGEST_HEADER: usize = 512;
-
 /// The requests of search engines that have an index people use, by the name of each. Who claims to be one counts: a log alone
 /// does not say who sent a request.
 #[derive(Debug, Default)]
@@ -294,9 +287,6 @@ pub(in crate::commands) struct RequestedTargets {
     pub(in crate::commands) requests: u64,
 }
 
-/// The search engine that each header claims to be.
-type HeaderClaims = HashMap<Box<[u8]>, Option<Box<str>>, RandomState>;
-
 impl SearchRequests {
     /// Reads logs with every core. Those that could be read count, whatever became of the others.
     pub(in crate::commands) fn read(
@@ -308,19 +298,31 @@ impl SearchRequests {
         let inputs = logs.iter().map(|path| source::open(path, &meter));
         let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let mut all = Self::default();
-        let work = |claims: &mut HeaderClaims, chunk: &[u8]| Self::of_chunk(claims, selection, evaluator, chunk);
-        let errors = chunks::for_each(inputs, workers, HeaderClaims::default, work, |one, _| all.merge(one));
+        let evidence = LogEvidence::default();
+        let work =
+            |headers: &mut HeaderCache, chunk: &[u8]| Self::of_chunk(headers, selection, evaluator, &evidence, chunk);
+        let errors = chunks::for_each(inputs, workers, HeaderCache::default, work, |one, _| all.merge(one));
         (all, errors)
     }
 
-    fn of_chunk(claims: &mut HeaderClaims, selection: &LogSelection, evaluator: &Evaluator, chunk: &[u8]) -> Self {
+    fn of_chunk(
+        headers: &mut HeaderCache,
+        selection: &LogSelection,
+        evaluator: &Evaluator,
+        evidence: &LogEvidence,
+        chunk: &[u8],
+    ) -> Self {
         let mut all = Self::default();
         let mut hosts = RequestedHosts::default();
         read_lines(selection, &mut hosts, chunk, |_, line| match line {
             LogLine::Request(request) => {
                 all.requests += 1;
-                if let Some(name) = claim(claims, evaluator, &request.agent) {
-                    all.of(name).add(&request.target, 1);
+                // What is longer is no header of a search engine.
+                if request.agent.len() <= LONGEST_HEADER {
+                    let kind = &headers.identify(slice::from_ref(evaluator), evidence, &request.agent).kind;
+                    if kind.is_index_engine {
+                        all.of(&kind.name).add(&request.target, 1);
+                    }
                 }
             }
             LogLine::Directive => {}
@@ -355,22 +357,4 @@ impl RequestedTargets {
             self.targets.insert(target.into(), count);
         }
     }
-}
-
-/// The search engine that a header claims to be.
-fn claim<'c>(claims: &'c mut HeaderClaims, evaluator: &Evaluator, header: &[u8]) -> Option<&'c str> {
-    let key = &header[..header.len().min(LONGEST_HEADER)];
-    // What is longer is no header of a search engine.
-    if key.len() < header.len() {
-        return None;
-    }
-    if claims.len() >= MOST_HEADERS && !claims.contains_key(key) {
-        claims.clear();
-    }
-    if !claims.contains_key(key) {
-        let agents = evaluator.agents(key);
-        let agent = Some(agents.first()).filter(|agent| agent.is_index_engine());
-        claims.insert(key.into(), agent.and_then(|agent| agent.crawler()).map(Into::into));
-    }
-    claims.get(key).and_then(Option::as_deref)
 }

@@ -16,7 +16,7 @@ use crate::evaluator::{Evaluator, KnownSender};
 const HEADERS: usize = 8192;
 
 /// Longest header that is cached.
-const LONGEST_HEADER: usize = 512;
+pub(super) const LONGEST_HEADER: usize = 512;
 
 /// The headers that one worker has seen. It changes no count.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl IdentifiedHeader {
     /// Who sent a request with this header.
     pub(super) fn sender(&self, evidence: &LogEvidence, address: Option<IpAddr>, time: Option<i64>) -> Identity {
         match (self.agents.last(), self.methods) {
-            (Some(judged), Some(methods)) => evidence.identify(&judged.agents, methods, address, time),
+            (Some(judged), Some(methods)) => evidence.identify(&judged.agents, methods, address, time, None),
             _ if self.kind.is_crawler => Identity::Unverifiable,
             _ => Identity::Unclaimed,
         }

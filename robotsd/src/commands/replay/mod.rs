@@ -47,17 +47,16 @@ pub use self::format::log_line;
 use self::headers::HeaderCache;
 use self::identity::{LogEvidence, NameAnswers, NameQuestions};
 use self::privacy::ReportPrivacy;
-use self::report::{Report, ReportForm, ReportNames};
+use self::report::{Report, ReportForm};
 pub(super) use self::selection::LogSelection;
-use self::source::Meter;
-use self::source::ProgressDrawer;
+use self::source::{Meter, ProgressDrawer};
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use super::test::{EvaluatedExpectations, Spelling};
 use crate::evaluator::EvaluatorSettings;
 use crate::exit::{self, FAILED, complain, fail};
 use crate::expectations::ExpectationsFile;
-use crate::input::{self, stdin_once};
-use crate::render::{printable, stderr, stdout};
+use crate::input::{self, named, stdin_once};
+use crate::render::{printable_path, stderr, stdout};
 
 /// What to do about logs of which no line is a request.
 const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
@@ -152,16 +151,11 @@ fn resolver(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "write an address, such as 192.0.2.53 or [2001:db8::53]:5353".to_owned())
 }
 
-pub(crate) fn run(args: &ReplayArgs) -> ExitCode {
-    exit::written(replay(args))
-}
-
-fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
+pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     stdin_once(args.logs.iter().chain(&args.robots).chain(&args.against).chain(&args.expect))?;
     let site = args.site.select()?;
     let robots = site.robots(args.robots.as_deref())?;
     let against = args.against.as_deref().map(|name| site.named(name)).transpose()?;
-    let names = args.names(&robots, against.as_ref());
     let mut plan = args.plan(&site, robots, against)?;
     if args.rdns {
         let answers = args.look_names_up(&plan, &site.evidence.resolvers)?;
@@ -179,7 +173,7 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
         },
     );
     all.conclude();
-    let report = Report::new(names, &plan, &all);
+    let report = Report::new(&plan, &all);
     match &args.output {
         None => emit(&report, args.format, stdout())?,
         Some(path) => {
@@ -199,7 +193,7 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     if let Some(why) = plan.selection.says_nothing(all.hosts).filter(|_| report.requests == 0) {
         return Ok(fail(&why));
     }
-    if report.says_nothing() {
+    if !report.has_others() {
         return Ok(fail(&"this says nothing about crawlers: no request of the logs names an agent"));
     }
     let met = args.meets_expectations(&site, &plan, &report)?;
@@ -223,6 +217,9 @@ impl ReplayArgs {
         let since =
             |time: SystemTime| time.duration_since(UNIX_EPOCH).ok().and_then(|since| since.as_secs().try_into().ok());
         Ok(ReplayPlan {
+            logs: self.logs.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+            robots: robots.name.clone(),
+            against: against.as_ref().map(|file| file.name.clone()),
             evaluators: std::iter::once(robots).chain(against).map(evaluator).collect::<io::Result<_>>()?,
             selection: LogSelection::of(site, self.log_format, self.host.as_deref())?,
             effective_from: self.effective_from.and_then(since),
@@ -250,7 +247,7 @@ impl ReplayArgs {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(
                 "--rdns reads the logs twice, and {} can be read only once: save it as a file",
-                printable(log.as_os_str().as_encoded_bytes())
+                printable_path(&log)
             )));
         }
         let mut questions = NameQuestions::default();
@@ -264,14 +261,6 @@ impl ReplayArgs {
         identity::look_up(questions, plan.evidence.patterns(), resolvers)
     }
 
-    fn names(&self, robots: &RobotsFile, against: Option<&RobotsFile>) -> ReportNames {
-        ReportNames {
-            logs: self.logs.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
-            robots: robots.name.clone(),
-            against: against.map(|file| file.name.clone()),
-        }
-    }
-
     /// Whether the last robots.txt meets the expectations; writes to standard error what it does not meet.
     fn meets_expectations(&self, site: &SelectedSite, plan: &ReplayPlan, report: &Report) -> io::Result<bool> {
         let (Some(path), Some(evaluator)) = (&self.expect, plan.evaluators.last()) else { return Ok(true) };
@@ -283,8 +272,4 @@ impl ReplayArgs {
         evaluated.write_text(&mut stderr())?;
         Ok(outcome.is_met() && spelling == Spelling::Right)
     }
-}
-
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", printable(path.as_os_str().as_encoded_bytes())))
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 
 use foldhash::fast::RandomState;
+use serde::Serialize;
 use tower_robots::agent::{Identity, IdentityOutcome, UndecidedReason};
 
 use super::headers::AgentKind;
@@ -88,12 +89,12 @@ impl Rows {
 }
 
 impl ReplayRow {
-    const fn new(agent: AgentKind, nodes: usize) -> Self {
+    fn new(agent: AgentKind, nodes: usize) -> Self {
         Self {
             agent,
-            verified: RequestTally::new(),
-            verified_period: Period::new(),
-            claimed: RequestTally::new(),
+            verified: RequestTally::default(),
+            verified_period: Period::default(),
+            claimed: RequestTally::default(),
             undecided: BTreeMap::new(),
             rules: RulePaths::new(nodes),
             failed: None,
@@ -132,6 +133,11 @@ impl ReplayRow {
     /// Requests that are not an impostor's.
     pub(super) fn own(&self) -> RequestTally {
         self.claimed.with(&self.verified)
+    }
+
+    /// Requests that are.
+    pub(super) fn of_impostors(&self) -> RequestTally {
+        self.failed.as_ref().map(|failed| failed.tally).unwrap_or_default()
     }
 
     fn forgive(&mut self) -> Option<Hours> {
@@ -232,7 +238,7 @@ pub(super) struct FailedAddresses {
 }
 
 /// Requests from an address, or from several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct AddressTally {
     pub(super) requests: u64,
     pub(super) disallowed: u64,

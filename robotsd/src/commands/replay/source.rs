@@ -57,7 +57,7 @@ pub(super) fn open_unchecked(path: &Path, meter: &Meter) -> io::Result<Box<dyn R
 
 fn open_named(path: &Path, meter: &Meter) -> io::Result<BufReader<NamedLog>> {
     let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.to_string_lossy().into_owned() };
-    let mut log = NamedLog { name: printable(name.as_bytes()), log: Box::new(io::empty()), is_packed: false };
+    let mut log = NamedLog { name: printable(&name), log: Box::new(io::empty()), is_packed: false };
     (log.log, log.is_packed) = unpacked(path, meter).map_err(|error| log.named(&error))?;
     let mut beginning = BufReader::with_capacity(HEAD, log);
     let name = beginning.get_ref().name.clone();
@@ -186,7 +186,11 @@ impl ProgressDrawer {
         let drawer = io::stderr().is_terminal().then(|| {
             let (over, meter) = (over.clone(), meter.clone());
             thread::spawn(move || {
-                let bar = bar(total);
+                let template = match total {
+                    Some(_) => "{bar:40} {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left",
+                    None => "{spinner} {bytes}, {binary_bytes_per_sec}",
+                };
+                let bar = bar(total, template);
                 while !over.load(Ordering::Relaxed) {
                     bar.set_position(meter.read());
                     thread::park_timeout(Duration::from_millis(100));
@@ -209,19 +213,10 @@ impl Drop for ProgressDrawer {
     }
 }
 
-fn bar(total: Option<u64>) -> ProgressBar {
-    let (bar, style) = match total {
-        Some(total) => {
-            let style = "{bar:40} {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left";
-            (ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr()), style)
-        }
-        None => {
-            let style = "{spinner} {bytes}, {binary_bytes_per_sec}";
-            (ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()), style)
-        }
-    };
-    // The templates above are right; should they not be, the default one will do.
-    match ProgressStyle::with_template(style) {
+pub(super) fn bar(total: Option<u64>, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+    // The templates are right; should they not be, the default one will do.
+    match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }

@@ -26,10 +26,6 @@ pub(super) struct Period {
 }
 
 impl RequestTally {
-    pub(super) const fn new() -> Self {
-        Self { requests: 0, disallowed: [0; 2], shut: 0, opened: 0, early: 0, robots_txt: 0 }
-    }
-
     pub(super) fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         for (count, more) in self.disallowed.iter_mut().zip(other.disallowed) {
@@ -49,10 +45,6 @@ impl RequestTally {
 }
 
 impl Period {
-    pub(super) const fn new() -> Self {
-        Self { first: None, last: None }
-    }
-
     #[inline]
     pub(super) fn note(&mut self, time: Option<i64>) {
         let Some(time) = time else { return };

@@ -9,7 +9,7 @@ use tower_robots::source::fetch::{FetchErrorKind, FetchUrl, Freshness};
 
 use super::lints;
 use crate::render::{AnswerFinding, AnswerLint};
-use crate::retrieval::{AnswerKind, ChainEnd, RetrievalChain, codings};
+use crate::retrieval::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
 
 /// As many redirects are a long way: more than half of what crawlers follow.
 const LONG: usize = 3;
@@ -25,11 +25,7 @@ pub(super) fn meaning(kind: AnswerKind) -> String {
 pub(super) fn of_status(chain: &RetrievalChain) -> Option<AnswerFinding> {
     let kind = AnswerKind::of(chain);
     let (lint, help) = lint_of(kind)?;
-    let detail = match (kind, chain.detail()) {
-        (AnswerKind::Failed(_), Some(detail)) => detail,
-        (_, Some(detail)) => format!("{kind}: {detail}"),
-        (_, None) => kind.to_string(),
-    };
+    let detail = DocumentError::Answer(kind, chain.detail());
     let finding = AnswerFinding::new(lint, chain.url(), &format!("{detail}: {}", meaning(kind)));
     Some(if help.is_empty() { finding } else { finding.help(help) })
 }
@@ -70,7 +66,7 @@ const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'static str)
 pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
     let mut findings = Vec::new();
     let urls: Vec<&FetchUrl> = chain.hops().map(|hop| &hop.url).collect();
-    let last = &chain.last().url;
+    let last = &chain.last.url;
     if let Some(elsewhere) = urls.iter().find(|url| name(url) != name(chain.url())) {
         let message = format!(
             "the rules of {} come from {}: crawlers follow the redirect, and what they find there holds for {}",
@@ -91,7 +87,7 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
         let message = format!("{} redirects to {}, without TLS", pair[0], pair[1]);
         findings.push(AnswerFinding::new(&lints::REDIRECT_TO_HTTP, chain.url(), &message));
     }
-    if chain.redirects() >= LONG && *chain.end() == ChainEnd::Reached {
+    if chain.redirects() >= LONG && chain.end == ChainEnd::Reached {
         let message = format!("{} redirects to {last}: crawlers need not follow more than five", chain.redirects());
         findings.push(AnswerFinding::new(&lints::REDIRECT_LONG, chain.url(), &message).help("redirect there at once"));
     }

@@ -19,8 +19,7 @@ use tower_robots::live::MAX_FILE;
 use tower_robots::rules::Reading;
 use tower_robots::source::fetch::{FetchUrl, UrlError};
 
-use self::report::FrontPage;
-use self::report::{AnswerSummary, LiveReport, SameFile};
+use self::report::{AnswerSummary, FrontPage, LiveReport, SameFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::render::AnswerFinding;
 use crate::retrieval::{
@@ -85,14 +84,14 @@ impl LiveCheck<'_> {
         let sitemaps = match (&evaluator, self.sitemaps) {
             (Some(evaluator), FetchedSitemaps::Named) => {
                 let origin =
-                    if chain.last().url.target().as_str() == "/robots.txt" { &chain.last().url } else { chain.url() };
+                    if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };
                 let (sitemaps, found) = sitemaps::check(&self.retriever, evaluator.robots(), origin);
                 findings.extend(found);
                 sitemaps
             }
             _ => Vec::new(),
         };
-        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         let front_page = match (&evaluator, kind, kind.access()) {
             (Some(evaluator), ..) => FrontPage::by_rules(evaluator, self.settings),
             (None, AnswerKind::Unreachable(_), _) => FrontPage::default(),
@@ -128,11 +127,7 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     let message = match kind {
         AnswerKind::Success(_) => format!("it is another file than that of {}", named.url()),
         _ => {
-            let detail = match (kind, other.detail()) {
-                (AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => detail,
-                (_, Some(detail)) => format!("{kind}: {detail}"),
-                (_, None) => kind.to_string(),
-            };
+            let detail = DocumentError::Answer(kind, other.detail());
             format!("{detail}: crawlers {} here, and {} at {}", kind.access(), named_kind.access(), named.url())
         }
     };

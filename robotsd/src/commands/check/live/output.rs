@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use tower_robots::check::Severity;
 use tower_robots::rules::Access;
 
-use super::report::{self, AnswerSummary, CrawlerKind, FrontPage, FrontPageRow, LiveReport, SameFile};
+use super::report::{AnswerSummary, CrawlerKind, FrontPage, FrontPageRow, LiveReport, RedirectSummary, SameFile};
 use super::sitemaps::SitemapSummary;
 use super::{LiveCheck, answers};
 use crate::commands::check::summary::{FindingGroups, ShownNotes};
@@ -26,11 +26,11 @@ fn write_answers(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
         match answer.same {
             SameFile::Named => {
                 writeln!(out, "{}", whole(answer))?;
-                writeln!(out, "  {}", answers::meaning(answer.kind))?;
+                writeln!(out, "  {}", answers::meaning(answer.meaning.kind))?;
             }
-            SameFile::Same => writeln!(out, "{}{}", way(answer), as_named(answer.kind))?,
-            SameFile::Differs => writeln!(out, "{}: {}", way(answer), differs(answer.kind))?,
-            SameFile::NoSite => writeln!(out, "{}: there is no such name", printable(answer.url.as_bytes()))?,
+            SameFile::Same => writeln!(out, "{}{}", way(answer), as_named(answer.meaning.kind))?,
+            SameFile::Differs => writeln!(out, "{}: {}", way(answer), differs(answer.meaning.kind))?,
+            SameFile::NoSite => writeln!(out, "{}: there is no such name", printable(&answer.url))?,
         }
     }
     for sitemap in &report.sitemaps {
@@ -43,9 +43,9 @@ fn write_answers(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
 fn write_counted(out: &mut impl Write, notes: &[AnswerFinding]) -> io::Result<()> {
     let mut codes: Vec<(&str, usize)> = Vec::new();
     for note in notes {
-        match codes.iter_mut().find(|(code, _)| *code == note.lint().code) {
+        match codes.iter_mut().find(|(code, _)| *code == note.code) {
             Some((_, count)) => *count += 1,
-            None => codes.push((note.lint().code, 1)),
+            None => codes.push((note.code, 1)),
         }
     }
     let codes: Vec<_> = codes.iter().map(|(code, count)| format!("{count} × {code}")).collect();
@@ -86,7 +86,7 @@ fn write_front_page(out: &mut impl Write, report: &LiveReport) -> io::Result<()>
 
 /// Its URL.
 fn front_page(report: &LiveReport) -> String {
-    printable(report.name.trim_end_matches("robots.txt").as_bytes())
+    printable(report.name.trim_end_matches("robots.txt"))
 }
 
 /// Those of a kind that may, and those that may not.
@@ -94,7 +94,7 @@ fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
     let side = |access, shown| {
         let rows: Vec<&FrontPageRow> = page.of_kind(kind).filter(|row| row.access == access).collect();
         let name = |row: &&FrontPageRow| {
-            let mut name = printable(row.crawler.as_bytes());
+            let mut name = printable(&row.crawler);
             if let (Some(line), Access::Disallow) = (row.line, access) {
                 let _ = write!(name, " (line {line})");
             }
@@ -120,18 +120,18 @@ fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
 fn whole(answer: &AnswerSummary) -> String {
     let mut text = way(answer);
     if let Some(content_type) = &answer.content_type {
-        let _ = write!(text, ", {}", printable(content_type.as_bytes()));
+        let _ = write!(text, ", {}", printable(&content_type));
     }
-    if let Some((sent, decoded)) = answer.size {
+    if let (Some(sent), Some(decoded)) = (answer.octets_sent, answer.octets) {
         let more = if answer.is_cut { "more than " } else { "" };
         let _ = write!(text, ", {more}{}", counted(decoded as u64, "octet"));
         if !answer.codings.is_empty() {
-            let codings = printable(answer.codings.join(", ").as_bytes());
+            let codings = printable(answer.codings.join(", "));
             let _ = write!(text, " ({codings}, {} as sent)", grouped(sent as u64));
         }
     }
     if let Some(cache_control) = &answer.cache_control {
-        let _ = write!(text, ", Cache-Control: {}", printable(cache_control.as_bytes()));
+        let _ = write!(text, ", Cache-Control: {}", printable(&cache_control));
     }
     if let Some(address) = &answer.address {
         let _ = write!(text, ", from {address}");
@@ -142,16 +142,16 @@ fn whole(answer: &AnswerSummary) -> String {
 /// As in `http://example.com/robots.txt: 301 to https://example.com/robots.txt, 200 OK`.
 fn way(answer: &AnswerSummary) -> String {
     let mut text = format!("{}: ", answer.url);
-    for (status, to) in &answer.redirects {
+    for RedirectSummary { status, to } in &answer.redirects {
         let _ = write!(text, "{status} to {to}, ");
     }
-    match (answer.kind, &answer.detail) {
+    match (answer.meaning.kind, &answer.detail) {
         (AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => text.push_str(detail),
         (kind, _) => {
             let _ = write!(text, "{kind}");
         }
     }
-    printable(text.as_bytes())
+    printable(&text)
 }
 
 const fn as_named(kind: AnswerKind) -> &'static str {
@@ -170,7 +170,7 @@ const fn differs(kind: AnswerKind) -> &'static str {
 }
 
 fn of_sitemap(sitemap: &SitemapSummary) -> String {
-    let mut text = printable(format!("{}: {}", sitemap.url, sitemap.answer).as_bytes());
+    let mut text = printable(format!("{}: {}", sitemap.url, sitemap.answer));
     if let Some(urls) = sitemap.urls {
         let _ = write!(text, ", {}", counted(urls, if sitemap.is_index { "sitemap" } else { "URL" }));
     }
@@ -193,7 +193,7 @@ impl CheckOutput<'_> {
                 return Ok(());
             }
         };
-        report.findings.retain(|finding| is_wanted(finding.lint().code));
+        report.findings.retain(|finding| is_wanted(finding.code));
         self.answers(out, &report)?;
         if let Some(evaluator) = &report.evaluator {
             self.file(out, &report.name, evaluator)?;
@@ -209,29 +209,21 @@ impl CheckOutput<'_> {
         let LiveReport { name, findings, .. } = report;
         let is_file = report.evaluator.is_some() || report.unreached.is_some();
         self.summary.add_answers(name, findings, is_file);
-        match self.detail {
-            Detail::All(FindingFormat::Text(colour)) => {
-                write_answers(out, report)?;
-                render::answer_findings(out, FindingFormat::Text(colour), name, findings)
-            }
-            Detail::Snippets(colour, notes) => {
-                write_answers(out, report)?;
-                let (shown, counted) = split(findings, notes);
-                render::answer_findings(out, FindingFormat::Text(colour), name, shown)?;
-                write_counted(out, counted)
-            }
-            Detail::Lines(notes) => {
-                write_answers(out, report)?;
-                let (shown, counted) = split(findings, notes);
-                render::answer_findings(out, FindingFormat::Concise, name, shown)?;
-                write_counted(out, counted)
-            }
-            Detail::All(form) => render::answer_findings(out, form, name, findings),
+        let (form, notes) = match self.detail {
+            Detail::All(form) => (form, ShownNotes::Each),
+            Detail::Snippets(colour, notes) => (FindingFormat::Text(colour), notes),
+            Detail::Lines(notes) => (FindingFormat::Concise, notes),
             Detail::Sarif => {
                 self.sarif.add_answer(findings);
-                Ok(())
+                return Ok(());
             }
+        };
+        if matches!(self.detail, Detail::All(FindingFormat::Text(_)) | Detail::Snippets(..) | Detail::Lines(_)) {
+            write_answers(out, report)?;
         }
+        let (shown, counted) = split(findings, notes);
+        render::answer_findings(out, form, name, shown)?;
+        write_counted(out, counted)
     }
 
     fn end(&self, out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
@@ -241,7 +233,7 @@ impl CheckOutput<'_> {
                 writeln!(out)?;
                 write_front_page(out, report)
             }
-            Detail::All(FindingFormat::Json) => report::write(out, report),
+            Detail::All(FindingFormat::Json) => render::write_json(out, report),
             Detail::All(FindingFormat::Markdown) => write_markdown(out, report),
             Detail::All(FindingFormat::Concise | FindingFormat::Github) | Detail::Sarif => Ok(()),
         }
@@ -260,7 +252,7 @@ impl CheckOutput<'_> {
 fn split(findings: &[AnswerFinding], notes: ShownNotes) -> (&[AnswerFinding], &[AnswerFinding]) {
     let shown = match notes {
         ShownNotes::Each => findings.len(),
-        ShownNotes::Counted => findings.partition_point(|finding| finding.severity() != Severity::Note),
+        ShownNotes::Counted => findings.partition_point(|finding| finding.severity != Severity::Note),
     };
     findings.split_at(shown)
 }

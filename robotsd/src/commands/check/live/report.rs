@@ -1,6 +1,4 @@
-//! What was found where a site is served, before it is written for people, and as a JSON object behind the findings.
-
-use std::io::{self, Write};
+//! What was found where a site is served, before it is written.
 
 use serde::Serialize;
 use tower_robots::agent::{Category, Crawler, Obeys};
@@ -9,33 +7,39 @@ use tower_robots::source::fetch::FetchErrorKind;
 
 use super::sitemaps::SitemapSummary;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
-use crate::render::{AnswerFinding, write_json};
+use crate::render::AnswerFinding;
 use crate::retrieval::{AnswerKind, CrawlerAccess, DecodedBody, RetrievalChain, codings};
 
-/// Everything about one URL of the command line.
-#[derive(Debug)]
+/// Everything about one URL of the command line. As a JSON object it stands behind the findings.
+#[derive(Debug, Serialize)]
 pub(super) struct LiveReport {
     /// The URL of the robots.txt.
+    #[serde(rename = "file")]
     pub(super) name: String,
     /// That of this URL, then those of the other names of the site.
     pub(super) answers: Vec<AnswerSummary>,
     /// The worst first.
+    #[serde(skip)]
     pub(super) findings: Vec<AnswerFinding>,
     /// The file, if there is one.
+    #[serde(skip)]
     pub(super) evaluator: Option<Evaluator>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) sitemaps: Vec<SitemapSummary>,
     pub(super) front_page: FrontPage,
     /// Why the server could not be reached from here, which says little about what others meet.
+    #[serde(skip)]
     pub(super) unreached: Option<String>,
 }
 
 /// One answer, as it is shown.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct AnswerSummary {
     pub(super) url: String,
-    /// Each redirect that was followed: its status, and where it leads.
-    pub(super) redirects: Vec<(u16, String)>,
-    pub(super) kind: AnswerKind,
+    /// Each redirect that was followed.
+    pub(super) redirects: Vec<RedirectSummary>,
+    #[serde(flatten)]
+    pub(super) meaning: AnswerMeaning,
     pub(super) detail: Option<String>,
     /// The address that sent the last answer.
     pub(super) address: Option<String>,
@@ -43,14 +47,35 @@ pub(super) struct AnswerSummary {
     pub(super) cache_control: Option<String>,
     pub(super) codings: Vec<String>,
     /// Octets as sent, and as decoded.
-    pub(super) size: Option<(usize, usize)>,
+    pub(super) octets_sent: Option<usize>,
+    pub(super) octets: Option<usize>,
     /// Whether there is more than was read.
+    #[serde(skip)]
     pub(super) is_cut: bool,
     pub(super) same: SameFile,
 }
 
+/// Its status, and where it leads.
+#[derive(Debug, Serialize)]
+pub(super) struct RedirectSummary {
+    pub(super) status: u16,
+    pub(super) to: String,
+}
+
+/// What crawlers make of an answer.
+#[derive(Debug, Serialize)]
+pub(super) struct AnswerMeaning {
+    #[serde(skip)]
+    pub(super) kind: AnswerKind,
+    answer: String,
+    crawlers: CrawlerAccess,
+    section: &'static str,
+    other_readings: Option<&'static str>,
+}
+
 /// What another name of a site has to do with the one that was named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {
     /// It is that one.
     Named,
@@ -70,22 +95,31 @@ impl AnswerSummary {
         let hops: Vec<_> = chain.hops().collect();
         let redirects = hops.windows(2).filter_map(|pair| {
             let answer = pair[0].answer.as_ref().ok()?;
-            Some((answer.status.as_u16(), pair[1].url.to_string()))
+            Some(RedirectSummary { status: answer.status.as_u16(), to: pair[1].url.to_string() })
         });
         let sent = chain.answer().map(|answer| answer.body.len());
+        let size = sent.zip(body.map(|body| body.octets.len()));
         Self {
             url: chain.url().to_string(),
             redirects: redirects.collect(),
-            kind: AnswerKind::of(chain),
+            meaning: AnswerMeaning::of(AnswerKind::of(chain)),
             detail: chain.detail(),
-            address: chain.last().address.map(|address| address.to_string()),
+            address: chain.last.address.map(|address| address.to_string()),
             content_type: field("content-type"),
             cache_control: field("cache-control"),
             codings: chain.headers().map_or_else(Vec::new, codings),
-            size: sent.zip(body.map(|body| body.octets.len())),
+            octets_sent: size.map(|(sent, _)| sent),
+            octets: size.map(|(_, decoded)| decoded),
             is_cut: body.is_some_and(|body| body.is_cut),
             same,
         }
+    }
+}
+
+impl AnswerMeaning {
+    fn of(kind: AnswerKind) -> Self {
+        let (answer, crawlers) = (kind.to_string(), kind.access());
+        Self { kind, answer, crawlers, section: kind.section(), other_readings: kind.other_readings() }
     }
 }
 
@@ -99,17 +133,19 @@ impl SameFile {
             return Self::NoSite;
         }
         let octets = |body: Option<&DecodedBody>| body.map(|body| body.octets.clone());
-        let has_same_end = other.last().url == named.last().url;
+        let has_same_end = other.last.url == named.last.url;
         let is_same = kind.access() == named_kind.access() && octets(other_body) == octets(named_body);
         if has_same_end || is_same { Self::Same } else { Self::Differs }
     }
 }
 
 /// The crawlers of each kind, and what they may do; none where that cannot be said.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
+#[serde(transparent)]
 pub(super) struct FrontPage {
     pub(super) rows: Vec<FrontPageRow>,
     /// Whether rules decide, and not an answer without any.
+    #[serde(skip)]
     pub(super) has_rules: bool,
 }
 
@@ -190,81 +226,4 @@ impl FrontPageRow {
 fn rows(settings: &EvaluatorSettings, row: impl Fn(&Crawler, CrawlerKind) -> FrontPageRow) -> Vec<FrontPageRow> {
     let crawlers = settings.registry.crawlers();
     crawlers.filter_map(|crawler| Some(row(crawler, CrawlerKind::of(crawler)?))).collect()
-}
-
-#[derive(Serialize)]
-struct LiveRecord<'a> {
-    file: &'a str,
-    answers: Vec<AnswerRecord<'a>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    sitemaps: &'a [SitemapSummary],
-    front_page: &'a [FrontPageRow],
-}
-
-#[derive(Serialize)]
-struct AnswerRecord<'a> {
-    url: &'a str,
-    redirects: Vec<RedirectRecord<'a>>,
-    answer: String,
-    /// What RFC 9309 has crawlers do: "rules", "allow-all" or "disallow-all".
-    crawlers: &'static str,
-    section: &'static str,
-    other_readings: Option<&'static str>,
-    detail: Option<&'a str>,
-    address: Option<&'a str>,
-    content_type: Option<&'a str>,
-    cache_control: Option<&'a str>,
-    codings: &'a [String],
-    octets_sent: Option<usize>,
-    octets: Option<usize>,
-    /// Compared with the first: "named", "same", "differs" or "no-site".
-    same: &'static str,
-}
-
-#[derive(Serialize)]
-struct RedirectRecord<'a> {
-    status: u16,
-    to: &'a str,
-}
-
-pub(super) fn write(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
-    let record = LiveRecord {
-        file: &report.name,
-        answers: report.answers.iter().map(AnswerRecord::of).collect(),
-        sitemaps: &report.sitemaps,
-        front_page: &report.front_page.rows,
-    };
-    write_json(out, &record)?;
-    out.write_all(b"\n")
-}
-
-impl<'a> AnswerRecord<'a> {
-    fn of(answer: &'a AnswerSummary) -> Self {
-        let redirects = answer.redirects.iter().map(|(status, to)| RedirectRecord { status: *status, to });
-        Self {
-            url: &answer.url,
-            redirects: redirects.collect(),
-            answer: answer.kind.to_string(),
-            crawlers: match answer.kind.access() {
-                CrawlerAccess::Rules => "rules",
-                CrawlerAccess::Everything => "allow-all",
-                CrawlerAccess::Nothing => "disallow-all",
-            },
-            section: answer.kind.section(),
-            other_readings: answer.kind.other_readings(),
-            detail: answer.detail.as_deref(),
-            address: answer.address.as_deref(),
-            content_type: answer.content_type.as_deref(),
-            cache_control: answer.cache_control.as_deref(),
-            codings: &answer.codings,
-            octets_sent: answer.size.map(|(sent, _)| sent),
-            octets: answer.size.map(|(_, decoded)| decoded),
-            same: match answer.same {
-                SameFile::Named => "named",
-                SameFile::Same => "same",
-                SameFile::Differs => "differs",
-                SameFile::NoSite => "no-site",
-            },
-        }
-    }
 }

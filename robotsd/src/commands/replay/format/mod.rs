@@ -179,15 +179,7 @@ fn is_address(word: &[u8]) -> bool {
 
 /// A line in every format. The format that is found for it is one that reads it, if any does.
 pub fn log_line(octets: &[u8]) {
-    for format in [
-        ReplayLogFormat::Auto,
-        ReplayLogFormat::Common,
-        ReplayLogFormat::Combined,
-        ReplayLogFormat::VhostCombined,
-        ReplayLogFormat::Json,
-        ReplayLogFormat::W3c,
-        ReplayLogFormat::Alb,
-    ] {
+    for format in ReplayLogFormat::value_variants() {
         if let Some(request) = format.read(octets) {
             assert!(request.target.len() <= octets.len() && request.agent.len() <= octets.len() * 3);
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tower_robots::identity::{PublicAddress, RangeSet};
-use tower_robots::source::evidence::{EvidenceOrigin, ListCopy};
+use tower_robots::source::evidence::ListCopy;
 
 use crate::commands::arguments::site::EvidencePlaces;
 
@@ -20,18 +20,18 @@ const CONFIRMED_AFTER: i64 = 30 * DAY;
 /// The copies of one list.
 #[derive(Debug)]
 pub(crate) struct ListCopies {
-    url: String,
+    pub(crate) url: String,
     /// The one that a server begins with.
-    best: DatedCopy,
+    pub(crate) best: DatedCopy,
     /// They verify requests that were made before the date of the best one, or where they are newer.
     others: Vec<DatedCopy>,
 }
 
 #[derive(Debug)]
-struct DatedCopy {
-    copy: ListCopy,
-    /// When it was right, in seconds since 1970.
-    date: i64,
+pub(crate) struct DatedCopy {
+    pub(crate) copy: ListCopy,
+    /// When it was right, in seconds since 1970: when it was fetched or last confirmed, or what its file says.
+    pub(crate) date: i64,
 }
 
 impl ListCopies {
@@ -62,23 +62,6 @@ impl ListCopies {
     /// Only a list that was fetched has a date on which its operator confirmed it.
     pub(super) fn is_close_to(&self, time: Option<i64>) -> bool {
         self.best.copy.confirmed.is_some() && is_close(self.best.date, time)
-    }
-
-    pub(crate) fn url(&self) -> &str {
-        &self.url
-    }
-
-    pub(crate) const fn origin(&self) -> EvidenceOrigin {
-        self.best.copy.origin
-    }
-
-    /// When it was right, in seconds since 1970: when it was fetched or last confirmed, or what its file says.
-    pub(crate) const fn date(&self) -> i64 {
-        self.best.date
-    }
-
-    pub(crate) const fn prefixes(&self) -> usize {
-        self.best.copy.list.prefixes
     }
 }
 

@@ -93,31 +93,19 @@ impl LogEvidence {
         }
     }
 
-    /// Who sent a request of these agents, logged with this address and time.
+    /// Who sent a request of these agents, logged with this address and time. Notes what names have to be looked up for it.
     pub(super) fn identify(
         &self,
         agents: &[Agent],
         methods: ClaimMethods,
         address: Option<IpAddr>,
         time: Option<i64>,
+        questions: Option<&RefCell<NameQuestions>>,
     ) -> Identity {
         let address = PublicAddress::of(address, |address| self.is_trusted_proxy(address)).ok();
-        let evidence = EvidenceAt { evidence: self, methods, time, questions: None };
-        evidence.identify(agents, address)
-    }
-
-    /// Notes what names have to be looked up for a request.
-    pub(super) fn note_questions(
-        &self,
-        questions: &RefCell<NameQuestions>,
-        agents: &[Agent],
-        methods: ClaimMethods,
-        address: Option<IpAddr>,
-        time: Option<i64>,
-    ) {
-        let address = PublicAddress::of(address, |address| self.is_trusted_proxy(address)).ok();
-        let evidence = EvidenceAt { evidence: self, methods, time, questions: Some(questions) };
-        evidence.identify(agents, address);
+        let evidence = EvidenceAt { evidence: self, methods, time, questions };
+        // What the evidence says depends on the time of the request, which is part of it.
+        IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
     }
 
     /// What is answered about names from now on.
@@ -139,7 +127,7 @@ impl LogEvidence {
         let methods = crawlers.into_iter().filter_map(|name| self.crawlers.get(*self.by_name.get(name)?));
         let lists: BTreeSet<usize> = methods.flat_map(|methods| methods.lists.iter().copied().flatten()).collect();
         let mut lists: Vec<_> = lists.into_iter().filter_map(|at| self.lists.get(at)).collect();
-        lists.sort_by(|left, right| left.url().cmp(right.url()));
+        lists.sort_by(|left, right| left.url.cmp(&right.url));
         lists
     }
 
@@ -179,11 +167,6 @@ fn is_refutable(crawler: &Crawler) -> bool {
 }
 
 impl<'e> EvidenceAt<'e> {
-    fn identify(&self, agents: &[Agent], address: Option<PublicAddress>) -> Identity {
-        // What the evidence says depends on the time of the request, which is part of it.
-        IdentityRequest::new(agents, address).identify(self, SystemTime::UNIX_EPOCH).identity
-    }
-
     fn methods(&self, crawler: &Crawler) -> Option<&'e CrawlerEvidence> {
         let number = match self.methods {
             ClaimMethods::One(number) => number,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::SystemTime;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tower_robots::agent::UndecidedReason;
@@ -19,6 +19,7 @@ use tower_robots::identity::{MethodOutcome, NamePattern, PublicAddress};
 use tower_robots::source::evidence::NameResolver;
 
 use super::list_copies::{self, seconds};
+use crate::commands::replay::source;
 use crate::exit::complain;
 
 /// Addresses that are looked up. Each takes one question at least, so this many take more than three minutes.
@@ -137,12 +138,7 @@ impl Progress {
             }
             return Self(None);
         }
-        let bar = ProgressBar::with_draw_target(Some(addresses as u64), ProgressDrawTarget::stderr());
-        // The template is right; should it not be, the default one will do.
-        Self(Some(match ProgressStyle::with_template("{bar:40} names of {pos} of {len} addresses, {eta} left") {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        }))
+        Self(Some(source::bar(Some(addresses as u64), "{bar:40} names of {pos} of {len} addresses, {eta} left")))
     }
 
     fn advance(&self) {
@@ -164,7 +160,7 @@ impl Drop for Progress {
 const MOST_COUNTED: usize = 1 << 16;
 
 /// An address, and the number of the patterns that its names are to have.
-pub(super) type NameQuestion = (usize, PublicAddress);
+pub(crate) type NameQuestion = (usize, PublicAddress);
 
 /// The addresses whose names say more, with their requests.
 #[derive(Debug, Default)]
@@ -177,11 +173,11 @@ pub(crate) struct NameQuestions {
 /// What names say about claims.
 #[derive(Debug)]
 pub(crate) struct NameAnswers {
-    pub(super) outcomes: HashMap<NameQuestion, MethodOutcome>,
+    pub(crate) outcomes: HashMap<NameQuestion, MethodOutcome>,
     /// When they were queried, in seconds since 1970.
     pub(super) asked: i64,
     /// Addresses that were not looked up.
-    pub(super) left_out: usize,
+    pub(crate) left_out: usize,
 }
 
 impl NameQuestions {
@@ -228,15 +224,6 @@ impl NameAnswers {
     /// Whether a failure says anything about a request of this time.
     pub(super) fn are_close_to(&self, time: Option<i64>) -> bool {
         list_copies::is_close(self.asked, time)
-    }
-
-    /// Addresses that were looked up.
-    pub(crate) fn len(&self) -> usize {
-        self.outcomes.len()
-    }
-
-    pub(crate) const fn left_out(&self) -> usize {
-        self.left_out
     }
 }
 

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use tower_robots::agent::{Agent, Identity};
 use tower_robots::policy::{Decision, Pace, RateMode, is_asset};
 use tower_robots::rate::{RateKey, RateSender};
 use tower_robots::rules::{ProductToken, RuleSet};
+
+use super::{PaceCount, PacedRequests};
 
 /// Who sends requests under the name of a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -33,17 +34,12 @@ pub(super) struct PacedName<'a> {
 /// A delay that is enforced, and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LoggedLimit {
-    /// The crawler that is held to it.
-    pub(super) crawler: String,
+    /// The delay and the crawler that is held to it; nothing is counted in it.
+    pub(super) count: PaceCount,
     /// Whether that is a name of the registry or of the file, or a class. There may be any number of others.
     pub(super) is_known: bool,
-    pub(super) senders: PacedSenders,
     /// Whose requests count together; `None` for all names that may be made up.
     pub(super) token: Option<ProductToken>,
-    /// As written, and as it is enforced.
-    pub(super) asked: Duration,
-    pub(super) interval: Duration,
-    pub(super) line: usize,
     pub(super) mode: RateMode,
 }
 
@@ -73,9 +69,9 @@ impl<'a> PacedName<'a> {
 impl LoggedLimit {
     /// Whether it is the one of a request with this pace and key.
     fn is_of(&self, senders: PacedSenders, key: &RateKey<'_>, pace: &Pace<'_>) -> bool {
-        self.senders == senders
+        self.count.senders == senders
             && self.token.as_ref() == key.token()
-            && (self.interval, self.line, self.mode) == (pace.interval, pace.delay.line(), pace.mode)
+            && (self.count.interval, self.count.line, self.mode) == (pace.interval, pace.delay.line(), pace.mode)
     }
 }
 
@@ -93,28 +89,27 @@ impl LimitTable {
             return *known;
         }
         let delay = pace.delay;
-        self.insert(LoggedLimit {
+        let count = PaceCount {
             crawler: name.name.to_string(),
-            is_known: name.is_known,
             senders,
-            token: key.token().cloned(),
+            paced: PacedRequests::default(),
             asked: delay.interval(),
             interval: pace.interval,
             line: delay.line(),
-            mode: pace.mode,
-        })
+        };
+        self.insert(LoggedLimit { count, is_known: name.is_known, token: key.token().cloned(), mode: pace.mode })
     }
 
     /// The number of a limit, if it is known.
     pub(super) fn find(&self, limit: &LoggedLimit) -> Option<usize> {
-        self.by_crawler.get(&limit.crawler)?.iter().copied().find(|at| self.limits[*at] == *limit)
+        self.by_crawler.get(&limit.count.crawler)?.iter().copied().find(|at| self.limits[*at] == *limit)
     }
 
     pub(super) fn insert(&mut self, limit: LoggedLimit) -> usize {
         let at = self.limits.len();
-        match self.by_crawler.get_mut(&limit.crawler) {
+        match self.by_crawler.get_mut(&limit.count.crawler) {
             Some(known) => known.push(at),
-            None => drop(self.by_crawler.insert(limit.crawler.clone(), vec![at])),
+            None => drop(self.by_crawler.insert(limit.count.crawler.clone(), vec![at])),
         }
         self.limits.push(limit);
         at

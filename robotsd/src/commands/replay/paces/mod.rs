@@ -14,11 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
+use serde::{Serialize, Serializer};
 use tower_robots::policy::{Policy, RateMode};
 use tower_robots::rate::{NetworkBuckets, Quota, RateKey, RateSender, SiteBuckets};
 
 use self::limit::{LimitTable, LoggedLimit, NotedRequests};
 use self::time_order::{InOrder, TimeOrder};
+
+use crate::html::{counted, grouped};
 
 pub(super) use self::limit::{PaceNotes, PacedLogLine, PacedSenders};
 
@@ -37,25 +40,29 @@ pub(crate) struct PaceCounts {
 }
 
 /// How many requests of a crawler, or of its impostors, came too soon.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PaceCount {
+    #[serde(rename = "name")]
     pub(crate) crawler: String,
     pub(crate) senders: PacedSenders,
-    /// As written, as it is enforced, and where it stands.
+    #[serde(flatten)]
+    pub(crate) paced: PacedRequests,
+    /// The delay as written, as it is enforced, and its line in the last of the files.
+    #[serde(rename = "seconds", serialize_with = "in_seconds")]
     pub(crate) asked: Duration,
+    #[serde(rename = "enforced_seconds", serialize_with = "in_seconds")]
     pub(crate) interval: Duration,
     pub(crate) line: usize,
-    pub(crate) paced: PacedRequests,
 }
 
-/// Requests that are held to a delay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Requests that a delay is about: allowed ones, but for parts of pages and robots.txt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct PacedRequests {
     pub(crate) requests: u64,
     pub(crate) too_soon: u64,
-    /// Of those that came too soon, how many are refused.
+    /// Of those that came too soon, how many a server with the settings of the site answers with 429.
     pub(crate) refused: u64,
-    /// Those that count with others because the log lacks the address of their client.
+    /// Those whose client's address the log lacks: they count together.
     pub(crate) without_address: u64,
 }
 
@@ -139,6 +146,31 @@ impl Default for PaceCounts {
     }
 }
 
+impl PaceCount {
+    /// As in `1,204 of 3,000 requests came faster than its Crawl-delay of 10 s allows`.
+    pub(crate) fn sentence(&self) -> String {
+        let of_whom = if self.senders == PacedSenders::Own { "" } else { " of impostors" };
+        let PacedRequests { requests, too_soon, refused, .. } = self.paced;
+        let seconds = self.asked.as_secs_f64();
+        let (soon, requests) = (grouped(too_soon), counted(requests, "request"));
+        let mut sentence =
+            format!("{soon} of {requests}{of_whom} came faster than its Crawl-delay of {seconds} s allows");
+        if self.interval < self.asked {
+            sentence += &format!(", of which {} s are enforced", self.interval.as_secs_f64());
+        }
+        match refused {
+            0 => {}
+            refused if refused == too_soon => sentence += ": answered with 429",
+            refused => sentence += &format!(": {} answered with 429", grouped(refused)),
+        }
+        sentence
+    }
+}
+
+fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
+}
+
 impl PaceJudge {
     fn new(burst: NonZeroU32) -> Self {
         Self {
@@ -160,9 +192,9 @@ impl PaceJudge {
         if let Some(known) = self.table.find(&limit) {
             return known;
         }
-        if !limit.is_known && !self.by_name.contains_key(&(limit.crawler.clone(), limit.senders)) {
+        if !limit.is_known && !self.by_name.contains_key(&(limit.count.crawler.clone(), limit.count.senders)) {
             if self.unknown_names >= UNKNOWN_NAMES {
-                limit.crawler = OTHERS.to_owned();
+                limit.count.crawler = OTHERS.to_owned();
                 if let Some(known) = self.table.find(&limit) {
                     return known;
                 }
@@ -170,14 +202,7 @@ impl PaceJudge {
                 self.unknown_names += 1;
             }
         }
-        let count = self.count_like(PaceCount {
-            crawler: limit.crawler.clone(),
-            senders: limit.senders,
-            asked: limit.asked,
-            interval: limit.interval,
-            line: limit.line,
-            paced: PacedRequests::default(),
-        });
+        let count = self.count_like(limit.count.clone());
         self.count_of.push(count);
         self.table.insert(limit)
     }
@@ -211,12 +236,12 @@ impl PaceJudge {
     fn take(&mut self, noted: &NotedRequests) {
         let limit = &self.table.limits[noted.limit];
         let count = &mut self.counts[self.count_of[noted.limit]];
-        let quota = Quota::new(limit.interval, self.burst);
+        let quota = Quota::new(limit.count.interval, self.burst);
         let key = match &limit.token {
             Some(token) => RateKey::new(token, noted.sender),
             None => RateKey::unnamed(noted.sender),
         };
-        let buckets = if limit.senders == PacedSenders::Doubted { &self.doubted } else { &self.buckets };
+        let buckets = if limit.count.senders == PacedSenders::Doubted { &self.doubted } else { &self.buckets };
         // What comes too soon takes nothing, so all after it in the same moment come too soon.
         let passed = (0..noted.requests).take_while(|_| buckets.take(&key, quota, self.now).is_ok()).count();
         let (requests, too_soon) = (u64::from(noted.requests), u64::from(noted.requests) - passed as u64);

@@ -3,12 +3,12 @@
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
-use super::rows::{PaceRow, RequestCounts, RobotsFiles, RuleRows, TotalCounts, text_of};
+use super::rows::{RequestCounts, RequestOutcomes, RobotsFiles, RuleRows, TotalCounts, text_of};
 use super::senders::{ImpostorRow, SenderSplit, Senders};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
+use crate::commands::replay::paces::PaceCount;
 use crate::commands::replay::rows::ReplayRow;
-use crate::commands::replay::tally::HourCounts;
-use crate::commands::replay::tally::RequestTally;
+use crate::commands::replay::tally::{HourCounts, RequestTally};
 use crate::html::grouped;
 
 /// Suspects in a report.
@@ -47,7 +47,7 @@ pub(crate) struct Report {
     pub(super) impostors: Vec<ImpostorRow>,
     /// Crawlers of which requests came sooner than their delay lets them, the most first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) paces: Vec<PaceRow>,
+    pub(super) paces: Vec<PaceCount>,
     /// Whether the lines of a log are not in the order of their times, so that the paces say little.
     pub(super) out_of_order: bool,
     /// Agents that are no crawlers, by class.
@@ -92,18 +92,10 @@ pub(super) struct ClassRow {
     pub(super) disallowed: u64,
 }
 
-/// What the files are called.
-#[derive(Debug)]
-pub(crate) struct ReportNames {
-    pub(crate) logs: Vec<String>,
-    pub(crate) robots: String,
-    pub(crate) against: Option<String>,
-}
-
 impl Report {
-    pub(crate) fn new(names: ReportNames, plan: &ReplayPlan, counts: &ReplayCounts) -> Self {
+    pub(crate) fn new(plan: &ReplayPlan, counts: &ReplayCounts) -> Self {
         let compared = plan.evaluators.len() > 1;
-        let files = RobotsFiles::new(&names.robots, names.against.as_deref(), plan);
+        let files = RobotsFiles::of(plan);
         let mut rows: Vec<(&ReplayRow, RequestTally)> = counts.rows.iter().map(|row| (row, row.own())).collect();
         let harm = |own: &RequestTally| if compared { own.shut + own.opened } else { own.disallowed[0] };
         let is_engine_shut_out =
@@ -119,7 +111,7 @@ impl Report {
         let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
         let crawlers: Vec<_> =
             rows.iter().filter(is_crawler).map(|(row, own)| CrawlerRow::new(row, own, compared, &files)).collect();
-        let total = rows.iter().filter(is_crawler).fold(RequestTally::new(), |total, (_, own)| total.with(own));
+        let total = rows.iter().filter(is_crawler).fold(RequestTally::default(), |total, (_, own)| total.with(own));
         let last = usize::from(compared);
         let others = rows.iter().filter(|(row, _)| !row.agent.is_crawler).map(|(row, own)| ClassRow {
             class: row.agent.class,
@@ -129,9 +121,9 @@ impl Report {
         let impostors = ImpostorRow::all(counts, plan, compared, &files);
         let suspects = counts.visitors.suspects();
         Self {
-            logs: names.logs,
-            robots: names.robots,
-            against: names.against,
+            logs: plan.logs.clone(),
+            robots: plan.robots.clone(),
+            against: plan.against.clone(),
             requests: counts.requests,
             other_hosts: counts.hosts.other,
             without_host: counts.hosts.unnamed,
@@ -140,9 +132,9 @@ impl Report {
             unread_samples: counts.samples.iter().map(|line| text_of(&plan.privacy.line(line))).collect(),
             nameless: counts.nameless,
             timeless: counts.timeless,
-            first: counts.first,
-            last: counts.last,
-            totals: TotalCounts::of(&total, compared),
+            first: counts.period.first,
+            last: counts.period.last,
+            totals: TotalCounts { crawler_requests: total.requests, outcomes: RequestOutcomes::of(&total, compared) },
             suspect_human_count: suspects.len(),
             suspect_humans: suspects
                 .into_iter()
@@ -163,7 +155,7 @@ impl Report {
             crawlers,
             impostors,
             out_of_order: counts.paces.is_out_of_order(),
-            paces: counts.paces.sorted().into_iter().map(PaceRow::new).collect(),
+            paces: counts.paces.sorted().into_iter().cloned().collect(),
             others: others.collect(),
             hours: counts.hours.sorted().map(|(start, counts)| HourRow { start, counts }).collect(),
         }
@@ -171,6 +163,17 @@ impl Report {
 
     pub(super) const fn is_compared(&self) -> bool {
         self.against.is_some()
+    }
+
+    /// Whether the log does not hold who sent its requests, or nobody said.
+    pub(super) const fn lacks_names(&self) -> bool {
+        self.requests > 0 && self.nameless == self.requests
+    }
+
+    /// Whether the requests that are not of crawlers are worth a line: those without any name are, where something of them is
+    /// disallowed.
+    pub(crate) fn has_others(&self) -> bool {
+        !self.lacks_names() || self.others.iter().any(|row| row.disallowed > 0)
     }
 }
 
@@ -189,7 +192,7 @@ impl CrawlerRow {
 
 /// As sentences without a stop.
 pub(super) fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
-    let nameless = lacks_names(report).then(|| {
+    let nameless = report.lacks_names().then(|| {
         "no request has a User-Agent, or the log does not hold it, so crawlers cannot be told from others: the combined \
          format has it (W3C: cs(User-Agent))"
             .to_owned()
@@ -209,23 +212,6 @@ pub(super) fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
             .to_owned()
     });
     report.host_notes.iter().cloned().chain(nameless).chain(timeless).chain(unordered)
-}
-
-/// Whether the requests that are not of crawlers are worth a line: those without any name are, where something of them is disallowed.
-pub(super) fn has_others(report: &Report) -> bool {
-    !lacks_names(report) || report.others.iter().any(|row| row.disallowed > 0)
-}
-
-impl Report {
-    /// Whether no request of the log names an agent, and nothing of them is disallowed.
-    pub(crate) fn says_nothing(&self) -> bool {
-        !has_others(self)
-    }
-}
-
-/// Whether the log does not hold who sent its requests, or nobody said.
-pub(super) const fn lacks_names(report: &Report) -> bool {
-    report.requests > 0 && report.nameless == report.requests
 }
 
 /// Requests of agents that are no crawlers, as `115 by browsers, 2 by HTTP libraries`; `None` where there are none.

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use super::contents::{CrawlerRow, HourRow, Report, has_others, log_gaps, other_requests};
+use super::contents::{CrawlerRow, HourRow, Report, log_gaps, other_requests};
 use super::rows::COUNTED_TOGETHER;
 use super::tables;
 use crate::commands::replay::tally::HourCounts;
@@ -97,7 +97,7 @@ fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let file = report.against.as_ref().unwrap_or(&report.robots);
     out.write_all(b"<section><h2>Faster than asked</h2>\n<ul>\n")?;
     for row in report.paces.iter().take(CHARTED) {
-        let (name, file) = (Escaped(&row.name), Escaped(file));
+        let (name, file) = (Escaped(&row.crawler), Escaped(file));
         writeln!(out, "<li>{name}: {} <small>{file}:{}</small></li>", row.sentence(), row.line)?;
     }
     let more = report.paces.len().saturating_sub(CHARTED);
@@ -105,7 +105,7 @@ fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
         writeln!(out, "<li>and {}</li>", counted(more as u64, "more crawler"))?;
     }
     out.write_all(b"</ul>\n")?;
-    if report.paces.iter().any(|row| row.without_address > 0) {
+    if report.paces.iter().any(|row| row.paced.without_address > 0) {
         writeln!(out, "<p>{COUNTED_TOGETHER}.</p>")?;
     }
     out.write_all(b"</section>\n")
@@ -188,7 +188,7 @@ fn more_crawlers(out: &mut impl Write, count: usize, requests: u64) -> io::Resul
 
 fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
     out.write_all(b"<footer>\n")?;
-    if let Some(others) = other_requests(&report.others).filter(|_| has_others(report)) {
+    if let Some(others) = other_requests(&report.others).filter(|_| report.has_others()) {
         writeln!(out, "<p>Requests that are not of crawlers: {others}.</p>")?;
     }
     if report.unread_lines > 0 {

@@ -7,10 +7,11 @@ mod senders;
 mod tables;
 mod text;
 
-use crate::render::write_json;
 use std::io::{self, Write};
 
-pub(super) use self::contents::{Report, ReportNames};
+use crate::render::write_json;
+
+pub(super) use self::contents::Report;
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -26,10 +27,7 @@ pub(super) enum ReportForm {
 pub(super) fn write(report: &Report, out: &mut impl Write, form: ReportForm) -> io::Result<()> {
     match form {
         ReportForm::Text => text::write(out, report),
-        ReportForm::Json => {
-            write_json(out, report)?;
-            out.write_all(b"\n")
-        }
+        ReportForm::Json => write_json(out, report),
         ReportForm::Html => html::write(out, report),
     }
 }

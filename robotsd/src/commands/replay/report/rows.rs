@@ -5,12 +5,9 @@ use serde::Serialize;
 use tower_robots::rules::{Group, RobotsTxt};
 
 use crate::commands::replay::counts::ReplayPlan;
-use crate::commands::replay::paces::{PaceCount, PacedSenders};
-use crate::commands::replay::rule_paths::PathTree;
-use crate::commands::replay::rule_paths::{DecidingRule, Effect, RulePaths};
+use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePaths};
 use crate::commands::replay::tally::RequestTally;
 use crate::evaluator::Evaluator;
-use crate::html::{counted, grouped};
 
 /// Rules, and patterns of a rule in a report.
 const RULES: usize = 20;
@@ -56,12 +53,12 @@ pub(super) struct RobotsFiles<'a> {
 }
 
 impl<'a> RobotsFiles<'a> {
-    /// The file of the plan, and the one that it is compared with, by these names.
-    pub(super) fn new(robots: &'a str, against: Option<&'a str>, plan: &'a ReplayPlan) -> Self {
+    /// The file of the plan, and the one that it is compared with.
+    pub(super) fn of(plan: &'a ReplayPlan) -> Self {
         let document = |evaluator: Option<&'a Evaluator>| evaluator.map(Evaluator::robots);
         Self {
-            first: (robots, document(plan.evaluators.first())),
-            last: (against.unwrap_or(robots), document(plan.evaluators.last())),
+            first: (&plan.robots, document(plan.evaluators.first())),
+            last: (plan.against.as_ref().unwrap_or(&plan.robots), document(plan.evaluators.last())),
         }
     }
 }
@@ -157,14 +154,8 @@ impl RequestCounts {
     }
 }
 
-impl TotalCounts {
-    pub(super) fn of(tally: &RequestTally, compared: bool) -> Self {
-        Self { crawler_requests: tally.requests, outcomes: RequestOutcomes::of(tally, compared) }
-    }
-}
-
 impl RequestOutcomes {
-    fn of(tally: &RequestTally, compared: bool) -> Self {
+    pub(super) fn of(tally: &RequestTally, compared: bool) -> Self {
         let disallowed = tally.disallowed[usize::from(compared)];
         Self {
             allowed: tally.requests - disallowed - tally.early,
@@ -180,55 +171,3 @@ impl RequestOutcomes {
 /// What to know about requests whose client's address the log lacks.
 pub(super) const COUNTED_TOGETHER: &str =
     "requests without the address of a client in the log count together; a server counts each address by itself";
-
-/// Requests of a crawler, or of its impostors, that came sooner than its delay lets them.
-#[derive(Debug, Serialize)]
-pub(super) struct PaceRow {
-    pub(super) name: String,
-    senders: PacedSenders,
-    /// Those that the delay is about: allowed ones, but for parts of pages and robots.txt.
-    requests: u64,
-    too_soon: u64,
-    /// Of those that came too soon, how many a server with the settings of the site answers with 429.
-    refused: u64,
-    /// Those whose address the log lacks: they count together.
-    pub(super) without_address: u64,
-    /// The delay as written and as it is enforced, and its line in the last of the files.
-    seconds: f64,
-    enforced_seconds: f64,
-    pub(super) line: usize,
-}
-
-impl PaceRow {
-    pub(super) fn new(count: &PaceCount) -> Self {
-        let paced = count.paced;
-        Self {
-            name: count.crawler.clone(),
-            senders: count.senders,
-            requests: paced.requests,
-            too_soon: paced.too_soon,
-            refused: paced.refused,
-            without_address: paced.without_address,
-            seconds: count.asked.as_secs_f64(),
-            enforced_seconds: count.interval.as_secs_f64(),
-            line: count.line,
-        }
-    }
-
-    /// As in `1,204 of 3,000 requests came faster than its Crawl-delay of 10 s allows`.
-    pub(super) fn sentence(&self) -> String {
-        let of_whom = if self.senders == PacedSenders::Own { "" } else { " of impostors" };
-        let (too_soon, requests) = (grouped(self.too_soon), counted(self.requests, "request"));
-        let mut sentence =
-            format!("{too_soon} of {requests}{of_whom} came faster than its Crawl-delay of {} s allows", self.seconds);
-        if self.enforced_seconds < self.seconds {
-            sentence += &format!(", of which {} s are enforced", self.enforced_seconds);
-        }
-        match self.refused {
-            0 => {}
-            refused if refused == self.too_soon => sentence += ": answered with 429",
-            refused => sentence += &format!(": {} answered with 429", grouped(refused)),
-        }
-        sentence
-    }
-}

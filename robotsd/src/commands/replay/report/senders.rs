@@ -7,12 +7,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Serialize;
 use tower_robots::agent::UndecidedReason;
 
-use super::rows::{RequestCounts, RequestOutcomes};
-use super::rows::{RobotsFiles, RuleRows};
+use super::rows::{RequestCounts, RequestOutcomes, RobotsFiles, RuleRows};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan, SuspectPath};
 use crate::commands::replay::privacy::ReportPrivacy;
-use crate::commands::replay::rows::ReplayRow;
-use crate::commands::replay::rows::{AddressTally, FailedClaims};
+use crate::commands::replay::rows::{AddressTally, FailedClaims, ReplayRow};
 use crate::commands::replay::tally::RequestTally;
 use crate::date;
 use crate::html::grouped;
@@ -35,7 +33,7 @@ pub(super) struct Senders {
 }
 
 /// Requests under a crawler's name, by what the evidence says about the claim.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct SenderSplit {
     /// Whether any claim could be checked.
     #[serde(skip)]
@@ -48,7 +46,7 @@ pub(super) struct SenderSplit {
     pub(super) impostors: SenderShare,
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct SenderShare {
     pub(super) requests: u64,
     pub(super) disallowed: u64,
@@ -102,33 +100,45 @@ pub(crate) struct ImpostorRow {
 #[derive(Debug, Serialize)]
 pub(super) struct AddressRow {
     pub(super) address: String,
-    pub(super) requests: u64,
-    pub(super) disallowed: u64,
+    #[serde(flatten)]
+    pub(super) tally: AddressTally,
 }
 
 impl Senders {
     pub(super) fn new(plan: &ReplayPlan, counts: &ReplayCounts, compared: bool) -> Self {
-        let mut split = SenderSplit::default();
-        for row in counts.rows.iter().filter(|row| row.agent.is_crawler) {
-            split.add(SenderSplit::of(row, compared));
+        let crawlers = || counts.rows.iter().filter(|row| row.agent.is_crawler);
+        let share = |of: fn(&ReplayRow) -> RequestTally| {
+            let total = crawlers().map(of).reduce(|total, own| total.with(&own));
+            SenderShare::of(&total.unwrap_or_default(), compared)
+        };
+        let mut claimed_because = BTreeMap::new();
+        for (reason, requests) in crawlers().flat_map(|row| &row.undecided) {
+            *claimed_because.entry(*reason).or_default() += requests;
         }
+        let split = SenderSplit {
+            is_checked: false,
+            verified: share(|row| row.verified),
+            claimed: share(|row| row.claimed),
+            claimed_because,
+            impostors: share(ReplayRow::of_impostors),
+        };
         let checked = counts.rows.iter().filter(|row| row.is_checked);
         let lists = plan.evidence.lists_of(checked.map(|row| row.agent.name.as_str()));
         Self {
-            lists_of: lists.iter().map(|list| list.date()).min().map(day),
+            lists_of: lists.iter().map(|list| list.best.date).min().map(day),
             lists: lists
                 .iter()
                 .map(|list| ListRow {
-                    url: list.url().to_owned(),
-                    origin: list.origin().as_str(),
-                    date: day(list.date()),
-                    prefixes: list.prefixes(),
+                    url: list.url.clone(),
+                    origin: list.best.copy.origin.as_str(),
+                    date: day(list.best.date),
+                    prefixes: list.best.copy.list.prefixes,
                 })
                 .collect(),
             names: plan
                 .evidence
                 .answers()
-                .map(|answers| NamesRow { looked_up: answers.len(), left_out: answers.left_out() }),
+                .map(|answers| NamesRow { looked_up: answers.outcomes.len(), left_out: answers.left_out }),
             split,
             suspect_paths: counts.suspects.iter().map(|suspect| SuspectRow::new(suspect, plan.privacy)).collect(),
         }
@@ -177,22 +187,12 @@ impl Senders {
 
 impl SenderSplit {
     pub(super) fn of(row: &ReplayRow, compared: bool) -> Self {
-        let failed = row.failed.as_ref().map(|failed| failed.tally).unwrap_or_default();
         Self {
             is_checked: row.is_checked,
             verified: SenderShare::of(&row.verified, compared),
             claimed: SenderShare::of(&row.claimed, compared),
             claimed_because: row.undecided.clone(),
-            impostors: SenderShare::of(&failed, compared),
-        }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.verified.add(other.verified);
-        self.claimed.add(other.claimed);
-        self.impostors.add(other.impostors);
-        for (reason, requests) in other.claimed_because {
-            *self.claimed_because.entry(reason).or_default() += requests;
+            impostors: SenderShare::of(&row.of_impostors(), compared),
         }
     }
 }
@@ -206,14 +206,6 @@ impl SenderShare {
             opened: tally.opened,
             not_blamed: tally.early,
         }
-    }
-
-    const fn add(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.disallowed += other.disallowed;
-        self.shut += other.shut;
-        self.opened += other.opened;
-        self.not_blamed += other.not_blamed;
     }
 }
 
@@ -245,7 +237,7 @@ impl ImpostorRow {
     ) -> Self {
         let mut addresses = shown(&failed.addresses.sorted(), privacy);
         let rest = addresses.split_off(addresses.len().min(ADDRESSES));
-        let rest_requests = rest.iter().map(|row| row.requests).sum::<u64>();
+        let rest_requests = rest.iter().map(|row| row.tally.requests).sum::<u64>();
         Self {
             crawler: crawler.to_owned(),
             counts: RequestCounts::of(&failed.tally, compared),
@@ -259,9 +251,9 @@ impl ImpostorRow {
     /// So many of the addresses with their requests, and what the others requested.
     pub(super) fn addresses_in_words(&self, most: usize) -> String {
         let (shown, rest) = self.addresses.split_at(most.min(self.addresses.len()));
-        let rest = rest.iter().map(|address| address.requests).sum::<u64>() + self.other_addresses_requests;
+        let rest = rest.iter().map(|row| row.tally.requests).sum::<u64>() + self.other_addresses_requests;
         let rest = (rest > 0).then(|| format!("others ({})", grouped(rest)));
-        let shown = shown.iter().map(|address| format!("{} ({})", address.address, grouped(address.requests)));
+        let shown = shown.iter().map(|row| format!("{} ({})", row.address, grouped(row.tally.requests)));
         shown.chain(rest).collect::<Vec<_>>().join(", ")
     }
 }
@@ -285,13 +277,8 @@ fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<Ad
     for (address, tally) in addresses {
         tallies.entry(privacy.address(address.to_string().as_bytes())).or_default().add(*tally);
     }
-    let row = |(address, tally): (String, AddressTally)| AddressRow {
-        address,
-        requests: tally.requests,
-        disallowed: tally.disallowed,
-    };
-    let mut rows: Vec<_> = tallies.into_iter().map(row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.requests));
+    let mut rows: Vec<_> = tallies.into_iter().map(|(address, tally)| AddressRow { address, tally }).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.tally.requests));
     rows
 }
 

@@ -4,12 +4,12 @@
 
 use std::io::{self, Write};
 
-use super::contents::{Report, lacks_names};
+use super::contents::Report;
 use super::rows::{RuleRow, RuleRows};
 use crate::html::{Escaped, counted, grouped};
 
 pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if lacks_names(report) {
+    if report.lacks_names() {
         return Ok(());
     }
     if report.crawlers.is_empty() {

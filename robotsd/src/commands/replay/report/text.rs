@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::contents::{CrawlerRow, Report, has_others, lacks_names, log_gaps, other_requests};
+use super::contents::{CrawlerRow, Report, log_gaps, other_requests};
 use super::rows::{COUNTED_TOGETHER, RuleRows};
 use super::senders::SenderShare;
 use crate::html::{counted, grouped, percent, period};
@@ -42,15 +42,15 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.unread_lines > 0 {
         writeln!(out, "{} could not be read, such as:", counted(report.unread_lines, "line"))?;
         for line in &report.unread_samples {
-            writeln!(out, "    {}", shown(line))?;
+            writeln!(out, "    {}", printable(line))?;
         }
     }
     for gap in log_gaps(report) {
         writeln!(out, "{gap}")?;
     }
     let totals = &report.totals;
-    let (robots, requests) = (shown(&report.robots), totals.crawler_requests);
-    if report.requests == 0 || lacks_names(report) {
+    let (robots, requests) = (printable(&report.robots), totals.crawler_requests);
+    if report.requests == 0 || report.lacks_names() {
         return Ok(());
     }
     if requests == 0 {
@@ -62,7 +62,7 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
             let (before, are) = (grouped(before), are(before));
             writeln!(out, "{before} of {by_crawlers} {are} disallowed by {robots},")?;
             let (shut, opened) = (grouped(totals.outcomes.shut), grouped(totals.outcomes.opened));
-            let against = shown(against);
+            let against = printable(against);
             writeln!(
                 out,
                 "{} by {against}: {shut} newly, and {opened} no longer",
@@ -90,17 +90,17 @@ fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.paces.is_empty() {
         return Ok(());
     }
-    let file = shown(report.against.as_ref().unwrap_or(&report.robots));
-    let width = report.paces.iter().take(CRAWLERS).map(|row| row.name.chars().count()).max().unwrap_or(0);
+    let file = printable(report.against.as_ref().unwrap_or(&report.robots));
+    let width = report.paces.iter().take(CRAWLERS).map(|row| row.crawler.chars().count()).max().unwrap_or(0);
     writeln!(out, "\nfaster than asked")?;
     for row in report.paces.iter().take(CRAWLERS) {
-        writeln!(out, "  {:width$}  {} ({file}:{})", shown(&row.name), row.sentence(), row.line)?;
+        writeln!(out, "  {:width$}  {} ({file}:{})", printable(&row.crawler), row.sentence(), row.line)?;
     }
     let more = report.paces.len().saturating_sub(CRAWLERS);
     if more > 0 {
         writeln!(out, "  and {}", counted(more as u64, "more crawler"))?;
     }
-    if report.paces.iter().any(|row| row.without_address > 0) {
+    if report.paces.iter().any(|row| row.paced.without_address > 0) {
         writeln!(out, "  {COUNTED_TOGETHER}")?;
     }
     Ok(())
@@ -119,7 +119,7 @@ fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
         "\nthe change shuts search engines out of paths that they requested: these pages may leave the index"
     )?;
     for row in report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name)) {
-        writeln!(out, "  {:24} {:>8} shut out", shown(&row.name), grouped(row.counts.outcomes.shut))?;
+        writeln!(out, "  {:24} {:>8} shut out", printable(&row.name), grouped(row.counts.outcomes.shut))?;
     }
     Ok(())
 }
@@ -137,8 +137,8 @@ fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
         )?,
     }
     for suspect in &report.suspect_humans {
-        let (address, claims) = (shown(&suspect.address), shown(&suspect.claims));
-        let target = shown(&suspect.target);
+        let (address, claims) = (printable(&suspect.address), printable(&suspect.claims));
+        let target = printable(&suspect.target);
         let times = grouped(suspect.disallowed);
         writeln!(out, "  {address:20} {claims:24} {times:>8} disallowed, such as {target}")?;
     }
@@ -154,7 +154,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         return Ok(());
     }
     let rows = &report.crawlers[..report.crawlers.len().min(CRAWLERS)];
-    let width = rows.iter().map(|row| shown(&row.name).chars().count()).max().unwrap_or(0).clamp(7, 32);
+    let width = rows.iter().map(|row| printable(&row.name).chars().count()).max().unwrap_or(0).clamp(7, 32);
     let most = rows.iter().map(|row| row.counts.requests).max().unwrap_or(1);
     let (second, third) = if report.is_compared() { ("shut out", "let in") } else { ("disallowed", "share") };
     writeln!(
@@ -163,7 +163,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         "crawler", "requests", "verified", "█ disallowed ░ not"
     )?;
     for row in rows {
-        let name = cut(&shown(&row.name), width);
+        let name = cut(&printable(&row.name), width);
         let (second, third) = if report.is_compared() {
             (grouped(row.counts.outcomes.shut), grouped(row.counts.outcomes.opened))
         } else {
@@ -215,7 +215,7 @@ fn details(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn others(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let Some(others) = other_requests(&report.others).filter(|_| has_others(report)) else { return Ok(()) };
+    let Some(others) = other_requests(&report.others).filter(|_| report.has_others()) else { return Ok(()) };
     writeln!(out, "\nrequests that are not of crawlers: {others}")?;
     let held: u64 = report.others.iter().map(|row| row.disallowed).sum();
     if held > 0 {
@@ -232,11 +232,11 @@ const PATTERNS: usize = 5;
 /// The rules that decide about what is requested under a name, and its paths.
 pub(super) fn rules(out: &mut impl Write, report: &Report, name: &str, by_rule: &RuleRows) -> io::Result<()> {
     let what = if report.is_compared() { "what changes" } else { "what is disallowed" };
-    writeln!(out, "\n{}: {what}, by rule and path", shown(name))?;
+    writeln!(out, "\n{}: {what}, by rule and path", printable(name))?;
     for rule in by_rule.rules.iter().take(RULES) {
-        writeln!(out, "  {:>10}  {}", grouped(rule.requests), shown(&rule.sentence()))?;
+        writeln!(out, "  {:>10}  {}", grouped(rule.requests), printable(&rule.sentence()))?;
         for path in rule.paths.iter().take(PATTERNS) {
-            writeln!(out, "  {:>10}    {}", grouped(path.requests), shown(&path.pattern))?;
+            writeln!(out, "  {:>10}    {}", grouped(path.requests), printable(&path.pattern))?;
         }
         let rest = rule.paths.iter().skip(PATTERNS);
         let count = rest.clone().count() as u64 + rule.other_paths;
@@ -252,11 +252,6 @@ pub(super) fn rules(out: &mut impl Write, report: &Report, name: &str, by_rule: 
         writeln!(out, "  {:>10}  by {}", grouped(requests), counted(count, "more rule"))?;
     }
     Ok(())
-}
-
-/// Text of a log or a file, without what does not print.
-pub(super) fn shown(text: &str) -> String {
-    printable(text.as_bytes())
 }
 
 /// Crawlers whose impostors are shown, addresses of each, and how many of them with rules and paths.
@@ -296,7 +291,7 @@ pub(super) fn suspect_paths(out: &mut impl Write, report: &Report) -> io::Result
     for suspect in suspects {
         let more = if suspect.other_addresses > 0 { ", …" } else { "" };
         let (requests, addresses) = (counted(suspect.requests, "request"), suspect.addresses.join(", "));
-        writeln!(out, "  {:24} {requests:>18} from {}{more}", shown(&suspect.crawler), shown(&addresses))?;
+        writeln!(out, "  {:24} {requests:>18} from {}{more}", printable(&suspect.crawler), printable(&addresses))?;
     }
     Ok(())
 }
@@ -314,8 +309,8 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
         writeln!(
             out,
             "{:24} {requests:>11} {harm:>11}  {}",
-            shown(&row.crawler),
-            shown(&row.addresses_in_words(ADDRESSES))
+            printable(&row.crawler),
+            printable(&row.addresses_in_words(ADDRESSES))
         )?;
     }
     let rest = report.impostors.get(IMPOSTORS..).unwrap_or_default();
