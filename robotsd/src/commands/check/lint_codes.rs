@@ -11,21 +11,14 @@ use crate::render::{AnswerLint, stdout};
 use crate::suggestion::did_you_mean;
 
 /// The code of a lint that exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KnownCode(&'static str);
+pub(super) fn known_code(code: &str) -> Result<&'static str, String> {
+    let known = codes().find(|known| *known == code);
+    known.ok_or_else(|| format!("no lint has this code: {}", hint(code)))
+}
 
-impl KnownCode {
-    pub(super) fn parse(code: &str) -> Result<Self, String> {
-        let known = lint(code).map(|lint| lint.code).or_else(|| answer_lint(code).map(|lint| lint.code));
-        known.map(Self).ok_or_else(|| match did_you_mean(code, codes()) {
-            Some(hint) => format!("no lint has this code: {hint}"),
-            None => "no lint has this code: `robotsd check --explain` lists them".to_owned(),
-        })
-    }
-
-    pub(super) const fn as_str(self) -> &'static str {
-        self.0
-    }
+/// What to write in place of a code that no lint has.
+fn hint(code: &str) -> String {
+    did_you_mean(code, codes()).unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned())
 }
 
 /// Every code.
@@ -44,11 +37,7 @@ pub(super) fn run(code: Option<&str>) -> io::Result<ExitCode> {
         Some(code) => match (lint(code), answer_lint(code)) {
             (Some(lint), _) => explain(&mut out, lint)?,
             (None, Some(lint)) => explain_answer(&mut out, lint)?,
-            (None, None) => {
-                let hint = did_you_mean(code, codes());
-                let hint = hint.as_deref().unwrap_or("`robotsd check --explain` lists them");
-                return Err(io::Error::other(format!("no lint has the code {code:?}: {hint}")));
-            }
+            (None, None) => return Err(io::Error::other(format!("no lint has the code {code:?}: {}", hint(code)))),
         },
     }
     out.flush()?;

@@ -25,7 +25,7 @@ use tower_robots::rules::Reading;
 
 use self::check_settings::Deny;
 use self::fixing::{FixArgs, FixRun, PreparedFile};
-use self::lint_codes::KnownCode;
+use self::lint_codes::known_code;
 use self::live::{FetchedSitemaps, LiveCheck};
 use self::summary::{CheckSummary, FindingGroups, ShownNotes};
 use super::arguments::WithinArgs;
@@ -66,12 +66,12 @@ pub(crate) struct CheckArgs {
     format: CheckFormat,
 
     /// Look for these lints and no others; may be repeated
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = KnownCode::parse)]
-    select: Vec<KnownCode>,
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = known_code)]
+    select: Vec<&'static str>,
 
     /// Turn this lint off; may be repeated
-    #[arg(long, visible_alias = "allow", value_name = "CODE", value_delimiter = ',', value_parser = KnownCode::parse)]
-    ignore: Vec<KnownCode>,
+    #[arg(long, visible_alias = "allow", value_name = "CODE", value_delimiter = ',', value_parser = known_code)]
+    ignore: Vec<&'static str>,
 
     /// The name that findings in standard input have
     #[arg(long, value_name = "PATH")]
@@ -331,8 +331,7 @@ fn exit_code(summary: &CheckSummary, args: &CheckArgs) -> ExitCode {
 impl CheckArgs {
     /// Whether findings with this code are wanted.
     fn looks_for(&self, code: &str) -> bool {
-        let names = |codes: &[KnownCode]| codes.iter().any(|one| one.as_str() == code);
-        (self.select.is_empty() || names(&self.select)) && !names(&self.ignore)
+        (self.select.is_empty() || self.select.contains(&code)) && !self.ignore.contains(&code)
     }
 
     fn detail(&self, files: usize) -> Detail {

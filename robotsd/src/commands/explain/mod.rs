@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::slice;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tower_robots::rules::Reading;
 
 use self::explanation::{AssumedHost, ExplainedRequest, ExplainedSender, Explanation, Requester, ShownPolicy};
@@ -67,8 +68,8 @@ pub(crate) struct ExplainArgs {
     method: String,
 
     /// How the file is read
-    #[arg(long, value_enum, default_value = "standard")]
-    reading: ReadingArg,
+    #[arg(long, value_parser = readings(), default_value = "standard")]
+    reading: Reading,
 
     /// Paths that begin with /, or URLs that begin with http:// or https://; - for a list on standard input, one a line, with
     /// comments that begin with #
@@ -88,24 +89,13 @@ enum ExplainFormat {
     Matrix,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum ReadingArg {
-    /// RFC 9309 as a server reads it
-    Standard,
-    /// What the reference parser answers
-    Reference,
-    /// With the readings of the older pages
-    Legacy,
-}
-
-impl From<ReadingArg> for Reading {
-    fn from(reading: ReadingArg) -> Self {
-        match reading {
-            ReadingArg::Standard => Self::Standard,
-            ReadingArg::Reference => Self::Reference,
-            ReadingArg::Legacy => Self::Legacy,
-        }
-    }
+fn readings() -> impl TypedValueParser<Value = Reading> {
+    let words = [
+        PossibleValue::new("standard").help("RFC 9309 as a server reads it"),
+        PossibleValue::new("reference").help("What the reference parser answers"),
+        PossibleValue::new("legacy").help("With the readings of the older pages"),
+    ];
+    PossibleValuesParser::new(words).try_map(|word| word.parse::<Reading>())
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> io::Result<ExitCode> {
@@ -134,7 +124,7 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
     let site = args.site.select()?;
     let robots = site.robots(args.robots.as_deref())?;
     let file = robots.name.clone();
-    let evaluator = robots.evaluator(args.reading.into(), &site.settings)?;
+    let evaluator = robots.evaluator(args.reading, &site.settings)?;
     let requesters = args.requesters(&evaluator);
     for name in args.token.iter().chain(&args.user_agent) {
         if let Some(unknown) = evaluator.unknown_name(name, None) {
