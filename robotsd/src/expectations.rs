@@ -81,7 +81,7 @@ impl ExpectationsFile {
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let octets = read(path).map_err(|error| ConfigError::unread(&error))?;
         if octets.len() > MOST_OCTETS {
-            let name = printable_path(&path);
+            let name = printable_path(path);
             let fault = format!("{name}: larger than {} KiB: expect less, or in several files", MOST_OCTETS >> 10);
             return Err(ConfigError::unread(&io::Error::new(io::ErrorKind::FileTooLarge, fault)));
         }

@@ -168,9 +168,9 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     if args.format == AgentsFormat::Json {
         write_json(out, &VerifiedClaim { address, user_agent: name, crawler, identity: claim })?;
     } else {
-        let claimed = crawler.map_or_else(|| "no crawler".to_owned(), |crawler| printable(&crawler));
+        let claimed = crawler.map_or_else(|| "no crawler".to_owned(), |crawler| printable(crawler));
         writeln!(out, "{address} as {claimed}: {}", claim.identity)?;
-        claim.steps.iter().try_for_each(|step| writeln!(out, "  {}", printable(&step)))?;
+        claim.steps.iter().try_for_each(|step| writeln!(out, "  {}", printable(step)))?;
     }
     out.flush()?;
     Ok(match outcome {
@@ -300,7 +300,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
         return None;
     }
     let crawler = match (named.named_as, crawler) {
-        (NamedAs::Registered, Some(crawler)) => format!("the crawler {}", printable(&crawler)),
+        (NamedAs::Registered, Some(crawler)) => format!("the crawler {}", printable(crawler)),
         (NamedAs::Star, _) => "every crawler that no group names".to_owned(),
         _ => "a crawler that is not registered".to_owned(),
     };
@@ -337,7 +337,7 @@ impl Identified<'_> {
         if format == AgentsFormat::Json {
             return write_json(out, self);
         }
-        writeln!(out, "{}\n  {}", printable(&self.header), self.agent)?;
+        writeln!(out, "{}\n  {}", printable(self.header), self.agent)?;
         self.others.iter().try_for_each(|agent| writeln!(out, "  {agent}"))
     }
 }
@@ -373,7 +373,7 @@ impl fmt::Display for AgentSummary<'_> {
         let Self { class, crawler, category, tokens, held_to_star, is_control } = self;
         write!(f, "{class}")?;
         if let Some(crawler) = crawler {
-            write!(f, " {}", printable(&crawler))?;
+            write!(f, " {}", printable(crawler))?;
         }
         if let Some(category) = category {
             write!(f, ", {category}")?;

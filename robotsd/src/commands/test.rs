@@ -142,7 +142,7 @@ impl EvaluatedExpectations<'_> {
     /// Writes to standard error which agents of the file no crawler is, and which paths look like patterns, each with its
     /// place. Returns whether a name is a slip: what is expected of a crawler that does not exist guards nothing.
     pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> Spelling {
-        let path = printable_path(&self.path);
+        let path = printable_path(self.path);
         let mut spelling = Spelling::Right;
         for WrittenWord { text, place: (line, column) } in &self.file.agents {
             if let Some(unknown) = evaluator.unknown_name(text, None) {
@@ -161,7 +161,7 @@ impl EvaluatedExpectations<'_> {
         for WrittenWord { text, place: (line, column) } in &self.file.paths {
             let without_query = text.split('?').next().unwrap_or(text);
             if without_query.contains('*') || text.ends_with('$') {
-                let text = printable(&text);
+                let text = printable(text);
                 complain(&format_args!(
                     "{path}:{line}:{column}: \"{text}\" is taken as a path, and \"*\" and \"$\" stand for themselves in it: \
                      name a path that the rules are to match"

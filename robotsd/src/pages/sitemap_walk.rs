@@ -176,7 +176,7 @@ impl SitemapSource {
 impl fmt::Display for SitemapSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) => f.write_str(&printable_path(&path)),
+            Self::File(path) => f.write_str(&printable_path(path)),
             // Without the query, which may hold a secret.
             Self::Url(url) => write!(f, "{url}"),
         }

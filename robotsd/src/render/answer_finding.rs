@@ -67,7 +67,7 @@ impl AnswerFinding {
 
     /// What would be right.
     pub(crate) fn help(self, help: &str) -> Self {
-        Self { help: Some(printable(&help)), ..self }
+        Self { help: Some(printable(help)), ..self }
     }
 }
 

@@ -39,7 +39,7 @@ impl Diagnostic {
             severity,
             message: without_passwords(message),
             help: None,
-            name: printable(&name),
+            name: printable(name),
             place: (number, column),
             span: inside(start)..inside(floor(text, span.end.max(start))),
             line,
@@ -78,7 +78,7 @@ impl Diagnostic {
     /// The line of the file with a caret, as for a finding.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
         // A message may hold what stands in the file, which is escaped in it already.
-        let (message, help) = (printable(&self.message), self.help.as_deref().map(|help| printable(&help)));
+        let (message, help) = (printable(&self.message), self.help.as_deref().map(|help| printable(help)));
         let snippet = LineSnippet {
             severity: self.severity,
             code: None,

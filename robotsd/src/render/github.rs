@@ -8,7 +8,7 @@ use super::answer_finding::AnswerFinding;
 use super::{Checked, printable};
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    let file = property(&printable(&checked.name));
+    let file = property(&printable(checked.name));
     for finding in checked.report {
         let (line, column, code) = (finding.line, finding.column, finding.code);
         let place = format!("file={file},line={line},col={column},title={code}");

@@ -8,7 +8,7 @@ use super::answer_finding::{AnswerFinding, Checked};
 use super::printable::printable;
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    let name = code(&printable(&checked.name));
+    let name = code(&printable(checked.name));
     let counts = Severity::ALL.map(|severity| (severity, checked.report.count(severity)));
     if checked.report.is_clean() {
         return writeln!(out, "{name}: nothing found\n");

@@ -194,7 +194,7 @@ pub(crate) fn shell_word(word: &str) -> String {
     if !word.is_empty() && word.bytes().all(is_plain) {
         return word.to_owned();
     }
-    if printable(&word) == *word {
+    if printable(word) == *word {
         return format!("'{}'", word.replace('\'', r"'\''"));
     }
     let octets = word.bytes().map(|byte| match byte {
@@ -212,10 +212,10 @@ mod tests {
     #[test]
     fn nothing_that_commands_a_terminal_passes() {
         assert_eq!(printable(b"a\x1b[31m\0\r\n\x7f"), "a\\u{1b}[31m\\0\\r\\n\\u{7f}");
-        assert_eq!(printable(&"\u{9b}31m \u{202e}"), "\\u{9b}31m \\u{202e}");
+        assert_eq!(printable("\u{9b}31m \u{202e}"), "\\u{9b}31m \\u{202e}");
         assert_eq!(printable(b"\x9b\xff\"'\\"), "\\x9b\\xff\"'\\");
-        assert_eq!(printable(&"a\u{3164}b\u{2800}"), "a\\u{3164}b\\u{2800}");
-        assert_eq!(printable(&"Gr\u{f6}\u{df}e \u{1f916}\t."), "Gr\u{f6}\u{df}e \u{1f916}    .");
+        assert_eq!(printable("a\u{3164}b\u{2800}"), "a\\u{3164}b\\u{2800}");
+        assert_eq!(printable("Gr\u{f6}\u{df}e \u{1f916}\t."), "Gr\u{f6}\u{df}e \u{1f916}    .");
     }
 
     #[test]

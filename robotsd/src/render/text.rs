@@ -12,7 +12,7 @@ use super::answer_finding::{AnswerFinding, Checked};
 use super::printable::{printable, printable_with_span};
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
-    let name = printable(&checked.name);
+    let name = printable(checked.name);
     // Findings are sorted, so one walk over the lines finds the line of each.
     let mut lines = checked.robots.lines().peekable();
     for (at, finding) in checked.report.findings.iter().enumerate() {
@@ -33,7 +33,7 @@ pub(super) fn write_one(
     checked: Checked<'_>,
     finding: &Finding,
 ) -> io::Result<()> {
-    let name = printable(&checked.name);
+    let name = printable(checked.name);
     match checked.robots.lines().nth(finding.line.saturating_sub(1)) {
         Some(line) => {
             let at = checked.report.findings.iter().position(|other| std::ptr::eq(other, finding));
@@ -194,7 +194,7 @@ fn window(octets: &[u8], at: usize) -> Range<usize> {
 
 /// A finding on a line of its own, as `file:line:column: severity: message`.
 pub(crate) fn finding_line(file: &str, finding: &Finding) -> String {
-    format!("{}:{finding}", printable(&file))
+    format!("{}:{finding}", printable(file))
 }
 
 pub(super) fn write_concise(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
@@ -206,7 +206,7 @@ pub(super) fn write_concise(out: &mut impl Write, checked: Checked<'_>) -> io::R
     match checked.report.omitted() {
         0 => Ok(()),
         omitted => {
-            let name = printable(&checked.name);
+            let name = printable(checked.name);
             writeln!(out, "{name}: {omitted} more findings of these kinds are not shown")
         }
     }

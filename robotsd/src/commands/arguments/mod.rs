@@ -32,7 +32,7 @@ impl WithinArgs {
         if path == Path::new("-") {
             return Ok(());
         }
-        let shown = printable_path(&folder).to_string();
+        let shown = printable_path(folder).to_string();
         let refusal = |fault: &str| {
             let message = format!("{fault}, and --within {shown} keeps to that folder: name a file that is in it");
             io::Error::new(io::ErrorKind::PermissionDenied, message)

@@ -369,7 +369,7 @@ impl ConfiguredSite {
 
 fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
     let opened = Directory::new(path).fallback(fallback).open();
-    opened.map_err(|error| io::Error::other(format!("{}: {error}", printable_path(&path))))
+    opened.map_err(|error| io::Error::other(format!("{}: {error}", printable_path(path))))
 }
 
 /// The site that is meant, by its name, by `NAME/HOST`, or by a host that it serves.

@@ -142,7 +142,7 @@ impl<'a> FixRun<'a> {
             Ok(Some(bytes)) => Ok(PreparedFile::Check { bytes, settings: settings.into(), threshold }),
             Ok(None) => Ok(PreparedFile::Shown { is_changed: self.corrected > corrected }),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error),
-            Err(error) => Ok(PreparedFile::Failed(format!("{}: {error}", printable(&name)))),
+            Err(error) => Ok(PreparedFile::Failed(format!("{}: {error}", printable(name)))),
         }
     }
 
@@ -156,7 +156,7 @@ impl<'a> FixRun<'a> {
         if place(file)?.starts_with(place(argument)?) {
             return Ok(source);
         }
-        let folder = printable_path(&argument);
+        let folder = printable_path(argument);
         let fault = format!("this leads out of {folder}, so it is not corrected: name the file that is meant");
         Err((file.to_owned(), io::Error::other(fault)))
     }
@@ -200,7 +200,7 @@ impl<'a> FixRun<'a> {
             let again = if self.args.fixing.diff { "" } else { ": run it again for the others" };
             complain(&format_args!(
                 "{}: correcting it took more than {} s, so more can be corrected than what was{again}",
-                printable(&name),
+                printable(name),
                 MOST_TIME.as_secs()
             ));
         }
@@ -244,7 +244,7 @@ fn write_effect(
 ) -> io::Result<bool> {
     let evaluator = |robots: &RobotsTxt| Evaluator::new(robots.bytes().to_vec(), Reading::Standard, settings);
     let diff = evaluator(before).diff(&evaluator(&fixed.robots), []);
-    writeln!(out, "the effect of the fixes in {}:", printable(&name))?;
+    writeln!(out, "the effect of the fixes in {}:", printable(name))?;
     write_effects(out, &DiffNames::new(name, &format!("{name} (fixed)")), &diff, &[])?;
     if diff.is_cut {
         complain_of_cut(name);
@@ -260,7 +260,7 @@ fn write_difference(out: &mut impl Write, name: &str, before: &[u8], after: &[u8
     let [old, new] = [before, after].map(|file| file.split_inclusive(|octet| *octet == b'\n').collect::<Vec<_>>());
     // Past the time the difference is as true, and longer.
     let diff = TextDiff::configure().newline_terminated(true).timeout(MOST_DIFFERENCE).diff_slices(&old, &new);
-    let name = printable(&name);
+    let name = printable(name);
     // As diff has it: a tab ends a name with spaces.
     let end = if name.contains(' ') { "\t" } else { "" };
     writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;

@@ -50,7 +50,7 @@ impl CheckSummary {
             *all += count;
         }
         if found != [0; 3] {
-            let name = printable(&name);
+            let name = printable(name);
             self.rows.push(FileSummary { name, found, most_frequent: groups.most_frequent() });
         }
     }
@@ -65,7 +65,7 @@ impl CheckSummary {
             *all += count;
         }
         if let Some(first) = findings.first() {
-            let name = format!("{} answers", printable(&name));
+            let name = format!("{} answers", printable(name));
             self.rows.push(FileSummary { name, found, most_frequent: Some((first.code, 1)) });
         }
     }
@@ -206,7 +206,7 @@ impl<'r> FindingGroups<'r> {
             return Ok(());
         }
         writeln!(out, "notes, which --notes shows:")?;
-        let name = printable(&checked.name);
+        let name = printable(checked.name);
         let width = counted.iter().map(|group| group.count.to_string().len()).max().unwrap_or(0);
         for group in counted {
             let place = format!("{name}:{}:{}", group.first.line, group.first.column);
@@ -231,7 +231,7 @@ impl<'r> FindingGroups<'r> {
         let counted: Vec<_> = self.counted(notes).map(counted).collect();
         match counted.is_empty() {
             true => Ok(()),
-            false => writeln!(out, "{}: notes: {}", printable(&name), counted.join("; ")),
+            false => writeln!(out, "{}: notes: {}", printable(name), counted.join("; ")),
         }
     }
 

@@ -135,7 +135,7 @@ fn decider(decider: Option<&Decider>) -> String {
 
 /// A text as code, cut where it is too long for a comment.
 fn cell(text: &str) -> String {
-    let text = printable(&text);
+    let text = printable(text);
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => code(&format!("{}…", &text[..end])),
         None => code(&text),

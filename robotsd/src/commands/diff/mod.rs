@@ -99,7 +99,7 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
     complain(&format_args!(
         "{}: comparing the files took more than {} s, so more may change than what is shown: patterns with fewer wildcards, or \
          fewer rules, are compared sooner",
-        printable(&name),
+        printable(name),
         MOST_TIME.as_secs()
     ));
 }

@@ -25,7 +25,7 @@ pub(in crate::commands) struct DiffNames {
 
 impl DiffNames {
     pub(in crate::commands) fn new(old: &str, new: &str) -> Self {
-        Self { old: printable(&old), new: printable(&new) }
+        Self { old: printable(old), new: printable(new) }
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &List
 /// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
 pub(super) fn loss_line(loss: &ListLoss) -> String {
     let ((lost, of), list) = ((loss.lost, loss.allowed), printable(&loss.of));
-    let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| printable(&name)).collect();
+    let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| printable(name)).collect();
     let more = match loss.crawlers.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more search engines"),
@@ -75,7 +75,7 @@ pub(super) fn loss_line(loss: &ListLoss) -> String {
 
 /// What is said of a list of which nothing is lost.
 pub(super) fn nothing_lost(of: &str, count: u64) -> String {
-    let list = printable(&of);
+    let list = printable(of);
     match count {
         0 => format!("there are no pages {list}"),
         1 => format!("search engines do not lose the one page {list}"),
@@ -109,7 +109,7 @@ pub(in crate::commands) fn write(
         write_delay(out, names, &delay)?;
     }
     for finding in unread {
-        let help = finding.help.as_deref().map_or_else(String::new, |help| format!("; {}", printable(&help)));
+        let help = finding.help.as_deref().map_or_else(String::new, |help| format!("; {}", printable(help)));
         writeln!(out, "{}{help}", finding_line(&names.new, finding))?;
     }
     if !unread.is_empty() {
@@ -197,7 +197,7 @@ pub(super) fn crawlers(crawlers: &[Subject]) -> String {
 }
 
 fn list(crawlers: &[&Subject], kind: &str) -> String {
-    let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(|name| printable(&name));
+    let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(|name| printable(name));
     let names = names.collect::<Vec<_>>().join(", ");
     match crawlers.len().saturating_sub(SHOWN) {
         0 => names,

@@ -69,12 +69,12 @@ impl Requester {
     /// What an answer calls it: the crawler's name, or what kind of agent it is.
     pub(super) fn name(&self) -> String {
         let agent = match self {
-            Self::Token { name, .. } => return printable(&name),
+            Self::Token { name, .. } => return printable(name),
             Self::Agents { is_star: true, .. } => return "any crawler that no group names".to_owned(),
             Self::Agents { agents, .. } => agents.first(),
         };
         match (agent.and_then(Agent::crawler), agent.map_or(Class::Empty, Agent::class)) {
-            (Some(crawler), _) => printable(&crawler),
+            (Some(crawler), _) => printable(crawler),
             (None, Class::Browser) => "a browser".to_owned(),
             (None, Class::Empty) => "a request without a User-Agent".to_owned(),
             (None, class) => format!("this agent ({class})"),

@@ -49,7 +49,7 @@ pub(super) fn write_csv(
 /// The names of the crawlers above the rows of [`matrix_row`].
 pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<Item = &'n str>) -> io::Result<()> {
     for name in crawlers {
-        write!(out, "{:width$}  ", printable(&name), width = width(name))?;
+        write!(out, "{:width$}  ", printable(name), width = width(name))?;
     }
     writeln!(out, "URL")
 }
@@ -72,7 +72,7 @@ pub(super) fn matrix_row<'n, 'e: 'n>(
 }
 
 fn width(name: &str) -> usize {
-    printable(&name).chars().count().max(LEAST_WIDTH)
+    printable(name).chars().count().max(LEAST_WIDTH)
 }
 
 fn decider<'e>(answer: &Explanation<'e>) -> Option<Rule<'e>> {

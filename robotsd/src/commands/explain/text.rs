@@ -25,7 +25,7 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
     match (request.requester.as_token(), explanation.agent()) {
         (Some((_, Some(crawler), tokens)), _) => {
             let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
-            let (crawler, tokens) = (printable(&crawler), printable(tokens.join(", then ")));
+            let (crawler, tokens) = (printable(crawler), printable(tokens.join(", then ")));
             writeln!(out, "  agent:  the token of {crawler}; obeys {tokens}")?;
         }
         (Some((token, None, _)), _) => {
@@ -36,7 +36,7 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
     }
     if let Some(claim) = &request.sender.claim {
         writeln!(out, "  sender: {}", claim.identity)?;
-        claim.steps.iter().try_for_each(|step| writeln!(out, "          {}", printable(&step)))?;
+        claim.steps.iter().try_for_each(|step| writeln!(out, "          {}", printable(step)))?;
     }
     writeln!(out, "  host:   {}", request.host)?;
     group(out, request.file, evaluator, &explanation, trace.as_ref())?;
@@ -49,7 +49,7 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
             Obeys::No => "its operator says that it does not read it",
             _ => "whether it keeps to it is not known",
         };
-        let (file, interval) = (printable(&request.file), Seconds(delay.interval()));
+        let (file, interval) = (printable(request.file), Seconds(delay.interval()));
         let text = line(evaluator.robots(), delay.line());
         writeln!(out, "  delay:  {file}:{}: {text}", delay.line())?;
         writeln!(out, "          one request in {interval}; {reads}")?;
@@ -79,7 +79,7 @@ fn group(
         };
     };
     for name in trace.groups.iter().flat_map(|group| group.names()) {
-        writeln!(out, "  group:  {}:{}: {}", printable(&file), name.line(), line(evaluator.robots(), name.line()))?;
+        writeln!(out, "  group:  {}:{}: {}", printable(file), name.line(), line(evaluator.robots(), name.line()))?;
     }
     match explanation.token_of(trace) {
         Some(token) => writeln!(out, "          because it names {}", printable(token.as_bytes())),
@@ -89,7 +89,7 @@ fn group(
 
 /// Every rule that matches, form by form; the one that decides is marked.
 fn rules(out: &mut impl Write, file: &str, robots: &RobotsTxt, trace: &Trace<'_>) -> io::Result<()> {
-    let file = printable(&file);
+    let file = printable(file);
     let decider = trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::line);
     let many = trace.forms.len() > 1;
     let deciding = trace.deciding();
@@ -157,7 +157,7 @@ fn headline(
     let url = printable(request.url.as_bytes());
     let fetch = match request.method {
         "GET" | "HEAD" => format!("fetch {url}"),
-        method => format!("send {} to {url}", printable(&method)),
+        method => format!("send {} to {url}", printable(method)),
     };
     let why = match (explanation.reason, explanation.verdict) {
         (Reason::Exempt, _) => exempt(request.policy, explanation, path),
@@ -255,7 +255,7 @@ fn without_group(
         },
         // It holds for the agent, so it does not for the method.
         (true, true) => {
-            format!("no group names it, and the group for `*` does not hold for {}", printable(&request.method))
+            format!("no group names it, and the group for `*` does not hold for {}", printable(request.method))
         }
         (false, _) => "no group of the file is for it".to_owned(),
     }

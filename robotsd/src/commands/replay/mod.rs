@@ -247,7 +247,7 @@ impl ReplayArgs {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(
                 "--rdns reads the logs twice, and {} can be read only once: save it as a file",
-                printable_path(&log)
+                printable_path(log)
             )));
         }
         let mut questions = NameQuestions::default();

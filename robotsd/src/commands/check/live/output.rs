@@ -120,7 +120,7 @@ fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
 fn whole(answer: &AnswerSummary) -> String {
     let mut text = way(answer);
     if let Some(content_type) = &answer.content_type {
-        let _ = write!(text, ", {}", printable(&content_type));
+        let _ = write!(text, ", {}", printable(content_type));
     }
     if let (Some(sent), Some(decoded)) = (answer.octets_sent, answer.octets) {
         let more = if answer.is_cut { "more than " } else { "" };
@@ -131,7 +131,7 @@ fn whole(answer: &AnswerSummary) -> String {
         }
     }
     if let Some(cache_control) = &answer.cache_control {
-        let _ = write!(text, ", Cache-Control: {}", printable(&cache_control));
+        let _ = write!(text, ", Cache-Control: {}", printable(cache_control));
     }
     if let Some(address) = &answer.address {
         let _ = write!(text, ", from {address}");

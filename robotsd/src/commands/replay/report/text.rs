@@ -234,7 +234,7 @@ pub(super) fn rules(out: &mut impl Write, report: &Report, name: &str, by_rule: 
     let what = if report.is_compared() { "what changes" } else { "what is disallowed" };
     writeln!(out, "\n{}: {what}, by rule and path", printable(name))?;
     for rule in by_rule.rules.iter().take(RULES) {
-        writeln!(out, "  {:>10}  {}", grouped(rule.requests), printable(&rule.sentence()))?;
+        writeln!(out, "  {:>10}  {}", grouped(rule.requests), printable(rule.sentence()))?;
         for path in rule.paths.iter().take(PATTERNS) {
             writeln!(out, "  {:>10}    {}", grouped(path.requests), printable(&path.pattern))?;
         }
@@ -310,7 +310,7 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
             out,
             "{:24} {requests:>11} {harm:>11}  {}",
             printable(&row.crawler),
-            printable(&row.addresses_in_words(ADDRESSES))
+            printable(row.addresses_in_words(ADDRESSES))
         )?;
     }
     let rest = report.impostors.get(IMPOSTORS..).unwrap_or_default();
