@@ -13,36 +13,16 @@ use similar::TextDiff;
 use tower_robots::check::{FixedFile, Safety, Severity, fix_while};
 use tower_robots::rules::{Reading, RobotsTxt};
 
-use super::CheckArgs;
+use super::check_args::CheckArgs;
 use super::check_settings::CheckFile;
 use crate::commands::diff::{DiffNames, complain_of_cut, write_effects};
 use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME};
 use crate::exit::complain;
 use crate::input::InputSource;
 use crate::render::{printable, printable_path, stderr};
-use crate::retrieval::{is_url, shown_url};
 
 /// How long the shortest difference is looked for.
 const MOST_DIFFERENCE: Duration = Duration::from_millis(500);
-
-#[derive(clap::Args, Debug)]
-pub(super) struct FixArgs {
-    /// Correct the files where that changes nothing for any crawler; - writes the corrected text to standard output
-    #[arg(long, group = "fixing")]
-    fix: bool,
-
-    /// Show the changes that --fix would make, and make none; end with 1 if there are any
-    #[arg(long, group = "fixing", conflicts_with = "format")]
-    diff: bool,
-
-    /// With --fix or --diff: also what changes the effect of the file, which is printed, or could be meant otherwise
-    #[arg(long, requires = "fixing")]
-    unsafe_fixes: bool,
-
-    /// Read no robots-check.toml
-    #[arg(long)]
-    isolated: bool,
-}
 
 /// What was corrected in all files so far.
 pub(super) struct FixRun<'a> {
@@ -67,38 +47,6 @@ pub(super) enum PreparedFile {
     Failed(String),
     /// Nothing more: its settings are those of another file, and what is wrong with them was said.
     FailedAgain,
-}
-
-impl FixArgs {
-    const fn is_on(&self) -> bool {
-        self.fix || self.diff
-    }
-
-    /// Whether lines of files are written as they are.
-    pub(super) fn writes_lines(&self, paths: &[PathBuf]) -> bool {
-        self.diff || (self.fix && paths.iter().any(|path| path == Path::new("-")))
-    }
-
-    const fn safety(&self) -> Safety {
-        if self.unsafe_fixes { Safety::Unsafe } else { Safety::Safe }
-    }
-
-    /// Why these paths cannot be corrected.
-    pub(super) fn refusal(&self, paths: &[PathBuf]) -> Option<String> {
-        let option = if self.fix { "--fix" } else { "--diff" };
-        if !self.is_on() {
-            return None;
-        }
-        if paths.is_empty() {
-            return Some(format!("{option} corrects files: name the robots.txt"));
-        }
-        if let Some(url) = paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word)) {
-            let url = shown_url(url);
-            return Some(format!("{option} corrects files, not what a site serves: name the file in place of {url}"));
-        }
-        (self.fix && paths.len() > 1 && paths.iter().any(|path| path == Path::new("-")))
-            .then(|| "--fix writes the text of standard input to standard output: name - alone, or files".to_owned())
-    }
 }
 
 impl<'a> FixRun<'a> {

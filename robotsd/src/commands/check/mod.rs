@@ -7,6 +7,7 @@
 //! read, or corrected to the end in time. SARIF says so itself: there findings end with 0. A file that cannot be read does not
 //! keep the others from being checked.
 
+mod check_args;
 mod check_settings;
 mod fixing;
 mod lint_codes;
@@ -15,26 +16,26 @@ mod summary;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
 use tower_robots::check::{Severity, lints};
 use tower_robots::rules::Reading;
 
+use self::check_args::CheckFormat;
 use self::check_settings::Deny;
-use self::fixing::{FixArgs, FixRun, PreparedFile};
-use self::lint_codes::known_code;
+use self::fixing::{FixRun, PreparedFile};
 use self::live::{FetchedSitemaps, LiveCheck};
 use self::summary::{CheckSummary, FindingGroups, ShownNotes};
-use super::arguments::WithinArgs;
-use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
+use super::arguments::site::{RobotsFile, SelectedSite};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain};
 use crate::input::{InputSource, stdin_once};
 use crate::render::{self, Checked, Colour, FindingFormat, SarifLog, printable_path, stderr, stdout, styled_stdout};
 use crate::retrieval::{is_url, shown_url, site_hint};
+
+pub(crate) use self::check_args::CheckArgs;
 
 /// Findings of one lint that `--verbose` shows: every one of any file that a person wrote.
 const MOST_SHOWN: usize = 100_000;
@@ -42,86 +43,6 @@ const MOST_SHOWN: usize = 100_000;
 /// A file alone has fewer findings than serving it, where the settings of its site count as well.
 const WITHOUT_SITE: &str =
     "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked";
-
-/// Check robots.txt files before they are published
-#[derive(Args, Debug)]
-pub(crate) struct CheckArgs {
-    /// Files, directories, URLs such as https://example.com, or - for standard input
-    ///
-    /// A directory stands for every robots.txt below it; where there is none, for the .txt files in it. A URL is fetched as
-    /// crawlers do, with and without TLS and www., and its answers are checked too. With --config, the default is the
-    /// robots.txt of the site.
-    #[arg(required_unless_present_any = ["explain", "config"], value_name = "FILE")]
-    paths: Vec<PathBuf>,
-
-    #[command(flatten)]
-    site: SiteArgs,
-
-    /// Explain a code, with examples; without a code, list all of them
-    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "ignore", "select", "stdin_filename", "exit_zero", "within", "notes", "verbose", "fixing", "isolated"])]
-    explain: Option<Option<String>>,
-
-    /// Output format
-    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
-    format: CheckFormat,
-
-    /// Look for these lints and no others; may be repeated
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = known_code)]
-    select: Vec<&'static str>,
-
-    /// Turn this lint off; may be repeated
-    #[arg(long, visible_alias = "allow", value_name = "CODE", value_delimiter = ',', value_parser = known_code)]
-    ignore: Vec<&'static str>,
-
-    /// The name that findings in standard input have
-    #[arg(long, value_name = "PATH")]
-    stdin_filename: Option<PathBuf>,
-
-    /// Fetch the sitemaps too that the robots.txt of a URL names
-    #[arg(long)]
-    sitemap: bool,
-
-    /// Show notes too, which are only counted otherwise
-    #[arg(long)]
-    notes: bool,
-
-    /// Show every finding in the order of the file, notes included
-    #[arg(long, short, conflicts_with = "notes")]
-    verbose: bool,
-
-    #[command(flatten)]
-    fixing: FixArgs,
-
-    #[command(flatten)]
-    within: WithinArgs,
-
-    /// The lowest severity that fails the check
-    ///
-    /// Without it errors do; with --format sarif nothing does, because what reads it decides.
-    #[arg(long, value_enum)]
-    deny: Option<Deny>,
-
-    /// End with 0 whatever is found and --deny says; a file that cannot be read still ends with 2
-    #[arg(long)]
-    exit_zero: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum CheckFormat {
-    /// Snippets of the file, for people
-    Text,
-    #[allow(rustdoc::broken_intra_doc_links, reason = "this is the text of --help")]
-    /// A line for each finding: file:line:column: severity: message [code]
-    Concise,
-    /// A JSON object a line for each finding
-    Json,
-    /// Annotations for GitHub Actions
-    Github,
-    /// A table, for the comment on a change
-    Markdown,
-    /// One SARIF 2.1.0 document, for code scanning
-    Sarif,
-}
 
 /// How the findings of a file are shown.
 #[derive(Clone, Copy, Debug)]
@@ -353,29 +274,6 @@ impl CheckArgs {
             (None, CheckFormat::Sarif) => None,
             (None, _) => Some(Deny::Errors.threshold()),
         }
-    }
-}
-
-impl CheckFormat {
-    const fn is_for_people(self) -> bool {
-        matches!(self, Self::Text | Self::Concise)
-    }
-
-    /// The format of each file; none where all are in one document.
-    fn form(self) -> Option<FindingFormat> {
-        Some(match self {
-            Self::Text
-                if io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()) =>
-            {
-                FindingFormat::Text(Colour::Styled)
-            }
-            Self::Text => FindingFormat::Text(Colour::Plain),
-            Self::Concise => FindingFormat::Concise,
-            Self::Json => FindingFormat::Json,
-            Self::Github => FindingFormat::Github,
-            Self::Markdown => FindingFormat::Markdown,
-            Self::Sarif => return None,
-        })
     }
 }
 

@@ -3,17 +3,19 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
+use serde::{Serialize, Serializer};
 use tower_robots::agent::{Agent, Identity};
 use tower_robots::policy::{Decision, Pace, RateMode, is_asset};
 use tower_robots::rate::{RateKey, RateSender};
 use tower_robots::rules::{ProductToken, RuleSet};
 
-use super::{PaceCount, PacedRequests};
+use crate::html::{counted, grouped};
 
 /// Who sends requests under the name of a crawler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PacedSenders {
     /// The crawler itself, as far as is known.
@@ -22,6 +24,33 @@ pub(crate) enum PacedSenders {
     /// The impostors, judged as if they were only not known to be the crawler: that is what they are where the log does not hold
     /// the addresses of clients.
     Doubted,
+}
+
+/// How many requests of a crawler, or of its impostors, came too soon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PaceCount {
+    #[serde(rename = "name")]
+    pub(crate) crawler: String,
+    pub(crate) senders: PacedSenders,
+    #[serde(flatten)]
+    pub(crate) paced: PacedRequests,
+    /// The delay as written, as it is enforced, and its line in the last of the files.
+    #[serde(rename = "seconds", serialize_with = "in_seconds")]
+    pub(crate) asked: Duration,
+    #[serde(rename = "enforced_seconds", serialize_with = "in_seconds")]
+    pub(crate) interval: Duration,
+    pub(crate) line: usize,
+}
+
+/// Requests that a delay is about: allowed ones, but for parts of pages and robots.txt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct PacedRequests {
+    pub(crate) requests: u64,
+    pub(crate) too_soon: u64,
+    /// Of those that came too soon, how many a server with the settings of the site answers with 429.
+    pub(crate) refused: u64,
+    /// Those whose client's address the log lacks: they count together.
+    pub(crate) without_address: u64,
 }
 
 /// What the row of an agent is called.
@@ -63,6 +92,40 @@ impl<'a> PacedName<'a> {
             }
             (None, None) => Self { is_known: true, name: agent.class().as_str().into() },
         }
+    }
+}
+
+impl PaceCount {
+    /// As in `1,204 of 3,000 requests came faster than its Crawl-delay of 10 s allows`.
+    pub(crate) fn sentence(&self) -> String {
+        let of_whom = if self.senders == PacedSenders::Own { "" } else { " of impostors" };
+        let PacedRequests { requests, too_soon, refused, .. } = self.paced;
+        let seconds = self.asked.as_secs_f64();
+        let (soon, requests) = (grouped(too_soon), counted(requests, "request"));
+        let mut sentence =
+            format!("{soon} of {requests}{of_whom} came faster than its Crawl-delay of {seconds} s allows");
+        if self.interval < self.asked {
+            sentence += &format!(", of which {} s are enforced", self.interval.as_secs_f64());
+        }
+        match refused {
+            0 => {}
+            refused if refused == too_soon => sentence += ": answered with 429",
+            refused => sentence += &format!(": {} answered with 429", grouped(refused)),
+        }
+        sentence
+    }
+}
+
+fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
+}
+
+impl PacedRequests {
+    pub(super) const fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.too_soon += other.too_soon;
+        self.refused += other.refused;
+        self.without_address += other.without_address;
     }
 }
 

@@ -14,16 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use serde::{Serialize, Serializer};
 use tower_robots::policy::{Policy, RateMode};
 use tower_robots::rate::{NetworkBuckets, Quota, RateKey, RateSender, SiteBuckets};
 
-use self::limit::{LimitTable, LoggedLimit, NotedRequests};
+use self::limit::{LimitTable, LoggedLimit, NotedRequests, PacedRequests};
 use self::time_order::{InOrder, TimeOrder};
 
-use crate::html::{counted, grouped};
-
-pub(super) use self::limit::{PaceNotes, PacedLogLine, PacedSenders};
+pub(super) use self::limit::{PaceCount, PaceNotes, PacedLogLine, PacedSenders};
 
 /// Names that may be made up with a count of their own, in the order of the log; the rest share one.
 const UNKNOWN_NAMES: usize = 1024;
@@ -37,33 +34,6 @@ pub(crate) struct PaceCounts {
     order: TimeOrder<NotedRequests>,
     inputs: usize,
     judge: PaceJudge,
-}
-
-/// How many requests of a crawler, or of its impostors, came too soon.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct PaceCount {
-    #[serde(rename = "name")]
-    pub(crate) crawler: String,
-    pub(crate) senders: PacedSenders,
-    #[serde(flatten)]
-    pub(crate) paced: PacedRequests,
-    /// The delay as written, as it is enforced, and its line in the last of the files.
-    #[serde(rename = "seconds", serialize_with = "in_seconds")]
-    pub(crate) asked: Duration,
-    #[serde(rename = "enforced_seconds", serialize_with = "in_seconds")]
-    pub(crate) interval: Duration,
-    pub(crate) line: usize,
-}
-
-/// Requests that a delay is about: allowed ones, but for parts of pages and robots.txt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct PacedRequests {
-    pub(crate) requests: u64,
-    pub(crate) too_soon: u64,
-    /// Of those that came too soon, how many a server with the settings of the site answers with 429.
-    pub(crate) refused: u64,
-    /// Those whose client's address the log lacks: they count together.
-    pub(crate) without_address: u64,
 }
 
 /// Takes requests from buckets, in the order of their times.
@@ -146,31 +116,6 @@ impl Default for PaceCounts {
     }
 }
 
-impl PaceCount {
-    /// As in `1,204 of 3,000 requests came faster than its Crawl-delay of 10 s allows`.
-    pub(crate) fn sentence(&self) -> String {
-        let of_whom = if self.senders == PacedSenders::Own { "" } else { " of impostors" };
-        let PacedRequests { requests, too_soon, refused, .. } = self.paced;
-        let seconds = self.asked.as_secs_f64();
-        let (soon, requests) = (grouped(too_soon), counted(requests, "request"));
-        let mut sentence =
-            format!("{soon} of {requests}{of_whom} came faster than its Crawl-delay of {seconds} s allows");
-        if self.interval < self.asked {
-            sentence += &format!(", of which {} s are enforced", self.interval.as_secs_f64());
-        }
-        match refused {
-            0 => {}
-            refused if refused == too_soon => sentence += ": answered with 429",
-            refused => sentence += &format!(": {} answered with 429", grouped(refused)),
-        }
-        sentence
-    }
-}
-
-fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(time.as_secs_f64())
-}
-
 impl PaceJudge {
     fn new(burst: NonZeroU32) -> Self {
         Self {
@@ -251,15 +196,6 @@ impl PaceJudge {
             refused: if limit.mode == RateMode::Refuse { too_soon } else { 0 },
             without_address: if noted.sender == RateSender::Claimed(None) { requests } else { 0 },
         });
-    }
-}
-
-impl PacedRequests {
-    const fn add(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.too_soon += other.too_soon;
-        self.refused += other.refused;
-        self.without_address += other.without_address;
     }
 }
 

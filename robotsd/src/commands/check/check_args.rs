@@ -1,0 +1,168 @@
+//! The options of `robotsd check`.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use tower_robots::check::Safety;
+
+use super::check_settings::Deny;
+use super::lint_codes::known_code;
+use crate::commands::arguments::WithinArgs;
+use crate::commands::arguments::site::SiteArgs;
+use crate::render::{Colour, FindingFormat};
+use crate::retrieval::{is_url, shown_url};
+
+/// Check robots.txt files before they are published
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Files, directories, URLs such as https://example.com, or - for standard input
+    ///
+    /// A directory stands for every robots.txt below it; where there is none, for the .txt files in it. A URL is fetched as
+    /// crawlers do, with and without TLS and www., and its answers are checked too. With --config, the default is the
+    /// robots.txt of the site.
+    #[arg(required_unless_present_any = ["explain", "config"], value_name = "FILE")]
+    pub(super) paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) site: SiteArgs,
+
+    /// Explain a code, with examples; without a code, list all of them
+    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "ignore", "select", "stdin_filename", "exit_zero", "within", "notes", "verbose", "fixing", "isolated"])]
+    pub(super) explain: Option<Option<String>>,
+
+    /// Output format
+    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
+    pub(super) format: CheckFormat,
+
+    /// Look for these lints and no others; may be repeated
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = known_code)]
+    pub(super) select: Vec<&'static str>,
+
+    /// Turn this lint off; may be repeated
+    #[arg(long, visible_alias = "allow", value_name = "CODE", value_delimiter = ',', value_parser = known_code)]
+    pub(super) ignore: Vec<&'static str>,
+
+    /// The name that findings in standard input have
+    #[arg(long, value_name = "PATH")]
+    pub(super) stdin_filename: Option<PathBuf>,
+
+    /// Fetch the sitemaps too that the robots.txt of a URL names
+    #[arg(long)]
+    pub(super) sitemap: bool,
+
+    /// Show notes too, which are only counted otherwise
+    #[arg(long)]
+    pub(super) notes: bool,
+
+    /// Show every finding in the order of the file, notes included
+    #[arg(long, short, conflicts_with = "notes")]
+    pub(super) verbose: bool,
+
+    #[command(flatten)]
+    pub(super) fixing: FixArgs,
+
+    #[command(flatten)]
+    pub(super) within: WithinArgs,
+
+    /// The lowest severity that fails the check
+    ///
+    /// Without it errors do; with --format sarif nothing does, because what reads it decides.
+    #[arg(long, value_enum)]
+    pub(super) deny: Option<Deny>,
+
+    /// End with 0 whatever is found and --deny says; a file that cannot be read still ends with 2
+    #[arg(long)]
+    pub(super) exit_zero: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum CheckFormat {
+    /// Snippets of the file, for people
+    Text,
+    #[allow(rustdoc::broken_intra_doc_links, reason = "this is the text of --help")]
+    /// A line for each finding: file:line:column: severity: message [code]
+    Concise,
+    /// A JSON object a line for each finding
+    Json,
+    /// Annotations for GitHub Actions
+    Github,
+    /// A table, for the comment on a change
+    Markdown,
+    /// One SARIF 2.1.0 document, for code scanning
+    Sarif,
+}
+
+#[derive(clap::Args, Debug)]
+pub(super) struct FixArgs {
+    /// Correct the files where that changes nothing for any crawler; - writes the corrected text to standard output
+    #[arg(long, group = "fixing")]
+    pub(super) fix: bool,
+
+    /// Show the changes that --fix would make, and make none; end with 1 if there are any
+    #[arg(long, group = "fixing", conflicts_with = "format")]
+    pub(super) diff: bool,
+
+    /// With --fix or --diff: also what changes the effect of the file, which is printed, or could be meant otherwise
+    #[arg(long, requires = "fixing")]
+    pub(super) unsafe_fixes: bool,
+
+    /// Read no robots-check.toml
+    #[arg(long)]
+    pub(super) isolated: bool,
+}
+
+impl CheckFormat {
+    pub(super) const fn is_for_people(self) -> bool {
+        matches!(self, Self::Text | Self::Concise)
+    }
+
+    /// The format of each file; none where all are in one document.
+    pub(super) fn form(self) -> Option<FindingFormat> {
+        Some(match self {
+            Self::Text
+                if io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()) =>
+            {
+                FindingFormat::Text(Colour::Styled)
+            }
+            Self::Text => FindingFormat::Text(Colour::Plain),
+            Self::Concise => FindingFormat::Concise,
+            Self::Json => FindingFormat::Json,
+            Self::Github => FindingFormat::Github,
+            Self::Markdown => FindingFormat::Markdown,
+            Self::Sarif => return None,
+        })
+    }
+}
+
+impl FixArgs {
+    pub(super) const fn is_on(&self) -> bool {
+        self.fix || self.diff
+    }
+
+    /// Whether lines of files are written as they are.
+    pub(super) fn writes_lines(&self, paths: &[PathBuf]) -> bool {
+        self.diff || (self.fix && paths.iter().any(|path| path == Path::new("-")))
+    }
+
+    pub(super) const fn safety(&self) -> Safety {
+        if self.unsafe_fixes { Safety::Unsafe } else { Safety::Safe }
+    }
+
+    /// Why these paths cannot be corrected.
+    pub(super) fn refusal(&self, paths: &[PathBuf]) -> Option<String> {
+        let option = if self.fix { "--fix" } else { "--diff" };
+        if !self.is_on() {
+            return None;
+        }
+        if paths.is_empty() {
+            return Some(format!("{option} corrects files: name the robots.txt"));
+        }
+        if let Some(url) = paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word)) {
+            let url = shown_url(url);
+            return Some(format!("{option} corrects files, not what a site serves: name the file in place of {url}"));
+        }
+        (self.fix && paths.len() > 1 && paths.iter().any(|path| path == Path::new("-")))
+            .then(|| "--fix writes the text of standard input to standard output: name - alone, or files".to_owned())
+    }
+}
