@@ -259,15 +259,15 @@ async fn exchange(place: &AdminEndpoint, method: &Method, target: &str) -> Resul
 
 /// A connection, and the `Host` of requests on it.
 async fn connect(place: &AdminEndpoint) -> Result<(Box<dyn AdminStream>, String), AskError> {
+    let broken = |message: &str| AskError::Broken(place.clone(), message.to_owned());
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => AskError::NotRunning(place.clone()),
-        ErrorKind::PermissionDenied => AskError::Broken(
-            place.clone(),
-            "permission denied: the socket is for the user that robotsd runs as, and for root".to_owned(),
-        ),
-        _ => AskError::Broken(place.clone(), error.to_string()),
+        ErrorKind::PermissionDenied => {
+            broken("permission denied: the socket is for the user that robotsd runs as, and for root")
+        }
+        _ => broken(&error.to_string()),
     };
-    let late = |_| AskError::Broken(place.clone(), "no connection in time".to_owned());
+    let late = |_| broken("no connection in time");
     match place {
         AdminEndpoint::Address(address) => {
             let stream = timeout(CONNECT, TcpStream::connect(address)).await.map_err(late)?.map_err(failed)?;

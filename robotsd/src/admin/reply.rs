@@ -16,7 +16,7 @@ use crate::board::PageReload;
 
 /// An answer to a request.
 #[derive(Debug)]
-pub(super) struct AdminReply(Response<Full<Bytes>>);
+pub(super) struct AdminReply(Box<Response<Full<Bytes>>>);
 
 /// An answer, or a refusal.
 pub(super) type Answer = Result<AdminReply, AdminReply>;
@@ -87,7 +87,7 @@ impl AdminReply {
     fn new(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Self {
         let mut response = Response::new(Full::from(body.into()));
         *response.status_mut() = status;
-        Self(response)
+        Self(Box::new(response))
             .with(CONTENT_TYPE, kind)
             .with(CACHE_CONTROL, "no-store")
             .with(X_CONTENT_TYPE_OPTIONS, "nosniff")
@@ -108,6 +108,6 @@ impl AdminReply {
     }
 
     pub(super) fn into_response(self) -> Response<Full<Bytes>> {
-        self.0
+        *self.0
     }
 }

@@ -287,5 +287,5 @@ fn answers(text: &str) -> String {
         let line = problem.to_string().replace(&format!("{}/", folder.path().display()), "");
         format!("{}\n", line.strip_prefix("robotsd.toml:").expect("the place comes first"))
     };
-    error.diagnostics().into_iter().map(answer).collect()
+    error.diagnostics().iter().map(answer).collect()
 }
