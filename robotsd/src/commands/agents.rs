@@ -168,7 +168,7 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     if args.format == AgentsFormat::Json {
         write_json(out, &VerifiedClaim { address, user_agent: name, crawler, identity: claim })?;
     } else {
-        let claimed = crawler.map_or_else(|| "no crawler".to_owned(), |crawler| printable(crawler));
+        let claimed = crawler.map_or_else(|| "no crawler".to_owned(), printable);
         writeln!(out, "{address} as {claimed}: {}", claim.identity)?;
         claim.steps.iter().try_for_each(|step| writeln!(out, "  {}", printable(step)))?;
     }

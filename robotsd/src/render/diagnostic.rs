@@ -78,7 +78,7 @@ impl Diagnostic {
     /// The line of the file with a caret, as for a finding.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
         // A message may hold what stands in the file, which is escaped in it already.
-        let (message, help) = (printable(&self.message), self.help.as_deref().map(|help| printable(help)));
+        let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
         let snippet = LineSnippet {
             severity: self.severity,
             code: None,

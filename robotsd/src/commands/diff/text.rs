@@ -56,7 +56,7 @@ pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &List
 /// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
 pub(super) fn loss_line(loss: &ListLoss) -> String {
     let ((lost, of), list) = ((loss.lost, loss.allowed), printable(&loss.of));
-    let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| printable(name)).collect();
+    let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(printable).collect();
     let more = match loss.crawlers.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more search engines"),
@@ -197,7 +197,7 @@ pub(super) fn crawlers(crawlers: &[Subject]) -> String {
 }
 
 fn list(crawlers: &[&Subject], kind: &str) -> String {
-    let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(|name| printable(name));
+    let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(printable);
     let names = names.collect::<Vec<_>>().join(", ");
     match crawlers.len().saturating_sub(SHOWN) {
         0 => names,
