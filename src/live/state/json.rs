@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::live::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
 use crate::live::gate::{Objection, Pending};
 use crate::live::reload::HistoryEntry;
-use crate::live::version::VersionHash;
+use crate::live::version::{Version, VersionHash};
 
 /// Raised when an older one could not make sense of it.
 const FORMAT: u64 = 1;
@@ -17,48 +17,38 @@ const FORMAT: u64 = 1;
 pub(super) struct ListedState {
     /// The record of what is live is older or newer than this.
     pub(super) stamp: u64,
-    pub(super) versions: Vec<ListedVersion>,
-    pub(super) pending: Option<ListedPending>,
+    pub(super) versions: Vec<Listed<Standing>>,
+    pub(super) pending: Option<Listed<Vec<Objection>>>,
 }
 
-pub(super) struct ListedVersion {
+/// A version without its bytes, and what became of it: its standing, or why it waits.
+pub(super) struct Listed<T> {
     pub(super) hash: VersionHash,
     pub(super) origin: Arc<str>,
     pub(super) modified: Option<SystemTime>,
     pub(super) since: SystemTime,
-    pub(super) standing: Standing,
-}
-
-pub(super) struct ListedPending {
-    pub(super) hash: VersionHash,
-    pub(super) origin: Arc<str>,
-    pub(super) modified: Option<SystemTime>,
-    pub(super) since: SystemTime,
-    pub(super) objections: Vec<Objection>,
+    pub(super) state: T,
 }
 
 pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pending>) -> Vec<u8> {
-    let version = |accepted: &AcceptedVersion| {
-        let AcceptedVersion { version, since, standing } = accepted;
-        json!({
+    let listed = |version: &Version, since: SystemTime, name: &str, state: Value| {
+        let mut listed = json!({
             "hash": version.hash().to_string(),
             "origin": &**version.origin(),
             "modified": version.modified().map(millis),
-            "since": millis(*since),
-            "fate": standing_name(*standing),
-        })
+            "since": millis(since),
+        });
+        listed[name] = state;
+        listed
     };
+    let versions = versions.iter().map(|AcceptedVersion { version, since, standing }| {
+        listed(version, *since, "fate", standing_name(*standing).into())
+    });
+    let versions: Value = versions.collect();
     let pending = pending.map(|pending| {
         let objection = |objection: &Objection| json!([objection.kind.as_str(), objection.to_string()]);
-        json!({
-            "hash": pending.hash().to_string(),
-            "origin": pending.origin(),
-            "modified": pending.version.modified().map(millis),
-            "since": millis(pending.since),
-            "objections": pending.objections.iter().map(objection).collect::<Vec<_>>(),
-        })
+        listed(&pending.version, pending.since, "objections", pending.objections.iter().map(objection).collect())
     });
-    let versions: Vec<_> = versions.iter().map(version).collect();
     let document = json!({ "format": FORMAT, "stamp": stamp, "versions": versions, "pending": pending });
     format!("{document:#}\n").into_bytes()
 }
@@ -70,31 +60,18 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
     if document["format"].as_u64()? != FORMAT {
         return None;
     }
-    let versions = document["versions"].as_array()?.iter().map(|version| {
-        Some(ListedVersion {
-            hash: hash(&version["hash"])?,
-            origin: version["origin"].as_str()?.into(),
-            modified: time(&version["modified"], now),
-            since: time(&version["since"], now)?,
-            standing: standing(version["fate"].as_str()?)?,
-        })
-    });
+    let versions = document["versions"].as_array()?.iter();
+    let versions = versions.map(|version| listed(version, now, standing(version["fate"].as_str()?)?));
     let pending = match &document["pending"] {
         Value::Null => None,
         pending => {
             let objections = pending["objections"].as_array()?.iter().map(|objection| {
                 Some(Objection::new(objection[0].as_str()?.parse().ok()?, objection[1].as_str()?.to_owned()))
             });
-            Some(ListedPending {
-                hash: hash(&pending["hash"])?,
-                origin: pending["origin"].as_str()?.into(),
-                modified: time(&pending["modified"], now),
-                since: time(&pending["since"], now)?,
-                objections: objections.collect::<Option<_>>()?,
-            })
+            Some(listed(pending, now, objections.collect::<Option<_>>()?)?)
         }
     };
-    let versions: Vec<ListedVersion> = versions.collect::<Option<_>>()?;
+    let versions: Vec<Listed<Standing>> = versions.collect::<Option<_>>()?;
     // One without was written by a release before there were stamps, perhaps after a later one had run: then what it says
     // is newer than the record. Its versions do not show that, as a rollback dates none of them.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
@@ -103,10 +80,14 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
     Some(ListedState { stamp, versions, pending })
 }
 
-impl ListedVersion {
-    pub(super) fn is_accepted(&self) -> bool {
-        self.standing == Standing::Accepted
-    }
+fn listed<T>(value: &Value, now: SystemTime, state: T) -> Option<Listed<T>> {
+    Some(Listed {
+        hash: hash(&value["hash"])?,
+        origin: value["origin"].as_str()?.into(),
+        modified: time(&value["modified"], now),
+        since: time(&value["since"], now)?,
+        state,
+    })
 }
 
 /// One line.

@@ -62,12 +62,12 @@ impl SiteStore {
         let stamp = listed.as_ref().map_or(0, |listed| listed.stamp);
         let mut damaged = WasLive::Unknown;
         if let Some(listed) = listed {
-            let last = listed.versions.iter().rfind(|version| version.is_accepted());
+            let last = listed.versions.iter().rfind(|version| version.state == Standing::Accepted);
             let last = last.map(|last| (last.hash, last.since));
             let versions = listed.versions.into_iter();
             let versions = versions.filter_map(|listed| {
-                let version = self.version(written, listed.hash, &listed.origin, listed.modified)?;
-                Some(AcceptedVersion { version, since: listed.since, standing: listed.standing })
+                let version = self.version(written, &listed)?;
+                Some(AcceptedVersion { version, since: listed.since, standing: listed.state })
             });
             remembered.versions = AcceptedVersions::from_list(versions.collect());
             let current = remembered.versions.current().map(AcceptedVersion::hash);
@@ -77,8 +77,8 @@ impl SiteStore {
             };
             let pending = listed.pending;
             remembered.pending = pending.and_then(|listed| {
-                let version = self.version(written, listed.hash, &listed.origin, listed.modified)?;
-                Some(Pending::new(version, listed.since, listed.objections))
+                let version = self.version(written, &listed)?;
+                Some(Pending::new(version, listed.since, listed.state))
             });
         }
         self.load_record(written, stamp, damaged, remembered, now)
@@ -167,19 +167,13 @@ impl SiteStore {
     }
 
     /// A version, if its bytes are what their name says.
-    fn version(
-        &self,
-        written: &mut Written,
-        hash: VersionHash,
-        origin: &Arc<str>,
-        modified: Option<SystemTime>,
-    ) -> Option<Version> {
-        let path = self.path_of(hash);
+    fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
+        let path = self.path_of(listed.hash);
         match self.disk.read(&path) {
             Ok(Some(bytes)) => {
-                let version = Version::new(bytes, origin, modified);
-                if version.hash() == hash {
-                    written.bytes.insert(hash, Durability::Process);
+                let version = Version::new(bytes, &listed.origin, listed.modified);
+                if version.hash() == listed.hash {
+                    written.bytes.insert(listed.hash, Durability::Process);
                     return Some(version);
                 }
                 self.troubles
