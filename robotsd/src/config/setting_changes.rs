@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use toml::{Table, Value};
+use toml::{Spanned, Table, Value};
+use tower_robots::live::VersionHash;
 
-use super::tables::RawConfig;
+use super::tables::{RawConfig, RawHeader, RawRobots};
 
 /// Characters of a value that are shown: a robots.txt may stand in the config.
 const SHOWN: usize = 200;
@@ -291,6 +292,41 @@ fn cut(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+impl RawRobots {
+    /// Puts marks in place of what may be a secret: texts that differ have marks that do.
+    fn hide_secrets(&mut self) {
+        for hook in self.on_publish.iter_mut().map(Spanned::get_mut) {
+            hide_behind(hook.url.get_mut(), '/');
+            hook.body.iter_mut().for_each(|body| *body.get_mut() = mark(body.get_ref()));
+            for value in hook.headers.values_mut() {
+                if let RawHeader::Text(text) = value.get_mut() {
+                    *text = mark(text);
+                }
+            }
+        }
+        for url in self.append.iter_mut().filter_map(|part| part.get_mut().url.as_mut()) {
+            hide_behind(url.get_mut(), '?');
+        }
+    }
+}
+
+/// Hides what follows the host and this character of a URL, and a password before the host.
+fn hide_behind(url: &mut String, from: char) {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    let host = url[start..authority].rfind('@').map_or(start, |at| start + at + 1);
+    let end = url[authority..].find(from).map_or(url.len(), |at| authority + at + 1);
+    let hidden = [&url[start..host], &url[end..]].concat();
+    if !hidden.is_empty() {
+        *url = format!("{}{}{}", &url[..start], &url[host..end], mark(&hidden));
+    }
+}
+
+fn mark(text: &str) -> String {
+    let hash = VersionHash::of(text.as_bytes()).to_string();
+    format!("…{}", &hash[hash.len() - 4..])
 }
 
 #[cfg(test)]

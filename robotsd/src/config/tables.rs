@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::value::Datetime;
 use tower_robots::agent::Category;
-use tower_robots::live::{DEFAULT_MAX_AGE, VersionHash};
+use tower_robots::live::DEFAULT_MAX_AGE;
 use tower_robots::policy::{
     EmptyAgent, IdentityNeeded, Impostors, Mode, Policy, RateMode, StarExceptions, StarScope, SuspectHuman,
 };
@@ -574,39 +574,4 @@ impl Document for RawConfig {
         "log",
     ];
     const NAME: &'static str = "the config";
-}
-
-impl RawRobots {
-    /// Puts marks in place of what may be a secret: texts that differ have marks that do.
-    pub(super) fn hide_secrets(&mut self) {
-        for hook in self.on_publish.iter_mut().map(Spanned::get_mut) {
-            hide_behind(hook.url.get_mut(), '/');
-            hook.body.iter_mut().for_each(|body| *body.get_mut() = mark(body.get_ref()));
-            for value in hook.headers.values_mut() {
-                if let RawHeader::Text(text) = value.get_mut() {
-                    *text = mark(text);
-                }
-            }
-        }
-        for url in self.append.iter_mut().filter_map(|part| part.get_mut().url.as_mut()) {
-            hide_behind(url.get_mut(), '?');
-        }
-    }
-}
-
-/// Hides what follows the host and this character of a URL, and a password before the host.
-fn hide_behind(url: &mut String, from: char) {
-    let start = url.find("://").map_or(0, |at| at + 3);
-    let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
-    let host = url[start..authority].rfind('@').map_or(start, |at| start + at + 1);
-    let end = url[authority..].find(from).map_or(url.len(), |at| authority + at + 1);
-    let hidden = [&url[start..host], &url[end..]].concat();
-    if !hidden.is_empty() {
-        *url = format!("{}{}{}", &url[..start], &url[host..end], mark(&hidden));
-    }
-}
-
-fn mark(text: &str) -> String {
-    let hash = VersionHash::of(text.as_bytes()).to_string();
-    format!("…{}", &hash[hash.len() - 4..])
 }
