@@ -192,7 +192,7 @@ pub(super) fn kept<'r>(
 ) -> Decision<'r> {
     match snapshot.take(key, *quota) {
         Ok(()) => decision,
-        Err(too_soon) => decision.too_soon(too_soon.wait()),
+        Err(too_soon) => decision.too_soon(too_soon.wait),
     }
 }
 
@@ -203,7 +203,7 @@ pub(super) fn looked_at<'r>(
     snapshot: &Snapshot,
     (key, quota): &(RateKey<'_>, Quota),
 ) -> Decision<'r> {
-    let wait = snapshot.look(key, *quota).map_or_else(|too_soon| too_soon.wait(), |()| Duration::from_nanos(1));
+    let wait = snapshot.look(key, *quota).map_or_else(|too_soon| too_soon.wait, |()| Duration::from_nanos(1));
     decision.too_soon(wait)
 }
 
@@ -253,9 +253,9 @@ pub struct PacedRequest {
 
 impl PacedRequest {
     pub(super) fn new(origin: &str, key: &RateKey<'_>, quota: Quota, mode: RateMode) -> Self {
-        let token = key.token().map_or("*".into(), ToString::to_string);
-        let has_network = matches!(key.sender(), RateSender::Claimed(Some(_)));
-        let key = match key.sender() {
+        let token = key.token.map_or("*".into(), ToString::to_string);
+        let has_network = matches!(key.sender, RateSender::Claimed(Some(_)));
+        let key = match key.sender {
             RateSender::Verified => format!("{token} verified"),
             RateSender::Refuted => format!("{token} refuted"),
             RateSender::Claimed(None) => format!("{token} claimed"),

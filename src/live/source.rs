@@ -140,13 +140,12 @@ impl Appending {
             }
         }
         let appended = robots.append(&fragments);
-        if appended.bytes().len() as u64 > MAX_FILE {
+        if appended.bytes.len() as u64 > MAX_FILE {
             return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, version.origin()));
         }
         // Its date is that of the part that changed last; a file without one has none.
         let modified = version.modified().map(|date| modified.map_or(date, |modified| modified.max(date)));
-        let appended =
-            Version::new(appended.bytes().clone(), version.origin(), modified).with_places(appended.places());
+        let appended = Version::new(appended.bytes.clone(), version.origin(), modified).with_places(&appended.places);
         last.appended = Some(appended.hash());
         Candidate::Version(appended)
     }

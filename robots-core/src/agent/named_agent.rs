@@ -91,11 +91,12 @@ impl Recognizer {
 impl Registry {
     /// The crawler that is listed under this name, has it in its headers, or obeys it first.
     fn named(&self, name: &str) -> Option<&Arc<Crawler>> {
-        let by_name = || self.rows().find(|crawler| crawler.name.eq_ignore_ascii_case(name));
+        let by_name = || self.crawlers.iter().find(|crawler| crawler.name.eq_ignore_ascii_case(name));
         let by_header = || self.with_header_name(name.as_bytes());
         // A path or a version makes a header of it.
         let token = ProductToken::from_name(name.as_bytes()).filter(|_| !name.contains(['/', '(', ';', ',']));
-        let by_token = || token.and_then(|token| self.rows().find(|crawler| crawler.tokens.first() == Some(&token)));
+        let by_token =
+            || token.and_then(|token| self.crawlers.iter().find(|crawler| crawler.tokens.first() == Some(&token)));
         by_name().or_else(by_header).or_else(by_token)
     }
 }

@@ -20,7 +20,7 @@ use super::agents::Agent;
 /// Immutable; one for the whole process is enough, however many files are served.
 #[derive(Clone, Debug)]
 pub struct Registry {
-    crawlers: Vec<Arc<Crawler>>,
+    pub(super) crawlers: Vec<Arc<Crawler>>,
     tokens: HashSet<ProductToken>,
     /// Header names, each standing for the position of its crawler.
     index: NameIndex,
@@ -120,10 +120,6 @@ impl Registry {
     /// Whether a crawler obeys this token.
     pub fn knows(&self, token: &ProductToken) -> bool {
         self.tokens.contains(token)
-    }
-
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Arc<Crawler>> {
-        self.crawlers.iter()
     }
 
     /// The crawler with exactly this header name, whatever its headers must hold besides.

@@ -19,7 +19,8 @@ pub(super) struct FixableFile<'a> {
     /// The codes of all lints.
     pub(super) codes: &'a [&'static str],
     pub(super) crawlers: CrawlersByToken<'a>,
-    lines: Vec<Line<'a>>,
+    /// Every line; a line is known by its place here.
+    pub(super) lines: Vec<Line<'a>>,
     /// These are found once: many findings may ask for them.
     own_origin: OnceCell<Option<Vec<u8>>>,
     rules: OnceCell<RuleSet>,
@@ -55,11 +56,6 @@ impl<'a> FixableFile<'a> {
 
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.robots.bytes()
-    }
-
-    /// Every line; a line is known by its place here.
-    pub(super) fn lines(&self) -> &[Line<'a>] {
-        &self.lines
     }
 
     /// The line that an octet stands in.

@@ -16,7 +16,7 @@ use crate::rules::{Fallback, PathPattern, PathPatternError, Reading, Rule};
 pub struct Options {
     levels: Vec<(&'static str, Level)>,
     most: Option<usize>,
-    site: SiteContext,
+    pub(super) site: SiteContext,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,10 +76,6 @@ impl Options {
 
     pub(super) fn most_findings(&self) -> usize {
         self.most.unwrap_or(MAX_FINDINGS_PER_LINT)
-    }
-
-    pub(super) const fn site(&self) -> &SiteContext {
-        &self.site
     }
 
     fn level(mut self, lint: &'static Lint, level: Level) -> Self {
@@ -145,8 +141,8 @@ impl PartialEq for SiteContext {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct RefusedCrawler {
-    name: Box<str>,
-    fallback: Fallback,
+    pub(super) name: Box<str>,
+    pub(super) fallback: Fallback,
     rules: RefusedRules,
 }
 
@@ -184,14 +180,6 @@ impl RefusedCrawler {
     /// If one of them begins with neither `/` nor `*`: no rule with such a pattern disallows a path.
     pub fn only_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, PathPatternError> {
         Ok(Self { rules: RefusedRules::Only(parsed(patterns)?), ..self })
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) const fn fallback(&self) -> Fallback {
-        self.fallback
     }
 
     pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {

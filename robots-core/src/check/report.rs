@@ -149,7 +149,7 @@ pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
 /// Runs the lints of these codes alone.
 pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn(&str) -> bool) -> Report {
     let codes: Vec<&str> = lints().iter().map(|lint| lint.code).collect();
-    let file = CheckedFile::new(robots, options.site(), &codes);
+    let file = CheckedFile::new(robots, &options.site, &codes);
     let kind = FileKind::of(robots);
     let allowed = Allowed::of(robots);
     let (mut sinks, mut at_lines, mut at_fields) = (Vec::new(), Vec::new(), Vec::new());

@@ -14,9 +14,12 @@ use crate::agent::{Agent, Category, Class, Crawler, Identity, UndecidedReason};
 
 /// A request whose sender is to be identified.
 #[must_use]
+#[non_exhaustive]
 pub struct IdentityRequest<'a> {
     agents: &'a [Agent],
-    address: Option<PublicAddress>,
+    /// The client's address, where it says something about the client.
+    #[doc(hidden)]
+    pub address: Option<PublicAddress>,
     #[cfg(feature = "signatures")]
     signed: Option<(&'a MessageHead<'a>, &'a Signers)>,
 }
@@ -165,21 +168,7 @@ impl<'a> IdentityRequest<'a> {
     }
 }
 
-impl IdentityRequest<'_> {
-    /// The client's address, where it says something about the client.
-    #[doc(hidden)]
-    pub const fn address(&self) -> Option<PublicAddress> {
-        self.address
-    }
-}
-
-impl<'a> Identified<'a> {
-    /// The same request with another outcome, of one who counts claims.
-    #[doc(hidden)]
-    pub const fn with_identity(self, identity: Identity) -> Self {
-        Self { identity, ..self }
-    }
-}
+impl IdentityRequest<'_> {}
 
 /// Who a `User-Agent` line says it is.
 #[derive(Clone, Copy)]

@@ -19,8 +19,10 @@ pub struct Quota {
 
 /// A request that comes too soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TooSoon {
-    wait: Duration,
+    /// How long to wait until a request passes, above zero, unless another one takes its place.
+    pub wait: Duration,
 }
 
 /// The state of one sender: the time at which it has paid for all that passed, in nanoseconds.
@@ -65,12 +67,7 @@ impl Quota {
     }
 }
 
-impl TooSoon {
-    /// How long to wait until a request passes, above zero, unless another one takes its place.
-    pub const fn wait(&self) -> Duration {
-        self.wait
-    }
-}
+impl TooSoon {}
 
 impl Bucket {
     /// Takes one request from the bucket.
@@ -116,9 +113,12 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 
 /// The sender of a request, as far as limiting goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct RateKey<'a> {
-    token: Option<&'a ProductToken>,
-    sender: RateSender,
+    /// The crawler's product token; `None` for all names that may be made up.
+    pub token: Option<&'a ProductToken>,
+    /// What is known of the sender.
+    pub sender: RateSender,
 }
 
 /// What is known of who sends a request.
@@ -183,16 +183,6 @@ impl<'a> RateKey<'a> {
             RateSender::Verified => Self::new(token, sender),
             RateSender::Refuted | RateSender::Claimed(_) => Self::unnamed(sender),
         }
-    }
-
-    /// The crawler's product token; `None` for all names that may be made up.
-    pub const fn token(&self) -> Option<&'a ProductToken> {
-        self.token
-    }
-
-    /// What is known of the sender.
-    pub const fn sender(&self) -> RateSender {
-        self.sender
     }
 }
 

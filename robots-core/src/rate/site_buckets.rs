@@ -49,11 +49,11 @@ impl SiteBuckets {
     /// If it comes too soon. Nothing is taken then.
     pub fn take(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), TooSoon> {
         let site = self.shared.site;
-        if let RateSender::Claimed(Some(address)) = key.sender() {
-            return self.networks.take(&(site, key.token(), SharedNetwork::of(address)), quota, now);
+        if let RateSender::Claimed(Some(address)) = key.sender {
+            return self.networks.take(&(site, key.token, SharedNetwork::of(address)), quota, now);
         }
-        match key.token().and_then(|token| self.shared.names.of(token)) {
-            Some(buckets) => buckets.of(key.sender()).take(quota, now),
+        match key.token.and_then(|token| self.shared.names.of(token)) {
+            Some(buckets) => buckets.of(key.sender).take(quota, now),
             None => self.networks.take(&(site, key), quota, now),
         }
     }
@@ -65,11 +65,11 @@ impl SiteBuckets {
     /// If it would come too soon.
     pub fn look(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), TooSoon> {
         let site = self.shared.site;
-        if let RateSender::Claimed(Some(address)) = key.sender() {
-            return self.networks.look(&(site, key.token(), SharedNetwork::of(address)), quota, now);
+        if let RateSender::Claimed(Some(address)) = key.sender {
+            return self.networks.look(&(site, key.token, SharedNetwork::of(address)), quota, now);
         }
-        match key.token().and_then(|token| self.shared.names.of(token)) {
-            Some(buckets) => buckets.of(key.sender()).look(quota, now),
+        match key.token.and_then(|token| self.shared.names.of(token)) {
+            Some(buckets) => buckets.of(key.sender).look(quota, now),
             None => self.networks.look(&(site, key), quota, now),
         }
     }

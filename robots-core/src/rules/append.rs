@@ -41,16 +41,19 @@ const MOST_MERGED: usize = 16 << 20;
 /// let list = Fragment::parse("ai.txt", "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n").unwrap();
 /// let appended = robots.append(&[list]);
 /// assert_eq!(
-///     String::from_utf8_lossy(appended.bytes()),
+///     String::from_utf8_lossy(&appended.bytes),
 ///     "User-agent: GPTBot\nAllow: /\n\n# From ai.txt\n\
 ///     \x23 Named above, so left out here: GPTBot\nUser-agent: CCBot\nDisallow: /\n"
 /// );
-/// assert_eq!(appended.places().of(7), Some(("ai.txt", 3)));
+/// assert_eq!(appended.places.of(7), Some(("ai.txt", 3)));
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Appended {
-    bytes: Arc<[u8]>,
-    places: Arc<LinePlaces>,
+    /// The file to serve.
+    pub bytes: Arc<[u8]>,
+    /// Where its lines come from.
+    pub places: Arc<LinePlaces>,
 }
 
 /// Where the lines of an appended part come from.
@@ -116,17 +119,7 @@ impl RobotsTxt {
     }
 }
 
-impl Appended {
-    /// The file to serve.
-    pub const fn bytes(&self) -> &Arc<[u8]> {
-        &self.bytes
-    }
-
-    /// Where its lines come from.
-    pub const fn places(&self) -> &Arc<LinePlaces> {
-        &self.places
-    }
-}
+impl Appended {}
 
 impl LinePlaces {
     /// The title of the fragment that a line is from, and its number there; `None` for the lines of the file itself, and for

@@ -186,12 +186,13 @@ impl Verifier {
     /// What is missing is fetched or looked up, for later requests. Where so many claims fail on a path that the path is in
     /// doubt, nothing is refuted by its address.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
-        let identified = request.identify(self, now);
+        let mut identified = request.identify(self, now);
         // All requests that claim no crawler of the registry, and are signed, are counted together: a client makes no names up.
         let crawler = identified.registered.unwrap_or_default();
         let paths = &self.inner.learned.paths;
         let claims = paths.of_crawler(path, crawler);
-        identified.with_identity(paths.judge(claims, identified.identity, request.address(), now))
+        identified.identity = paths.judge(claims, identified.identity, request.address, now);
+        identified
     }
 
     /// The same for a request without a signature, from its address as the server has it. The crawlers that come again and again
@@ -216,7 +217,7 @@ impl Verifier {
         }
         let request = IdentityRequest::new(agents, self.public_address(address));
         let found = request.identify(self, now).identity;
-        let identity = paths.judge(claims, found, request.address(), now);
+        let identity = paths.judge(claims, found, request.address, now);
         if let Identity::Verified(method) = identity {
             evidence.verified.note(&key, method);
         }

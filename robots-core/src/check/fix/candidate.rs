@@ -34,7 +34,7 @@ impl Candidate {
             return Vec::new();
         }
         let codes: Vec<&str> = lints().iter().map(|lint| lint.code).collect();
-        let file = FixableFile::new(robots, options.site(), &codes);
+        let file = FixableFile::new(robots, &options.site, &codes);
         let mut candidates: Vec<Self> = Vec::new();
         // Some other text, such as a list of dependencies, would be commented out line by line.
         if FileKind::of(robots) == FileKind::Rules && !is_robots_txt(robots) && !robots.lines().any(is_exported) {

@@ -241,7 +241,7 @@ impl<'a> Prover<'a> {
         if length > MOST_PROVED {
             return Outcome::OtherEffect;
         }
-        let registry = &self.options.site().registry;
+        let registry = &self.options.site.registry;
         let content = |robots: &RobotsTxt| EffectiveContent::of(robots, registry, &mut self.names.borrow_mut());
         let (Some(before), Some(content)) = (self.content.get_or_init(|| content(self.before)), &content(&after))
         else {

@@ -93,13 +93,13 @@ impl Grams {
         }
         for (octet, run) in &self.singles {
             let wildcards = &self.single[run.range()];
-            if wildcards[0].rank < best && memchr::memchr(*octet, path.path()).is_some() {
+            if wildcards[0].rank < best && memchr::memchr(*octet, path.path).is_some() {
                 best = patterns.best(wildcards, path, 0, best);
             }
         }
         let mut tried = [0; REMEMBERED];
         let mut count = 0;
-        for gram in grams(path.path()) {
+        for gram in grams(path.path) {
             if !self.may_hold(gram) {
                 continue;
             }

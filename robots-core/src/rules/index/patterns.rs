@@ -49,7 +49,7 @@ pub(super) struct Wildcard {
 
 /// A path that patterns are tried on. The set of its octets is made on first use.
 pub(super) struct Tried<'p, 'w> {
-    path: &'p [u8],
+    pub(super) path: &'p [u8],
     octets: Option<OctetSet>,
     work: &'w mut MatchBudget,
 }
@@ -133,10 +133,6 @@ impl Patterns {
 impl<'p, 'w> Tried<'p, 'w> {
     pub(super) const fn new(path: &'p [u8], work: &'w mut MatchBudget) -> Self {
         Self { path, octets: None, work }
-    }
-
-    pub(super) const fn path(&self) -> &'p [u8] {
-        self.path
     }
 
     /// Takes the work of walking along a trie, and says whether there was that much left.

@@ -1,9 +1,7 @@
 //! `crawl-delay-decimal`: a delay with a fraction, which not every crawler reads.
 
 use crate::check::directives::is_named;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{Field, crawl_delay};
 
 pub(crate) const LINT: Lint = Lint {

@@ -2,7 +2,7 @@
 
 use crate::agent::Obeys;
 use crate::check::directives::is_named;
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Directive, LineKind, ProductToken};
 
 pub(crate) const LINT: Lint = Lint {

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use crate::check::directives::is_named;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{CrawlDelay, Field, crawl_delay};
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,9 +1,7 @@
 //! `crawl-delay-value`: a delay that is no number.
 
 use crate::check::directives::is_named;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{Field, crawl_delay};
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,7 +1,7 @@
 //! `crawl-delay-zero`: a delay that says nothing.
 
 use crate::check::directives::is_named;
-use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Field, crawl_delay};
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,9 +1,7 @@
 //! `request-rate`: a line of a known name that few crawlers read.
 
 use crate::check::directives::is_named;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{Field, RequestRate};
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,7 +1,7 @@
 //! `visit-time`: a line of a known name that few crawlers read.
 
 use crate::check::directives::is_named;
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Field, TimeWindow};
 
 pub(crate) const LINT: Lint = Lint {

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::agent::{Category, Crawler};
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, QuotedList, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{Access, Fallback, Name, PathPattern, Reading, RequestPath, Rule};
 
 pub(crate) const LINT: Lint = Lint {

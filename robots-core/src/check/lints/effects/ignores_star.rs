@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::agent::{Crawler, Obeys};
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, QuotedList, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Access, ProductToken};
 
 pub(crate) const LINT: Lint = Lint {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::agent::Obeys;
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Access, Fallback, Group, Rule};
 
 pub(crate) const LINT: Lint = Lint {
@@ -25,11 +25,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     // Every engine counts where the file first disallows it something: a group is for many of them.
     let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
     for refused in &file.site.refused {
-        let Some(crawler) = registry.crawler(refused.name()) else { continue };
+        let Some(crawler) = registry.crawler(&refused.name) else { continue };
         if !crawler.is_index_engine || crawler.obeys_robots == Obeys::No {
             continue;
         }
-        let fallback = if crawler.obeys_star == Obeys::No { Fallback::Nothing } else { refused.fallback() };
+        let fallback = if crawler.obeys_star == Obeys::No { Fallback::Nothing } else { refused.fallback };
         let selection = file.rules().select(&crawler.tokens, fallback);
         if !selection.applies() {
             continue;

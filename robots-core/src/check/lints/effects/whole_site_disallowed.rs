@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::agent::Category;
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, QuotedList, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Access, Group, Name, PathPattern, ProductToken, Reading, Rule, STANDARD_LIMIT};
 
 pub(crate) const LINT: Lint = Lint {

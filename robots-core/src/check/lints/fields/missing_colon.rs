@@ -1,9 +1,7 @@
 //! `missing-colon`: a directive and its value with nothing but white space between them.
 
 use crate::check::directives::{is_known, lost_colon};
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {

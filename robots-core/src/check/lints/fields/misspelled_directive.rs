@@ -1,9 +1,7 @@
 //! `misspelled-directive`: a name that only lenient crawlers understand.
 
 use crate::check::directives::lost_colon;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,7 +1,7 @@
 //! `not-a-field`: a line that is neither a field nor a comment.
 
 use crate::check::directives::{first_word, is_known, is_spelled, nearest};
-use crate::check::lint::{Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink};
+use crate::check::lint::*;
 use crate::check::quote::unquoted;
 use crate::rules::{Line, LineKind};
 
@@ -59,11 +59,11 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let word = first_word(text);
     if of_columns(text).is_some() {
         // A file is exported as a whole: a group whose rules are still in columns would be one without rules.
-        if file.lines().len() > MOST_EXPORTED {
+        if file.lines.len() > MOST_EXPORTED {
             return None;
         }
         let edit = |line: &Line<'_>| Some(Edit::new(line.content(), of_columns(content(line))?));
-        return Some(file.lines().iter().filter_map(edit).collect());
+        return Some(file.lines.iter().filter_map(edit).collect());
     }
     if is_spelled(word) {
         return Some(vec![Edit::insert(start + word.len(), ":")]);

@@ -1,9 +1,7 @@
 //! `unknown-directive`: a field no crawler knows.
 
 use crate::check::directives::{is_known, lost_colon, nearest};
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {

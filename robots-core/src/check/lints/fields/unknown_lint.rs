@@ -2,9 +2,7 @@
 
 use crate::check::checked_file::codes;
 use crate::check::directives::distance_within;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
     code: "unknown-lint",

@@ -1,7 +1,7 @@
 //! `binary-file`: an image, an archive or other octets in place of text.
 
 use crate::check::file_kind::FileKind;
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Severity, Sink};
+use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
     code: "binary-file",

@@ -1,6 +1,6 @@
 //! `byte-order-mark`: invisible octets before the first line.
 
-use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
     code: "byte-order-mark",
@@ -36,7 +36,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
-    let mut end = file.lines().first().map_or(0, |line| line.range().start);
+    let mut end = file.lines.first().map_or(0, |line| line.range().start);
     // Some editors add another one.
     while file.bytes()[end..].starts_with(b"\xEF\xBB\xBF") {
         end += MARK;

@@ -1,6 +1,6 @@
 //! `cr-line-end`: lines that end with a lone CR.
 
-use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
     code: "cr-line-end",

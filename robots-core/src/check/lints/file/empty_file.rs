@@ -1,7 +1,7 @@
 //! `empty-file`: nothing at all, not even a comment.
 
 use crate::check::directives::NO_RESTRICTIONS;
-use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::LineKind;
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,7 +1,7 @@
 //! `html-instead-of-text`: a web page under the name of robots.txt.
 
 use crate::check::file_kind::{FileKind, first_tag};
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
     code: "html-instead-of-text",

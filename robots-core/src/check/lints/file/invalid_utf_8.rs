@@ -1,6 +1,6 @@
 //! `invalid-utf-8`: octets that are no text.
 
-use crate::check::lint::{Example, Lint, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Line, LineKind};
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,6 +1,6 @@
 //! `long-line`: a line of which crawlers read only the beginning.
 
-use crate::check::lint::{Example, Lint, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Line, LineKind, MAX_LINE};
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,7 +1,7 @@
 //! `no-known-field`: some other text under the name of robots.txt.
 
 use crate::check::directives::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Severity, Sink};
+use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
     code: "no-known-field",

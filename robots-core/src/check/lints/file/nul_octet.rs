@@ -1,6 +1,6 @@
 //! `nul-octet`: a NUL ends what counts of a line.
 
-use crate::check::lint::{Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Line, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
@@ -25,7 +25,7 @@ fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
 }
 
 fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let line = file.lines().get(file.line_of(finding))?;
+    let line = file.lines.get(file.line_of(finding))?;
     let start = line.range().start;
     Some(Edit::each(file.bytes(), memchr::memchr_iter(0, line.bytes()).map(|at| start + at), ""))
 }

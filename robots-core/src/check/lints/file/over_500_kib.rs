@@ -1,6 +1,6 @@
 //! `over-500-kib`: a file of which crawlers read only the beginning.
 
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{LineKind, STANDARD_LIMIT};
 
 pub(crate) const LINT: Lint = Lint {

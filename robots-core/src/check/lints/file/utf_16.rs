@@ -1,7 +1,7 @@
 //! `utf-16`: text of two octets a character.
 
 use crate::check::file_kind::{FileKind, Utf16Form, utf_16_form};
-use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
     code: "utf-16",

@@ -1,6 +1,6 @@
 //! `blank-line-in-group`: a blank line between a name and a rule for it.
 
-use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Directive, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
@@ -45,7 +45,7 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
     let rule = file.line_of(finding);
     let name = (0..rule).rev().find(is_name)?;
-    let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
+    let last = (rule..file.lines.len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
     let mut edits = Vec::new();
     // The last line that is not blank, and whether a rule stood above.
     let (mut before, mut is_parted) = (name, false);
@@ -62,7 +62,7 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let next = (line..=last).find(|line| !file.is_blank(*line))?;
         let has_comment = file.is_comment(before) || file.is_comment(next);
         edits.push(match is_parted && !has_comment {
-            true => Edit::new(file.lines()[line].range(), "#"),
+            true => Edit::new(file.lines[line].range(), "#"),
             false => Edit::remove(file.whole_line(line)),
         });
         if line + 1 < next {

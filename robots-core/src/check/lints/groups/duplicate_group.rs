@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use crate::check::fixable_file::compared;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{Directive, Name, ProductToken};
 
 pub(crate) const LINT: Lint = Lint {
@@ -56,7 +54,7 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let first = shared(file, finding)?;
     let members = groups.alike(first);
     let lines_of = |at: usize| {
-        let next = groups.get(at + 1).map_or(file.lines().len(), |next| next.line() - 1);
+        let next = groups.get(at + 1).map_or(file.lines.len(), |next| next.line() - 1);
         let start = groups.get(at).map_or(next, |group| group.line() - 1);
         let last = (start..next).rev().find(|line| file.field(*line).is_some()).unwrap_or(start);
         start..last + 1
@@ -74,11 +72,11 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let lines = lines_of(*at);
         let start = (0..lines.start).rev().take_while(|line| file.is_comment(*line)).last().unwrap_or(lines.start);
         for line in start..lines.end {
-            if is_name(&line) && file.lines()[line].bytes().contains(&b'#') {
+            if is_name(&line) && file.lines[line].bytes().contains(&b'#') {
                 return None;
             }
             if !is_name(&line) && !file.is_blank(line) {
-                moved.push(file.lines()[line].bytes());
+                moved.push(file.lines[line].bytes());
             }
         }
         if file.has_allowance_above(start) {

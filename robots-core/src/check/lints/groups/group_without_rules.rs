@@ -1,9 +1,7 @@
 //! `group-without-rules`: names at the end of the file that nothing follows.
 
 use crate::check::directives::is_known;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{Directive, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
@@ -43,6 +41,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 
 fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    let last = (0..file.lines().len()).rev().find(is_name)?;
+    let last = (0..file.lines.len()).rev().find(is_name)?;
     Some(vec![file.lines_after(last, [&b"Disallow:"[..]])])
 }

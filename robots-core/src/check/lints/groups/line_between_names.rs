@@ -1,8 +1,6 @@
 //! `line-between-names`: something else between the user-agent lines of one group.
 
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{Directive, Field, LineKind};
 
 pub(crate) const LINT: Lint = Lint {
@@ -59,7 +57,7 @@ fn fix(file: &FixableFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     };
     let moved: Vec<usize> = (first..last).filter(is_moved).collect();
     let mut edits: Vec<Edit> = moved.iter().map(|line| file.without_line(*line)).collect::<Option<_>>()?;
-    edits.push(file.lines_after(last, moved.iter().map(|line| file.lines()[*line].bytes())));
+    edits.push(file.lines_after(last, moved.iter().map(|line| file.lines[*line].bytes())));
     Some(edits)
 }
 

@@ -1,8 +1,6 @@
 //! `rule-before-group`: a rule that belongs to no group.
 
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{Directive, Field};
 
 pub(crate) const LINT: Lint = Lint {
@@ -34,6 +32,6 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 fn fix(file: &FixableFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
     // One line for all findings.
-    let first = (0..file.lines().len()).find(is_rule)?;
+    let first = (0..file.lines.len()).find(is_rule)?;
     Some(vec![file.line_before(first, b"User-agent: *")?])
 }

@@ -1,8 +1,6 @@
 //! `browser-header-as-name`: a whole `User-Agent` header where a token belongs.
 
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::ProductToken;
 
 pub(crate) const LINT: Lint = Lint {

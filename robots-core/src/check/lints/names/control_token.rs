@@ -1,6 +1,6 @@
 //! `control-token`: a name that no request ever bears.
 
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
     code: "control-token",

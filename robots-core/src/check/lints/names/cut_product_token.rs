@@ -1,9 +1,7 @@
 //! `cut-product-token`: a name of which crawlers compare only the beginning.
 
 use crate::check::crawlers::CrawlersByToken;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::check::lints::names::browser_header_as_name::is_header;
 use crate::check::quote::unquoted;
 use crate::rules::ProductToken;

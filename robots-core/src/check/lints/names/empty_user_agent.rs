@@ -1,6 +1,6 @@
 //! `empty-user-agent`: a user-agent line that names no crawler.
 
-use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Directive, Field};
 
 pub(crate) const LINT: Lint = Lint {

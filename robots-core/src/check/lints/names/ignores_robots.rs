@@ -1,7 +1,7 @@
 //! `ignores-robots`: a crawler that does not read the file.
 
 use crate::agent::Obeys;
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Quoted, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::Access;
 
 pub(crate) const LINT: Lint = Lint {

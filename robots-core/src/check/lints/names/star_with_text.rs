@@ -1,8 +1,6 @@
 //! `star-with-text`: `*` and more.
 
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
     code: "star-with-text",

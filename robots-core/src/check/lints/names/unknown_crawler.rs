@@ -1,8 +1,6 @@
 //! `unknown-crawler`: a name that is nearly a known one.
 
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::ProductToken;
 
 pub(crate) const LINT: Lint = Lint {

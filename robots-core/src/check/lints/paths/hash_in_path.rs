@@ -1,9 +1,7 @@
 //! `hash-in-path`: a `#` that was meant as part of a path.
 
 use crate::check::directives::is_rule;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,9 +1,7 @@
 //! `path-without-slash`: a pattern that no path can match.
 
 use crate::check::directives::is_rule;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::check::lints::paths::url_as_path::is_url;
 use crate::check::quote::unquoted;
 use crate::rules::Field;

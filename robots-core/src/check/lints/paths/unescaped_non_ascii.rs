@@ -3,9 +3,7 @@
 use std::fmt::Write;
 
 use crate::check::directives::is_rule;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,9 +1,7 @@
 //! `url-as-path`: a whole URL where a path belongs.
 
 use crate::check::directives::is_rule;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{Field, RequestPath};
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,6 +1,6 @@
 //! `costly-wildcards`: rules that take long to compare.
 
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{CostlyKind, MANY_TOGETHER, MANY_WILDCARDS, Reading};
 
 pub(crate) const LINT: Lint = Lint {

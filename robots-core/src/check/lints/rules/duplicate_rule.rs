@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::check::pattern::Canonical;
 use crate::rules::{Access, Rule};
 

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::check::pattern::{Canonical, priority};
 use crate::rules::{Group, PathPattern, Reading, Rule};
 

@@ -1,6 +1,6 @@
 //! `host-repeated`: more than one main mirror.
 
-use crate::check::lint::{CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::{Directive, LineKind};
 
 pub(crate) const LINT: Lint = Lint {

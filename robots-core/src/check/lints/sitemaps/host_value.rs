@@ -1,8 +1,6 @@
 //! `host-value`: the main mirror, written wrongly.
 
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::check::lints::paths::url_as_path::is_url;
 use crate::rules::{Authority, Directive, Field, Port};
 

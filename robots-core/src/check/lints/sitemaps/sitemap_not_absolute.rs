@@ -1,9 +1,7 @@
 //! `sitemap-not-absolute`: the address of a sitemap that is no whole URL.
 
 use crate::check::directives::lost_colon;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::{Directive, Field, is_absolute_url};
 
 pub(crate) const LINT: Lint = Lint {

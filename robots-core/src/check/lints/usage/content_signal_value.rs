@@ -1,9 +1,7 @@
 //! `content-signal-value`: a content signal that does not parse.
 
 use crate::check::directives::is_named;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::check::lints::usage::content_usage_value::{corrected, first_wrong};
 use crate::rules::Field;
 

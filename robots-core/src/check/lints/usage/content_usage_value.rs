@@ -1,9 +1,7 @@
 //! `content-usage-value`: a usage preference that does not parse.
 
 use crate::check::directives::is_named;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {

@@ -1,9 +1,7 @@
 //! `license-value`: a licence that cannot be found.
 
 use crate::check::directives::is_named;
-use crate::check::lint::{
-    CheckedFile, Edit, Example, Finding, FixableFile, Lint, LintFix, Pass, Quoted, Severity, Sink,
-};
+use crate::check::lint::*;
 use crate::check::lints::paths::url_as_path::is_url;
 use crate::rules::Field;
 

@@ -1,7 +1,7 @@
 //! `noindex`: a directive that was never documented.
 
 use crate::check::directives::is_named;
-use crate::check::lint::{CheckedFile, Example, Lint, Pass, Severity, Sink};
+use crate::check::lint::*;
 use crate::rules::Field;
 
 pub(crate) const LINT: Lint = Lint {

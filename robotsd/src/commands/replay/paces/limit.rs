@@ -133,7 +133,7 @@ impl LoggedLimit {
     /// Whether it is the one of a request with this pace and key.
     fn is_of(&self, senders: PacedSenders, key: &RateKey<'_>, pace: &Pace<'_>) -> bool {
         self.count.senders == senders
-            && self.token.as_ref() == key.token()
+            && self.token.as_ref() == key.token
             && (self.count.interval, self.count.line, self.mode) == (pace.interval, pace.delay.line(), pace.mode)
     }
 }
@@ -160,7 +160,7 @@ impl LimitTable {
             interval: pace.interval,
             line: delay.line(),
         };
-        self.insert(LoggedLimit { count, is_known: name.is_known, token: key.token().cloned(), mode: pace.mode })
+        self.insert(LoggedLimit { count, is_known: name.is_known, token: key.token.cloned(), mode: pace.mode })
     }
 
     /// The number of a limit, if it is known.
