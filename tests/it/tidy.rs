@@ -64,7 +64,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("log", &["date", "edge", "config"]),
     ("decision", &["counter", "metrics", "edge", "config", "log"]),
     ("evaluator", &["unknown_name", "config"]),
-    ("board", &["date", "html", "render", "report", "config", "decision"]),
+    ("board", &["date", "html", "private_file", "render", "report", "config", "decision"]),
     (
         "sites",
         &[
@@ -119,7 +119,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ),
     ("fuzzing", &["pages", "edge", "decision", "upstream", "commands"]),
     ("benching", &["decision"]),
-    ("cli", &["render", "serve", "commands"]),
+    ("cli", &["exit", "render", "serve", "commands"]),
 ];
 
 /// The packages: their source folders, and their rooms.
