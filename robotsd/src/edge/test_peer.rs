@@ -69,6 +69,12 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
+/// A field of HTTP/2 as a literal that no table keeps (RFC 7541, section 6.2.2).
+pub(crate) fn field(name: &str, value: &str) -> Vec<u8> {
+    let length = |text: &str| u8::try_from(text.len()).ok().filter(|length| *length < 127).unwrap();
+    [&[0, length(name)][..], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
+}
+
 /// A frame of HTTP/2 that came.
 #[derive(Debug)]
 pub(crate) struct RawFrame {

@@ -238,24 +238,26 @@ mod tests {
     async fn a_backend_is_ready_before_it_is_called() {
         for polls_until_ready in [0, 1, 3] {
             let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open().unwrap());
-            let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
             let verify = VerifyLayer::new(&layer, Duration::ZERO);
             let service = SharedPace {
                 inner: layer.layer(Strict { is_ready: false, polls_until_ready }),
                 question: None,
                 waiting: None,
             };
-            let service = verify.layer(service);
-            let site =
-                SiteRoute { name: SiteName::from("site"), service, counts: Arc::default(), may_wait: MayWait::No };
-            map.hosts.insert("*", site).unwrap();
-            let mut router = Router { sites: Arc::new(ArcSwap::from_pointee(map)), counts: Arc::default() };
+            let mut router = routed(verify.layer(service), Arc::default(), MayWait::No);
             for _ in 0..2 {
                 let request = Request::new(RequestBody::empty());
                 let response = router.ready().await.unwrap().call(request).await.unwrap();
                 assert_eq!(response.status(), StatusCode::OK);
             }
         }
+    }
+
+    /// A router whose only site is this.
+    fn routed<B>(service: Verify<SharedPace<Robots<B>>>, counts: Arc<OutcomeCounts>, may_wait: MayWait) -> Router<B> {
+        let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
+        map.hosts.insert("*", SiteRoute { name: SiteName::from("site"), service, counts, may_wait }).unwrap();
+        Router { sites: Arc::new(ArcSwap::from_pointee(map)), counts: Arc::default() }
     }
 
     /// A backend that never answers.
@@ -300,18 +302,14 @@ mod tests {
             let waiting = question.is_some().then(|| Arc::clone(&counts));
             let verify = VerifyLayer::new(&layer, Duration::ZERO);
             let paced = SharedPace { inner: shared_pace::followed(layer).layer(Silent), question, waiting };
-            let (service, counted) = (verify.layer(paced), Arc::clone(&counts));
-            let site = SiteRoute { name: SiteName::from("site"), service, counts, may_wait };
-            let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
-            map.hosts.insert("*", site).unwrap();
-            let mut router = Router { sites: Arc::new(ArcSwap::from_pointee(map)), counts: Arc::default() };
+            let mut router = routed(verify.layer(paced), Arc::clone(&counts), may_wait);
             let request = Request::get("/").header("user-agent", agent).body(RequestBody::empty()).unwrap();
             let mut response = Box::pin(router.ready().await.unwrap().call(request));
             assert!(response.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             // The client goes away.
             drop(response);
             let mut totals = SiteTotals::default();
-            totals.add(&counted);
+            totals.add(&counts);
             let mut decisions = [0; RequestOutcome::ALL.len()];
             decisions[want as usize] = 1;
             assert_eq!(totals.decisions, decisions, "{agent} {may_wait:?}");

@@ -103,7 +103,11 @@ impl Origin {
     }
 
     fn upstream_with(&self, change: impl FnOnce(&mut UpstreamLimits)) -> Upstream {
-        upstream_in(self.versions, [self.address], change)
+        self.watched(change).0
+    }
+
+    fn watched(&self, change: impl FnOnce(&mut UpstreamLimits)) -> (Upstream, Events) {
+        watched_in(self.versions, [self.address], change)
     }
 
     fn connections(&self) -> usize {
@@ -168,18 +172,18 @@ fn watched(settings: &OriginsSettings, limits: UpstreamLimits) -> (Upstream, Eve
 }
 
 fn upstream(addresses: impl IntoIterator<Item = SocketAddr>, limits: UpstreamLimits) -> Upstream {
-    upstream_in(HttpVersions::Http1, addresses, |own| *own = limits)
+    watched_in(HttpVersions::Http1, addresses, |own| *own = limits).0
 }
 
-fn upstream_in(
+fn watched_in(
     versions: HttpVersions,
     addresses: impl IntoIterator<Item = SocketAddr>,
     change: impl FnOnce(&mut UpstreamLimits),
-) -> Upstream {
+) -> (Upstream, Events) {
     let urls = addresses.into_iter().map(|address| format!("http://{address}"));
     let mut limits = UpstreamLimits::default();
     change(&mut limits);
-    watched(&OriginsSettings { versions, ..settings(urls) }, limits).0
+    watched(&OriginsSettings { versions, ..settings(urls) }, limits)
 }
 
 fn open_connections(upstream: &Upstream) -> usize {

@@ -5,13 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::flood::framed;
 use super::*;
 use crate::edge::http2::frames::{self, CONTINUATION, END_HEADERS, END_STREAM, RST_STREAM};
-use crate::edge::test_peer::frame;
-
-/// A field as a literal that no table keeps (RFC 7541, section 6.2.2).
-fn field(name: &str, value: &str) -> Vec<u8> {
-    let length = |text: &str| u8::try_from(text.len()).ok().filter(|length| *length < 127).unwrap();
-    [&[0, length(name)][..], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
-}
+use crate::edge::test_peer::{field, frame};
 
 /// A field section of a method and a path, for `http` and `h.test`.
 fn section(method: &str, path: &str, fields: &[Vec<u8>]) -> Vec<u8> {

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
@@ -27,7 +27,7 @@ use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::test_edge::ServedEdge;
-use crate::edge::test_peer::{Http2Client, Raw, RawMessage, listen, soon};
+use crate::edge::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
 use crate::edge::{EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket};
 use crate::socket::Socket;
 

@@ -8,6 +8,11 @@ fn limited(origin: &Origin, change: impl FnOnce(&mut UpstreamLimits)) -> (Origin
     origins(&settings([format!("http://{}", origin.address)]), limits, &SharedResources::system())
 }
 
+/// One connection to each server.
+fn one_each(limits: &mut UpstreamLimits) {
+    (limits.address_connections, limits.connect) = (1, Duration::from_secs(1));
+}
+
 #[tokio::test]
 async fn an_idle_connection_is_given_up_for_another_worker() {
     let origin = Origin::always(OK);
@@ -43,17 +48,13 @@ async fn who_waits_gets_the_connection_that_comes_back() {
         limits.connect = Duration::from_secs(15);
     });
     let upstream = worker(&origins);
-    let mut asking = tokio::task::JoinSet::new();
-    for _ in 0..5 {
-        let upstream = upstream.clone();
-        asking.spawn(async move { status(&upstream, "GET").await });
-    }
+    let requests: Vec<_> = (0..5).map(|_| asking(&upstream, "GET")).collect();
     for _ in 0..5 {
         soon(asked.recv()).await.unwrap();
         release.notify_one();
     }
-    while let Some(status) = asking.join_next().await {
-        assert_eq!(status.unwrap(), 200);
+    for request in requests {
+        assert_eq!(request.await.unwrap(), 200);
     }
     assert_eq!(origin.connections(), 1);
 }
@@ -87,10 +88,7 @@ async fn many_requests_of_several_workers_share_few_connections() {
 async fn a_server_has_its_own_bound() {
     let unfinished = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab";
     let (a, b) = (Origin::saying(unfinished), Origin::saying(unfinished));
-    let limits =
-        UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
-    let settings = settings([format!("http://{}", a.address), format!("http://{}", b.address)]);
-    let (upstream, events) = watched(&settings, limits);
+    let (upstream, events) = watched_in(HttpVersions::Http1, [a.address, b.address], one_each);
     let mut lease = Vec::new();
     for want in [200, 200, 503] {
         let answer = soon(upstream.forward(request("GET", "/"))).await;
@@ -135,10 +133,7 @@ async fn a_tunnel_takes_its_place_until_it_ends() {
 async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
     let (dying, _) = dying("");
     let other = Origin::always(OK);
-    let limits =
-        UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
-    let settings = settings([format!("http://{}", dying.address), format!("http://{}", other.address)]);
-    let (upstream, _) = watched(&settings, limits);
+    let (upstream, _) = watched_in(HttpVersions::Http1, [dying.address, other.address], one_each);
     // The third dies on its connection to the first server, while the only one there may be to the other is idle.
     for _ in 0..3 {
         assert_eq!(status(&upstream, "GET").await, 200);

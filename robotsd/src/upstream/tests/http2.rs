@@ -53,7 +53,7 @@ pub(super) fn upstream_to(
     addresses: impl IntoIterator<Item = SocketAddr>,
     change: impl FnOnce(&mut UpstreamLimits),
 ) -> Upstream {
-    upstream_in(HttpVersions::Http2, addresses, change)
+    watched_in(HttpVersions::Http2, addresses, change).0
 }
 
 /// A response of 200, with a body or without.
@@ -281,9 +281,7 @@ async fn a_server_that_is_out_is_told_from_one_that_answers() {
         peer.try_send("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
         peer.rest().await;
     });
-    let mut settings = settings([format!("http://{}", plain.address)]);
-    settings.versions = HttpVersions::Http2;
-    let (upstream, events) = watched(&settings, UpstreamLimits::default());
+    let (upstream, events) = watched_in(HttpVersions::Http2, [plain.address], |_| {});
     assert_eq!(status(&upstream, "GET").await, 502);
     let said = event_detail(&events, "invalid").await;
     assert!(said.contains(&plain.address.to_string()), "{said}");

@@ -1,10 +1,10 @@
 //! What a server of HTTP/2 does wrong on one stream is that stream's end, and no other's.
 
 use super::http2::upstream_to;
-use super::http2_frames::{STATUS, field};
+use super::http2_frames::STATUS;
 use super::*;
 use crate::edge::frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM};
-use crate::edge::test_peer::{RawFrame, frame};
+use crate::edge::test_peer::{RawFrame, field, frame};
 
 /// The stream whose response is wrong, and the one that is sound.
 const BAD: u32 = 3;

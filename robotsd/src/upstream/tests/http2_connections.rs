@@ -167,11 +167,6 @@ async fn a_request_is_sent_at_most_twice() {
     assert_eq!(seen.load(Ordering::SeqCst), 5);
 }
 
-fn watched_http2(address: SocketAddr) -> (Upstream, Events) {
-    let urls = [format!("http://{address}")];
-    watched(&OriginsSettings { versions: HttpVersions::Http2, ..settings(urls) }, UpstreamLimits::default())
-}
-
 #[tokio::test]
 async fn a_connection_that_breaks_before_an_answer_is_one_failure() {
     let origin = Origin::start(|_, mut peer| async move {
@@ -179,7 +174,7 @@ async fn a_connection_that_breaks_before_an_answer_is_one_failure() {
         // The preface, SETTINGS and its acknowledgement, and then as much as five requests have.
         peer.bytes(24 + 9 + 9 + 5 * 20).await;
     });
-    let (upstream, events) = watched_http2(origin.address);
+    let (upstream, events) = watched_in(HttpVersions::Http2, [origin.address], |_| {});
     let requests: Vec<_> = (0..5).map(|_| asking(&upstream, "POST")).collect();
     for request in requests {
         assert_eq!(soon(request).await.unwrap(), 502);
@@ -195,7 +190,7 @@ async fn a_server_that_speaks_no_http_2_is_put_out() {
         peer.try_send("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
         peer.drain().await;
     });
-    let (upstream, events) = watched_http2(origin.address);
+    let (upstream, events) = watched_in(HttpVersions::Http2, [origin.address], |_| {});
     for _ in 0..3 {
         assert_eq!(status(&upstream, "POST").await, 502);
     }

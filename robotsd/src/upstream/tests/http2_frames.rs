@@ -3,12 +3,7 @@
 use super::http2::upstream_to;
 use super::*;
 use crate::edge::frames::{END_HEADERS, END_STREAM};
-use crate::edge::test_peer::frame;
-
-/// A field as a literal that no table keeps (RFC 7541, section 6.2.2).
-pub(super) fn field(name: &str, value: &str) -> Vec<u8> {
-    [&[0, name.len() as u8][..], name.as_bytes(), &[value.len() as u8], value.as_bytes()].concat()
-}
+use crate::edge::test_peer::{field, frame};
 
 /// `:status: 200`, which has a number.
 pub(super) const STATUS: &[u8] = &[0x88];

@@ -167,8 +167,7 @@ async fn when_all_are_dead_that_is_said_at_once_and_the_first_that_lives_is_foun
 async fn a_request_is_sent_again_to_another_server() {
     let (dying, delivered) = dying("");
     let other = Mortal::alive("b");
-    let settings = settings([format!("http://{}", dying.address), format!("http://{}", other.address)]);
-    let (upstream, _) = watched(&settings, UpstreamLimits::default());
+    let upstream = upstream([dying.address, other.address], UpstreamLimits::default());
     // The third finds a connection to the first server, which dies of it.
     for name in ["ok", "b", "b"] {
         assert_eq!(answer(&upstream, "GET").await, (200, name.to_owned()));
@@ -181,10 +180,7 @@ async fn statuses_and_slowness_eject_no_server() {
     let sick = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     for (answer, patience, want) in [(sick, Duration::from_secs(15), 503), ("", Duration::from_millis(20), 504)] {
         let origin = Origin::saying(answer);
-        let limits = UpstreamLimits { response_header: patience, ..UpstreamLimits::default() };
-        let (origins, events) =
-            origins(&settings([format!("http://{}", origin.address)]), limits, &SharedResources::system());
-        let upstream = worker(&origins);
+        let (upstream, events) = origin.watched(|limits| limits.response_header = patience);
         for _ in 0..5 {
             assert_eq!(status(&upstream, "POST").await, want);
         }
@@ -221,8 +217,7 @@ async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
         filling.push(socket.unwrap());
     }
     let good = Mortal::alive("b");
-    let settings = settings([format!("http://{address}"), format!("http://{}", good.address)]);
-    let (upstream, _) = watched(&settings, UpstreamLimits::default());
+    let upstream = upstream([address, good.address], UpstreamLimits::default());
     assert_eq!(answer(&upstream, "GET").await, (200, "b".to_owned()));
 }
 

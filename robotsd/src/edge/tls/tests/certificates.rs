@@ -93,14 +93,13 @@ async fn certificates_are_replaced_under_running_connections() {
     let certificates = live(&[&paths]);
     let edge = Arc::new(secure_with(certificates.clone(), EdgeLimits::default()));
     let mut first = edge.raw(&authority.client(&[]), "a.test").await;
-    let (asked, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(1)));
+    let (asked, is_over) = (shared::<AtomicUsize>(), shared::<AtomicBool>());
     let mut clients = Vec::new();
     for kept_alive in [true, true, false, false] {
         let (edge, client) = (Arc::clone(&edge), authority.client(&[]));
-        let (asked, running) = (Arc::clone(&asked), Arc::clone(&running));
         clients.push(tokio::spawn(async move {
             let mut connection = edge.raw(&client, "a.test").await;
-            while running.load(Ordering::Relaxed) == 1 {
+            while !is_over.load(Ordering::Relaxed) {
                 if !kept_alive {
                     connection = edge.raw(&client, "a.test").await;
                 }
@@ -117,14 +116,9 @@ async fn certificates_are_replaced_under_running_connections() {
         assert_eq!(news.len(), 1, "{news:?}");
         assert_eq!(news[0].kind, CertificateEventKind::InForce);
         assert!(news[0].message.contains(&format!("round-{round}.test")), "{news:?}");
-        soon(async {
-            while asked.load(Ordering::Relaxed) < before + 8 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        })
-        .await;
+        wait_until(|| asked.load(Ordering::Relaxed) >= before + 8).await;
     }
-    running.store(0, Ordering::Relaxed);
+    is_over.store(true, Ordering::Relaxed);
     for client in clients {
         client.await.unwrap();
     }
