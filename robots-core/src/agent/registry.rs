@@ -175,7 +175,7 @@ impl Registry {
 
     /// Whether a header with this name is always recognised by it.
     pub(super) fn finds(&self, name: &[u8]) -> bool {
-        self.with_header_name(name).is_some_and(|crawler| crawler.requires.len() == 0)
+        self.with_header_name(name).is_some_and(|crawler| crawler.requires.is_empty())
     }
 
     /// Whether the header holds what the crawler's name requires.
@@ -305,7 +305,7 @@ fn change_of_engine(before: &Crawler, after: Option<&Crawler>) -> Option<SearchE
             (false, false) => None,
             (false, true) => Some(SearchEngineChange::New),
             (true, false) => Some(SearchEngineChange::Demoted),
-            (true, true) if &before.tokens != &after.tokens => Some(SearchEngineChange::Tokens),
+            (true, true) if before.tokens != after.tokens => Some(SearchEngineChange::Tokens),
             (true, true) if before.category != after.category => Some(SearchEngineChange::Category),
             (true, true) => None,
         },

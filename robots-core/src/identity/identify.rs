@@ -148,7 +148,7 @@ impl<'a> IdentityRequest<'a> {
         let mut examination = if crawler.signature.is_some() { examination.signing() } else { examination };
         let range = match self.address {
             Some(address) => evidence.range(crawler, address, now),
-            None => (crawler.ranges.len() > 0).then_some(NO_ADDRESS),
+            None => (!crawler.ranges.is_empty()).then_some(NO_ADDRESS),
         };
         if let Some(outcome) = range {
             examination = examination.range(outcome);
@@ -158,7 +158,7 @@ impl<'a> IdentityRequest<'a> {
         }
         let rdns = match self.address {
             Some(address) => evidence.rdns(crawler, address, now),
-            None => (crawler.reverse_dns.len() > 0).then_some(NO_ADDRESS),
+            None => (!crawler.reverse_dns.is_empty()).then_some(NO_ADDRESS),
         };
         match rdns {
             None => examination,
@@ -239,7 +239,7 @@ mod tests {
 
     impl ClaimEvidence for Played {
         fn range(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
-            (crawler.ranges.len() > 0).then(|| match address.get() {
+            (!crawler.ranges.is_empty()).then(|| match address.get() {
                 address if address == IpAddr::from([8, 8, 8, 1]) => MethodOutcome::Verified,
                 address if address == IpAddr::from([8, 8, 8, 4]) && crawler.name == "AdsBot-Google" => {
                     MethodOutcome::Verified
@@ -250,7 +250,7 @@ mod tests {
 
         fn rdns(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
             assert_ne!(address.get(), IpAddr::from([8, 8, 8, 1]), "names are not asked for where the list decides");
-            (crawler.reverse_dns.len() > 0).then(|| match address.get() {
+            (!crawler.reverse_dns.is_empty()).then(|| match address.get() {
                 address if address == IpAddr::from([8, 8, 8, 2]) => MethodOutcome::Verified,
                 _ => MethodOutcome::Failed(Refutation::OtherName),
             })

@@ -103,7 +103,7 @@ pub fn fix_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &
     }
     let report = check(&file, options);
     let fixes = match left {
-        Some((every, candidates)) if &every.findings == &report.findings => Fixes::judged(candidates),
+        Some((every, candidates)) if every.findings == report.findings => Fixes::judged(candidates),
         _ if is_cut => Fixes::default(),
         _ => Fixes::of(&file, &report, options),
     };
