@@ -3,45 +3,43 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{
-    ADMIN, ADMIN_SOCKET, Answer, Folder, GPTBOT, LISTENER, Origin, PATIENCE, Running, exchange, folder, free, message,
-    replace_file, response, robotsd, run, serving, wait_until,
+    Answer, Client, Config, Folder, GPTBOT, Origin, Running, admin_answer, assert_has, assert_part, connect, exchange,
+    free, message, redirect, robotsd, run, while_asking,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
 /// One site with a file, and an admin address.
-const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a site\"\n\
-                      hosts = [\"site.test\"]\nroot = \".\"\n[admin]\naddress = \"127.0.0.1:0\"\n";
-
-impl Running {
-    pub(super) fn admin(&self) -> SocketAddr {
-        let listening = self.wait_for_message("admin-listening", "http://");
-        message(&listening).trim_start_matches("http://").parse().unwrap()
-    }
+fn config() -> Config {
+    let config = Config::refusing().listener("name = \"web\"").robots(ROBOTS);
+    config.site("a site", "hosts = [\"site.test\"]\nroot = \".\"").admin()
 }
 
 pub(super) fn ask(address: SocketAddr, request: &str, fields: &str) -> Answer {
     exchange(address, format!("{request} HTTP/1.1\r\n{fields}\r\n"))
 }
 
-pub(super) fn local(address: SocketAddr, request: &str) -> Answer {
-    ask(address, request, &format!("Host: {address}\r\nRobotsd-Admin: 1\r\n"))
+/// A page of an interface as the commands ask for it.
+fn local(address: SocketAddr, request: &str) -> Answer {
+    admin_answer(address, request)
+}
+
+fn status_of(address: SocketAddr, request: &str) -> u16 {
+    local(address, request).status
 }
 
 fn json(answer: &Answer) -> Value {
     assert_eq!(answer.field("content-type"), Some("application/json"), "{answer:?}");
-    serde_json::from_str(&answer.body).unwrap()
+    answer.json()
 }
 
 #[test]
 fn probes_and_status_say_what_is_served() {
-    let (_folder, running) =
-        serving(&[("robotsd.toml", CONFIG), ("robots.txt", "User-agent: *\nDisallow: /x/\nNoindex: /x\n")]);
-    let admin = running.admin();
-    let live = local(admin, "GET /livez");
+    let (_folder, running) = config().robots("User-agent: *\nDisallow: /x/\nNoindex: /x\n").start();
+    let live = running.ask_admin("GET /livez");
     assert_eq!((live.status, &*live.body), (200, "alive\n"));
     for (name, value) in [
         ("cache-control", "no-store"),
@@ -51,36 +49,29 @@ fn probes_and_status_say_what_is_served() {
     ] {
         assert_eq!(live.field(name), Some(value));
     }
-    let ready = local(admin, "GET /readyz");
+    let ready = running.ask_admin("GET /readyz");
     assert_eq!((ready.status, &*ready.body), (200, "ready\n"));
-    let head = local(admin, "HEAD /readyz");
+    let head = running.ask_admin("HEAD /readyz");
     assert_eq!((head.status, head.field("content-length"), &*head.body), (200, Some("6"), ""));
-    let status = json(&local(admin, "GET /status"));
-    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(status["state"], "serving");
-    assert_eq!(status["pid"], running.id());
+    let status = json(&running.ask_admin("GET /status"));
+    let version = env!("CARGO_PKG_VERSION");
+    assert_part(&status, &json!({"version": version, "state": "serving", "pid": running.id()}));
     assert!(status["connections"].as_u64().unwrap() > 0, "{status}");
-    let listener = &status["listeners"][0];
-    assert_eq!(listener["address"], running.address.to_string());
-    assert_eq!(
-        (&listener["name"], &listener["kind"], &listener["socket"]),
-        (&"web".into(), &"proxy".into(), &"bound".into())
-    );
+    let address = running.address.to_string();
+    let listener = json!({"address": address, "name": "web", "kind": "proxy", "socket": "bound"});
+    assert_part(&status["listeners"][0], &listener);
     let site = &status["sites"][0];
-    assert_eq!(
-        (&site["name"], &site["hosts"][0], &site["mode"]),
-        (&"a site".into(), &"site.test".into(), &"refuse".into())
-    );
-    assert_eq!(site["state"], "live");
+    let want = json!({
+        "name": "a site", "hosts": ["site.test"], "mode": "refuse", "state": "live", "last_reload": {"cause": "start"},
+        "enforcement": "on", "pending": null, "faults": 0,
+    });
+    assert_part(site, &want);
     assert!(site["hash"].as_str().unwrap().starts_with("sha256:"), "{site}");
     assert!(site["origin"].as_str().unwrap().ends_with("robots.txt"), "{site}");
     assert!(site["age_seconds"].is_u64() && site["since"].is_string(), "{site}");
     let found = |severity: &str| site["findings"][severity].as_u64().unwrap();
-    assert!(found("errors") + found("warnings") > 0, "{site}");
-    assert_eq!(site["last_reload"]["cause"], "start");
-    assert!(site["last_reload"]["when"].is_string(), "{site}");
-    assert_eq!((&site["enforcement"], &site["pending"], &site["faults"]), (&"on".into(), &Value::Null, &0.into()));
-    assert_eq!(local(admin, "GET /nothing").status, 404);
+    assert!(found("errors") + found("warnings") > 0 && site["last_reload"]["when"].is_string(), "{site}");
+    assert_eq!(running.ask_admin("GET /nothing").status, 404);
     // Nothing of it on the listener for everyone.
     assert_eq!(running.get("/status", GPTBOT).status, 404);
     assert_eq!(running.get("/livez", crate::harness::FIREFOX).status, 404);
@@ -88,9 +79,8 @@ fn probes_and_status_say_what_is_served() {
 
 #[test]
 fn a_reload_is_waited_for_and_says_what_came_of_it() {
-    let (folder, running) = serving(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
-    let admin = running.admin();
-    let outcome = |target: &str| json(&local(admin, &format!("POST {target}")))["sites"][0].clone();
+    let (folder, running) = config().start();
+    let outcome = |target: &str| json(&running.ask_admin(&format!("POST {target}")))["sites"][0].clone();
     assert_eq!(outcome("/reload")["outcome"], "unchanged");
     // The watcher may be first to publish, but the request is answered when it is live.
     folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /other/\n");
@@ -98,25 +88,23 @@ fn a_reload_is_waited_for_and_says_what_came_of_it() {
     assert!(answer["outcome"] == "published" || answer["outcome"] == "unchanged", "{answer}");
     assert_eq!(running.get("/other/x", GPTBOT).status, 403);
     let good = answer["hash"].clone();
-    std::fs::remove_file(folder.at("robots.txt")).unwrap();
+    folder.remove("robots.txt");
     let answer = outcome("/reload");
-    assert_eq!((&answer["outcome"], &answer["hash"]), (&"kept".into(), &good));
-    assert!(message(&answer).contains("there is no such file"), "{answer}");
-    let status = json(&local(admin, "GET /status"));
-    assert_eq!((&status["sites"][0]["state"], &status["sites"][0]["hash"]), (&"last-good".into(), &good));
-    assert_eq!(local(admin, "GET /readyz").status, 200);
-    let unknown = local(admin, "POST /reload?site=b");
-    assert_eq!(
-        (unknown.status, &json(&unknown)["error"]),
-        (404, &"there is no site \"b\"; there is \"a site\"".into())
-    );
-    assert_eq!(local(admin, "POST /reload?sites=a").status, 400);
+    assert_part(&answer, &json!({"outcome": "kept", "hash": good}));
+    assert_has(message(&answer), &["there is no such file"]);
+    let status = json(&running.ask_admin("GET /status"));
+    assert_part(&status["sites"][0], &json!({"state": "last-good", "hash": good}));
+    assert_eq!(running.ask_admin("GET /readyz").status, 200);
+    let unknown = running.ask_admin("POST /reload?site=b");
+    assert_eq!(unknown.status, 404);
+    assert_eq!(json(&unknown)["error"], "there is no site \"b\"; there is \"a site\"");
+    assert_eq!(running.ask_admin("POST /reload?sites=a").status, 400);
     running.wait_for_event("admin", |line| line["message"] == "POST /reload?site=a%20site");
 }
 
 #[test]
 fn only_a_program_of_the_operators_gets_in() {
-    let (_folder, running) = serving(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
+    let (_folder, running) = config().start();
     let admin = running.admin();
     let own = format!("Host: {admin}\r\n");
     for (request, fields, status) in [
@@ -143,17 +131,8 @@ fn only_a_program_of_the_operators_gets_in() {
 
 #[test]
 fn a_site_in_front_of_the_admin_does_not_open_it() {
-    let mut folders = Vec::new();
-    let mut start = |config: &str| {
-        let (folder, running) = serving(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
-        folders.push(folder);
-        running
-    };
-    let inner = start(CONFIG);
-    let outer = start(&format!(
-        "{LISTENER}[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\nrobots.path = \"robots.txt\"\n",
-        inner.admin()
-    ));
+    let (_inner_folder, inner) = config().start();
+    let (_outer_folder, outer) = Config::new().upstream("a", inner.admin()).robots(ROBOTS).start();
     let fields = [("Host", "localhost"), ("Robotsd-Admin", "1")];
     assert_eq!(outer.request("GET", "/status", &fields).status, 403);
     assert_eq!(outer.request("POST", "/reload", &fields).status, 403);
@@ -165,8 +144,7 @@ fn a_site_in_front_of_the_admin_does_not_open_it() {
 fn the_kill_switch_works_however_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;
     const IDLE: u64 = 1000;
-    let config = CONFIG.replace("[admin]\n", "[admin]\nsocket = \"admin.sock\"\n");
-    let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let (folder, running) = config().tables("socket = \"admin.sock\"").start();
     let (address, socket) = (running.admin(), folder.at("admin.sock"));
     // Both ends of the wire are files; without enough of them there are fewer connections.
     let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
@@ -182,8 +160,7 @@ fn the_kill_switch_works_however_many_connections_are_idle() {
         })
         .collect();
     for (place, to, status) in [(address.to_string(), "off", 404), (socket.display().to_string(), "on", 403)] {
-        let output = run(robotsd().args(["enforce", to, "--admin", &place]));
-        assert!(output.code == Some(0), "over {place} beside {number} idle connections: {output:?}");
+        run(robotsd().args(["enforce", to, "--admin", &place])).succeeded();
         assert_eq!(running.get("/private/x", GPTBOT).status, status);
     }
     assert_eq!(idle.len() as u64, number);
@@ -192,26 +169,19 @@ fn the_kill_switch_works_however_many_connections_are_idle() {
 /// Connections that come without end, as fast as one client can make them, leave time for a request.
 #[test]
 fn the_kill_switch_works_while_idle_connections_come_without_end() {
-    use crate::harness::StopAtEnd;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    let (_folder, running) = serving(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
+    let (_folder, running) = config().start();
     let admin = running.admin();
-    let (stop, made) = (AtomicBool::new(false), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        let _stop = StopAtEnd(&stop);
-        scope.spawn(|| {
-            let mut idle = std::collections::VecDeque::new();
-            while !stop.load(Ordering::Relaxed) {
-                idle.extend(TcpStream::connect(admin));
-                made.fetch_add(1, Ordering::Relaxed);
-                if idle.len() > 300 {
-                    idle.pop_front();
-                }
-            }
-        });
-        wait_until("a flood", || made.load(Ordering::Relaxed) > 500);
+    let mut idle = std::collections::VecDeque::new();
+    let flood: Client<'_> = Box::new(move || {
+        idle.extend(TcpStream::connect(admin));
+        if idle.len() > 300 {
+            idle.pop_front();
+        }
+    });
+    while_asking([flood], |asking| {
+        asking.wait_for_more(500);
         for to in ["off", "on", "off", "on", "off"] {
-            run(robotsd().args(["enforce", to, "--admin", &admin.to_string()])).succeeded();
+            running.command(&["enforce", to]).succeeded();
         }
         assert_eq!(running.get("/private/x", GPTBOT).status, 404);
     });
@@ -219,21 +189,16 @@ fn the_kill_switch_works_while_idle_connections_come_without_end() {
 
 #[test]
 fn a_site_without_robots_txt_is_named_and_takes_nothing_from_others() {
-    let origin = Origin::start();
-    let config = format!(
-        "{LISTENER}[[site]]\nname = \"a\"\nupstreams = [\"http://{origin}\"]\nrobots.path = \"robots.txt\"\n{ADMIN}"
-    );
-    let (folder, running) = serving(&[("robotsd.toml", &config)]);
-    let admin = running.admin();
-    let ready = local(admin, "GET /readyz");
+    let (folder, running) = Config::new().upstream("a", Origin::start()).admin().start();
+    let ready = running.ask_admin("GET /readyz");
     assert_eq!((ready.status, &*ready.body), (200, "ready\nsite \"a\" has no robots.txt: nothing is enforced\n"));
-    assert_eq!(local(admin, "GET /readyz?require=sites").status, 503);
-    assert_eq!(local(admin, "GET /readyz?require=luck").status, 400);
-    let site = json(&local(admin, "GET /status"))["sites"][0].clone();
-    assert_eq!((&site["state"], &site["hash"]), (&"none".into(), &Value::Null));
+    assert_eq!(running.ask_admin("GET /readyz?require=sites").status, 503);
+    assert_eq!(running.ask_admin("GET /readyz?require=luck").status, 400);
+    let status = json(&running.ask_admin("GET /status"));
+    assert_part(&status["sites"][0], &json!({"state": "none", "hash": null}));
     folder.replace("robots.txt", ROBOTS);
     running.event("published");
-    let ready = local(admin, "GET /readyz?require=sites");
+    let ready = running.ask_admin("GET /readyz?require=sites");
     assert_eq!((ready.status, &*ready.body), (200, "ready\n"));
 }
 
@@ -241,89 +206,67 @@ fn a_site_without_robots_txt_is_named_and_takes_nothing_from_others() {
 #[test]
 fn the_commands_ask_over_the_socket_that_the_config_names() {
     use std::os::unix::fs::PermissionsExt;
-    let config = CONFIG
-        .replace("address = \"127.0.0.1:0\"\n", "")
-        .replace("[[listener]]", "[[listener]]\naddress = \"127.0.0.1:0\"")
-        + "socket = \"admin.sock\"\n";
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-    let path = folder.at("robotsd.toml");
+    let config = Config::refusing().listener("name = \"web\"").robots(ROBOTS);
+    let folder = config.site("a site", "hosts = [\"site.test\"]\nroot = \".\"").admin_socket().folder();
     let socket = folder.at("admin.sock");
-    let command = |arguments: &[&str]| run(robotsd().args(arguments).arg("--config").arg(&path));
+    let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
     // Before it runs.
-    let output = command(&["status"]);
-    assert_eq!(output.code, Some(2));
-    let error = output.error;
+    let error = command(&["status"]).failed(2);
     let want = format!("robotsd: {}: no process listens there: robotsd does not run", socket.display());
     assert!(error.starts_with(&want), "{error}");
 
     let mut running = folder.start();
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-    let output = command(&["status"]);
-    let text = output.out;
-    assert!(output.code == Some(0), "{text}");
-    assert!(text.contains("is serving for ") && text.contains("site a site (site.test): live\n"), "{text}");
-    assert!(text.contains(&format!("listener http://{} (web): proxy, bound\n", running.address)), "{text}");
-    assert!(text.contains("  mode:       refuse\n"), "{text}");
-    let status = command(&["status", "--json"]).json();
-    assert_eq!(status["sites"][0]["name"], "a site");
-    let output = command(&["reload", "--site", "a site"]);
-    assert!(output.code == Some(0));
-    assert!(output.out.starts_with("a site: unchanged: "));
+    let listener = format!("listener http://{} (web): proxy, bound\n", running.address);
+    let parts = ["is serving for ", "site a site (site.test): live\n", &listener, "  mode:       refuse\n"];
+    assert_has(command(&["status"]).succeeded(), &parts);
+    assert_eq!(command(&["status", "--json"]).json()["sites"][0]["name"], "a site");
+    let out = command(&["reload", "--site", "a site"]).succeeded();
+    assert!(out.starts_with("a site: unchanged: "), "{out}");
     // What is not taken is an error for a script too.
-    std::fs::remove_file(folder.at("robots.txt")).unwrap();
-    let output = command(&["reload", "--json"]);
-    assert_eq!(output.code, Some(1));
-    let report: Value = output.json();
-    assert_eq!(report["sites"][0]["outcome"], "kept");
+    folder.remove("robots.txt");
+    assert_eq!(command(&["reload", "--json"]).ends_with(1).json()["sites"][0]["outcome"], "kept");
     let error = command(&["reload", "--site", "b"]).failed(2);
     assert_eq!(error, "robotsd: robotsd answered 404: there is no site \"b\"; there is \"a site\"\n");
     // With --admin instead.
     let text = run(robotsd().args(["status", "--admin"]).arg(&socket)).succeeded();
-    assert!(text.contains("site a site (site.test): last-good\n") && text.contains("  not taken:  "), "{text}");
+    assert_has(text, &["site a site (site.test): last-good\n", "  not taken:  "]);
     running.end();
     assert!(!socket.exists(), "the socket is left behind");
 }
 
 #[test]
 fn a_command_says_where_no_server_can_be_reached() {
-    let folder = folder(&[("robotsd.toml", "[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nmode = \"off\"\n")]);
-    let path = folder.at("robotsd.toml");
-    let error = run(robotsd().args(["status", "--config"]).arg(&path)).failed(2);
-    assert!(error.contains("[admin] has mode = \"off\", so a robotsd with this config cannot be reached"), "{error}");
+    let folder = Config::new().tables("[admin]\nmode = \"off\"").folder();
+    let error = folder.configured(["status", "--config"]).failed(2);
+    assert_has(error, &["[admin] has mode = \"off\", so a robotsd with this config cannot be reached"]);
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
     // Something that is no robotsd.
-    let origin = Origin::start();
-    let error = run(robotsd().args(["status", "--admin", &origin.address.to_string()])).failed(2);
-    assert!(error.contains("this is not the answer of a robotsd"), "{error}");
+    let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
+    assert_has(error, &["this is not the answer of a robotsd"]);
 }
 
 #[test]
 fn no_robots_txt_is_fetched_from_the_admin_interface() {
-    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"main\"\nroot = \".\"\n[admin]\n\
-                  address = \"127.0.0.1:0\"\n[gate]\nmode = \"off\"\n";
-    let (_folder, running) = serving(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
+    let main = Config::new().files_of("main");
+    let open = "[gate]\nmode = \"off\"";
+    let (_folder, running) = main.clone().admin().tables(open).robots(ROBOTS).start();
     let admin = running.admin();
     // A second robotsd, whose URL redirects to the first one's status.
-    let location = format!("Location: http://{admin}/status");
-    let redirecting = Origin::answering(move |_| response("302 Found", &[&location], ""));
-    let url = format!("http://{}/robots.txt", redirecting.address);
-    let config = format!(
-        "{LISTENER}[[site]]\nname = \"main\"\nroot = \".\"\n[site.robots]\nsource = \"url\"\nurl = \"{url}\"\n\
-         [gate]\nmode = \"off\"\n"
-    );
-    let (_folder, fetching) = serving(&[("robotsd.toml", &config)]);
-    let absent = fetching.event("absent");
-    assert!(message(&absent).contains("403"), "{absent}");
+    let origin = Origin::answering(move |_| redirect("302 Found", &format!("http://{admin}/status")));
+    let url = format!("robots = {{ source = \"url\", url = \"http://{origin}/robots.txt\" }}");
+    let (_folder, fetching) = main.tables(url).tables(open).start();
+    assert_has(message(&fetching.event("absent")), &["403"]);
     assert_eq!(fetching.get("/robots.txt", GPTBOT).status, 404);
     let refused = ask(admin, "GET /status", &format!("Host: {admin}\r\nUser-Agent: robotsd/0.1.0\r\n"));
     assert_eq!(refused.status, 403);
-    assert!(refused.body.contains("fetching a robots.txt"), "{refused:?}");
+    assert_has(refused.body, &["fetching a robots.txt"]);
 }
 
 /// HTTP/1.0 needs no Host, and a relay that speaks it drops one: a page gets no further for that.
 #[test]
 fn a_page_changes_nothing_whatever_form_its_request_has() {
-    let (_folder, running) = serving(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
+    let (_folder, running) = config().start();
     let admin = running.admin();
     let sent = |request: String| exchange(admin, request);
     let off = "enforce?to=off";
@@ -357,23 +300,22 @@ fn a_page_changes_nothing_whatever_form_its_request_has() {
 
 #[test]
 fn a_listener_for_reading_answers_questions_and_changes_nothing() {
-    let config = format!("{CONFIG}[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"read\"\n");
-    let (_folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let config = config().tables("[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"read\"");
+    let (_folder, running) = config.start();
     let listening = running.wait_for_message("admin-listening", " (for reading)");
     let address = message(&listening).trim_start_matches("http://").split(' ').next().unwrap();
     let reading: SocketAddr = address.parse().unwrap();
     for path in ["/livez", "/readyz", "/status", "/metrics", "/history?site=a%20site"] {
-        assert_eq!(local(reading, &format!("GET {path}")).status, 200, "{path}");
+        assert_eq!(status_of(reading, &format!("GET {path}")), 200, "{path}");
     }
+    let message = "this listener of the admin interface changes nothing: use one with access = \"full\", or the socket";
     for path in ["/enforce?to=off", "/reload", "/rollback?site=a%20site", "/accept?site=a%20site&hash=sha256:00000000"]
     {
         let refused = local(reading, &format!("POST {path}"));
-        let message =
-            "this listener of the admin interface changes nothing: use one with access = \"full\", or the socket";
         assert_eq!((refused.status, &json(&refused)["error"]), (403, &message.into()), "{path}");
     }
     assert_eq!(running.get("/private/x", GPTBOT).status, 403, "enforcement is on");
-    assert_eq!(local(running.admin(), "POST /enforce?to=off").status, 200);
+    assert_eq!(running.ask_admin("POST /enforce?to=off").status, 200);
     assert_eq!(running.get("/private/x", GPTBOT).status, 404);
 }
 
@@ -381,27 +323,25 @@ fn a_listener_for_reading_answers_questions_and_changes_nothing() {
 fn further_listeners_come_and_go_with_the_config() {
     let (first, second) = (free(), free());
     let listener = |address: SocketAddr, access: &str| format!("[[admin.listener]]\naddress = \"{address}\"\n{access}");
-    let (folder, running) =
-        serving(&[("robotsd.toml", &format!("{CONFIG}{}", listener(first, ""))), ("robots.txt", ROBOTS)]);
+    let (folder, running) = config().tables(listener(first, "")).start();
     let configure = |listeners: &str, want: &str| {
-        folder.replace("robotsd.toml", format!("{CONFIG}{listeners}"));
-        let says = |line: &Value| line["message"].as_str().is_some_and(|message| message.contains(want));
-        running.wait_for_event("config", says);
+        folder.configure(config().tables(listeners));
+        running.wait_for_message("config", want);
         assert!(!running.has_event("config-changed", |line| line["applies"] == "next-start"));
     };
-    let enforce = |address| local(address, "POST /enforce?to=on").status;
+    let enforce = |address| status_of(address, "POST /enforce?to=on");
     assert_eq!(enforce(first), 200);
 
     // What it is for changes, and its port is open all the while.
     configure(&listener(first, "access = \"read\"\n"), &format!("listens on http://{first} (for reading)"));
-    assert_eq!((enforce(first), local(first, "GET /status").status), (403, 200));
+    assert_eq!((enforce(first), status_of(first, "GET /status")), (403, 200));
     let both = listener(first, "access = \"full\"\n") + &listener(second, "");
     configure(&both, &format!("listens on http://{second}"));
     assert_eq!((enforce(first), enforce(second)), (200, 200));
     // Every address with the port that one address gives up.
     let any = SocketAddr::from(([0, 0, 0, 0], second.port()));
     configure(&listener(any, ""), &format!("does not listen on {second} any more"));
-    assert_eq!((enforce(second), local(second, "GET /status").status), (403, 200));
+    assert_eq!((enforce(second), status_of(second, "GET /status")), (403, 200));
     assert!(TcpStream::connect(first).is_err(), "still listening");
 
     // A port that another has is said, and tried again with the next config.
@@ -412,7 +352,7 @@ fn further_listeners_come_and_go_with_the_config() {
     configure(&(listener(other, "") + "access = \"read\"\n"), &format!("listens on http://{other}"));
     configure("", &format!("does not listen on {other} any more"));
     assert!(TcpStream::connect(other).is_err(), "still listening");
-    assert_eq!(local(running.admin(), "GET /status").status, 200);
+    assert_eq!(running.ask_admin("GET /status").status, 200);
 }
 
 /// A running process whose `[admin]` is replaced.
@@ -423,17 +363,18 @@ struct Reconfigured {
 
 impl Reconfigured {
     fn start(admin: &str) -> Self {
-        let (folder, running) = serving(&[("robotsd.toml", &Self::config(admin)), ("robots.txt", ROBOTS)]);
-        Self { folder, running }
+        let folder = config().folder();
+        folder.configure(Self::config(admin));
+        Self { running: folder.start(), folder }
     }
 
     fn config(admin: &str) -> String {
-        CONFIG.replace("[admin]\naddress = \"127.0.0.1:0\"\n", admin)
+        config().to_string().replace("[admin]\naddress = \"127.0.0.1:0\"\n", admin)
     }
 
     /// Waits until the config with this `[admin]` is in force, and something is said of it.
     fn follow(&self, admin: &str, want: &str) {
-        replace_file(&self.folder.at("robotsd.toml"), Self::config(admin));
+        self.folder.configure(Self::config(admin));
         self.running.wait_for_message("config", want);
     }
 }
@@ -441,39 +382,39 @@ impl Reconfigured {
 #[test]
 fn an_address_that_gets_another_use_has_the_access_of_that() {
     let address = free();
-    let commands = format!("{ADMIN_SOCKET}address = \"{address}\"\n");
-    let reading = format!("{ADMIN_SOCKET}[[admin.listener]]\naddress = \"{address}\"\naccess = \"read\"\n");
+    let commands = format!("[admin]\nsocket = \"admin.sock\"\naddress = \"{address}\"\n");
+    let reading =
+        format!("[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\naddress = \"{address}\"\naccess = \"read\"\n");
     let server = Reconfigured::start(&commands);
-    let enforce = || local(address, "POST /enforce?to=on").status;
+    let enforce = || status_of(address, "POST /enforce?to=on");
     assert_eq!(enforce(), 200);
     // Accepted with full access, and not asked for anything yet.
-    let mut idle = TcpStream::connect(address).unwrap();
-    idle.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut idle = connect(address);
     server.follow(&reading, &format!("the admin interface listens on http://{address} (for reading)"));
-    assert_eq!((enforce(), local(address, "GET /status").status), (403, 200));
+    assert_eq!((enforce(), status_of(address, "GET /status")), (403, 200));
     let request = format!("POST /enforce?to=off HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\n\r\n");
     let mut answer = Vec::new();
     let _ = idle.write_all(request.as_bytes()).and_then(|()| idle.read_to_end(&mut answer));
     assert_eq!(answer, b"", "a connection kept the access it was accepted with");
     assert_eq!(server.running.get("/private/x", GPTBOT).status, 403, "enforcement is on");
 
-    replace_file(&server.folder.at("robotsd.toml"), Reconfigured::config(&commands));
-    let message = format!("the admin interface listens on http://{address}");
-    server.running.wait_for_event("config", |line| {
-        line["message"].as_str().is_some_and(|said| said.contains(&message) && !said.contains("(for reading)"))
-    });
-    assert_eq!((enforce(), local(address, "GET /status").status), (200, 200));
+    server.folder.configure(Reconfigured::config(&commands));
+    let listens = format!("the admin interface listens on http://{address}");
+    server
+        .running
+        .wait_for_event("config", |line| message(line).contains(&listens) && !message(line).contains("(for reading)"));
+    assert_eq!((enforce(), status_of(address, "GET /status")), (200, 200));
     // Every address with that port, to be read only.
     let any = SocketAddr::from(([0, 0, 0, 0], address.port()));
     server.follow(&reading.replace(&address.to_string(), &any.to_string()), &format!("listens on http://{any} (for"));
-    assert_eq!((enforce(), local(address, "GET /status").status), (403, 200));
+    assert_eq!((enforce(), status_of(address, "GET /status")), (403, 200));
 }
 
 #[test]
 fn no_further_listener_is_open_where_the_interface_is_off() {
     let address = free();
     let server = Reconfigured::start(&format!("[[admin.listener]]\naddress = \"{address}\"\n"));
-    assert_eq!(local(address, "GET /status").status, 200);
+    assert_eq!(status_of(address, "GET /status"), 200);
     server.follow("[admin]\nmode = \"off\"\n", &format!("does not listen on {address} any more"));
     assert!(TcpStream::connect(address).is_err(), "still listening");
 }
@@ -482,14 +423,16 @@ fn no_further_listener_is_open_where_the_interface_is_off() {
 fn a_listener_stays_until_the_one_in_its_place_can_be_opened() {
     let (address, taken) = (free(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
     let other = taken.local_addr().unwrap();
-    let further = |address: SocketAddr| format!("{ADMIN_SOCKET}[[admin.listener]]\naddress = \"{address}\"\n");
+    let further = |address: SocketAddr| {
+        format!("[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\naddress = \"{address}\"\n")
+    };
     let server = Reconfigured::start(&further(address));
     server.follow(&further(other), &format!("the admin interface goes on on {address} until"));
-    assert_eq!(local(address, "GET /status").status, 200);
+    assert_eq!(status_of(address, "GET /status"), 200);
     // It is tried again without another config.
     drop(taken);
     server.running.wait_for_message("config", &format!("does not listen on {address} any more"));
-    assert_eq!(local(other, "GET /status").status, 200);
+    assert_eq!(status_of(other, "GET /status"), 200);
     assert!(TcpStream::connect(address).is_err(), "still listening");
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Ended, FIREFOX, GPTBOT, folder, message, robotsd, run, run_with};
+use crate::harness::{Ended, FIREFOX, GPTBOT, assert_has, folder, message, robotsd, run, run_with};
 
 fn out(arguments: &[&str]) -> String {
     run(robotsd().arg("agents").args(arguments)).succeeded()
@@ -49,11 +49,7 @@ fn index_finds_what_is_not_refused_by_default_and_no_name() {
 #[test]
 fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
     let text = out(&["mojeekbot"]);
-    assert!(
-        text.contains("; checked 2026-")
-            && text.contains("1 (100 %) checked with the words of their operator, the last on 2026-"),
-        "{text}"
-    );
+    assert_has(&text, &["; checked 2026-", "1 (100 %) checked with the words of their operator, the last on 2026-"]);
     let text = out(&["bravebot"]);
     assert!(
         !text.contains("; checked") && text.ends_with("0 (0 %) checked with the words of their operator\n"),
@@ -75,7 +71,7 @@ fn a_word_that_fits_nothing_is_answered_with_the_one_that_was_meant() {
     ] {
         let Ended { code, out, error } = run(robotsd().arg("agents").args(words));
         assert_eq!((code, out.len()), (Some(1), 0), "{words:?}");
-        assert!(error.contains(want), "{words:?}: {error}");
+        assert_has(&error, &[want]);
     }
 }
 
@@ -166,7 +162,7 @@ fn a_registry_of_ones_own_is_read_at_start_and_on_a_hangup() {
     ]);
     let path = folder.at("robotsd.toml");
     let error = run(robotsd().args(["serve", "--config"]).arg(&path)).failed(2);
-    assert!(error.contains("crawlers.toml:4:1: ") && error.contains("colour"), "{error}");
+    assert_has(&error, &["crawlers.toml:4:1: ", "colour"]);
     folder.write("crawlers.toml", "# none yet\n");
     let running = folder.start();
     let status = || running.get("/private/x", "HouseBot/1.0 (+https://house.test/bot)").status;

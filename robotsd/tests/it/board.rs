@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::harness::{FIREFOX, Folder, GPTBOT, folder, robotsd, run, wait_for, wait_until};
+use crate::harness::{FIREFOX, Folder, GPTBOT, assert_has, folder, robotsd, run, wait_for, wait_until};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 const CONFIG: &str = "state_dir = \"state\"\nworkers = 2\n[admin]\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -68,7 +68,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     assert_eq!(row["last_read"]["is_newest"], true);
     assert_eq!((&row["worst_line"]["line"], &row["worst_line"]["pattern"]), (&2.into(), &"/private/".into()));
     let text = output(folder.path(), &[]);
-    assert!(text.contains("GPTBot (claimed)\n") && text.contains("no word"), "{text}");
+    assert_has(&text, &["GPTBot (claimed)\n", "no word"]);
     let table = output(folder.path(), &["--csv", "Shop 1"]);
     assert!(table.lines().nth(1).unwrap().starts_with("Shop 1,GPTBot,OpenAI,ai-training,claimed,,"), "{table}");
 
@@ -238,7 +238,7 @@ fn words_are_the_same_after_a_restart_and_a_kill() {
     }
     let merged = run(robotsd().args(["board", "--merge"]).arg(folder.at("state")));
     let merged = merged.out;
-    assert!(merged.contains("Ignorer (verified): ignores\n"), "{merged}");
+    assert_has(&merged, &["Ignorer (verified): ignores\n"]);
     let twice = run(robotsd().args(["board", "--merge"]).args([folder.at("state"), folder.at("state")]));
     assert!(twice.error.contains("is named twice"));
 }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::admin::local;
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
 use super::programs::skip;
@@ -109,7 +108,7 @@ fn request_as(running: &Running, crawler: &str, client: &str, identity: &str, pa
 }
 
 fn rows(running: &Running) -> Value {
-    let answer = local(running.admin(), "GET /board.json?period=30d").body;
+    let answer = running.ask_admin("GET /board.json?period=30d").body;
     serde_json::from_str(&answer).unwrap()
 }
 

@@ -8,12 +8,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use super::admin::local;
 use super::daemon::{Daemon, find, free_ports};
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
 use crate::harness::{
-    ADMIN, Answer, FIREFOX, Folder, GPTBOT, LISTENER, Running, exchange, folder, wait_for, wait_until,
+    ADMIN, Answer, FIREFOX, Folder, GPTBOT, LISTENER, Running, assert_has, exchange, folder, wait_for, wait_until,
 };
 #[cfg(target_os = "linux")]
 use crate::small_disk::SmallDisk;
@@ -45,7 +44,7 @@ fn get(address: SocketAddr, path: &str, agent: &str) -> Answer {
 }
 
 fn board(running: &Running) -> Value {
-    serde_json::from_str(&local(running.admin(), "GET /board.json").body).unwrap()
+    serde_json::from_str(&running.ask_admin("GET /board.json").body).unwrap()
 }
 
 /// The verified crawler on the board, once this holds of it.
@@ -109,10 +108,8 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     get(running.address, "/drafts/1", BOT);
     let row = crawler(&running, "one that ignores", |row| row["judged"]["ignored"] == 2);
     assert_eq!((&row["word"], &row["disallowed"]), (&"ignores".into(), &3.into()));
-    let page = local(running.admin(), "GET /board").body;
-    for text in ["<strong>ignores</strong>", "verified"] {
-        assert!(page.contains(text), "{page}");
-    }
+    let page = running.ask_admin("GET /board").body;
+    assert_has(&page, &["<strong>ignores</strong>", "verified"]);
 
     // What the table of sites has besides.
     let never = &board(&running)["sites"][0]["never_hit"];
@@ -121,8 +118,8 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
         Some(board(&running)["sites"][0]["traffic"].take()).filter(|traffic| traffic["seconds"].as_u64() > Some(0))
     });
     assert!(traffic["decision_p99_seconds"].as_f64().unwrap() > 0.0, "{traffic}");
-    let page = local(running.admin(), "GET /board").body;
-    assert!(page.contains("a minute, 0.0 % refused") && page.contains("p99 of a decision"), "{page}");
+    let page = running.ask_admin("GET /board").body;
+    assert_has(&page, &["a minute, 0.0 % refused", "p99 of a decision"]);
 }
 
 /// A host that another site answered for meanwhile: what the crawler read there is not known here.
@@ -236,7 +233,7 @@ fn behind_a_cache_no_crawler_is_accused() {
         }
         assert_eq!((&row["word"], &row["judged"]["undecided"]), (&Value::Null, &1.into()), "{row}");
         assert!(row["no_word"].as_str().unwrap().starts_with("not every read is seen here"), "{row}");
-        assert!(!local(running.admin(), "GET /board").body.contains("<strong>ignores</strong>"));
+        assert!(!running.ask_admin("GET /board").body.contains("<strong>ignores</strong>"));
     }
 }
 
@@ -262,7 +259,7 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
             wait_until("a count", || disallowed(running) == count);
         };
         let troubles = |running: &Running| -> Vec<String> {
-            let status: Value = serde_json::from_str(&local(running.admin(), "GET /status").body).unwrap();
+            let status: Value = serde_json::from_str(&running.ask_admin("GET /status").body).unwrap();
             let troubles = status["troubles"].as_array().unwrap().iter();
             troubles.map(|trouble| trouble.as_str().unwrap().to_owned()).filter(|text| text.contains("board")).collect()
         };

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Ended, Folder, run_with};
+use crate::harness::{Ended, Folder, assert_has, run_with};
 use serde_json::Value;
 
 const BAD: &str = "\u{feff}User-agent: *\r\nDissallow: /p # why\r\nDisallow: b\r\nDisallow: /p\r\n";
@@ -27,9 +27,9 @@ fn safe_fixes_are_made_in_place() {
     assert_eq!((status, &*complaints), (Some(1), ""), "{out}");
     let want = "User-agent: *\r\nDisallow: /p # why\r\nDisallow: b\r\n";
     assert_eq!(folder.read("a/robots.txt"), want);
-    assert!(out.contains("fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{out}");
+    assert_has(&out, &["fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"]);
     let (_, out, _) = run(&folder, &["--fix", "."], "");
-    assert!(out.contains("fixed 0 of 1 finding (1 needs --unsafe-fixes)\n"), "{out}");
+    assert_has(&out, &["fixed 0 of 1 finding (1 needs --unsafe-fixes)\n"]);
     assert_eq!(folder.read("a/robots.txt"), want);
 }
 
@@ -40,12 +40,9 @@ fn unsafe_fixes_print_their_effect() {
     assert_eq!(status, Some(0), "{out}{complaints}");
     let want = "User-agent: *\r\nDisallow: /p # why\r\nDisallow: /b\r\n";
     assert_eq!(folder.read("robots.txt"), want);
-    assert!(out.contains("fixed 4 of 4 findings\n"), "{out}");
+    assert_has(&out, &["fixed 4 of 4 findings\n"]);
     assert!(complaints.starts_with("the effect of the fixes in robots.txt:\n"), "{complaints}");
-    assert!(
-        complaints.contains("- disallowed now  /b  robots.txt (fixed):3: disallow /b; was no rule"),
-        "{complaints}"
-    );
+    assert_has(&complaints, &["- disallowed now  /b  robots.txt (fixed):3: disallow /b; was no rule"]);
 }
 
 #[test]
@@ -66,7 +63,7 @@ fn standard_input_is_corrected_to_standard_output() {
     let folder = folder(&[]);
     let (status, out, complaints) = run(&folder, &["--fix", "--stdin-filename", "x/robots.txt", "-"], BAD);
     assert_eq!((status, &*out), (Some(1), "User-agent: *\r\nDisallow: /p # why\r\nDisallow: b\r\n"), "{complaints}");
-    assert!(complaints.contains("x/robots.txt:3:11: error: "), "{complaints}");
+    assert_has(&complaints, &["x/robots.txt:3:11: error: "]);
     assert!(complaints.ends_with("robotsd: fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{complaints}");
 }
 
@@ -82,7 +79,7 @@ fn what_cannot_be_fixed_is_refused() {
     ] {
         let (status, _, complaints) = run(&folder, arguments, BAD);
         assert_eq!(status, Some(2), "{arguments:?}: {complaints}");
-        assert!(complaints.contains(want), "{arguments:?}: {complaints}");
+        assert_has(&complaints, &[want]);
     }
     assert_eq!(folder.read("robots.txt"), BAD);
 }
@@ -92,10 +89,15 @@ fn every_format_says_what_can_be_fixed() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDissallow: /p\nDisallow: b\n")]);
     let of = |format: &str| run(&folder, &["--format", format, "robots.txt"], "").1;
     let text = of("text");
-    assert!(text.contains("= fix: --fix corrects it, and changes nothing for crawlers that read it now\n"), "{text}");
-    assert!(text.contains("--fix corrects 1 of them, with --unsafe-fixes 1 more\n"), "{text}");
+    assert_has(
+        &text,
+        &[
+            "= fix: --fix corrects it, and changes nothing for crawlers that read it now\n",
+            "--fix corrects 1 of them, with --unsafe-fixes 1 more\n",
+        ],
+    );
     let lines = of("concise");
-    assert!(lines.contains("[misspelled-directive] [--fix]\n") && lines.contains("[path-without-slash]\n"), "{lines}");
+    assert_has(&lines, &["[misspelled-directive] [--fix]\n", "[path-without-slash]\n"]);
     let records: Vec<Value> = of("json").lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let safeties: Vec<_> = records.iter().map(|record| record["fix"]["safety"].clone()).collect();
     assert_eq!(safeties, ["safe", "unsafe"]);
@@ -138,7 +140,7 @@ fn mistakes_of_the_settings_have_a_place() {
     let (status, _, complaints) = run(&folder, &["public/robots.txt"], "");
     assert_eq!(status, Some(2), "{complaints}");
     assert!(complaints.starts_with("robotsd: robots-check.toml:1:1: "), "{complaints}");
-    assert!(complaints.contains("did you mean \"select\"?"), "{complaints}");
+    assert_has(&complaints, &["did you mean \"select\"?"]);
 }
 
 #[cfg(unix)]
@@ -152,11 +154,16 @@ fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
     fs::hard_link(path("site/en/robots.txt"), path("linked.txt")).expect("a link");
     let (status, out, complaints) = run(&folder, &["--fix", "site"], "");
     assert_eq!(status, Some(2), "{out}{complaints}");
-    assert!(complaints.contains("site/de/robots.txt: this leads out of site, so it is not corrected"), "{complaints}");
-    assert!(complaints.contains("site/en/robots.txt: it has another name (a hard link)"), "{complaints}");
+    assert_has(
+        &complaints,
+        &[
+            "site/de/robots.txt: this leads out of site, so it is not corrected",
+            "site/en/robots.txt: it has another name (a hard link)",
+        ],
+    );
     assert!(is_left("other.txt") && is_left("site/en/robots.txt") && !is_left("site/robots.txt"));
     // What was left is not counted as fixed.
-    assert!(out.contains("fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"), "{out}");
+    assert_has(&out, &["fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"]);
     // It is checked without --fix, and corrected where it is named.
     let (status, _, complaints) = run(&folder, &["site/de"], "");
     assert_eq!((status, &*complaints), (Some(1), ""));
@@ -171,17 +178,17 @@ fn options_that_cannot_hold_together_are_refused_or_hold() {
     assert_eq!((status, complaints.matches("no lint has the code \"x\"").count()), (Some(2), 1), "{complaints}");
     let (status, _, complaints) = run(&folder, &["--isolated", "--diff", "--format", "sarif", "a/robots.txt"], "");
     assert_eq!(status, Some(2));
-    assert!(complaints.contains("cannot be used with"), "{complaints}");
+    assert_has(&complaints, &["cannot be used with"]);
     let (status, out, _) = run(&folder, &["--isolated", "--diff", "--exit-zero", "a/robots.txt"], "");
     assert_eq!(status, Some(0), "{out}");
     let (status, _, complaints) = run(&folder, &["-", "-"], "User-agent: *\n");
     assert_eq!(status, Some(2));
-    assert!(complaints.contains("standard input can be read once only"), "{complaints}");
+    assert_has(&complaints, &["standard input can be read once only"]);
     let word = "ftp://user:hunter2@example.com/robots.txt?key=hunter2";
     for options in [&[word][..], &["--fix", word], &["--format", "sarif", word]] {
         let (status, out, complaints) = run(&folder, options, "");
         assert_eq!(status, Some(2));
-        assert!(complaints.contains("ftp://…@example.com/robots.txt"), "{complaints}");
+        assert_has(&complaints, &["ftp://…@example.com/robots.txt"]);
         assert!(!format!("{out}{complaints}").contains("hunter2"), "{out}{complaints}");
     }
 }

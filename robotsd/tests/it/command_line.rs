@@ -1,6 +1,6 @@
 //! What describes the command line itself: manual pages and completions.
 
-use crate::harness::{folder, robotsd, run};
+use crate::harness::{assert_has, folder, robotsd, run};
 
 /// The commands that `robotsd --help` lists.
 fn commands() -> Vec<String> {
@@ -39,7 +39,7 @@ fn every_command_has_a_manual_page() {
         assert!(page.contains(&title), "{name}: {}", page.lines().take(5).collect::<Vec<_>>().join("\n"));
     }
     let program = directory.read("robotsd.1");
-    assert!(program.contains("robotsd\\-replay(1)"), "{program}");
+    assert_has(&program, &["robotsd\\-replay(1)"]);
     assert!(directory.at("robotsd-config-check.1").is_file(), "a command of a command");
 }
 
@@ -48,6 +48,6 @@ fn manual_pages_need_a_folder() {
     let directory = folder(&[("file", "")]);
     for place in ["missing", "file"] {
         let message = run(robotsd().arg("man").arg(directory.at(place))).failed(2);
-        assert!(message.contains(place) && message.contains("not a folder"), "{message}");
+        assert_has(&message, &[place, "not a folder"]);
     }
 }

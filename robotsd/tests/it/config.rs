@@ -1,6 +1,6 @@
 //! `robotsd config`: what is said of a config before it is served.
 
-use crate::harness::{Ended, folder, message};
+use crate::harness::{Ended, assert_has, folder, message};
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
 
@@ -101,7 +101,7 @@ fn an_admin_socket_that_cannot_be_made_is_an_error() {
         let (code, _, error) = said("check", &config, "# open\n");
         assert_eq!(code, Some(2), "{socket}");
         assert!(error.starts_with(&format!("error: {want}")), "{error}");
-        assert!(error.contains(" --> /robotsd.toml:7:10\n"), "{error}");
+        assert_has(&error, &[" --> /robotsd.toml:7:10\n"]);
         // It is off.
         let (code, _, error) = said("check", &config.replace("socket", "mode = \"off\"\nsocket"), "# open\n");
         assert_eq!((code, &*error), (Some(0), ""), "{socket}");

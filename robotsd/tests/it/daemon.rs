@@ -1,11 +1,12 @@
 //! Servers of this machine that a test starts: where they are, their ports, and their end.
 
+use std::fs::File;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::PATIENCE;
+use crate::harness::{Folder, PATIENCE, signal};
 
 /// Where a program is, or why it cannot be run.
 pub(super) fn find(name: &str) -> Result<PathBuf, String> {
@@ -31,6 +32,13 @@ impl Daemon {
         Self(command.spawn().unwrap())
     }
 
+    /// Runs in a folder, and writes what it says to `log` there, behind what is there already.
+    pub(super) fn logging(command: &mut Command, folder: &Folder) -> Self {
+        let log = File::options().create(true).append(true).open(folder.at("log")).unwrap();
+        command.current_dir(folder.path()).stdin(Stdio::null());
+        Self::spawn(command.stdout(log.try_clone().unwrap()).stderr(log))
+    }
+
     pub(super) fn is_running(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
     }
@@ -51,7 +59,7 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         // SIGTERM first: nginx has workers, which a killed master leaves behind.
-        let _ = Command::new("kill").arg("-TERM").arg(self.0.id().to_string()).status();
+        signal("TERM", self.0.id());
         for _ in 0..200 {
             if !self.is_running() {
                 return;

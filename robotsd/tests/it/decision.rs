@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::harness::{
-    Answer, Ended, FIREFOX, Folder, GOOGLEBOT, GPTBOT, LISTENER, PATIENCE, Running, folder, message, serving,
+    Answer, Ended, FIREFOX, Folder, GOOGLEBOT, GPTBOT, LISTENER, PATIENCE, Running, assert_has, folder, message,
+    serving,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n\n\
@@ -38,7 +39,7 @@ fn a_question_is_answered_with_200_or_with_the_refusal_of_the_layer() {
     let answer = nginx(&running, "/%64rafts/x", GPTBOT);
     assert_eq!((answer.status, answer.field("cache-control")), (403, Some("no-store")));
     assert!(answer.field("vary").unwrap().contains("User-Agent"));
-    assert!(answer.body.contains("Disallow: /drafts/        (line 2)"), "{}", answer.body);
+    assert_has(&answer.body, &["Disallow: /drafts/        (line 2)"]);
     let refused = running.wait_for_event("refused", |line| line["path"] == "/%64rafts/x");
     assert_eq!((&refused["site"], &refused["method"]), (&"shop".into(), &"GET".into()));
 }
@@ -161,7 +162,7 @@ fn a_call_of_grpc_is_refused_in_fields_and_never_with_200() {
         assert_eq!((answer.status, answer.field("content-type")), (403, Some("application/grpc")), "{target}");
         assert_eq!((answer.field("grpc-status"), &*answer.body), (Some("7"), ""), "{target}");
         let message = answer.field("grpc-message").unwrap();
-        assert!(message.contains("Disallow: /drafts/ (line 2)"), "{message}");
+        assert_has(&message, &["Disallow: /drafts/ (line 2)"]);
     }
 }
 
@@ -196,7 +197,7 @@ fn the_refusal_can_be_asked_for_again_and_is_never_an_approval() {
     };
     let answer = ask("/drafts/x", "application/json");
     assert_eq!((answer.status, answer.field("content-type")), (403, Some("application/problem+json")));
-    assert!(answer.body.contains("\"line\":2"), "{}", answer.body);
+    assert_has(&answer.body, &["\"line\":2"]);
     let answer = ask("/", "*/*");
     assert_eq!((answer.status, answer.field("cache-control")), (403, Some("no-store")));
     assert_eq!(running.request("GET", "/-/refusal/nginx", &[]).status, 403);
@@ -281,6 +282,6 @@ fn a_listener_for_decisions_needs_nothing_behind_it_and_another_does() {
         let folder = folder(&[("robotsd.toml", config)]);
         let Ended { code, error, .. } = folder.configured(["serve", "--config"]);
         assert!(code != Some(0) && error.contains(message), "{error}");
-        assert!(error.contains(&format!("robotsd.toml:{place}\n")), "{error}");
+        assert_has(&error, &[&format!("robotsd.toml:{place}\n")]);
     }
 }

@@ -1,10 +1,9 @@
 //! Hosts and URLs that clients may write, as the questions of every preset hold them: none is a way past a rule, and none costs a
 //! browser its page.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
-use crate::harness::{FIREFOX, Folder, GPTBOT, LISTENER, PATIENCE, Running, serving};
+use crate::harness::{Config, FIREFOX, Folder, GPTBOT, Kept, Running};
 
 /// Every delimiter of RFC 3986, and what parsers of URLs and hosts take for one.
 const DELIMITERS: &str = ":/?#[]@!$&'()*+,;=\\%\"<>^`{|}~_. \u{e9}";
@@ -59,56 +58,34 @@ fn targets() -> Vec<String> {
 }
 
 fn start(on_error: &str, hosts: &str) -> (Folder, Running) {
-    let config = format!(
-        "mode = \"refuse\"\n{LISTENER}kind = \"decision\"\non_error = \"{on_error}\"\n[[site]]\nname = \"the shop\"\n\
-         hosts = {hosts}\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"\n[[site]]\nname = \"open\"\n\
-         hosts = [\"open.test\"]\nrobots.text = \"# nothing\"\n"
-    );
-    serving(&[("robotsd.toml", &config)])
+    let shop = format!("hosts = {hosts}\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"");
+    let config = Config::deciding().listener(format!("on_error = \"{on_error}\"")).site("the shop", shop);
+    config.site("open", "hosts = [\"open.test\"]\nrobots.text = \"# nothing\"").start()
 }
 
 /// The question of a preset about a request, at this endpoint.
 fn question(endpoint: &str, preset: &str, target: &str, host: &str, agent: &str) -> Vec<u8> {
-    let (below, fields) = match preset {
-        "ingress-nginx" => (
-            "",
-            format!("X-Original-URL: http://{host}{target}\r\nX-Original-Method: GET\r\nHost: robotsd.internal\r\n"),
+    let below = if preset == "envoy" { target } else { "" };
+    let fields = match preset {
+        "envoy" => format!("Host: {host}\r\n"),
+        "ingress-nginx" => {
+            format!("X-Original-URL: http://{host}{target}\r\nX-Original-Method: GET\r\nHost: robotsd.internal\r\n")
+        }
+        "caddy" | "traefik" => format!(
+            "X-Forwarded-Uri: {target}\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Host: {host}\r\nHost: robotsd\r\n"
         ),
-        "caddy" | "traefik" => (
-            "",
-            format!(
-                "X-Forwarded-Uri: {target}\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Host: {host}\r\nHost: robotsd\r\n"
-            ),
-        ),
-        "envoy" => (target, format!("Host: {host}\r\n")),
-        _ => ("", format!("X-Original-URI: {target}\r\nX-Original-Method: GET\r\nHost: {host}\r\n")),
+        _ => format!("X-Original-URI: {target}\r\nX-Original-Method: GET\r\nHost: {host}\r\n"),
     };
     format!("GET {endpoint}{preset}{below} HTTP/1.1\r\n{fields}User-Agent: {agent}\r\n\r\n").into_bytes()
 }
 
 /// The statuses of the answers to questions that follow each other on one connection.
 fn ask(address: SocketAddr, questions: &[Vec<u8>]) -> Vec<u16> {
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut kept = Kept::open(address, "");
     let mut statuses = Vec::with_capacity(questions.len());
     for some in questions.chunks(32) {
-        (&stream).write_all(&some.concat()).unwrap();
-        for question in some {
-            let (mut status, mut length, mut line) = (0, 0, String::new());
-            while line != "\r\n" {
-                line.clear();
-                let shown = || String::from_utf8_lossy(question);
-                assert!(reader.read_line(&mut line).unwrap() > 0, "the connection ended at {}", shown());
-                if let Some(rest) = line.strip_prefix("HTTP/1.1 ") {
-                    status = rest[..3].parse().unwrap();
-                } else if let Some(value) = line.strip_prefix("content-length: ") {
-                    length = value.trim().parse().unwrap();
-                }
-            }
-            reader.read_exact(&mut vec![0; length]).unwrap();
-            statuses.push(status);
-        }
+        kept.send(some.concat());
+        statuses.extend(some.iter().map(|_| kept.receive().status));
     }
     statuses
 }
@@ -141,11 +118,8 @@ fn no_host_that_a_client_writes_is_a_way_past_a_rule() {
                 !is_named && is_anothers(host) && (pattern != "[]" || host == "open.test")
             };
             for (host, status) in hosts.iter().zip(ask(running.address, &questions(GPTBOT))) {
-                assert_eq!(
-                    status,
-                    if may_pass(host) { 200 } else { 403 },
-                    "{endpoint}{preset} {pattern} {on_error}: {host}"
-                );
+                let want = if may_pass(host) { 200 } else { 403 };
+                assert_eq!(status, want, "{endpoint}{preset} {pattern} {on_error}: {host}");
                 *if status == 200 { &mut passed } else { &mut held } += 1;
             }
             for (host, status) in hosts.iter().zip(ask(running.address, &questions(FIREFOX))) {
@@ -178,14 +152,15 @@ fn no_url_that_a_client_writes_is_a_way_past_a_rule() {
 #[test]
 fn an_unknown_host_passes_or_is_judged_by_the_strictest_site() {
     for (key, want) in [("", 200), ("unknown_host = \"pass\"", 200), ("unknown_host = \"strictest\"", 403)] {
-        let config = format!(
-            "mode = \"refuse\"\n{LISTENER}kind = \"decision\"\n{key}\n[[site]]\nname = \"open\"\n\
-             hosts = [\"open.test\"]\nrobots.text = \"# nothing\"\n[[site]]\nname = \"a\"\n\
-             enforcement.mode = \"observe\"\nhosts = [\"a.test\"]\nrobots.text = \"User-agent: GPTBot\\n\
-             Disallow: /private/\"\n[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\n\
-             robots.text = \"User-agent: GPTBot\\nDisallow: /private/b\"\n"
-        );
-        let (_folder, running) = serving(&[("robotsd.toml", &config)]);
+        let site = |config: Config, (name, keys, robots): (&str, &str, &str)| {
+            config.site(name, format!("hosts = [\"{name}.test\"]\n{keys}\nrobots.text = \"{robots}\""))
+        };
+        let sites = [
+            ("open", "", "# nothing"),
+            ("a", "enforcement.mode = \"observe\"", "User-agent: GPTBot\\nDisallow: /private/"),
+            ("b", "", "User-agent: GPTBot\\nDisallow: /private/b"),
+        ];
+        let (_folder, running) = sites.into_iter().fold(Config::deciding().listener(key), site).start();
         let status =
             |host: &str, target: &str| ask(running.address, &[question("/-/auth/", "caddy", target, host, GPTBOT)])[0];
         assert_eq!(status("unknown.test", "/private/b"), want, "{key}");

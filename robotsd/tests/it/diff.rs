@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Ended, folder, run};
+use crate::harness::{Ended, assert_has, folder, run};
 
 const OLD: &str = "User-agent: *\nDisallow: /cart\n";
 const NEW: &str = "User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n\nUser-agent: GPTBot\nDisallow: /\n";
@@ -12,10 +12,12 @@ fn the_effect_is_listed_by_crawler() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
     let text = folder.run(["diff", "old.txt", "new.txt"]).succeeded();
     assert!(text.starts_with("Googlebot, bingbot, "), "{text}");
-    assert!(text.contains("  - disallowed now  /?page=  new.txt:3: disallow /*?page=; was no rule\n"), "{text}");
-    assert!(
-        text.contains("\nGPTBot\n  - disallowed now  the whole site  new.txt:6: disallow /; was no rule\n"),
-        "{text}"
+    assert_has(
+        &text,
+        &[
+            "  - disallowed now  /?page=  new.txt:3: disallow /*?page=; was no rule\n",
+            "\nGPTBot\n  - disallowed now  the whole site  new.txt:6: disallow /; was no rule\n",
+        ],
     );
     let last = text.lines().last().unwrap();
     let (rules, rest) = last.split_once(" for ").unwrap();
@@ -120,7 +122,7 @@ fn a_line_that_crawlers_do_not_read_as_it_looks_is_said() {
     let folder = folder(&[("old", old), ("new", &format!("{old}\nUser-agent: Googelbot\nDisallow: /\n"))]);
     let text = folder.run(["diff", "old", "new"]).out;
     let want = "new:5:13: warning: no known crawler is called \"Googelbot\"; did you mean \"Googlebot\"?\n";
-    assert!(text.contains(want), "{text}");
+    assert_has(&text, &[want]);
     // The same line was no better before.
     folder.write("new", format!("{old}# a comment\n"));
     let output = folder.run(["diff", "old", "new"]);
@@ -209,7 +211,7 @@ fn what_search_engines_lose_is_measured_by_sitemaps_lists_and_logs() {
         line("in the log"),
         "Googlebot loses 25 of 100 pages that it requested in the log: 25 % of its requests, 25 of 100"
     );
-    assert!(text.contains("\n  new.txt:3: disallow /news/: 120 pages\n  new.txt:5: disallow /*?: 1 page\n"), "{text}");
+    assert_has(&text, &["\n  new.txt:3: disallow /news/: 120 pages\n  new.txt:5: disallow /*?: 1 page\n"]);
     assert!(text.contains("\n    /?a=1&b=2  (line 5)\n"), "each rule has an example: {text}");
     let value: Value = serde_json::from_str(&diff(&[&lists[..], &["--format", "json"]].concat())).unwrap();
     let losses = value["pages"]["losses"].as_array().unwrap();
@@ -222,7 +224,7 @@ fn what_search_engines_lose_is_measured_by_sitemaps_lists_and_logs() {
     assert!(value["effects"].as_array().is_some_and(|effects| !effects.is_empty()));
     let same = run(folder.robotsd().args(["diff", "old.txt", "old.txt"]).args(lists));
     let same = same.out;
-    assert!(same.contains("search engines lose none of the 1,000 pages of the sitemaps\n"), "{same}");
+    assert_has(&same, &["search engines lose none of the 1,000 pages of the sitemaps\n"]);
 }
 
 #[test]
@@ -244,7 +246,7 @@ fn a_list_that_cannot_be_read_fails_and_is_named() {
     ] {
         let Ended { code, out, error } = run(folder.robotsd().args(["diff", "old.txt", "new.txt"]).args(arguments));
         assert_eq!((code, out.is_empty()), (Some(2), true), "{arguments:?}: {error}");
-        assert!(error.contains(want), "{arguments:?}: {error}");
+        assert_has(&error, &[want]);
     }
     // What an index names is fetched; nothing listens there.
     let connect = "a.example:443:127.0.0.1:1";
@@ -263,9 +265,9 @@ fn the_comment_on_a_change_is_bounded_and_holds_nothing_of_the_file_as_markup() 
     let text = folder.run(["diff", "old.txt", "new.txt", "--urls", "urls.txt", "--format", "markdown"]).succeeded();
     assert!(text.len() < 65_536, "{}", text.len());
     assert!(text.starts_with("### `new.txt`: what changes for crawlers\n\n**`Googlebot, bingbot, "), "{text}");
-    assert!(text.contains("| line 1002: `/news/` | 500 |\n"), "{text}");
+    assert_has(&text, &["| line 1002: `/news/` | 500 |\n"]);
     assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
-    assert!(text.contains("more rows: run `robotsd diff` for all"), "{text}");
+    assert_has(&text, &["more rows: run `robotsd diff` for all"]);
     for line in text.lines() {
         // Outside of code nothing is of the file.
         let outside: String = line.split("``").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect();

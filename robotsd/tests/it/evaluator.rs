@@ -1,14 +1,10 @@
 //! One site, one answer: the server and every command judge by the same registry, policy and checks.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-
 use serde_json::{Value, json as object};
 use tower_robots::agent::Registry;
 
 use crate::harness::{
-    Ended, Folder, GOOGLEBOT, GPTBOT, LISTENER, PATIENCE, Running, ended, folder, message, robotsd, run, wait_for,
+    Config, Folder, GOOGLEBOT, GPTBOT, Kept, Running, assert_has, assert_part, message, run_with, wait_until,
 };
 
 /// A crawler that the built-in registry does not know: its header says `Acme-Fetcher`, and it obeys `acmebot`.
@@ -21,19 +17,15 @@ const SITE: &str = "[[site]]\nname = \"shop\"\nhosts = [\"shop.test\", \"site.te
                     robots.expectations = \"shop.test.toml\"\n";
 const EXPECTATIONS: &str = "[[disallow]]\nagents = [\"AcmeBot\", \"Acme-Fetcher/2.0\"]\npaths = [\"/drafts/x\"]\n";
 
-fn config(kind: &str, sites: &str) -> String {
-    format!("mode = \"refuse\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n{LISTENER}kind = \"{kind}\"\n{sites}")
+fn config(sites: &str) -> Config {
+    let config = Config::refusing().tables("[agents]\nregistry_extra = \"crawlers.toml\"").tables(sites);
+    config.file("crawlers.toml", REGISTRY).robots(ROBOTS)
 }
 
 fn site_folder(sites: &str) -> Folder {
-    let folder = folder(&[
-        ("robotsd.toml", &config("proxy", sites)),
-        ("decision.toml", &config("decision", sites)),
-        ("crawlers.toml", REGISTRY),
-        ("robots.txt", ROBOTS),
-        ("shop.test.toml", EXPECTATIONS),
-        ("access.log", &log_line(ACME)),
-    ]);
+    let config = config(sites).file("shop.test.toml", EXPECTATIONS).file("access.log", log_line(ACME));
+    let decision = config.clone().listener("kind = \"decision\"").to_string();
+    let folder = config.file("decision.toml", decision).folder();
     std::fs::create_dir(folder.at("root")).unwrap();
     folder
 }
@@ -42,51 +34,35 @@ fn log_line(agent: &str) -> String {
     format!("192.0.2.1 - - [01/Nov/2026:01:00:00 +0000] \"GET /drafts/x HTTP/1.1\" 200 9 \"-\" \"{agent}\"\n")
 }
 
-/// What a command writes, and its exit status.
-fn command(folder: &Folder, arguments: &[&str]) -> (String, String, Option<i32>) {
-    let Ended { code, out, error } = folder.run(arguments);
-    (out, error, code)
-}
-
-fn json(folder: &Folder, arguments: &[&str]) -> Value {
-    let (out, error, _) = command(folder, arguments);
-    serde_json::from_str(&out).unwrap_or_else(|_| panic!("{arguments:?}: {out}{error}"))
-}
-
 #[test]
 fn a_row_of_registry_extra_counts_for_the_server_and_for_every_command() {
     let folder = site_folder(SITE);
-    let path = folder.path();
-
     let serving = folder.start();
     assert_eq!((serving.get("/drafts/x", ACME).status, serving.get("/", ACME).status), (403, 404));
-    let deciding = Running::start_with(&path.join("decision.toml"));
+    let deciding = Running::start_with(&folder.at("decision.toml"));
     let question = |agent| {
         let fields = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", agent)];
         deciding.request("GET", "/-/auth/nginx", &fields).status
     };
     assert_eq!((question(ACME), question(GPTBOT)), (403, 200));
 
-    let explained =
-        json(&folder, &["explain", "--json", "--config", "robotsd.toml", "--user-agent", ACME, "/drafts/x"]);
-    assert_eq!((&explained["agent"]["crawler"], &explained["action"]), (&"AcmeBot".into(), &"refuse".into()));
-    let replayed = json(&folder, &["replay", "access.log", "--config", "robotsd.toml", "--format", "json"]);
-    assert_eq!((&replayed["crawlers"][0]["name"], &replayed["totals"]["disallowed"]), (&"AcmeBot".into(), &1.into()));
-    let (out, error, code) = command(&folder, &["test", "--config", "robotsd.toml"]);
-    assert_eq!((&*out, &*error, code), ("2 expected, all met\n", "", Some(0)));
-    let identified = json(
-        &folder,
-        &["agents", "--format", "json", "--config", "robotsd.toml", "--robots", "robots.txt", "--identify", ACME],
-    );
-    assert_eq!(identified["crawler"], "AcmeBot");
+    let explained = folder.with_config(&["explain", "--json", "--user-agent", ACME, "/drafts/x"]).json();
+    assert_part(&explained, &object!({"agent": {"crawler": "AcmeBot"}, "action": "refuse"}));
+    let replayed = folder.with_config(&["replay", "access.log", "--format", "json"]).json();
+    assert_eq!(replayed["crawlers"][0]["name"], "AcmeBot");
+    assert_eq!(replayed["totals"]["disallowed"], 1);
+    let test = folder.with_config(&["test"]).ends_with(0);
+    assert_eq!((&*test.out, &*test.error), ("2 expected, all met\n", ""));
+    let identify = ["agents", "--format", "json", "--robots", "robots.txt", "--identify", ACME];
+    assert_eq!(folder.with_config(&identify).json()["crawler"], "AcmeBot");
 
     // Another file is judged by the same settings.
-    std::fs::write(path.join("new.txt"), "User-agent: *\nDisallow: /private/\n").unwrap();
-    let diff = json(&folder, &["diff", "--config", "robotsd.toml", "--format", "json", "new.txt"]);
+    folder.write("new.txt", "User-agent: *\nDisallow: /private/\n");
+    let diff = folder.with_config(&["diff", "--format", "json", "new.txt"]).json();
     let crawlers = diff["effects"].as_array().unwrap().iter().flat_map(|effect| effect["crawlers"].as_array().unwrap());
     assert!(crawlers.into_iter().any(|crawler| crawler["name"] == "AcmeBot"), "{diff}");
-    let test = ["test", "--config", "robotsd.toml", "--robots", "new.txt"];
-    assert!(command(&folder, &test).0.ends_with("2 expected, 2 not met\n"));
+    let test = folder.with_config(&["test", "--robots", "new.txt"]).out;
+    assert!(test.ends_with("2 expected, 2 not met\n"), "{test}");
 }
 
 #[test]
@@ -97,13 +73,11 @@ fn the_check_uses_the_registry_and_the_lints_of_the_site() {
     let robots = format!("{ROBOTS}Disallow: /open/x\n\nUser-agent: AcmeBott\nDisallow: /\n");
     folder.write("robots.txt", robots);
     let codes = |arguments: &[&str]| -> Vec<String> {
-        let (out, error, _) = command(&folder, &[&["check", "--format", "json"], arguments].concat());
-        assert_eq!(error, "");
-        let code = |line: &str| {
-            let finding: Value = serde_json::from_str(line).unwrap();
-            format!("{} {}", finding["severity"].as_str().unwrap(), finding["code"].as_str().unwrap())
-        };
-        out.lines().map(code).collect()
+        let output = folder.run([&["check", "--format", "json"], arguments].concat());
+        assert_eq!(output.error, "");
+        let code =
+            |finding: Value| ["severity", "code"].map(|name| finding[name].as_str().unwrap().to_owned()).join(" ");
+        output.json_lines().into_iter().map(code).collect()
     };
     for (what, arguments, is_the_sites) in [
         ("the site's own file", &["--config", "robotsd.toml"][..], true),
@@ -115,7 +89,7 @@ fn the_check_uses_the_registry_and_the_lints_of_the_site() {
             assert_eq!(codes.iter().any(|found| found == code), is_the_sites, "{what}: {code}: {codes:?}");
         }
     }
-    assert_eq!(command(&folder, &["check", "--config", "robotsd.toml"]).2, Some(1));
+    folder.with_config(&["check"]).ends_with(1);
 }
 
 #[test]
@@ -123,8 +97,7 @@ fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_chec
     let folder = site_folder(&format!("{SITE}[[site.override]]\nindex = true\nmode = \"refuse\"\n"));
     let registry = REGISTRY.replace("ai-training", "search") + "index = true\n";
     folder.write("crawlers.toml", registry);
-    let (out, _, _) = command(&folder, &["check", "--format", "json", "--config", "robotsd.toml"]);
-    assert!(out.contains("search-engine-refused"), "{out}");
+    assert_has(folder.with_config(&["check", "--format", "json"]).out, &["search-engine-refused"]);
     let serving = folder.start();
     serving.wait_for_event("finding", |line| line["reason"] == "search-engine-refused");
 }
@@ -148,25 +121,21 @@ fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_say
         (pattern.to_owned(), ("tag", "search-engine", 404), 403, Some(3)),
     ] {
         let folder = site_folder(&sites(&over));
-        let path = folder.path();
-        std::fs::write(path.join("robots.txt"), robots).unwrap();
+        folder.write("robots.txt", robots);
         let logged = [GOOGLEBOT, WOTBOX].map(log_line).concat().replace("/drafts/x", "/search?q=1");
-        std::fs::write(path.join("access.log"), logged).unwrap();
+        folder.write("access.log", logged);
 
-        let config = ["--config", "robotsd.toml"];
-        let explained =
-            json(&folder, &[&["explain", "--json", "--user-agent", GOOGLEBOT, "/search?q=1"][..], &config].concat());
-        assert_eq!((&explained["action"], &explained["reason"]), (&google.0.into(), &google.1.into()), "{over}");
-        let replayed = json(&folder, &[&["replay", "access.log", "--format", "json"][..], &config].concat());
+        let explained = folder.with_config(&["explain", "--json", "--user-agent", GOOGLEBOT, "/search?q=1"]).json();
+        assert_part(&explained, &object!({"action": google.0, "reason": google.1}));
+        let replayed = folder.with_config(&["replay", "access.log", "--format", "json"]).json();
         assert_eq!(replayed["totals"]["disallowed"], 2, "what the rules say is the same for all: {over}: {replayed}");
 
         // One finding for all engines, and the same one for the check, the check of the config, the log and the status.
-        let (out, _, _) = command(&folder, &[&["check", "--format", "json"][..], &config].concat());
-        let found: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(found.first().map(|found| found["line"].as_u64().unwrap()), finding, "{over}: {out}");
-        assert!(found.len() < 2, "{over}: {out}");
-        let (_, problems, code) = command(&folder, &["config", "check", "robotsd.toml"]);
-        assert_eq!((problems.matches("warning").count(), code), (found.len(), Some(0)), "{over}: {problems}");
+        let found = folder.with_config(&["check", "--format", "json"]).json_lines();
+        assert_eq!(found.first().map(|found| found["line"].as_u64().unwrap()), finding, "{over}: {found:?}");
+        assert!(found.len() < 2, "{over}: {found:?}");
+        let problems = folder.run(["config", "check", "robotsd.toml"]).failed(0);
+        assert_eq!(problems.matches("warning").count(), found.len(), "{over}: {problems}");
         if let Some(found) = found.first() {
             assert!(problems.contains(message(found)), "{problems}");
         }
@@ -189,11 +158,9 @@ fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_say
         }
         if over == index("refuse") {
             // An edit has one finding, too.
-            std::fs::write(path.join("new"), format!("{robots}Disallow: /basket\n")).unwrap();
-            std::fs::rename(path.join("new"), path.join("robots.txt")).unwrap();
+            folder.replace("robots.txt", format!("{robots}Disallow: /basket\n"));
             serving.wait_for_event("published", |line| line["reason"] == "event");
-            let both = || (serving.events("finding") == 2).then_some(());
-            wait_for("the finding about the edit", both);
+            wait_until("the finding about the edit", || serving.events("finding") == 2);
         }
     }
 }
@@ -205,21 +172,14 @@ const TWO: &str = "[[site]]\nname = \"shop\"\nhosts = [\"shop.test\"]\nroot = \"
 #[test]
 fn a_site_is_named_where_a_config_has_several() {
     let folder = site_folder(TWO);
-    let path = folder.path();
-    std::fs::create_dir(path.join("hosts")).unwrap();
-    std::fs::write(path.join("hosts/a.pages.test.txt"), "User-agent: *\nDisallow: /a/\n").unwrap();
-    std::fs::write(path.join("hosts/b.pages.test.txt"), "User-agent: *\nDisallow: /b/\n").unwrap();
-    let explain = |site: &[&str], url: &str| {
-        let arguments = [&["explain", "--config", "robotsd.toml"], site, &["--user-agent", ACME, url]].concat();
-        command(&folder, &arguments)
-    };
-    let (_, error, code) = explain(&[], "/");
-    assert_eq!(code, Some(2));
-    assert!(error.contains("robotsd.toml: it has 2 sites: name one with --site: \"shop\", \"pages\""), "{error}");
+    folder.write("hosts/a.pages.test.txt", "User-agent: *\nDisallow: /a/\n");
+    folder.write("hosts/b.pages.test.txt", "User-agent: *\nDisallow: /b/\n");
+    let explain =
+        |site: &[&str], url: &str| folder.with_config(&[&["explain"], site, &["--user-agent", ACME, url]].concat());
+    let several = "robotsd.toml: it has 2 sites: name one with --site: \"shop\", \"pages\"";
+    assert_has(explain(&[], "/").failed(2), &[several]);
     for command in [&["check"][..], &["test"], &["replay", "access.log"], &["diff", "robots.txt"]] {
-        let Ended { code, error, .. } =
-            run(robotsd().current_dir(path).args(command).args(["--config", "robotsd.toml"]));
-        assert!(code == Some(2) && error.contains("name one with --site"), "{command:?}: {error}");
+        assert_has(folder.with_config(command).failed(2), &["name one with --site"]);
     }
     for (site, url, want) in [
         ("shop", "/drafts/", "AcmeBot may not fetch "),
@@ -228,76 +188,63 @@ fn a_site_is_named_where_a_config_has_several() {
         ("a.pages.test", "/a/", "AcmeBot may not fetch "),
         ("pages/b.pages.test", "/a/", "AcmeBot may fetch "),
     ] {
-        let (out, error, code) = explain(&["--site", site], url);
-        assert!(out.starts_with(want) && code == Some(0), "{site} {url}: {out}{error}");
+        let out = explain(&["--site", site], url).succeeded();
+        assert!(out.starts_with(want), "{site} {url}: {out}");
     }
-    let (_, error, code) = explain(&["--site", "pages"], "/a/");
-    assert_eq!(code, Some(2));
-    assert!(error.contains("--site: \"pages/a.pages.test\", \"pages/b.pages.test\""), "{error}");
-    let (_, error, _) = explain(&["--site", "blog"], "/");
-    assert!(error.contains("there is no site \"blog\"; there is \"shop\", \"pages\""), "{error}");
+    let hosts = "--site: \"pages/a.pages.test\", \"pages/b.pages.test\"";
+    assert_has(explain(&["--site", "pages"], "/a/").failed(2), &[hosts]);
+    let blog = explain(&["--site", "blog"], "/").error;
+    assert_has(blog, &["there is no site \"blog\"; there is \"shop\", \"pages\""]);
 }
 
 /// The lines of `User-Agent` of one request, made of names as clients wear them: crawlers', tools', devices' and plain words.
 fn generated_lines(names: &[String], at: usize) -> Vec<String> {
     let name = &names[at % names.len()];
     let other = &names[(at * 7_919 + 13) % names.len()];
-    let lines = |line: String| vec![line];
-    match at / names.len() {
-        0 => lines(name.clone()),
-        1 => lines(format!("{name}/1.0")),
-        2 => lines(format!("{name} 2.3")),
-        3 => lines(format!("'{name}'")),
-        4 => lines(format!(
+    let line = match at / names.len() {
+        0 => name.clone(),
+        1 => format!("{name}/1.0"),
+        2 => format!("{name} 2.3"),
+        3 => format!("'{name}'"),
+        4 => format!(
             "Mozilla/5.0 (Linux; Android 13; {name}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/115.0.0.0 Mobile Safari/537.36"
-        )),
-        5 => lines(format!("Dalvik/2.1.0 (Linux; U; Android 9; {name} Build/PPR1.180610.011)")),
-        6 => lines(format!("Mozilla/5.0 (compatible; {name}/2.1; +http://www.site.example/bot.html)")),
-        7 => lines(name.to_uppercase()),
-        8 => lines(format!("  {name}\t")),
-        9 => lines(format!("{name} {other}/2")),
-        10 => vec![name.clone(), other.clone()],
-        11 => vec![String::new(), format!("{name}/1")],
-        12 => lines(format!("curl/8.5.0 {name}")),
-        13 => lines(format!("{name}@{other}")),
-        14 => lines(format!("\"{name}\"")),
-        15 => lines(format!("{name}.{other}")),
-        16 => lines(format!("{name}Bot")),
-        17 => lines(format!("{name} (+https://{other}.example/about)")),
-        18 => lines(format!("{name}:{other}")),
-        19 => vec![format!("Mozilla/5.0 (X11; {name}) Gecko/20100101 Firefox/128.0"), name.clone()],
-        20 => lines(format!("python-requests/2.31.0 ({name})")),
-        21 => lines(format!("{name}, {other}")),
-        22 => lines(format!("{}-{name}", &other[..other.len().min(3)])),
-        23 => lines(format!("App/7 CFNetwork/1410 Darwin/22 {name}")),
-        24 => lines(format!("{name} {name}")),
-        _ => lines(format!("{name}_{at}")),
-    }
+        ),
+        5 => format!("Dalvik/2.1.0 (Linux; U; Android 9; {name} Build/PPR1.180610.011)"),
+        6 => format!("Mozilla/5.0 (compatible; {name}/2.1; +http://www.site.example/bot.html)"),
+        7 => name.to_uppercase(),
+        8 => format!("  {name}\t"),
+        9 => format!("{name} {other}/2"),
+        10 => return vec![name.clone(), other.clone()],
+        11 => return vec![String::new(), format!("{name}/1")],
+        12 => format!("curl/8.5.0 {name}"),
+        13 => format!("{name}@{other}"),
+        14 => format!("\"{name}\""),
+        15 => format!("{name}.{other}"),
+        16 => format!("{name}Bot"),
+        17 => format!("{name} (+https://{other}.example/about)"),
+        18 => format!("{name}:{other}"),
+        19 => return vec![format!("Mozilla/5.0 (X11; {name}) Gecko/20100101 Firefox/128.0"), name.clone()],
+        20 => format!("python-requests/2.31.0 ({name})"),
+        21 => format!("{name}, {other}"),
+        22 => format!("{}-{name}", &other[..other.len().min(3)]),
+        23 => format!("App/7 CFNetwork/1410 Darwin/22 {name}"),
+        24 => format!("{name} {name}"),
+        _ => format!("{name}_{at}"),
+    };
+    vec![line]
 }
 
 /// Status and body of each request's answer, many requests at a time on one connection.
 fn answers_of(address: std::net::SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String)> {
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let (mut reader, mut writer) = (BufReader::new(stream.try_clone().unwrap()), stream);
+    let mut kept = Kept::open(address, "shop.test");
+    let field = |line: &String| format!("User-Agent: {line}\r\n");
+    let request = |lines: &Vec<String>| {
+        format!("GET /p HTTP/1.1\r\nHost: shop.test\r\n{}\r\n", lines.iter().map(field).collect::<String>())
+    };
     let mut answers = Vec::new();
     for some in requests.chunks(50) {
-        let field = |line: &String| format!("User-Agent: {line}\r\n");
-        let request = |lines: &Vec<String>| {
-            format!("GET /p HTTP/1.1\r\nHost: shop.test\r\n{}\r\n", lines.iter().map(field).collect::<String>())
-        };
-        writer.write_all(some.iter().map(request).collect::<String>().as_bytes()).unwrap();
-        for _ in some {
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                assert_ne!(reader.read_until(b'\n', &mut head).unwrap(), 0, "the connection ends");
-            }
-            let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-            let mut body = vec![0; length.parse().unwrap()];
-            reader.read_exact(&mut body).unwrap();
-            answers.push((head[9..12].parse().unwrap(), String::from_utf8(body).unwrap()));
-        }
+        kept.send(some.iter().map(request).collect::<String>());
+        answers.extend(some.iter().map(|_| kept.receive()).map(|answer| (answer.status, answer.body)));
     }
     answers
 }
@@ -306,17 +253,12 @@ fn answers_of(address: std::net::SocketAddr, requests: &[Vec<String>]) -> Vec<(u
 #[test]
 fn a_batch_and_a_listener_agree_on_every_header() {
     let folder = site_folder(SITE);
-    let path = folder.path();
     let robots = "User-agent: AcmeBot\nUser-agent: Foo Bar\nUser-agent: Foo\nDisallow: /p\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /p\n";
-    std::fs::write(path.join("robots.txt"), robots).unwrap();
+    folder.write("robots.txt", robots);
     let registry = Registry::builtin();
     let own = registry.crawlers().flat_map(|crawler| {
-        let tokens = crawler.tokens.iter().map(|token| token.to_string());
-        [crawler.name.to_owned()]
-            .into_iter()
-            .chain(crawler.header_names.iter().cloned())
-            .chain(tokens)
-            .collect::<Vec<_>>()
+        let names = [crawler.name.to_owned()].into_iter().chain(crawler.header_names.iter().cloned());
+        names.chain(crawler.tokens.iter().map(|token| token.to_string())).collect::<Vec<_>>()
     });
     let words = "* x Foo Foo-Bar AcmeBot Acme-Fetcher Googelbot NeverSeenBot SM-G991B moto Pixel-7 Redmi CPH2269 iPhone Kindle PlayStation \
                  SmartTV Roku AppleTV HeadlessChrome curl Wget okhttp Firefox Safari spider crawler Stripe checker url monitor Nokia6100 \
@@ -326,16 +268,14 @@ fn a_batch_and_a_listener_agree_on_every_header() {
     names.dedup();
     let requests: Vec<_> = (0..36_000).map(|at| generated_lines(&names, at)).collect();
 
-    let questions: String = requests
-        .iter()
-        .map(|lines| {
-            let fields: Vec<_> = lines.iter().map(|line| ("user-agent", line)).collect();
-            format!("{}\n", object!({ "url": "/p", "headers": fields }))
-        })
-        .collect();
-    std::fs::write(path.join("questions"), questions).unwrap();
-    let questions = File::open(path.join("questions")).unwrap();
-    let output = ended(folder.robotsd().args(["explain", "--batch", "--config", "robotsd.toml"]).stdin(questions), b"");
+    let question = |lines: &Vec<String>| {
+        let fields: Vec<_> = lines.iter().map(|line| ("user-agent", line)).collect();
+        format!("{}\n", object!({ "url": "/p", "headers": fields }))
+    };
+    let questions: String = requests.iter().map(question).collect();
+    let mut explain = folder.robotsd();
+    explain.args(["explain", "--batch", "--config", "robotsd.toml"]);
+    let output = run_with(&mut explain, questions.as_bytes());
     let explained = output.json_lines();
     assert_eq!(explained.len(), requests.len(), "{}", output.error);
 
@@ -345,20 +285,18 @@ fn a_batch_and_a_listener_agree_on_every_header() {
         let some = requests.chunks(requests.len() / 4).map(|some| scope.spawn(move || answers_of(address, some)));
         some.collect::<Vec<_>>().into_iter().flat_map(|some| some.join().unwrap()).collect()
     });
-    let mut refused = 0;
-    let mut differences = Vec::new();
-    for ((lines, answer), (status, body)) in requests.iter().zip(&explained).zip(&served) {
-        let is_refused = answer["action"] == "refuse";
-        refused += usize::from(is_refused);
+    let is_same = |answer: &Value, status: u16, body: &str| {
         let agent = &answer["agent"];
         // One without a name of its own is called by the token that a group names.
         let name = agent["crawler"].as_str().or(agent["tokens"][0].as_str()).unwrap_or("this client");
-        let is_same = (*status == 403) == is_refused && (!is_refused || body.contains(&format!("let {name} fetch")));
-        if !is_same {
-            differences.push(format!("{lines:?}: {status} {body:?}, and {answer}"));
-        }
-    }
-    let shown = differences.iter().take(5).cloned().collect::<Vec<_>>().join("\n");
-    assert!(differences.is_empty(), "{} of {} differ, such as:\n{shown}", differences.len(), requests.len());
+        let is_refused = answer["action"] == "refuse";
+        (status == 403) == is_refused && (!is_refused || body.contains(&format!("let {name} fetch")))
+    };
+    let pairs = requests.iter().zip(&explained).zip(&served);
+    let different = pairs.filter(|((_, answer), (status, body))| !is_same(answer, *status, body));
+    let different: Vec<_> = different.map(|pair| format!("{pair:?}")).collect();
+    let shown = different.iter().take(5).cloned().collect::<Vec<_>>().join("\n");
+    assert!(different.is_empty(), "{} of {} differ, such as:\n{shown}", different.len(), requests.len());
+    let refused = explained.iter().filter(|answer| answer["action"] == "refuse").count();
     assert!((5_000..31_000).contains(&refused), "{refused} are refused");
 }

@@ -11,19 +11,17 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
+use serde_json::json;
+
 use super::grpc::Octets;
-use crate::harness::{ADMIN, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Running, serving};
+use crate::harness::{Config, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Running, assert_has, assert_part, message};
 
 const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
 
 fn start(listener: &str, more: &str) -> (Folder, Running) {
-    let config = format!(
-        "mode = \"refuse\"\n[[listener]]\nname = \"ask\"\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
-         {listener}\n[log]\naccess = \"json\"\naddress = \"keep\"\n{ADMIN}[[site]]\nname = \"shop\"\n\
-         hosts = [\"site.test\"]\nrobots.text = '''\nUser-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /drafts/\n\
-         '''\n{more}"
-    );
-    serving(&[("robotsd.toml", &config)])
+    let site = "hosts = [\"site.test\"]\nrobots.text = '''\nUser-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /drafts/\n'''";
+    let config = Config::deciding().listener("name = \"ask\"").listener(listener).site("shop", site).admin();
+    config.log_requests().tables("address = \"keep\"").tables(more).start()
 }
 
 fn varint(mut number: usize) -> Vec<u8> {
@@ -67,10 +65,8 @@ fn at(message: &[u8], path: &[usize]) -> Vec<Vec<u8>> {
                 f64::from_le_bytes(value.try_into().unwrap()).to_string().into_bytes()
             }
             2 => {
-                let (value, more) = {
-                    let length = varint(&mut left);
-                    left.split_at(length)
-                };
+                let length = varint(&mut left);
+                let (value, more) = left.split_at(length);
                 left = more;
                 value.to_vec()
             }
@@ -161,14 +157,11 @@ fn outcome(answer: &[u8]) -> String {
 
 /// The fields that an answer sets: those of the request that goes on, or those of the refusal.
 fn set(answer: &[u8], kind: usize) -> Vec<(String, String)> {
-    let options = at(answer, &[kind, 2]);
-    options
-        .iter()
-        .map(|option| {
-            assert_eq!(text(option, &[3]), ["2"], "set in place of what is there");
-            (text(option, &[1, 1]).concat(), text(option, &[1, 2]).concat())
-        })
-        .collect()
+    let field = |option: Vec<u8>| {
+        assert_eq!(text(&option, &[3]), ["2"], "set in place of what is there");
+        (text(&option, &[1, 1]).concat(), text(&option, &[1, 2]).concat())
+    };
+    at(answer, &[kind, 2]).into_iter().map(field).collect()
 }
 
 #[tokio::test]
@@ -183,9 +176,8 @@ async fn a_question_is_answered_as_every_other() {
 
     let answer = ask(&channel, &Asked::by(b"/drafts/x?q=1", GPTBOT)).await;
     assert_eq!(outcome(&answer), "403");
-    let body = text(&answer, &[2, 3]).concat();
-    assert!(body.contains("Disallow: /drafts/        (line 3)"), "{body}");
-    assert!(body.contains("Request id: chosen-by-envoy\n"), "{body}");
+    let parts = ["Disallow: /drafts/        (line 3)", "Request id: chosen-by-envoy\n"];
+    assert_has(text(&answer, &[2, 3]).concat(), &parts);
     let fields = set(&answer, 2);
     for (name, value) in [
         ("content-type", "text/plain; charset=utf-8"),
@@ -195,11 +187,10 @@ async fn a_question_is_answered_as_every_other() {
     ] {
         assert!(fields.contains(&(name.to_owned(), value.to_owned())), "{fields:?}");
     }
-    let metadata = at(&answer, &[4, 1]);
-    let metadata: Vec<_> = metadata
-        .iter()
-        .map(|entry| (text(entry, &[1]).concat(), [text(entry, &[2, 2]), text(entry, &[2, 3])].concat().concat()))
-        .collect();
+    let entry = |entry: Vec<u8>| {
+        (text(&entry, &[1]).concat(), [text(&entry, &[2, 2]), text(&entry, &[2, 3])].concat().concat())
+    };
+    let metadata: Vec<_> = at(&answer, &[4, 1]).into_iter().map(entry).collect();
     for (name, value) in [
         ("site", "shop"),
         ("agent", "GPTBot"),
@@ -213,11 +204,10 @@ async fn a_question_is_answered_as_every_other() {
     ] {
         assert!(metadata.contains(&(name.to_owned(), value.to_owned())), "{name}: {metadata:?}");
     }
-    let line = running.event("refused");
-    assert_eq!((&line["path"], &line["address"]), (&"/drafts/x?q=…".into(), &"192.0.2.1".into()), "{line}");
-    assert_eq!(line["request_id"], "chosen-by-envoy");
+    let want = json!({"path": "/drafts/x?q=…", "address": "192.0.2.1", "request_id": "chosen-by-envoy"});
+    assert_part(&running.event("refused"), &want);
     let line = running.wait_for_event("request", |line| line["action"] == "refused");
-    assert_eq!((&line["path"], &line["status"], &line["site"]), (&CHECK.into(), &200.into(), &"shop".into()));
+    assert_part(&line, &json!({"path": CHECK, "status": 200, "site": "shop"}));
 
     let answer = ask(&channel, &Asked::by(b"/drafts/x", GOOGLEBOT)).await;
     assert_eq!(outcome(&answer), "allowed");
@@ -235,15 +225,13 @@ async fn a_question_is_answered_as_every_other() {
     let elsewhere = Asked { host: "other.test", ..Asked::by(b"/drafts/x", GPTBOT) };
     assert_eq!(outcome(&ask(&channel, &elsewhere).await), "allowed");
 
-    let metrics = super::admin::local(running.admin(), "GET /metrics").body;
-    for series in [
+    let series = [
         "robotsd_decisions_total{site=\"shop\",outcome=\"refused\"} 1\n",
         "robotsd_decisions_total{site=\"shop\",outcome=\"tagged\"} 1\n",
         "robotsd_http_requests_total{listener=\"ask\",site=\"shop\",code=\"200\",method=\"POST\"} 5\n",
         "robotsd_http_requests_total{listener=\"ask\",site=\"\",code=\"200\",method=\"POST\"} 1\n",
-    ] {
-        assert!(metrics.contains(series), "{series}{metrics}");
-    }
+    ];
+    assert_has(running.ask_admin("GET /metrics").body, &series);
 }
 
 #[tokio::test]
@@ -306,7 +294,7 @@ async fn what_asks_about_nothing_is_passed_or_refused_as_configured() {
         }
         for reason in ["missing", "unreadable"] {
             let line = running.wait_for_event("undecided", |line| line["reason"] == reason);
-            assert!(crate::harness::message(&line).starts_with("envoy-grpc: attributes.request.http."), "{line}");
+            assert!(message(&line).starts_with("envoy-grpc: attributes.request.http."), "{line}");
         }
         let mut nobody = whole.clone();
         nobody.fields.clear();
@@ -315,15 +303,22 @@ async fn what_asks_about_nothing_is_passed_or_refused_as_configured() {
     }
 }
 
+/// A connection of HTTP/2 that leaves streams as they are.
+async fn connected<B>(address: SocketAddr) -> hyper::client::conn::http2::SendRequest<B>
+where
+    B: http_body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Unpin + 'static,
+{
+    let stream = TokioIo::new(tokio::net::TcpStream::connect(address).await.unwrap());
+    let (client, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
 /// Sends a call as it is, and returns status, `grpc-status` and the octets of the answer.
 async fn send(address: SocketAddr, path: &str, content: &[u8]) -> (u16, Option<String>, usize) {
-    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-    let (mut client, connection) = handshake.unwrap();
-    tokio::spawn(connection);
     let request = http::Request::post(format!("http://{address}{path}")).header("content-type", "application/grpc");
-    let response =
-        client.send_request(request.body(Full::new(Bytes::copy_from_slice(content))).unwrap()).await.unwrap();
+    let request = request.body(Full::new(Bytes::copy_from_slice(content))).unwrap();
+    let response = connected(address).await.send_request(request).await.unwrap();
     let status = response.status().as_u16();
     let said = |fields: &http::HeaderMap| fields.get("grpc-status").map(|status| status.to_str().unwrap().to_owned());
     let in_head = said(response.headers());
@@ -365,16 +360,13 @@ async fn what_is_no_question_gets_a_status() {
     assert_eq!(status.code(), Code::Unimplemented, "{status:?}");
     assert_eq!(running.request("POST", CHECK, &[("Content-Type", "application/grpc")]).status, 415);
     let line = running.event("undecided");
-    assert!(crate::harness::message(&line).contains("envoy-grpc: the message is malformed"), "{line}");
+    assert_has(crate::harness::message(&line), &["envoy-grpc: the message is malformed"]);
 }
 
 #[tokio::test]
 async fn a_question_that_does_not_come_is_given_up() {
     let (_folder, running) = start("", "");
-    let stream = tokio::net::TcpStream::connect(running.address).await.unwrap();
-    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-    let (mut client, connection) = handshake.unwrap();
-    tokio::spawn(connection);
+    let mut client = connected(running.address).await;
     let request = http::Request::post(format!("http://{}{CHECK}", running.address));
     let request = request.header("content-type", "application/grpc").header("grpc-timeout", "100m");
     let body = StreamBody::new(tokio_stream::pending::<Result<http_body::Frame<Bytes>, std::io::Error>>());

@@ -4,7 +4,6 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::admin::local;
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
 use super::programs::{prometheus, python_with};
@@ -136,7 +135,7 @@ fn play(running: &Running, at: usize) {
     let is_known = |client: &str, want: &str| {
         wait_until(want, || {
             get(client, EXAMPLE, "/a.html");
-            let answer = local(running.admin(), "GET /board.json").body;
+            let answer = running.ask_admin("GET /board.json").body;
             let board: Value = serde_json::from_str(&answer).unwrap();
             let mut crawlers = board["sites"][0]["crawlers"].as_array().into_iter().flatten();
             crawlers.any(|crawler| crawler["identity"] == want)
@@ -202,7 +201,7 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
         assert_eq!(own, merged([path(name).join("state")]));
         let running = Running::start_with(&path(name).join("robotsd.toml"));
         let own = rows_of_answer(&own);
-        let page = || rows_of_page(&local(running.admin(), "GET /board").body);
+        let page = || rows_of_page(&running.ask_admin("GET /board").body);
         wait_until("the page", || page() == own);
     }
 }

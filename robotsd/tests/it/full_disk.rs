@@ -5,7 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::{ADMIN, FIREFOX, Folder, LISTENER, Running, folder, message, robotsd, run, wait_for, wait_until};
+use crate::harness::{
+    ADMIN, FIREFOX, Folder, LISTENER, Running, assert_has, folder, message, robotsd, run, wait_for, wait_until,
+};
 use crate::small_disk::SmallDisk;
 
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
@@ -57,7 +59,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         }
         let trouble = wait_for("a trouble", || troubles(&running).into_iter().next());
         let want = "cannot be written, so a restart forgets what is live: No space left on device (os error 28)";
-        assert!(trouble.contains(want), "{trouble}");
+        assert_has(&trouble, &[want]);
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {trouble}"));
         assert!(unfolded(&status(&running, &[])).contains(&trouble), "in the same words");
 

@@ -2,8 +2,7 @@
 
 use std::fs;
 
-use super::admin::local;
-use crate::harness::{FIREFOX, GPTBOT, LISTENER, Running, robotsd, run, serving, wait_for, wait_until};
+use crate::harness::{FIREFOX, GPTBOT, LISTENER, Running, assert_has, robotsd, run, serving, wait_for, wait_until};
 
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";
@@ -27,7 +26,7 @@ fn a_first_version_that_shuts_everyone_out_is_not_invented_into_a_disallow() {
 
 /// What a probe of a roll-out gets.
 fn rollout(running: &Running) -> (u16, String) {
-    let answer = local(running.admin(), "GET /readyz?require=sites");
+    let answer = running.ask_admin("GET /readyz?require=sites");
     (answer.status, answer.body)
 }
 
@@ -38,17 +37,16 @@ fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
     let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", SHUT), ("page.html", "hello")]);
     let said = gated(&running);
     let file = folder.at("robots.txt").display().to_string();
-    for part in [
+    let parts = [
         "site \"shop\" has no robots.txt: nothing is enforced",
         "everyone is shut out",
         "`robotsd accept shop ",
         "accept = [\"",
         &format!("correct {file}"),
-    ] {
-        assert!(said.contains(part), "{part}: {said}");
-    }
+    ];
+    assert_has(&said, &parts);
     assert_eq!(rollout(&running), (503, format!("{said}\n")));
-    let ready = local(running.admin(), "GET /readyz");
+    let ready = running.ask_admin("GET /readyz");
     assert_eq!((ready.status, ready.body), (200, format!("ready\n{said}\n")));
     // The status serves, so it ends with 0, and says the same.
     let status =
@@ -112,7 +110,7 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
     folder.write("robots.txt", SHUT);
     let running = folder.start();
     let message = gated(&running);
-    assert!(message.contains("everyone is shut out") && message.contains("version "), "{message}");
+    assert_has(&message, &["everyone is shut out", "version "]);
     let answer = running.get("/robots.txt", FIREFOX);
     assert_eq!((answer.status, &*answer.body), (200, OPEN));
     drop(running);

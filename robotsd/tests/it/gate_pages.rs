@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
 use crate::harness::{
-    ADMIN, Ended, FIREFOX, Folder, LISTENER, Origin, Running, folder, replace_file, robotsd, run, wait_for, wait_until,
+    ADMIN, Ended, FIREFOX, Folder, LISTENER, Origin, Running, assert_has, folder, replace_file, robotsd, run, wait_for,
+    wait_until,
 };
 
 const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
@@ -105,8 +106,10 @@ fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit
     goes_live(&running, OPEN);
     folder.replace("robots.txt", ACCIDENT);
     let message = waits(&running);
-    assert!(message.contains("lose 25050 of 25050 pages of the sitemaps (100 %)"), "{message}");
-    assert!(message.contains("by line 3, \"/news/\"") && message.contains("by line 4, \"/2026/\""), "{message}");
+    assert_has(
+        &message,
+        &["lose 25050 of 25050 pages of the sitemaps (100 %)", "by line 3, \"/news/\"", "by line 4, \"/2026/\""],
+    );
     let report = status(&running);
     let objections = report["pending"]["objections"].as_array().unwrap();
     assert_eq!(objections.len(), 12, "a sum, ten pages, and how many more: {objections:?}");
@@ -139,10 +142,10 @@ fn sitemaps_that_cannot_be_read_refuse_nothing_and_those_that_were_read_still_co
     watches(&running, "of the sitemaps", 30);
     assert!(command(&running, &["reload"]).code == Some(0));
     let note = running.wait_for_event("gate", |line| line["level"] == "warn")["message"].as_str().unwrap().to_owned();
-    assert!(note.contains("shop: sitemaps not read: https://shop.test/sitemap.xml: "), "{note}");
+    assert_has(&note, &["shop: sitemaps not read: https://shop.test/sitemap.xml: "]);
     assert!(note.ends_with("the gate watches the 30 pages that are known"), "{note}");
     let said = command(&running, &["status"]).out;
-    assert!(said.contains("gate: sitemaps not read") && said.contains("watches 30 pages of the sitemaps"), "{said}");
+    assert_has(&said, &["gate: sitemaps not read", "watches 30 pages of the sitemaps"]);
     folder.replace("robots.txt", EDIT);
     goes_live(&running, EDIT);
     folder.replace("robots.txt", OPEN);
@@ -162,9 +165,7 @@ fn broken_sitemaps_are_named_and_nothing_waits_for_them() {
     let running = folder.start();
     assert!(command(&running, &["reload"]).code == Some(0));
     let note = running.event("gate")["message"].as_str().unwrap().to_owned();
-    for part in ["own.xml: all of its pages are on other hosts", "sitemap.xml: it is no sitemap"] {
-        assert!(note.contains(part), "{part}: {note}");
-    }
+    assert_has(&note, &["own.xml: all of its pages are on other hosts", "sitemap.xml: it is no sitemap"]);
     folder.replace("robots.txt", ACCIDENT);
     goes_live(&running, ACCIDENT);
 }
@@ -194,7 +195,7 @@ fn a_list_counts_and_a_baseline_that_follows_lets_a_version_go_live() {
     watches(&running, "of urls.txt", 3);
     folder.replace("robots.txt", ACCIDENT);
     let message = waits(&running);
-    assert!(message.contains("lose 2 of 3 pages of urls.txt (66 %)"), "{message}");
+    assert_has(&message, &["lose 2 of 3 pages of urls.txt (66 %)"]);
     replace_file(&path("robots.accepted.txt"), ACCIDENT);
     goes_live(&running, ACCIDENT);
     // A list that changes counts from then on, and one that cannot be read leaves what is known.
@@ -202,7 +203,7 @@ fn a_list_counts_and_a_baseline_that_follows_lets_a_version_go_live() {
     watches(&running, "of urls.txt", 2);
     replace_file(&path("urls.txt"), "guide\n");
     let note = running.wait_for_event("gate", |line| line["level"] == "warn")["message"].as_str().unwrap().to_owned();
-    assert!(note.contains("urls not read") && note.contains("urls.txt:1:1: \"guide\""), "{note}");
+    assert_has(&note, &["urls not read", "urls.txt:1:1: \"guide\""]);
     watches(&running, "of urls.txt", 2);
 }
 
@@ -238,7 +239,7 @@ fn what_verified_search_engines_request_most_counts() {
     });
     folder.replace("robots.txt", ACCIDENT);
     let message = waits(&running);
-    assert!(message.contains("lose 3 of 4 pages that search engines request most (75 %)"), "{message}");
+    assert_has(&message, &["lose 3 of 4 pages that search engines request most (75 %)"]);
     assert!(!message.contains("secret"), "{message}");
 }
 
@@ -273,7 +274,7 @@ fn what_is_to_be_committed_is_what_is_served_where_a_list_is_appended() {
     assert!(output.code == Some(0) && said.contains("save /robots.txt as it is served now"), "{said}");
     assert!(!said.contains("cp "), "{said}");
     let served = live(&running);
-    assert!(served.contains("# From ai.txt"), "{served}");
+    assert_has(&served, &["# From ai.txt"]);
     folder.write("robots.accepted.txt", served);
     let gate = folder.configured(["config", "check", "--gate"]);
     assert!(gate.code == Some(0), "{gate:?}");
@@ -303,17 +304,18 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     folder.replace("robots.txt", ACCIDENT);
     let (code, out, said) = check(&[]);
     assert!(code == Some(1) && out.contains("has versions that would wait at the gate"), "{out}");
-    assert!(
-        said.contains("the version would wait at the gate:") && said.contains("lose 2 of 3 pages of urls.txt"),
-        "{said}"
+    assert_has(
+        &said,
+        &[
+            "the version would wait at the gate:",
+            "lose 2 of 3 pages of urls.txt",
+            "robotsd.toml:",
+            "\"/news/1\" by line 3, \"/news/\"",
+        ],
     );
-    assert!(said.contains("robotsd.toml:") && said.contains("\"/news/1\" by line 3, \"/news/\""), "{said}");
     let sitemap = path("sitemap.xml").display().to_string();
     let (_, _, said) = check(&["--sitemap", &sitemap]);
-    assert!(
-        said.contains("lose 400 of 400 pages of the sitemaps (100 %)") && said.contains("and 390 more of them"),
-        "{said}"
-    );
+    assert_has(&said, &["lose 400 of 400 pages of the sitemaps (100 %)", "and 390 more of them"]);
     let (code, _, said) = check(&["--sitemap", "/none.xml"]);
     assert!(code == Some(1) && said.contains("sitemaps not read: /none.xml"), "{said}");
     // Accepted by being committed.

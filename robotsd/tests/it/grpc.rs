@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io::{BufRead, BufReader};
 use std::pin::Pin;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BufMut, Bytes};
@@ -21,13 +21,13 @@ use tonic::{Code, Status, Streaming};
 use tower::{Service, service_fn};
 
 use super::programs::python_with;
-use crate::harness::{project, run, serving};
+use crate::harness::{Config, KillOnDrop, assert_has, project, run};
 
 const SCRIPT: &str = "robotsd/tests/cases/grpc_calls.py";
 
 /// A server of gRPC with grpcio; killed when dropped.
 struct GrpcServer {
-    process: Child,
+    _process: KillOnDrop,
     port: u16,
 }
 
@@ -37,14 +37,7 @@ impl GrpcServer {
         let mut process = python.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { process, port: line.trim().parse().unwrap() }
-    }
-}
-
-impl Drop for GrpcServer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        Self { _process: KillOnDrop(process), port: line.trim().parse().unwrap() }
     }
 }
 
@@ -55,33 +48,19 @@ fn python() -> Option<Command> {
 
 /// What each call to a port brought.
 fn calls(port: u16) -> Value {
-    let output = run(python().unwrap().arg(project(SCRIPT)).args(["call", &port.to_string()]));
-    assert!(output.code == Some(0), "{}", output.error);
-    output.json()
+    run(python().unwrap().arg(project(SCRIPT)).args(["call", &port.to_string()])).ends_with(0).json()
 }
 
 /// What a refused call to a port under this name brought: its code, its message and its fields.
 fn refused(port: u16, agent: &str) -> Option<Value> {
-    let output = run(python()?.arg(project(SCRIPT)).args(["refused", &port.to_string(), agent]));
-    assert!(output.code == Some(0), "{}", output.error);
-    Some(output.json())
+    Some(run(python()?.arg(project(SCRIPT)).args(["refused", &port.to_string(), agent])).ends_with(0).json())
 }
 
 /// A config whose site speaks HTTP/2 to a port.
-fn config(port: u16) -> String {
-    format!(
-        r#"
-        mode = "refuse"
-        [[listener]]
-        address = "127.0.0.1:0"
-        [[site]]
-        name = "calls"
-        upstreams = ["http://127.0.0.1:{port}"]
-        upstream.http2 = true
-        robots.source = "inline"
-        robots.text = "User-agent: *\nDisallow: /private/"
-        "#
-    )
+fn config(port: u16) -> Config {
+    let robots = "robots = { source = \"inline\", text = \"User-agent: *\\nDisallow: /private/\" }";
+    let site = format!("upstreams = [\"http://127.0.0.1:{port}\"]\nupstream.http2 = true\n{robots}");
+    Config::refusing().site("calls", site)
 }
 
 #[test]
@@ -89,7 +68,7 @@ fn grpcio_gets_through_robotsd_what_it_gets_without() {
     let Some(python) = python() else { return };
     let direct = calls(GrpcServer::start(python).port);
     let server = GrpcServer::start(self::python().unwrap());
-    let (_folder, proxy) = serving(&[("robotsd.toml", &config(server.port))]);
+    let (_folder, proxy) = config(server.port).start();
     let through = calls(proxy.address.port());
     assert_eq!(through, direct);
     // And that is what it should be.
@@ -194,7 +173,7 @@ async fn tonic_calls_tonic_through_robotsd() {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = incoming.local_addr().unwrap().port();
     tokio::spawn(Server::builder().add_service(Echo).serve_with_incoming(incoming));
-    let (_folder, proxy) = serving(&[("robotsd.toml", &config(port))]);
+    let (_folder, proxy) = config(port).start();
     let channel = Channel::from_shared(format!("http://{}", proxy.address)).unwrap().connect().await.unwrap();
     let mut client = tonic::client::Grpc::new(channel).max_decoding_message_size(usize::MAX);
 
@@ -226,34 +205,22 @@ async fn tonic_calls_tonic_through_robotsd() {
 }
 
 /// A config of a site that nothing can be behind: what is refused does not get there.
-const REFUSING: &str = r#"
-    mode = "refuse"
-    [log]
-    access = "json"
-    [admin]
-    address = "127.0.0.1:0"
-    [[listener]]
-    name = "web"
-    address = "127.0.0.1:0"
-    [[site]]
-    name = "calls"
-    upstreams = ["http://127.0.0.1:1"]
-    upstream.http2 = true
-    robots.source = "inline"
-    robots.text = "User-agent: GPTBot\nDisallow: /test.Calls/\nUser-agent: CCBot\nCrawl-delay: 30"
-    rate.mode = "refuse"
-    rate.burst = 1
-    [site.refusal]
-    status = 451
-        "#;
+fn refusing() -> Config {
+    let robots = "User-agent: GPTBot\\nDisallow: /test.Calls/\\nUser-agent: CCBot\\nCrawl-delay: 30";
+    let site = format!(
+        "upstreams = [\"http://127.0.0.1:1\"]\nupstream.http2 = true\nrobots = {{ source = \"inline\", text = \"{robots}\" }}\n\
+         rate = {{ mode = \"refuse\", burst = 1 }}\nrefusal.status = 451"
+    );
+    Config::refusing().listener("name = \"web\"").log_requests().admin().site("calls", site)
+}
 
 #[test]
 fn grpcio_is_refused_with_a_status_of_its_own() {
-    let (_folder, proxy) = serving(&[("robotsd.toml", REFUSING)]);
+    let (_folder, proxy) = refusing().start();
     let Some(answer) = refused(proxy.address.port(), "GPTBot/1.2") else { return };
     assert_eq!(answer[0], "PERMISSION_DENIED", "{answer}");
     let message = answer[1].as_str().unwrap();
-    assert!(message.contains("does not let GPTBot fetch this path. Disallow: /test.Calls/ (line 2)"), "{message}");
+    assert_has(&message, &["does not let GPTBot fetch this path. Disallow: /test.Calls/ (line 2)"]);
     let line = proxy.wait_for_event("refused", |line| line["path"] == "/test.Calls/Echo");
     assert_eq!((&line["status"], &line["grpc_status"]), (&json!(200), &json!(7)));
     assert!(message.contains(line["request_id"].as_str().unwrap()), "{message}");
@@ -273,20 +240,17 @@ fn grpcio_is_refused_with_a_status_of_its_own() {
     proxy.wait_for_event("limited", |line| line["grpc_status"] == 8);
 
     // The status of HTTP is what it is, and what was done is counted as what it is.
-    let metrics = super::admin::local(proxy.admin(), "GET /metrics").body;
-    for (series, count) in [
-        ("robotsd_decisions_total{site=\"calls\",outcome=\"refused\"}", 1),
-        ("robotsd_decisions_total{site=\"calls\",outcome=\"limited\"}", 1),
-        ("robotsd_http_requests_total{listener=\"web\",site=\"calls\",code=\"200\",method=\"POST\"}", 4),
-    ] {
-        let line = metrics.lines().find_map(|line| line.strip_prefix(series)).map(str::trim);
-        assert_eq!(line, Some(&*count.to_string()), "{series}\n{metrics}");
-    }
+    let series = [
+        "\nrobotsd_decisions_total{site=\"calls\",outcome=\"refused\"} 1\n",
+        "\nrobotsd_decisions_total{site=\"calls\",outcome=\"limited\"} 1\n",
+        "\nrobotsd_http_requests_total{listener=\"web\",site=\"calls\",code=\"200\",method=\"POST\"} 4\n",
+    ];
+    assert_has(proxy.ask_admin("GET /metrics").body, &series);
 }
 
 #[tokio::test]
 async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
-    let (_folder, proxy) = serving(&[("robotsd.toml", REFUSING)]);
+    let (_folder, proxy) = refusing().start();
     let channel = Channel::from_shared(format!("http://{}", proxy.address)).unwrap().user_agent("GPTBot/1.2").unwrap();
     let mut client = tonic::client::Grpc::new(channel.connect().await.unwrap());
     // A message that is larger than the window of its stream, and one that never ends.
@@ -304,11 +268,11 @@ async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
 
 #[test]
 fn what_only_has_the_type_of_a_call_is_refused_as_a_page_is() {
-    let (_folder, proxy) = serving(&[("robotsd.toml", REFUSING)]);
+    let (_folder, proxy) = refusing().start();
     for method in ["GET", "POST"] {
         let fields = [("User-Agent", "GPTBot/1.2"), ("Content-Type", "application/grpc")];
         let answer = proxy.request(method, "/test.Calls/Echo", &fields);
         assert_eq!((answer.status, answer.field("grpc-status")), (451, None), "{method}");
-        assert!(answer.body.contains("Disallow: /test.Calls/"), "{method}: {}", answer.body);
+        assert_has(&answer.body, &["Disallow: /test.Calls/"]);
     }
 }

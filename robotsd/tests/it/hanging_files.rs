@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::admin::ask;
 use super::programs::skip;
-use crate::harness::{GPTBOT, PATIENCE, Running, folder, message, robotsd, run, wait_for, wait_until};
+use crate::harness::{GPTBOT, PATIENCE, Running, assert_has, folder, message, robotsd, run, wait_for, wait_until};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /page\n";
 const EXPECTED: &str = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/\"]\n";
@@ -161,7 +161,7 @@ fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {
         fifo(&folder.at("fifo.html"));
         let place = folder.at("robotsd.toml");
         let said = run(robotsd().args(["config", "check"]).arg(&place)).said();
-        assert!(said.contains("regular file"), "{what}: {said}");
+        assert_has(&said, &["regular file"]);
         if !["path", "append", "baseline", "urls", "headers"].contains(&what) {
             let served = run(robotsd().args(["serve", "--config"]).arg(&place));
             let said = served.said();
@@ -228,7 +228,7 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     for asked in asking {
         let answer = asked.join().unwrap();
         assert_eq!(answer.status, 503, "{}", answer.body);
-        assert!(answer.body.contains("state/board could not be read in 5 seconds"), "{}", answer.body);
+        assert_has(&answer.body, &["state/board could not be read in 5 seconds"]);
     }
     // Those that read, the one that writes, and some that do other work for a moment.
     assert!(threads() <= before + 10, "{before} {}", threads());

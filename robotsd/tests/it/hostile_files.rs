@@ -5,14 +5,13 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tower_robots::check::lints;
 use tower_robots::live::VersionHash;
 
-use crate::harness::{folder, robotsd, run};
+use crate::harness::{Origin, Reply, assert_has, folder, response, robotsd, run};
 
 /// The bounds of one command.
 const SECONDS: u64 = 4;
@@ -225,27 +224,20 @@ fn settings_and_expectations_have_a_size() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let comment = "#".repeat((64 << 10) + 1);
     folder.write("robots-check.toml", &comment);
-    let output = run(robotsd_in(folder.path()).args(["check", "robots.txt"]));
     let wanted = "robots-check.toml: larger than 64 KiB, which is more than such a file needs";
-    assert!(output.code == Some(2) && output.error.contains(wanted), "{output:?}");
+    assert_has(folder.run(["check", "robots.txt"]).failed(2), &[wanted]);
     folder.write("robots-check.toml", &comment[1..]);
-    assert!(run(robotsd_in(folder.path()).args(["check", "robots.txt"])).code == Some(0));
+    folder.run(["check", "robots.txt"]).succeeded();
 
     let list = |name: &str, count: usize| (0..count).map(|n| format!("\"{name}{n}\",")).collect::<String>();
+    let (agents, paths) = (list("b", 1_000), list("/", 101));
+    let pairs = format!("robots = \"robots.txt\"\n[[allow]]\nagents = [{agents}]\npaths = [{paths}]\n");
     for (expected, wanted) in [
         ("#".repeat((1 << 20) + 1), "larger than 1024 KiB"),
-        (
-            format!(
-                "robots = \"robots.txt\"\n[[allow]]\nagents = [{}]\npaths = [{}]\n",
-                list("b", 1_000),
-                list("/", 101)
-            ),
-            "the agents and paths of the file make more than 100000 pairs",
-        ),
+        (pairs, "the agents and paths of the file make more than 100000 pairs"),
     ] {
         folder.write("e.toml", expected);
-        let output = run(robotsd_in(folder.path()).args(["test", "e.toml"]));
-        assert!(output.code == Some(2) && output.error.contains(wanted), "{output:?}");
+        assert_has(folder.run(["test", "e.toml"]).failed(2), &[wanted]);
     }
 }
 
@@ -259,14 +251,13 @@ fn only_regular_files_are_read_that_were_not_named() {
         assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
     };
     fifo("site/deep/robots.txt");
-    let output = run(robotsd_in(folder.path()).args(["check", "site"]));
-    assert_eq!(output.code, Some(2), "{output:?}");
-    assert!(output.error.contains("site/deep/robots.txt: this is not a regular file"), "{output:?}");
+    let error = folder.run(["check", "site"]).failed(2);
+    assert_has(error, &["site/deep/robots.txt: this is not a regular file"]);
     fifo("other/robots-check.toml");
-    let output = run(robotsd_in(folder.path()).args(["check", "other/robots.txt"]));
-    assert!(output.error.contains("other/robots-check.toml: this is not a regular file"), "{output:?}");
-    let output = run(robotsd_in(folder.path()).args(["replay", "--robots", "site/robots.txt", "/dev/zero"]));
-    assert!(output.error.contains("/dev/zero: this is a device"), "{output:?}");
+    let error = folder.run(["check", "other/robots.txt"]).error;
+    assert_has(error, &["other/robots-check.toml: this is not a regular file"]);
+    let error = folder.run(["replay", "--robots", "site/robots.txt", "/dev/zero"]).error;
+    assert_has(error, &["/dev/zero: this is a device"]);
     // A pipe that is named is a log.
     let pipe = "printf '' | \"$0\" replay --robots site/robots.txt /dev/stdin; \"$0\" check <(cat site/robots.txt)";
     run(Command::new("bash").current_dir(folder.path()).args(["-c", pipe, env!("CARGO_BIN_EXE_robotsd")])).succeeded();
@@ -275,37 +266,20 @@ fn only_regular_files_are_read_that_were_not_named() {
 /// Twenty sitemaps that send an octet now and then, each for as long as a request may take.
 #[test]
 fn sitemaps_that_drip_take_no_longer_than_all_requests_may() {
-    use std::io::{Read as _, Write as _};
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let robots: String = (0..20).map(|n| format!("Sitemap: http://{address}/{n}.xml\n")).collect();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let robots = robots.clone();
-            std::thread::spawn(move || {
-                let mut head = [0; 2048];
-                let read = stream.read(&mut head).unwrap_or(0);
-                if head[..read].starts_with(b"GET /robots.txt") {
-                    let _ = write!(
-                        stream,
-                        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{robots}",
-                        robots.len()
-                    );
-                    return;
-                }
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n<");
-                while stream.write_all(b" ").is_ok() {
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-            });
+    let origin = Origin::answering(|asked| {
+        if asked.target != "/robots.txt" {
+            return Reply::Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n<".to_vec());
         }
+        let host = asked.field("host").unwrap();
+        let robots: String = (0..20).map(|n| format!("Sitemap: http://{host}/{n}.xml\n")).collect();
+        response("200 OK", &["Content-Type: text/plain"], robots).into()
     });
     let start = Instant::now();
-    let url = format!("http://{address}");
+    let url = format!("http://{origin}");
     let shown = run(robotsd().args(["check", "--sitemap", "--timeout", "500ms", "--notes", &url])).out;
     // One request's time for each would be ten seconds.
     assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
-    assert!(shown.contains("after 2s this sitemap and those behind it were not fetched"), "{shown}");
+    assert_has(&shown, &["after 2s this sitemap and those behind it were not fetched"]);
 }
 
 /// A terminal sees no character that does not print, wherever it comes from; a pipe gets the octets that `patch` needs.
@@ -319,7 +293,7 @@ fn nothing_of_a_file_commands_a_terminal() {
         run(Command::new("script").current_dir(folder.path()).args(["-qec", &command, "/dev/null"])).out
     };
     let shown = on_terminal("check --diff robots.txt");
-    assert!(shown.contains("-Dissallow: /a\\u{1b}[8m\\u{1b}]0;x\\u{7}\\u{202e}\\u{3164}"), "{shown:?}");
+    assert_has(&shown, &["-Dissallow: /a\\u{1b}[8m\\u{1b}]0;x\\u{7}\\u{202e}\\u{3164}"]);
     for arguments in
         ["check robots.txt", "check --format json robots.txt", "explain robots.txt", "diff /dev/null robots.txt"]
     {
@@ -329,12 +303,6 @@ fn nothing_of_a_file_commands_a_terminal() {
             "{arguments}: {shown:?}"
         );
     }
-    let piped = run(robotsd_in(folder.path()).args(["check", "--diff", "robots.txt"]));
-    assert!(piped.out.contains("-Dissallow: /a\u{1b}[8m\u{1b}]0;x\u{7}\u{202e}\u{3164}\n"), "{piped:?}");
-}
-
-fn robotsd_in(folder: &Path) -> Command {
-    let mut command = robotsd();
-    command.current_dir(folder);
-    command
+    let piped = folder.run(["check", "--diff", "robots.txt"]).out;
+    assert_has(piped, &["-Dissallow: /a\u{1b}[8m\u{1b}]0;x\u{7}\u{202e}\u{3164}\n"]);
 }

@@ -8,7 +8,9 @@ use serde_json::Value;
 use tower_robots::agent::{Crawler, Registry};
 
 use super::played_names::PlayedNames;
-use crate::harness::{Answer, FIREFOX, Folder, LISTENER, Running, folder, robotsd, run, wait_for, wait_until};
+use crate::harness::{
+    Answer, FIREFOX, Folder, LISTENER, Running, assert_has, folder, robotsd, run, wait_for, wait_until,
+};
 
 const ROBOTS: &str = "User-agent: ExampleBot\nDisallow: /drafts/\n";
 const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
@@ -75,7 +77,7 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     // It is refused where the file allows what it asks for, with a text that names no rule.
     let refused = from(&running, IMPOSTOR, "/page.html", BOT);
     assert_eq!(refused.status, 403);
-    assert!(refused.body.contains("The request is not from ExampleBot, which it claims to be."), "{}", refused.body);
+    assert_has(&refused.body, &["The request is not from ExampleBot, which it claims to be."]);
     let line = running.wait_for_event("refused", |line| line["reason"] == "impostor");
     for (field, want) in [
         ("agent", "ExampleBot"),
@@ -125,7 +127,7 @@ fn the_first_request_waits_for_names_where_that_is_set() {
         assert_eq!(line["identity"], want, "{wait}: {line}");
         // One that has waited is counted as any other.
         assert_eq!(from(&running, REAL, "/robots.txt", BOT).status, 200);
-        let text = super::admin::local(running.admin(), "GET /metrics").body;
+        let text = running.ask_admin("GET /metrics").body;
         for series in [
             format!(
                 "robotsd_crawler_requests_total{{site=\"shop\",crawler=\"ExampleBot\",outcome=\"allowed\",identity=\"{want}\"}} 1"
@@ -134,7 +136,7 @@ fn the_first_request_waits_for_names_where_that_is_set() {
             "robotsd_decisions_total{site=\"shop\",outcome=\"untouched\"} 0".to_owned(),
             "robotsd_robots_txt_requests_total{site=\"shop\",crawler=\"ExampleBot\",code=\"200\"} 1".to_owned(),
         ] {
-            assert!(text.contains(&format!("{series}\n")), "{series}: {text}");
+            assert_has(&text, &[&format!("{series}\n")]);
         }
     }
 }
@@ -163,7 +165,7 @@ fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_
     let identity = status(folder.path())["identity"].take();
     assert_eq!(identity["lists"], Value::Array(Vec::new()));
     let text = run(robotsd().arg("status").arg("--config").arg(folder.at("robotsd.toml"))).out;
-    assert!(text.contains("names of 1 addresses known"), "{text}");
+    assert_has(&text, &["names of 1 addresses known"]);
 }
 
 #[test]
@@ -247,7 +249,7 @@ fn explain_says_what_becomes_of_a_request_from_an_address() {
     let text = explain("20.171.206.1", &[]);
     assert!(text.contains("  sender: verified(range)\n") && text.contains(&listed), "{text}");
     let text = explain("9.9.9.9", &[]);
-    assert!(text.contains("  sender: undecided(stale)\n"), "{text}");
+    assert_has(&text, &["  sender: undecided(stale)\n"]);
     let answer: Value = serde_json::from_str(&explain("8.8.4.1", &["--json"])).unwrap();
     assert_eq!((&answer["action"], &answer["reason"]), (&"pass".into(), &"exempt".into()), "{answer}");
     assert_eq!(answer["identity"]["outcome"], "undecided", "{answer}");

@@ -1,27 +1,29 @@
 //! Starting, stopping and running short, under a supervisor or without one.
 #![cfg(target_os = "linux")]
 
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
 
 use crate::harness::{
-    ADMIN, Ended, Kept, LISTENER, Origin, PATIENCE, Running, ended, exchange, folder, message, robotsd, run, serving,
-    wait_until,
+    Answer, Client, Config, Folder, Kept, Origin, PATIENCE, Running, assert_has, ended, exchange, message, response,
+    rest, run, sent, wait_until, while_asking,
 };
 
 const ROBOTS: &str = "# open\n";
 
-fn config(listeners: &str, rest: &str) -> String {
-    format!("workers = 2\n{listeners}[[site]]\nname = \"a\"\nroot = \".\"\n{rest}")
+fn config() -> Config {
+    Config::new().keys("workers = 2").files_of("a").robots(ROBOTS)
 }
 
-fn listener(address: SocketAddr) -> String {
-    format!("[[listener]]\naddress = \"{address}\"\n")
+/// A folder with this config, whose listener is at this address.
+fn listening_at(address: impl ToString, config: &Config) -> Folder {
+    let folder = config.folder();
+    folder.configure(config.to_string().replace("127.0.0.1:0", &address.to_string()));
+    folder
 }
 
 /// A command that becomes robotsd once a shell has done something first.
@@ -38,11 +40,6 @@ fn passing(socket: &TcpListener, name: &str, config: &Path) -> Command {
     let mut command = after(&first, config);
     command.stdin(Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
     command
-}
-
-fn failed(output: Ended) -> String {
-    assert_eq!(output.code, Some(2), "{output:?}");
-    output.error.clone()
 }
 
 /// A request is answered on a connection of its own.
@@ -64,60 +61,42 @@ fn served(kept: &mut Kept) {
 fn a_restart_on_a_passed_socket_refuses_no_connection() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let folder = folder(&[
-        ("robotsd.toml", &config(&listener(address), "[limits]\ngreeting = \"20s\"\n")),
-        ("robots.txt", ROBOTS),
-    ]);
+    let folder = listening_at(address, &config().tables("[limits]\ngreeting = \"20s\""));
     let path = folder.at("robotsd.toml");
     let start = || Running::spawn(&mut passing(&socket, "robotsd.socket", &path));
     let mut running = start();
     assert_eq!(running.address, address);
-    let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        let mut clients = Vec::new();
-        for _ in 0..4 {
-            clients.push(scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    serves(address);
-                    asked.fetch_add(1, Ordering::Relaxed);
-                }
-            }));
-        }
-        let more = |count| {
-            let before = asked.load(Ordering::Relaxed);
-            wait_until("requests", || asked.load(Ordering::Relaxed) >= before + count);
-        };
-        more(100);
+    let client = || -> Client<'_> { Box::new(move || serves(address)) };
+    while_asking((0..4).map(|_| client()), |asking| {
+        asking.wait_for_more(100);
         for _ in 0..5 {
             running.end();
             // No worker accepts now; clients that connect wait.
             running = start();
-            more(100);
+            asking.wait_for_more(100);
         }
-        stop.store(true, Ordering::Relaxed);
-        clients.into_iter().for_each(|client| client.join().unwrap());
     });
-    assert!(asked.load(Ordering::Relaxed) >= 600);
 }
 
 #[test]
 fn passed_sockets_and_listeners_are_matched_or_said_not_to_be() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let write = |listeners: &str| folder(&[("robotsd.toml", &config(listeners, "")), ("robots.txt", ROBOTS)]);
     // By name, whatever the address in the config.
-    let named = write("[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:1\"\n");
+    let named = listening_at("127.0.0.1:1", &config().listener("name = \"web\""));
     let running = Running::spawn(&mut passing(&socket, "web", &named.at("robotsd.toml")));
     assert_eq!(running.address, address);
     drop(running);
     // One that nothing is done with would leave clients waiting.
-    let extra = write("[[listener]]\naddress = \"127.0.0.1:0\"\n");
-    let error = failed(ended(&mut passing(&socket, "web", &extra.at("robotsd.toml")), b""));
+    let extra = config().folder();
+    let error = ended(&mut passing(&socket, "web", &extra.at("robotsd.toml")), b"").failed(2);
     let want =
         format!("robotsd: {address}: the supervisor passed a socket for this, called \"web\", and no [[listener]] has");
     assert!(error.starts_with(&want), "{error}");
     // One that is missing is opened.
-    let missing = write(&format!("{}{LISTENER}", listener(address)));
+    let missing = config().folder();
+    let first = format!("[[listener]]\naddress = \"{address}\"\n[[listener]]");
+    missing.configure(config().to_string().replace("[[listener]]", &first));
     let running = Running::spawn(&mut passing(&socket, "web", &missing.at("robotsd.toml")));
     running.wait_for_event("supervisor", |line| {
         line["message"] == "127.0.0.1:0: no socket was passed for this listener: it is opened here"
@@ -128,35 +107,34 @@ fn passed_sockets_and_listeners_are_matched_or_said_not_to_be() {
     let connection = TcpStream::connect(address).unwrap();
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(connection)));
-    let error = failed(ended(&mut command, b""));
-    assert!(error.contains("(\"web\") is a connection, not a listening socket: write Accept=no"), "{error}");
+    let error = ended(&mut command, b"").failed(2);
+    assert_has(error, &["(\"web\") is a connection, not a listening socket: write Accept=no"]);
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(UnixDatagram::unbound().unwrap())));
-    let error = failed(ended(&mut command, b""));
-    assert!(error.contains("(\"web\") is not a stream socket"), "{error}");
+    assert_has(ended(&mut command, b"").failed(2), &["(\"web\") is not a stream socket"]);
     // Meant for another process.
-    let mut command = robotsd();
-    command.args(["serve", "--config"]).arg(extra.at("robotsd.toml"));
-    let running = Running::spawn(command.env("LISTEN_PID", "1").env("LISTEN_FDS", "1"));
+    let running = Running::spawn(extra.serve().env("LISTEN_PID", "1").env("LISTEN_FDS", "1"));
     assert_ne!(running.address, address);
+}
+
+/// A socket of a supervisor; each call is the next message there.
+pub(super) fn supervisor(path: &Path) -> impl Fn() -> String {
+    let socket = UnixDatagram::bind(path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    move || {
+        let mut message = [0; 1024];
+        let length = socket.recv(&mut message).unwrap();
+        String::from_utf8(message[..length].to_vec()).unwrap()
+    }
 }
 
 #[test]
 fn a_supervisor_hears_how_it_goes() {
-    let folder =
-        folder(&[("robotsd.toml", &config("[[listener]]\naddress = \"127.0.0.1:0\"\n", "")), ("robots.txt", ROBOTS)]);
+    let folder = config().folder();
     let path = folder.at("notify");
-    let supervisor = UnixDatagram::bind(&path).unwrap();
-    supervisor.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut command = robotsd();
-    command.args(["serve", "--config"]).arg(folder.at("robotsd.toml"));
-    let mut running = Running::spawn(command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "100000"));
-    let hears = || {
-        let mut message = [0; 1024];
-        let length = supervisor.recv(&mut message).unwrap();
-        String::from_utf8(message[..length].to_vec()).unwrap()
-    };
-    let hears_but_pulse = || std::iter::repeat_with(hears).find(|message| message != "WATCHDOG=1\n").unwrap();
+    let hears = supervisor(&path);
+    let mut running = Running::spawn(folder.serve().env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "100000"));
+    let hears_but_pulse = || std::iter::repeat_with(&hears).find(|message| message != "WATCHDOG=1\n").unwrap();
     let ready = "READY=1\nSTATUS=serving 1 site on 1 listener\n";
     assert_eq!(hears(), ready);
     for _ in 0..3 {
@@ -178,49 +156,39 @@ fn a_supervisor_hears_how_it_goes() {
 #[test]
 fn while_requests_are_finished_it_is_alive_and_not_ready() {
     // An upstream that takes a request and answers when the test lets it.
-    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
-    let config = format!(
-        "{LISTENER}[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\nrobots.text = \"# x\"\n{ADMIN}",
-        upstream.local_addr().unwrap()
-    );
-    let (_folder, mut running) = serving(&[("robotsd.toml", &config)]);
+    let (go, goes) = mpsc::channel();
+    let goes = Mutex::new(goes);
+    let upstream = Origin::answering(move |_| {
+        goes.lock().unwrap().recv().unwrap();
+        response("200 OK", &[], "done")
+    });
+    let (_folder, mut running) = Config::new().upstream("a", &upstream).robots("# x").admin().start();
     let admin = running.admin();
     let probe = |path: &str| {
         let answer = exchange(admin, format!("GET {path} HTTP/1.0\r\n\r\n"));
         (answer.status, answer.body)
     };
     assert_eq!(probe("/readyz").0, 200);
-    let mut client = TcpStream::connect(running.address).unwrap();
-    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    let (mut taken, _) = upstream.accept().unwrap();
+    let client = sent(running.address, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_until("the request", || !upstream.requests().is_empty());
     running.signal("TERM");
     running.event("stopping");
     assert_eq!(probe("/readyz"), (503, "draining: the listeners are closed\n".to_owned()));
     assert_eq!(probe("/livez").0, 200);
-    let output = run(robotsd().args(["status", "--admin", &admin.to_string()]));
-    assert_eq!(output.code, Some(1));
-    assert!(output.out.contains(" is draining for "));
-    taken.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone").unwrap();
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("done"), "{answer}");
+    assert_has(running.command(&["status"]).ends_with(1).out, &[" is draining for "]);
+    go.send(()).unwrap();
+    let answer = Answer::parse(&rest(client));
+    assert_eq!((answer.status, &*answer.body), (200, "done"));
     assert!(running.wait_for_end().success());
 }
 
 #[test]
 fn connections_never_take_more_descriptors_than_there_are() {
-    let origin = Origin::start();
-    let config = format!(
-        "workers = 1\n{LISTENER}[[site]]\nname = \"a\"\nupstreams = [\"http://{origin}\"]\n\
-         robots.path = \"robots.txt\"\n[limits]\nconnections = 1000\nkeep_alive = \"1h\"\n"
-    );
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let config = Config::new().keys("workers = 1").upstream("a", Origin::start()).robots(ROBOTS);
+    let folder = config.tables("[limits]\nconnections = 1000\nkeep_alive = \"1h\"").folder();
     let running = Running::spawn(&mut after("ulimit -n 160", &folder.at("robotsd.toml")));
     let bounded = running.event("connections-bounded")["message"].as_str().unwrap().to_owned();
-    assert!(
-        bounded.contains("connections, not 1000 as configured: the limit of open files is 160, of which "),
-        "{bounded}"
-    );
+    assert_has(&bounded, &["connections, not 1000 as configured: the limit of open files is 160, of which "]);
     let places: usize = bounded.split(' ').nth(2).unwrap().parse().unwrap();
     assert!((4..48).contains(&places), "{bounded}");
     // All places taken, and more that take them over.
@@ -238,18 +206,15 @@ fn connections_never_take_more_descriptors_than_there_are() {
 
 #[test]
 fn idle_connections_make_room_for_new_ones_on_every_worker() {
-    let config = "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
-         robots.path = \"robots.txt\"\n[limits]\nconnections = 16\nfirst_byte = \"1h\"\nkeep_alive = \"1h\"\nheader_read = \"1h\"\n";
-    let (_folder, running) = serving(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
+    let limits = "[limits]\nconnections = 16\nfirst_byte = \"1h\"\nkeep_alive = \"1h\"\nheader_read = \"1h\"";
+    let (_folder, running) = config().tables(limits).start();
     let started = std::time::Instant::now();
     let mut idle = Vec::new();
     for number in 0..96 {
         let mut client = Kept::open(running.address, "a");
         match number % 3 {
             0 => {}
-            1 => {
-                served(&mut client);
-            }
+            1 => served(&mut client),
             _ => client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),
         }
         idle.push(client);
@@ -267,24 +232,21 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
 
 #[test]
 fn too_few_descriptors_are_said_at_start() {
-    let folder =
-        folder(&[("robotsd.toml", &config("[[listener]]\naddress = \"127.0.0.1:0\"\n", "")), ("robots.txt", ROBOTS)]);
-    let error = failed(run(&mut after("ulimit -n 70", &folder.at("robotsd.toml"))));
+    let folder = config().folder();
+    let error = run(&mut after("ulimit -n 70", &folder.at("robotsd.toml"))).failed(2);
     assert!(error.starts_with("robotsd: the limit of open files is 70, of which "), "{error}");
 }
 
 #[test]
 fn the_soft_limit_of_open_files_is_raised() {
-    let folder =
-        folder(&[("robotsd.toml", &config("[[listener]]\naddress = \"127.0.0.1:0\"\n", "")), ("robots.txt", ROBOTS)]);
+    let folder = config().folder();
     let running = Running::spawn(&mut after("ulimit -Sn 100; ulimit -Hn 600", &folder.at("robotsd.toml")));
     running.wait_for_message("connections", "the limit of open files is 600, of which ");
 }
 
 #[test]
 fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
-    let (_folder, running) =
-        serving(&[("robotsd.toml", &config("[[listener]]\naddress = \"127.0.0.1:0\"\n", "")), ("robots.txt", ROBOTS)]);
+    let (_folder, running) = config().start();
     let mut kept = Kept::open(running.address, "a");
     served(&mut kept);
     // The limit is lowered from outside while it runs.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tower_robots::agent::Registry;
 
-use crate::harness::{Folder, GPTBOT, Running, folder, message, robotsd, run, wait_for};
+use crate::harness::{Folder, GPTBOT, Running, assert_has, folder, message, robotsd, run, wait_for};
 
 const CONFIG: &str = "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
                       [[site]]\nname = \"a\"\nroot = \".\"\nenforcement.grace = \"24h\"\n";
@@ -114,7 +114,7 @@ fn accept_without_a_hash_shows_what_waits_and_accepts_nothing() {
     let waiting = accept();
     assert_eq!(waiting.code, Some(2));
     let text = waiting.out;
-    assert!(text.contains("everyone is shut out") && text.contains("robotsd accept a "), "{text}");
+    assert_has(&text, &["everyone is shut out", "robotsd accept a "]);
     assert_eq!(running.get("/robots.txt", GPTBOT).body, OPEN);
     run(robotsd().args(["accept", "b", "--config"]).arg(&path)).failed(2);
 }
@@ -203,7 +203,7 @@ fn a_robots_txt_that_is_missing_or_a_folder_is_shown_where_the_config_names_it()
         let folder = folder(&[("robotsd.toml", &config)]);
         let said = folder.configured(["config", "check"]).failed(1);
         assert!(said.starts_with("error: site \"a\": ") && said.contains(want), "{said}");
-        assert!(said.contains("robotsd.toml:9:15\n") && said.contains(&format!("robots.path = \"{path}\"")), "{said}");
+        assert_has(&said, &["robotsd.toml:9:15\n", &format!("robots.path = \"{path}\"")]);
     }
 }
 

@@ -5,11 +5,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 
-use super::admin::{ask, local};
+use super::admin::ask;
 use super::programs::{openmetrics_parser, promtool};
 use crate::harness::{
-    ADMIN, Answer, FIREFOX, Folder, GOOGLEBOT, GPTBOT, LISTENER, Origin, PATIENCE, Running, exchange, head, rest,
-    run_with, sent, serving, wait_for, wait_until,
+    ADMIN, Answer, FIREFOX, Folder, GOOGLEBOT, GPTBOT, LISTENER, Origin, PATIENCE, Running, admin_answer, exchange,
+    head, rest, run_with, sent, serving, wait_for, wait_until,
 };
 
 const ROBOTS: &str =
@@ -244,8 +244,8 @@ fn both_formats_are_read_by_strict_parsers() {
     let open = scrape(admin, OPENMETRICS);
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores";
     assert_eq!(open.field("content-type"), Some(content_type));
-    assert_eq!(local(admin, "HEAD /metrics").status, 200);
-    assert_eq!(local(admin, "POST /metrics").status, 405);
+    assert_eq!(admin_answer(admin, "HEAD /metrics").status, 200);
+    assert_eq!(admin_answer(admin, "POST /metrics").status, 405);
     if let Some(mut promtool) = promtool() {
         read_by(promtool.args(["check", "metrics"]), &text.body);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::harness::{Answer, Folder, GPTBOT, LISTENER, Origin, Running, folder, serving};
+use crate::harness::{Answer, Folder, GPTBOT, LISTENER, Origin, Running, assert_has, folder, serving};
 
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const ROBOTS: &str = "User-agent: GPTBot\\nUser-agent: Googlebot\\nCrawl-delay: 20\\nDisallow: /drafts/\\n";
@@ -217,7 +217,7 @@ fn config_check_says_what_a_mode_leaves_of_a_setting() {
         ("off", impostors("tag"), "note: impostors = \"tag\" does nothing at the site \"shop\", whose mode is \"off\""),
     ] {
         let said = say(mode, &more);
-        assert!(said.contains(want), "{mode} {more}: {said}");
+        assert_has(&said, &[want]);
     }
     for (mode, more) in [
         ("refuse", rate("refuse")),

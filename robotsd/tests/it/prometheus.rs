@@ -1,20 +1,19 @@
 //! A real Prometheus, with the scrape config that is shipped.
 
 use std::fs;
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::programs::prometheus;
-use crate::harness::{PATIENCE, free, project, wait_for, wait_until};
+use crate::harness::{Answer, KillOnDrop, PATIENCE, free, offer, project, wait_for, wait_until};
 
 /// A Prometheus that scrapes, and evaluates its rules, every second; killed when dropped.
 pub(super) struct Prometheus {
-    process: Child,
+    _process: KillOnDrop,
     address: SocketAddr,
 }
 
@@ -37,21 +36,18 @@ impl Prometheus {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let prometheus = Self { process, address };
+        let prometheus = Self { _process: KillOnDrop(process), address };
         wait_for("Prometheus", || TcpStream::connect(address).ok());
         prometheus
     }
 
     pub(super) fn query(&self, expression: &str) -> Value {
-        let Ok(mut stream) = TcpStream::connect(self.address) else { return Value::Null };
+        let Ok(stream) = TcpStream::connect(self.address) else { return Value::Null };
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let expression = utf8_percent_encode(expression, NON_ALPHANUMERIC);
         // An answer to HTTP/1.0 is not cut into chunks.
-        write!(stream, "GET /api/v1/query?query={expression} HTTP/1.0\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer);
-        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        serde_json::from_str(body).unwrap_or_default()
+        let answer = offer(stream, format!("GET /api/v1/query?query={expression} HTTP/1.0\r\n\r\n"));
+        answer.and_then(|answer| serde_json::from_str(&Answer::parse(&answer).body).ok()).unwrap_or_default()
     }
 
     /// Whether there is a series that fits.
@@ -61,12 +57,5 @@ impl Prometheus {
 
     pub(super) fn answers(&self, expression: &str) {
         wait_until(&format!("an answer to {expression}"), || self.answer(expression));
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

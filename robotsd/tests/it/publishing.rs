@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::harness::{
-    ADMIN_SOCKET, GOOGLEBOT, GPTBOT, LISTENER, Origin, Running, folder, message, replace_file, robotsd, run, wait_for,
-    wait_until,
+    ADMIN_SOCKET, GOOGLEBOT, GPTBOT, LISTENER, Origin, Running, assert_has, folder, message, replace_file, robotsd,
+    run, wait_for, wait_until,
 };
 
 const OWN: &str = "User-agent: *\nDisallow: /private/\n\nUser-agent: CCBot\nDisallow: /drafts/\n";
@@ -139,10 +139,10 @@ fn a_version_is_announced_once_and_its_secret_is_never_shown() {
     let running = folder.start();
     let first = requests(1).remove(0);
     assert!(first.starts_with("POST /purge/h1dden HTTP/1.1\r\n"), "{first}");
-    assert!(first.contains("authorization: Bearer s3cr3t\r\n"), "{first}");
+    assert_has(&first, &["authorization: Bearer s3cr3t\r\n"]);
     let files =
         "{\"files\":[\"https://site.test/robots.txt\",\"https://www.site.test/robots.txt\"],\"version\":\"sha256:";
-    assert!(first.contains(files), "{first}");
+    assert_has(&first, &[files]);
     running.wait_for_event("on-publish", |line| line["status"] == 200);
     replace_file(&path.join("robots.txt"), format!("{OWN}# changed\n"));
     let second = requests(2).remove(1);
@@ -157,7 +157,7 @@ fn a_version_is_announced_once_and_its_secret_is_never_shown() {
     assert_eq!(site_status(path)["on_publish"][0]["state"], "delivered");
     let metrics = command(path, &["status"]).0;
     let config = command(path, &["config", "show"]).0;
-    assert!(config.contains("token"), "{config}");
+    assert_has(&config, &["token"]);
     for shown in [status, metrics, config.clone(), format!("{:?}", running.all("on-publish"))] {
         assert!(!shown.contains("s3cr3t"), "{shown}");
         assert!(shown == config || !shown.contains("h1dden"), "{shown}");
@@ -197,7 +197,7 @@ fn another_config_announces_what_it_serves_and_one_that_is_dropped_nothing() {
                     [site.robots]\npath = \"none.txt\"\non_missing = \"fail\"\n";
     config("\"site.test\"", "other.txt", unusable);
     let (said, _) = command(path, &["reload"]);
-    assert!(said.contains("none.txt"), "{said}");
+    assert_has(&said, &["none.txt"]);
     requests(1);
     config("\"site.test\"", "other.txt", "");
     command(path, &["reload"]);

@@ -1,7 +1,7 @@
 //! `[site.rate]`: crawlers that come sooner than their delay, at the proxy and at the decision endpoint.
 
 use crate::harness::{
-    ADMIN_SOCKET, Answer, FIREFOX, Folder, GPTBOT, LISTENER, Running, replace_file, serving, wait_until,
+    ADMIN_SOCKET, Answer, FIREFOX, Folder, GPTBOT, LISTENER, Running, assert_has, replace_file, serving, wait_until,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nCrawl-delay: 20\nDisallow: /drafts/\n";
@@ -30,7 +30,7 @@ fn the_proxy_answers_429_to_a_crawler_that_comes_too_soon() {
     assert_eq!(answer.field("ratelimit-policy"), Some("\"crawl\";q=1;w=20"));
     assert!(answer.field("ratelimit").unwrap().starts_with("\"crawl\";r=0;t="), "{answer:?}");
     assert_eq!(answer.field("cache-control"), Some("no-store"));
-    assert!(answer.body.contains("Crawl-delay: 20        (line 2)"), "{}", answer.body);
+    assert_has(&answer.body, &["Crawl-delay: 20        (line 2)"]);
     // Everyone and everything else passes.
     for (path, agent) in [("/a.html", FIREFOX), ("/robots.txt", GPTBOT), ("/a.css", GPTBOT)] {
         assert_eq!(running.get(path, agent).status, 200, "{path} {agent}");
@@ -46,7 +46,7 @@ fn the_proxy_answers_429_to_a_crawler_that_comes_too_soon() {
     folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /drafts/\n");
     wait_until("a file without the delay", || ask().status == 200);
     let text = folder.run(["status", "--config", "robotsd.toml"]).out;
-    assert!(text.contains(" limited"), "{text}");
+    assert_has(&text, &[" limited"]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn another_config_gives_nobody_a_new_burst() {
         ("burst = 50", "burst = 40"),
     ];
     for (number, (from, to)) in changes.into_iter().enumerate() {
-        assert!(config.contains(from), "{config}");
+        assert_has(&config, &[from]);
         config = config.replacen(from, to, 1);
         replace_file(&path, &config);
         wait_until("the config", || running.count("config", |_| true) > number);

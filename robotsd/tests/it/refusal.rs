@@ -1,6 +1,6 @@
 //! `[site.refusal]`: a page of the site's own for refused clients.
 
-use crate::harness::{FIREFOX, Folder, GPTBOT, LISTENER, folder, message, wait_for};
+use crate::harness::{FIREFOX, Folder, GPTBOT, LISTENER, assert_has, folder, message, wait_for};
 
 const ROBOTS: &str = "# a comment\nUser-agent: GPTBot\nDisallow: /drafts/\n";
 const PAGE: &str = "<!doctype html>\n<title>{{title}}</title>\n<p>{{agent}} may not fetch {{path}} of {{host}}: line {{ line }}, {{rule}}\n\
@@ -80,7 +80,7 @@ fn an_edit_of_the_template_goes_live_and_a_broken_one_does_not() {
     folder.replace("refused.txt", "third\n  {{lime}}\n");
     let rejected = running.event("config-rejected");
     let message = message(&rejected);
-    assert!(message.contains("refused.txt:2:3: there is no placeholder \"lime\""), "{message}");
+    assert_has(&message, &["refused.txt:2:3: there is no placeholder \"lime\""]);
     shown("second 3\n").expect("the page before stays");
     folder.replace("refused.txt", "fourth {{line}}\n");
     wait_for("the page after the correction", || shown("fourth 3\n"));
@@ -117,7 +117,7 @@ fn what_is_wrong_with_a_refusal_is_said_with_its_place() {
     ] {
         let folder = site("", refusal, page);
         let error = folder.run(["config", "check", "robotsd.toml"]).failed(2);
-        assert!(error.contains(place) && error.contains(message), "{refusal} {page}: {error}");
+        assert_has(&error, &[place, message]);
     }
     let folder = site("", html, "<p>");
     folder.write("refused.html", b"<p>\xff");

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::admin::local;
-use crate::harness::{folder, message, replace_file, robotsd, run};
+use crate::harness::{admin_answer, folder, message, replace_file, robotsd, run};
 
 const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\nsocket = \"admin.sock\"\n";
 const LISTENER: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
@@ -29,7 +28,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     let running = folder.start();
     let admin = running.admin();
     let probe = |target: &str| {
-        let answer = local(admin, &format!("GET {target}"));
+        let answer = admin_answer(admin, &format!("GET {target}"));
         (answer.status, answer.body)
     };
     assert_eq!(status(folder.path(), &[]).0, Some(0));

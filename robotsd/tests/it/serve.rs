@@ -1,7 +1,7 @@
 //! Serving: what clients get, what upstreams see, what the log says.
 
 use crate::harness::{
-    FIREFOX, Folder, GOOGLEBOT, GPTBOT, Kept, LISTENER, Origin, Running, serving, wait_for, wait_until,
+    FIREFOX, Folder, GOOGLEBOT, GPTBOT, Kept, LISTENER, Origin, Running, assert_has, serving, wait_for, wait_until,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n";
@@ -26,7 +26,7 @@ fn browsers_pass_crawlers_are_refused_and_search_engines_tagged() {
     assert_eq!((answer.status, &*answer.body), (200, ROBOTS));
     let answer = running.get("/drafts/x", GPTBOT);
     assert_eq!(answer.status, 403);
-    assert!(answer.body.contains("Disallow: /drafts/        (line 2)"), "{}", answer.body);
+    assert_has(&answer.body, &["Disallow: /drafts/        (line 2)"]);
     assert!(answer.body.contains(answer.field("x-request-id").unwrap()), "{answer:?}");
     let answer = running.get("/drafts/x", GOOGLEBOT);
     assert_eq!(answer.status, 200);
@@ -139,7 +139,7 @@ fn hop_by_hop_fields_stay_on_their_hop() {
     let request = "GET /x HTTP/1.1\r\nHost: site.test\r\nConnection: close, X-Named\r\nX-Named: 1\r\nKeep-Alive: 5\r\n\
                    Proxy-Authorization: x\r\nTE: gzip\r\nX-Kept: 1\r\n\r\n";
     let body = running.send(request.as_bytes()).body.to_lowercase();
-    assert!(body.contains("x-kept: 1"), "{body}");
+    assert_has(&body, &["x-kept: 1"]);
     for name in ["x-named", "keep-alive:", "proxy-", "te: gzip"] {
         assert!(!body.contains(name), "{name} in {body}");
     }

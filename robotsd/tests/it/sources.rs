@@ -1,14 +1,9 @@
 //! Where a robots.txt can come from: a folder with one for each host, the upstream itself, a URL.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
 
-use crate::harness::{
-    ADMIN_SOCKET, Answer, FIREFOX, GPTBOT, LISTENER, Origin, Running, folder, free, replace_file, robotsd, run,
-    serving, wait_for,
-};
+use crate::harness::{Answer, Config, FIREFOX, GPTBOT, Origin, Running, assert_has, free, response, wait_for};
 
 const REFUSES: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
@@ -23,19 +18,18 @@ fn refuses(running: &Running, host: &str) -> Option<()> {
 
 #[test]
 fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
-    let folder = folder(&[(
-        "robotsd.toml",
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n[[site]]\n\
-         name = \"all\"\nroot = \".\"\n[site.robots]\nsource = \"directory\"\npath = \"sites\"\n",
-    )]);
-    let sites = folder.at("sites");
-    fs::create_dir(&sites).unwrap();
-    fs::write(sites.join("a.test.txt"), format!("# a\n{REFUSES}")).unwrap();
-    fs::write(sites.join("b.test.txt"), "# b\nUser-agent: *\nAllow: /\n").unwrap();
-    fs::write(sites.join("_wildcard.wild.test.txt"), format!("# wild\n{REFUSES}")).unwrap();
-    fs::write(sites.join("bad.test.txt"), "<html>not found</html>").unwrap();
-    fs::write(sites.join("no host.txt"), "# nobody's\n").unwrap();
-    let running = folder.start();
+    let mut config = Config::refusing().admin_socket().files_of("all");
+    config = config.tables("robots = { source = \"directory\", path = \"sites\" }");
+    for (name, text) in [
+        ("a.test", &*format!("# a\n{REFUSES}")),
+        ("b.test", "# b\nUser-agent: *\nAllow: /\n"),
+        ("_wildcard.wild.test", &format!("# wild\n{REFUSES}")),
+        ("bad.test", "<html>not found</html>"),
+        ("no host", "# nobody's\n"),
+    ] {
+        config = config.file(&format!("sites/{name}.txt"), text);
+    }
+    let (folder, running) = config.start();
     running.wait_for_event("rejected", |line| line["site"] == "all/bad.test");
     running.wait_for_message("directory", "no host.txt");
     assert_eq!(asked(&running, "a.test", "/robots.txt", FIREFOX).body, format!("# a\n{REFUSES}"));
@@ -51,39 +45,32 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     assert_eq!(asked(&running, "new.test", "/robots.txt", FIREFOX).status, 404);
 
     // Added, made good, and a fallback for everybody else, while running.
-    replace_file(&sites.join("new.test.txt"), REFUSES);
+    folder.replace("sites/new.test.txt", REFUSES);
     wait_for("the new host", || refuses(&running, "new.test"));
-    replace_file(&sites.join("bad.test.txt"), REFUSES);
+    folder.replace("sites/bad.test.txt", REFUSES);
     wait_for("the bad one made good", || refuses(&running, "bad.test"));
-    replace_file(&sites.join("default.txt"), REFUSES);
+    folder.replace("sites/default.txt", REFUSES);
     wait_for("the fallback", || refuses(&running, "elsewhere.test"));
     assert_eq!(asked(&running, "b.test", "/private/x", GPTBOT).status, 404);
 
     // Each host has a line of the status, and can be reloaded by its name.
-    let config = folder.at("robotsd.toml");
-    let status = run(robotsd().args(["status", "--config"]).arg(&config));
-    let status = status.out;
-    for name in ["all/a.test", "all/b.test", "all/bad.test", "all/new.test", "all/*", "all/*.wild.test"] {
-        assert!(status.contains(name), "{name}: {status}");
-    }
-    let reload = run(robotsd().args(["reload", "--site", "all/a.test", "--config"]).arg(&config));
-    let reload = reload.out;
+    let names = ["all/a.test", "all/b.test", "all/bad.test", "all/new.test", "all/*", "all/*.wild.test"];
+    assert_has(folder.with_config(&["status"]).out, &names);
+    let reload = folder.with_config(&["reload", "--site", "all/a.test"]).out;
     assert!(reload.starts_with("all/a.test: unchanged") && reload.lines().count() == 1, "{reload}");
 }
 
-fn upstream_config(upstream: SocketAddr, more: &str) -> String {
-    format!(
-        "mode = \"refuse\"\n{LISTENER}{ADMIN_SOCKET}[[site]]\nname = \"shop\"\n\
-         hosts = [\"*.site.test\", \"site.test\"]\nupstreams = [\"http://{upstream}\"]\n[site.robots]\n\
-         source = \"upstream\"\n{more}"
-    )
+fn upstream_config(upstream: SocketAddr) -> Config {
+    let hosts = "hosts = [\"*.site.test\", \"site.test\"]";
+    let keys = format!("{hosts}\nupstreams = [\"http://{upstream}\"]\nrobots.source = \"upstream\"");
+    Config::refusing().admin_socket().site("shop", keys)
 }
 
 #[test]
 fn a_cold_start_with_the_origin_down_invents_no_disallow_and_then_serves_the_origins_bytes() {
     // On which no server answers yet.
     let address = free();
-    let (_folder, running) = serving(&[("robotsd.toml", &upstream_config(address, ""))]);
+    let (_folder, running) = upstream_config(address).start();
     running.wait_for_event("unreachable", |line| line["site"] == "shop");
     let answer = running.get("/robots.txt", GPTBOT);
     assert_eq!(answer.status, 503, "{answer:?}");
@@ -104,10 +91,8 @@ fn a_cold_start_with_the_origin_down_invents_no_disallow_and_then_serves_the_ori
 #[test]
 fn an_upstream_that_loses_its_robots_txt_is_held_and_one_without_any_answers_for_itself() {
     let origin = Origin::publishing(200, REFUSES);
-    let folder = folder(&[("robotsd.toml", &upstream_config(origin.address, ""))]);
-    let config = folder.at("robotsd.toml");
-    let reload = || run(robotsd().args(["reload", "--config"]).arg(&config));
-    let running = folder.start();
+    let (folder, running) = upstream_config(origin.address).start();
+    let reload = || folder.with_config(&["reload"]);
     wait_for("the origin's robots.txt", || refuses(&running, "site.test"));
     origin.show(404, "gone");
     reload();
@@ -134,39 +119,19 @@ fn an_upstream_that_loses_its_robots_txt_is_held_and_one_without_any_answers_for
 #[cfg(unix)]
 #[test]
 fn an_upstream_on_a_unix_socket_is_asked_for_its_robots_txt_too() {
-    let folder = folder(&[(
-        "robotsd.toml",
-        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\n\
-         upstreams = [\"unix:app.sock\"]\n[site.robots]\nsource = \"upstream\"\nhost = \"Site.Test.\"\n",
-    )]);
-    let listener = std::os::unix::net::UnixListener::bind(folder.at("app.sock")).unwrap();
-    let noted = Arc::new(Mutex::new(String::new()));
-    let heads = noted.clone();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut head = String::new();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap_or(0) > 0 {}
-            heads.lock().unwrap().push_str(&head);
-            let length = REFUSES.len();
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{REFUSES}");
-            let _ = stream.write_all(answer.as_bytes());
-        }
-    });
+    let robots = "robots = { source = \"upstream\", host = \"Site.Test.\" }";
+    let folder = Config::refusing().site("shop", format!("upstreams = [\"unix:app.sock\"]\n{robots}")).folder();
+    let origin = Origin::on_socket(&folder.at("app.sock"), |_| response("200 OK", &[], REFUSES));
     let running = folder.start();
     wait_for("the socket's robots.txt", || refuses(&running, "any.test"));
-    let heads = noted.lock().unwrap().to_ascii_lowercase();
-    assert!(heads.contains("host: site.test\r\n"), "{heads}");
+    assert_has(origin.requests().concat().to_ascii_lowercase(), &["host: site.test\r\n"]);
 }
 
 #[test]
 fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept() {
     let origin = Origin::publishing(200, REFUSES);
-    let config = format!(
-        "mode = \"refuse\"\nstate_dir = \"state\"\n{LISTENER}[[site]]\nname = \"a\"\nroot = \".\"\n\
-         robots.url = \"http://{origin}/robots.txt\"\n"
-    );
-    let (folder, running) = serving(&[("robotsd.toml", &config)]);
+    let config = Config::refusing().keys("state_dir = \"state\"").files_of("a");
+    let (folder, running) = config.tables(format!("robots.url = \"http://{origin}/robots.txt\"")).start();
     wait_for("the robots.txt", || refuses(&running, "site.test"));
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
     let version = folder.at("state");
@@ -185,14 +150,8 @@ fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept() {
 #[test]
 fn a_config_is_tried_with_what_it_fetches() {
     let origin = Origin::publishing(200, REFUSES);
-    let check = |more: &str| {
-        let folder = folder(&[("robotsd.toml", &upstream_config(origin.address, more))]);
-        let output = folder.configured(["config", "check"]);
-        (output.code, output.error)
-    };
-    assert_eq!(check("").0, Some(0));
+    let check = || upstream_config(origin.address).folder().configured(["config", "check"]);
+    check().succeeded();
     origin.show(500, "trouble");
-    let (code, error) = check("");
-    assert_eq!(code, Some(1), "{error}");
-    assert!(error.contains("site \"shop\"") && error.contains("500"), "{error}");
+    assert_has(check().failed(1), &["site \"shop\"", "500"]);
 }

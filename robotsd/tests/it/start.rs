@@ -1,19 +1,26 @@
 //! Starting: what a bad config, a missing file and a taken port get.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
 
 use crate::harness::{
-    Ended, FIREFOX, GPTBOT, Kept, LISTENER, Origin, Running, folder, message, project, robotsd, run, serving,
-    wait_until,
+    Config, Ended, FIREFOX, Folder, GPTBOT, Kept, Origin, Running, assert_has, assert_lacks, folder, message, project,
+    robotsd, run, wait_until,
 };
 
-const GOOD: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
+fn good() -> Config {
+    Config::new().files_of("a")
+}
+
+fn open() -> Config {
+    good().robots("# open\n")
+}
 
 /// What `serve` says first of a config: the place of the problem and the problem. Its line stands below, with a caret.
 fn said(config: &str) -> String {
     let folder = folder(&[("robotsd.toml", config), ("robots.txt", "# open\n")]);
     let path = folder.at("robotsd.toml");
-    let error = run(robotsd().args(["serve", "--config"]).arg(&path)).failed(2);
+    let error = folder.configured(["serve", "--config"]).failed(2);
     let mut lines = error.lines();
     let message = lines.next().and_then(|line| line.strip_prefix("error: ")).unwrap_or_else(|| panic!("{error}"));
     let place = lines.next().and_then(|line| line.trim_start().strip_prefix(&format!("--> {}:", path.display())));
@@ -157,40 +164,36 @@ root = "." | [[site.override]] | mode = "tag" | category = "serch"
 
 #[test]
 fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
-    let site = |text: &str| format!("{LISTENER}[[site]]\nname = \"a\"\n{text}\n");
+    let site = |text: &str| Config::new().site("a", text).to_string();
+    let good = good();
+    let own = "[[listener]]\naddress = \"0.0.0.0:8080\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://localhost:8080\"]\nrobots.text = \"# a\"\n";
     let rows = [
         (String::new(), "1:1: there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\""),
-        ("[[listener]]\naddress = \"127.0.0.1:0\"\n".to_owned(), "1:1: there is no [[site]]"),
+        (Config::new().to_string(), "1:1: there is no [[site]]"),
         (
             "mode = \"strict\"\n".to_owned(),
             "1:8: \"strict\" is not a value of mode: write \"off\", \"observe\", \"tag\" or \"refuse\"",
         ),
         ("mode = \n".to_owned(), "1:"),
         ("modus = \"off\"\n".to_owned(), "1:1: the config has no key \"modus\""),
-        (format!("workers = 0\n{GOOD}"), "1:11: "),
-        (format!("workers = 5000\n{GOOD}"), "1:11: 5000 workers are more than 1024: one a core is right"),
+        (format!("workers = 0\n{good}"), "1:11: "),
+        (format!("workers = 5000\n{good}"), "1:11: 5000 workers are more than 1024: one a core is right"),
         (
             "[[listener]]\naddress = \"nowhere\"\n".to_owned(),
             "2:11: \"nowhere\" is not an address to listen on: write one such as \"127.0.0.1:8080\"",
         ),
         (site(""), "4:8: the site \"a\" has no backend: give it upstreams or a root"),
-        (
-            "[[listener]]\naddress = \"0.0.0.0:8080\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://localhost:8080\"]\nrobots.text = \"# a\"\n".to_owned(),
-            "5:14: the upstream \"http://localhost:8080\" is the listener 0.0.0.0:8080 of this config",
-        ),
+        (own.to_owned(), "5:14: the upstream \"http://localhost:8080\" is the listener 0.0.0.0:8080 of this config"),
         (
             site("root = \".\"").replace("address", "name = \"\"\naddress"),
             "2:8: the name is empty: it selects a socket of the supervisor",
         ),
         (site("root = \".\"").replace("name = \"a\"", "name = \"\""), "4:8: the name is empty"),
         (
-            format!("{GOOD}[[site]]\nname = \"a\"\nroot = \".\"\nhosts = [\"b\"]\n"),
+            good.clone().files_of("a").tables("hosts = [\"b\"]").to_string(),
             "7:8: the name \"a\" is taken by another site",
         ),
-        (
-            format!("{GOOD}[[site]]\nname = \"b\"\nroot = \".\"\n"),
-            "7:8: an earlier site has no hosts, so it matches every host",
-        ),
+        (good.clone().files_of("b").to_string(), "7:8: an earlier site has no hosts, so it matches every host"),
     ];
     let sites = BAD_SITES.lines().skip(1).collect::<Vec<_>>();
     let sites =
@@ -209,23 +212,23 @@ fn a_config_that_is_not_there_is_named() {
 
 #[test]
 fn a_port_that_is_taken_is_named() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap();
-    let folder =
-        folder(&[("robotsd.toml", &GOOD.replace("127.0.0.1:0", &address.to_string())), ("robots.txt", "# open\n")]);
+    let (_taken, address, folder) = with_a_port_that_is_taken(&open());
     let error = folder.configured(["serve", "--config"]).failed(2);
     assert!(error.starts_with(&format!("robotsd: {address}: cannot listen here: ")), "{error}");
 }
 
+fn with_a_port_that_is_taken(config: &Config) -> (TcpListener, SocketAddr, Folder) {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, folder) = (taken.local_addr().unwrap(), config.folder());
+    folder.configure(config.to_string().replace("127.0.0.1:0", &address.to_string()));
+    (taken, address, folder)
+}
+
 #[test]
 fn a_start_that_fails_publishes_nothing_and_begins_no_grace() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let config = GOOD.replace("127.0.0.1:0", &taken.local_addr().unwrap().to_string());
-    let config = format!("state_dir = \"state\"\n{config}enforcement.grace = \"1h\"\n");
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", "# open\n")]);
-    let Ended { code, out: log, .. } = folder.configured(["serve", "--config"]);
-    assert_eq!(code, Some(2));
-    assert!(!log.contains("\"published\""), "{log}");
+    let config = open().keys("state_dir = \"state\"").tables("enforcement.grace = \"1h\"");
+    let (_taken, _, folder) = with_a_port_that_is_taken(&config);
+    assert_lacks(folder.configured(["serve", "--config"]).ends_with(2).out, &["\"published\""]);
     assert!(!folder.at("state").exists());
 }
 
@@ -233,24 +236,17 @@ fn a_start_that_fails_publishes_nothing_and_begins_no_grace() {
 fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
     let origin = Origin::start();
     for (on_missing, status) in [("last-good", 503), ("upstream", 200)] {
-        let config = format!(
-            "mode = \"refuse\"\n{LISTENER}[[site]]\nname = \"a\"\nupstreams = [\"http://{origin}\"]\n[site.robots]\n\
-             path = \"robots.txt\"\non_missing = \"{on_missing}\"\n"
-        );
-        let (folder, running) = serving(&[("robotsd.toml", &config)]);
+        let on_missing_key = format!("robots.on_missing = \"{on_missing}\"");
+        let (folder, running) = Config::refusing().upstream("a", &origin).tables(on_missing_key).start();
         let rejected = running.event("rejected");
-        let message = message(&rejected);
-        assert!(
-            message.ends_with("robots.txt: there is no such file; nothing is live, so nothing is enforced"),
-            "{message}"
-        );
+        let want = "robots.txt: there is no such file; nothing is live, so nothing is enforced";
+        assert!(message(&rejected).ends_with(want), "{rejected}");
         let answer = running.get("/robots.txt", GPTBOT);
         assert_eq!(answer.status, status, "{on_missing}");
         assert_eq!(answer.field("retry-after").is_some(), status == 503);
         assert_eq!(running.get("/private/x", GPTBOT).status, 200);
         // And it is taken as soon as it is there.
-        folder.write("new", "User-agent: GPTBot\nDisallow: /private/\n");
-        std::fs::rename(folder.at("new"), folder.at("robots.txt")).unwrap();
+        folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /private/\n");
         running.event("published");
         assert_eq!(running.get("/private/x", GPTBOT).status, 403);
     }
@@ -258,14 +254,11 @@ fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
 
 #[test]
 fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
-    let fail = format!("{GOOD}[site.robots]\non_missing = \"fail\"\n");
-    for (config, arguments) in [(GOOD, &["--strict"][..]), (&fail, &[])] {
-        let folder = folder(&[("robotsd.toml", config)]);
-        let error = run(robotsd().args(["serve", "--config"]).arg(folder.at("robotsd.toml")).args(arguments)).failed(2);
-        assert!(
-            error.starts_with("robotsd: site \"a\": ") && error.contains("robots.txt: there is no such file"),
-            "{error}"
-        );
+    let fail = good().tables("[site.robots]\non_missing = \"fail\"");
+    for (config, arguments) in [(good(), &["--strict"][..]), (fail, &[])] {
+        let error = run(config.folder().serve().args(arguments)).failed(2);
+        assert!(error.starts_with("robotsd: site \"a\": "), "{error}");
+        assert_has(error, &["robots.txt: there is no such file"]);
     }
 }
 
@@ -273,44 +266,41 @@ fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
 #[test]
 fn a_start_that_fails_publishes_no_site() {
     let with = |later: &str| {
-        let first = GOOD
-            .replace("[[listener]]", "state_dir = \"state\"\n[[listener]]")
-            .replace("name = \"a\"\n", "name = \"a\"\nhosts = [\"a.test\"]\n");
-        format!(
-            "{first}robots.path = \"robots.txt\"\n[[site]]\nname = \"b\"\nroot = \".\"\nrobots.path = \"missing.txt\"\n{later}"
-        )
+        let first = "hosts = [\"a.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"";
+        let config = Config::new().keys("state_dir = \"state\"").site("a", first);
+        config.site("b", format!("root = \".\"\nrobots.path = \"missing.txt\"\n{later}"))
     };
     let missing = "missing.txt: there is no such file";
     for (config, arguments, why) in [
         (with(""), &["--strict"][..], missing),
-        (with("robots.on_missing = \"fail\"\n"), &[], missing),
-        (with("robots.expectations = \"typo.toml\"\n"), &[], "typo.toml"),
+        (with("robots.on_missing = \"fail\""), &[], missing),
+        (with("robots.expectations = \"typo.toml\""), &[], "typo.toml"),
     ] {
-        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", "User-agent: GPTBot\nDisallow: /private/\n")]);
-        let Ended { out, error, .. } =
-            run(robotsd().args(["serve", "--config"]).arg(folder.at("robotsd.toml")).args(arguments));
-        assert!(error.starts_with("robotsd: site \"b\": ") && error.contains(why), "{error}");
-        assert!(!out.contains("\"event\":\"started\"") && !out.contains("\"event\":\"published\""), "{out}");
-        assert!(!folder.at("state/sites").exists());
+        let folder = config.robots("User-agent: GPTBot\nDisallow: /private/\n").folder();
+        fails_for_the_second_site(&folder, folder.serve().args(arguments), &[why]);
     }
+}
+
+/// The start says why, and has published nothing of the first.
+fn fails_for_the_second_site(folder: &Folder, serve: &mut Command, why: &[&str]) {
+    let Ended { out, error, .. } = run(serve);
+    assert!(error.starts_with("robotsd: site \"b\": "), "{error}");
+    assert_has(error, why);
+    assert_lacks(out, &["\"event\":\"started\"", "\"event\":\"published\""]);
+    assert!(!folder.at("state/sites").exists());
 }
 
 /// The same where a later site has servers that cannot be called: the system trusts no certificate authority.
 #[test]
 fn a_start_without_trust_publishes_no_site() {
-    let first = GOOD.replace("name = \"a\"\n", "name = \"a\"\nhosts = [\"a.test\"]\n");
-    let config = format!(
-        "state_dir = \"state\"\n{first}robots.path = \"robots.txt\"\n[[site]]\nname = \"b\"\n\
-         upstreams = [\"https://127.0.0.1:1\"]\nrobots.text = \"# b\"\n"
-    );
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", "# a\n"), ("empty.pem", "")]);
-    let empty = folder.at("empty.pem");
-    let mut serve = robotsd();
-    serve.env("SSL_CERT_FILE", &empty).env("SSL_CERT_DIR", folder.at("none"));
-    let Ended { out, error, .. } = run(serve.args(["serve", "--config"]).arg(folder.at("robotsd.toml")));
-    assert!(error.starts_with("robotsd: site \"b\": the system trusts no certificate authority"), "{error}");
-    assert!(!out.contains("\"event\":\"started\"") && !out.contains("\"event\":\"published\""), "{out}");
-    assert!(!folder.at("state/sites").exists());
+    let config = Config::new().keys("state_dir = \"state\"").files_of("a");
+    let config = config.tables("hosts = [\"a.test\"]\nrobots.path = \"robots.txt\"");
+    let config = config.site("b", "upstreams = [\"https://127.0.0.1:1\"]\nrobots.text = \"# b\"");
+    let folder = config.robots("# a\n").file("empty.pem", "").folder();
+    let mut serve = folder.serve();
+    serve.env("SSL_CERT_FILE", folder.at("empty.pem")).env("SSL_CERT_DIR", folder.at("none"));
+    let why = "robotsd: site \"b\": the system trusts no certificate authority";
+    fails_for_the_second_site(&folder, &mut serve, &[why]);
 }
 
 #[test]
@@ -329,16 +319,14 @@ fn the_shipped_configs_start() {
 
 #[test]
 fn the_check_runs_at_start_and_on_reload_as_configured() {
-    let config = GOOD.replace("[[listener]]", "mode = \"refuse\"\n[[listener]]")
-        + "[[site.override]]\nindex = true\nmode = \"refuse\"\n[gate]\nmode = \"off\"\n[check]\ndeny = [\"noindex\"]\nallow = [\"path-without-slash\"]\n";
+    let more = "[[site.override]]\nindex = true\nmode = \"refuse\"\n[gate]\nmode = \"off\"\n[check]\ndeny = [\"noindex\"]\nallow = [\"path-without-slash\"]";
     let robots = "User-agent: Googlebot\nDisallow: x\nDisallow: /products/\nNoindex: /y\n";
-    let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", robots)]);
+    let (folder, running) = Config::refusing().files_of("a").tables(more).robots(robots).start();
     let found = |code: &str| running.wait_for_event("finding", |line| line["reason"] == code);
-    assert!(found("noindex")["message"].as_str().unwrap().contains("robots.txt:4:1: error: "));
+    assert_has(message(&found("noindex")), &["robots.txt:4:1: error: "]);
     // The search engine is refused what the file disallows, because an override says so.
     found("search-engine-refused");
-    folder.write("new", "User-agent: *\nDisallow: /\n");
-    std::fs::rename(folder.at("new"), folder.at("robots.txt")).unwrap();
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     found("whole-site-disallowed");
     assert!(!running.has_event("finding", |line| line["reason"] == "path-without-slash"));
     running.wait_for_event("published", |line| line["reason"] == "event");
@@ -349,13 +337,12 @@ fn the_check_runs_at_start_and_on_reload_as_configured() {
 #[test]
 fn a_clock_before_1970_ends_no_start() {
     let Some(library) = faketime() else { return super::programs::skip("libfaketime") };
-    let config = "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-                  [log]\naccess = \"combined\"\naccess_path = \"access.log\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n";
+    let config = Config::refusing().keys("state_dir = \"state\"");
+    let config = config.tables("[log]\naccess = \"combined\"\naccess_path = \"access.log\"").files_of("shop");
     let robots = "User-agent: GPTBot\nDisallow: /page\n";
-    let folder = folder(&[("robotsd.toml", config), ("robots.txt", robots), ("page.html", "hello")]);
+    let folder = config.robots(robots).file("page.html", "hello").folder();
     for start in 1..=2 {
-        let mut command = robotsd();
-        command.args(["serve", "--config"]).arg(folder.at("robotsd.toml"));
+        let mut command = folder.serve();
         command.env("LD_PRELOAD", &library).env("FAKETIME", "@1965-03-04 05:06:07");
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let mut running = Running::spawn(&mut command);

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::harness::{
-    ADMIN_SOCKET, FIREFOX, GOOGLEBOT, GPTBOT, Kept, LISTENER, Origin, folder, free, robotsd, run, serving, wait_for,
-    wait_until,
+    ADMIN_SOCKET, FIREFOX, GOOGLEBOT, GPTBOT, Kept, LISTENER, Origin, assert_has, folder, free, robotsd, run, serving,
+    wait_for, wait_until,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nDisallow: /private/\n";
@@ -48,7 +48,7 @@ fn a_store_that_no_request_asks_is_said() {
         let check = check.said();
         let _running = folder.start();
         let status = text(folder.path());
-        assert!(status.contains("redis://127.0.0.1:1 OUT"), "{status}");
+        assert_has(&status, &["redis://127.0.0.1:1 OUT"]);
         assert_eq!((status.contains(unasked), check.contains(unasked)), (is_unasked, is_unasked), "{status}\n{check}");
     }
 }

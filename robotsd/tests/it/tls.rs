@@ -1,7 +1,6 @@
 //! TLS: certificates from files, which change.
 
 use std::fs;
-use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,12 +10,15 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::harness::{FIREFOX, Folder, GPTBOT, LISTENER, PATIENCE, Running, folder, message, wait_for};
+use crate::harness::{
+    Config, FIREFOX, Folder, GPTBOT, Kept, Running, assert_has, assert_lacks, certificate_for, message, wait_for,
+};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
-const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-     [[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n\
-     [[site]]\nname = \"a\"\nroot = \".\"\n";
+fn config() -> Config {
+    let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";
+    Config::refusing().listener(certificate).files_of("a").robots(ROBOTS).file("page.html", "hello")
+}
 
 /// A certificate that vouches for itself, written as `a.pem` and `a.key`, each whole or not at all.
 pub(super) fn certify(folder: &Path, names: &[&str]) -> CertificateDer<'static> {
@@ -28,8 +30,7 @@ pub(super) fn certify(folder: &Path, names: &[&str]) -> CertificateDer<'static> 
 
 fn pair(names: &[&str]) -> (rcgen::Certificate, KeyPair) {
     let key = KeyPair::generate().unwrap();
-    let params = rcgen::CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
-    (params.self_signed(&key).unwrap(), key)
+    (certificate_for(names).self_signed(&key).unwrap(), key)
 }
 
 fn put(path: &Path, text: &str) {
@@ -41,16 +42,16 @@ fn put(path: &Path, text: &str) {
 }
 
 fn started() -> (Folder, Running, CertificateDer<'static>) {
-    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS), ("page.html", "hello")]);
+    let folder = config().folder();
     let certificate = certify(folder.path(), &["a.test"]);
     let running = folder.start();
     (folder, running, certificate)
 }
 
-type Stream = StreamOwned<ClientConnection, TcpStream>;
+type Secure = Kept<StreamOwned<ClientConnection, TcpStream>>;
 
 /// A connection of a client that trusts this certificate and no other.
-fn connect(running: &Running, trusted: &CertificateDer<'static>, name: &str) -> std::io::Result<Stream> {
+fn connect(running: &Running, trusted: &CertificateDer<'static>, name: &str) -> std::io::Result<Secure> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
     let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -58,32 +59,12 @@ fn connect(running: &Running, trusted: &CertificateDer<'static>, name: &str) -> 
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let mut socket = TcpStream::connect(running.address).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut socket = crate::harness::connect(running.address);
     let mut session = ClientConnection::new(Arc::new(client), ServerName::try_from(name.to_owned()).unwrap()).unwrap();
     while session.is_handshaking() {
         session.complete_io(&mut socket)?;
     }
-    Ok(StreamOwned::new(session, socket))
-}
-
-/// Asks on a connection that stays open.
-fn ask(stream: &mut Stream, path: &str, agent: &str) -> String {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\nUser-Agent: {agent}\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    let mut chunk = [0; 4096];
-    loop {
-        let length = stream.read(&mut chunk).unwrap();
-        assert!(length > 0, "closed after {:?}", String::from_utf8_lossy(&answer));
-        answer.extend_from_slice(&chunk[..length]);
-        let text = String::from_utf8_lossy(&answer);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-        if body.len() >= length.unwrap_or(0) {
-            return text.into_owned();
-        }
-    }
+    Ok(Kept::over(StreamOwned::new(session, socket), name))
 }
 
 #[test]
@@ -93,10 +74,10 @@ fn a_site_is_served_and_crawlers_refused_over_tls() {
     assert!(message(&listening).starts_with("https://"), "{listening}");
     let event = running.event("certificate");
     assert!(message(&event).contains("a.pem: in force for a.test, until"), "{event}");
-    let mut stream = connect(&running, &certificate, "a.test").unwrap();
-    assert!(ask(&mut stream, "/page.html", FIREFOX).contains("hello"));
-    assert!(ask(&mut stream, "/robots.txt", GPTBOT).ends_with(ROBOTS));
-    assert!(ask(&mut stream, "/drafts/x", GPTBOT).starts_with("HTTP/1.1 403 "));
+    let mut kept = connect(&running, &certificate, "a.test").unwrap();
+    assert_eq!(kept.get("/page.html", FIREFOX).1, "hello");
+    assert_eq!(kept.get("/robots.txt", GPTBOT).1, ROBOTS);
+    assert_eq!(kept.get("/drafts/x", GPTBOT).0, 403);
     let plain = running.get("/robots.txt", GPTBOT);
     assert_eq!((plain.status, &*plain.body), (400, "400 this port speaks TLS: use https://\n"));
 }
@@ -106,7 +87,7 @@ fn a_site_is_served_and_crawlers_refused_over_tls() {
 fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     let (folder, running, first) = started();
     let mut kept = connect(&running, &first, "a.test").unwrap();
-    assert!(ask(&mut kept, "/page.html", FIREFOX).contains("hello"));
+    assert_eq!(kept.get("/page.html", FIREFOX).1, "hello");
     // By itself.
     let second = certify(folder.path(), &["a.test", "second.test"]);
     wait_for("the second certificate", || connect(&running, &second, "a.test").ok());
@@ -117,14 +98,14 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     running.signal("HUP");
     let event = running.event("certificate-rejected");
     let message = message(&event);
-    assert!(message.contains("a.key: the key is not that of the first certificate"), "{message}");
+    assert_has(&message, &["a.key: the key is not that of the first certificate"]);
     assert!(message.ends_with("the certificate before stays in force"), "{message}");
     connect(&running, &second, "a.test").unwrap();
     // And a good one again.
     let third = certify(folder.path(), &["a.test", "third.test"]);
     running.signal("HUP");
     wait_for("the third certificate", || connect(&running, &third, "a.test").ok());
-    assert!(ask(&mut kept, "/page.html", FIREFOX).contains("hello"), "the first connection goes on");
+    assert_eq!(kept.get("/page.html", FIREFOX).1, "hello", "the first connection goes on");
     running.wait_for_message("certificate", "third.test");
     assert!(!running.has_event("certificate", |line| line.to_string().contains("PRIVATE")));
 }
@@ -132,7 +113,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
 #[cfg(unix)]
 #[test]
 fn a_key_for_all_to_read_is_warned_about() {
-    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
+    let folder = config().folder();
     certify(folder.path(), &["a.test"]);
     let key = folder.at("a.key");
     fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
@@ -154,17 +135,16 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
         ("nameless.key", nameless_key.serialize_pem()),
     ];
     let with = |certificates: &str| {
-        let config = format!("{LISTENER}{certificates}\n[[site]]\nname = \"a\"\nroot = \".\"\n");
-        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-        for (name, text) in &files {
-            fs::write(folder.at(name), text).unwrap();
-        }
-        let output = folder.configured(["config", "check"]);
-        (output.code, output.error)
+        let config = Config::new().listener(certificates).files_of("a").robots(ROBOTS);
+        files
+            .iter()
+            .fold(config, |config, (name, text)| config.file(name, text))
+            .folder()
+            .configured(["config", "check"])
     };
     let one = |chain: &str, key: &str| format!("[[listener.certificate]]\nchain = \"{chain}\"\nkey = \"{key}\"\n");
-    assert_eq!(with(&one("a.pem", "a.key")).0, Some(0));
-    assert_eq!(with(&one("nameless.pem", "nameless.key")).0, Some(0));
+    with(&one("a.pem", "a.key")).succeeded();
+    with(&one("nameless.pem", "nameless.key")).succeeded();
     for (certificates, message) in [
         (one("no.pem", "a.key"), "robotsd.toml:4:9\n"),
         (one("a.pem", "no.key"), "robotsd.toml:5:7\n"),
@@ -176,8 +156,8 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
         (one("a.pem", "a.key") + &one("nameless.pem", "nameless.key"), "robotsd.toml:7:9\n"),
         ("[[listener.certificate]]\nchain = \"a.pem\"\n".to_owned(), "this [[listener.certificate]] has no key"),
     ] {
-        let (code, stderr) = with(&certificates);
-        assert!(code == Some(2) && stderr.contains(message), "{certificates} {code:?}: {stderr}");
-        assert!(!stderr.contains("PRIVATE KEY-----\nM"), "{stderr}");
+        let error = with(&certificates).failed(2);
+        assert_has(&error, &[message]);
+        assert_lacks(error, &["PRIVATE KEY-----\nM"]);
     }
 }

@@ -1,43 +1,29 @@
 //! Trace context: what comes in goes out, and the id is in both logs.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Read;
 use std::process::Command;
 
-use crate::harness::{Ended, Folder, GPTBOT, LISTENER, Origin, PATIENCE, Running, serving, wait_for};
+use crate::harness::{Config, Ended, Folder, GPTBOT, Origin, Running, wait_for};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT: &[u8] = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 /// Octets that a client may send, whether or not the standard has a meaning for them.
 const TRACESTATE: &[u8] = b"rojo=00f067aa0ba902b7,  congo=t61rcWkgMzE ;\t\"\xff\xfe\"";
 
-fn start(origin: SocketAddr) -> (Folder, Running) {
-    let config = format!(
-        "mode = \"refuse\"\n[log]\naccess = \"json\"\n{LISTENER}[[site]]\nname = \"shop\"\n\
-         upstreams = [\"http://{origin}\"]\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"\n"
-    );
-    serving(&[("robotsd.toml", &config)])
+fn start(origin: &Origin) -> (Folder, Running) {
+    let config = Config::refusing().log_requests().upstream("shop", origin);
+    config.robots("User-agent: GPTBot\nDisallow: /private/").start()
 }
 
 /// A request with both fields, twice `tracestate`.
 fn request(head: &str, body: &[u8]) -> Vec<u8> {
-    let fields: [&[u8]; 7] = [
-        b"traceparent: ",
-        TRACEPARENT,
-        b"\r\nTraceState: ",
-        TRACESTATE,
-        b"\r\ntracestate: second=1\r\n",
-        b"\r\n",
-        body,
-    ];
-    [head.as_bytes(), &fields.concat()].concat()
+    let fields: [&[u8]; 4] = [b"traceparent: ", TRACEPARENT, b"\r\nTraceState: ", TRACESTATE];
+    [head.as_bytes(), &fields.concat(), b"\r\ntracestate: second=1\r\n\r\n", body].concat()
 }
 
 /// Sends a request and returns the octets of the answer, until the origin's copy of the head is there.
 fn sent(running: &Running, request: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(running.address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(request).unwrap();
+    let mut stream = crate::harness::sent(running.address, request);
     let mut answer = Vec::new();
     let mut octets = [0; 4096];
     while !contains(&answer, b"second=1") {
@@ -54,7 +40,7 @@ fn contains(octets: &[u8], part: &[u8]) -> bool {
 
 #[test]
 fn trace_context_passes_octet_for_octet_on_every_path() {
-    let (_folder, running) = start(Origin::start().address);
+    let (_folder, running) = start(&Origin::start());
     for (path, request) in [
         ("the fast path", request("GET /a HTTP/1.1\r\nHost: h\r\n", b"")),
         (
@@ -86,7 +72,7 @@ fn trace_context_passes_octet_for_octet_on_every_path() {
 #[test]
 fn trace_context_passes_over_http2() {
     let origin = Origin::start();
-    let (_folder, running) = start(origin.address);
+    let (_folder, running) = start(&origin);
     let traceparent = std::str::from_utf8(TRACEPARENT).unwrap();
     let state = "rojo=00f067aa0ba902b7,  congo=t61rcWkgMzE";
     let url = format!("http://{}/h2", running.address);
@@ -106,7 +92,7 @@ fn trace_context_passes_over_http2() {
 #[test]
 fn a_valid_trace_id_is_in_both_logs_and_no_other() {
     let origin = Origin::start();
-    let (_folder, running) = start(origin.address);
+    let (_folder, running) = start(&origin);
     let ask = |path: &str, parent: &str| {
         running.request("GET", path, &[("User-Agent", GPTBOT), ("traceparent", parent)]).status
     };

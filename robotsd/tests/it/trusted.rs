@@ -1,6 +1,6 @@
 //! Behind other proxies: whose word counts, and what upstreams, rules and log make of it.
 
-use crate::harness::{Answer, Ended, FIREFOX, Folder, GPTBOT, LISTENER, Origin, Running, folder, serving};
+use crate::harness::{Answer, Ended, FIREFOX, Folder, GPTBOT, LISTENER, Origin, Running, assert_has, folder, serving};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
@@ -181,6 +181,6 @@ fn a_trust_that_makes_no_sense_is_a_fault_of_the_config() {
         let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
         let Ended { code, error: stderr, .. } = folder.configured(["serve", "--config"]);
         assert!(code != Some(0) && stderr.contains(message), "{listener}: {stderr}");
-        assert!(stderr.contains(&format!("robotsd.toml:{place}\n")), "{listener}: {stderr}");
+        assert_has(&stderr, &[&format!("robotsd.toml:{place}\n")]);
     }
 }

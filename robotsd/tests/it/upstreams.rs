@@ -1,28 +1,18 @@
 //! Upstreams as an operator configures them: several, by name, on Unix sockets, over TLS.
 
-use std::io::{BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::io::Read;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
-use tokio_rustls::rustls::{ServerConfig, ServerConnection, Stream};
-
-use crate::harness::{Asked, FIREFOX, Folder, GPTBOT, LISTENER, Origin, Running, message, response, serving};
+use crate::harness::{
+    Asked, Authority, Config, FIREFOX, GPTBOT, Origin, certificate_for, message, response, sent, server_config,
+};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
-fn config(upstreams: &str, more: &str) -> String {
-    format!(
-        "workers = 2\nmode = \"refuse\"\n{LISTENER}[[site]]\nname = \"shop\"\nupstreams = [{upstreams}]\n\
-         [site.robots]\npath = \"robots.txt\"\n{more}"
-    )
-}
-
-fn proxy(upstreams: &str, more: &str) -> (Folder, Running) {
-    serving(&[("robotsd.toml", &config(upstreams, more)), ("robots.txt", ROBOTS)])
+fn config(upstreams: &[String], more: &str) -> Config {
+    let config = Config::refusing().keys("workers = 2").robots(ROBOTS);
+    config.site("shop", format!("upstreams = {upstreams:?}\n[site.robots]\npath = \"robots.txt\"\n{more}"))
 }
 
 /// An address that is taken and where no server listens.
@@ -38,7 +28,7 @@ fn a_dead_upstream_fails_no_request_and_is_ejected_once_for_all_workers() {
     let origin = Origin::start();
     let (_taken, dead) = closed();
     let more = "[site.upstream]\neject = \"10m\"\neject_max = \"10m\"\n";
-    let (_folder, running) = proxy(&format!("\"http://{dead}\", \"http://{origin}\""), more);
+    let (_folder, running) = config(&[format!("http://{dead}"), format!("http://{origin}")], more).start();
     for _ in 0..40 {
         assert_eq!(running.get("/", FIREFOX).status, 200);
     }
@@ -51,7 +41,7 @@ fn a_dead_upstream_fails_no_request_and_is_ejected_once_for_all_workers() {
 
 #[test]
 fn a_name_without_an_address_does_not_stop_the_start() {
-    let (_folder, running) = proxy("\"http://nowhere.invalid\"", "[limits]\nconnect = \"200ms\"\n");
+    let (_folder, running) = config(&["http://nowhere.invalid".to_owned()], "[limits]\nconnect = \"200ms\"\n").start();
     assert_eq!(running.get("/", FIREFOX).status, 502);
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
     assert_eq!(running.get("/drafts/x", GPTBOT).status, 403);
@@ -61,27 +51,20 @@ fn a_name_without_an_address_does_not_stop_the_start() {
 #[cfg(unix)]
 #[test]
 fn a_unix_socket_is_beside_the_config() {
-    use std::os::unix::net::UnixListener;
-
-    let (folder, running) = serving(&[("robotsd.toml", &config("\"unix:app.sock\"", "")), ("robots.txt", ROBOTS)]);
+    let (folder, running) = config(&["unix:app.sock".to_owned()], "").start();
     assert_eq!(running.get("/", FIREFOX).status, 502);
-    let listener = UnixListener::bind(folder.at("app.sock")).unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            answer_once(stream, "over a socket");
-        }
-    });
+    let _origin = Origin::on_socket(&folder.at("app.sock"), |_| response("200 OK", &[], "over a socket"));
     let answer = running.get("/", FIREFOX);
     assert_eq!((answer.status, &*answer.body), (200, "over a socket"));
 }
 
 #[test]
 fn an_https_upstream_is_who_it_has_to_be() {
-    let (address, ca) = secure_origin("app.internal", Arc::new(Mutex::new("over TLS".to_owned())));
+    let (origin, ca) = secure_origin("app.internal", "over TLS");
+    let address = origin.address;
     let start = |name: &str| {
         let more = format!("[site.upstream]\nca = \"ca.pem\"\nserver_name = \"{name}\"\n");
-        let config = config(&format!("\"https://{address}\""), &more);
-        serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS), ("ca.pem", &ca)])
+        config(&[format!("https://{address}")], &more).file("ca.pem", &ca).start()
     };
     let (_folder, running) = start("app.internal");
     let answer = running.get("/", FIREFOX);
@@ -100,9 +83,8 @@ fn connections_beyond_the_bound_get_retry_after() {
     taken.listen(16).unwrap();
     // The request that is let in gets no answer, and keeps the only slot.
     let more = "[limits]\nupstream_connections = 1\nconnect = \"1s\"\nresponse = \"10m\"\n";
-    let (_folder, running) = proxy(&format!("\"http://{address}\""), more);
-    let mut first = std::net::TcpStream::connect(running.address).unwrap();
-    first.write_all(b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n").unwrap();
+    let (_folder, running) = config(&[format!("http://{address}")], more).start();
+    let _first = sent(running.address, b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n");
     let (mut upstream, _) = taken.accept().unwrap();
     upstream.read_exact(&mut [0; 3]).unwrap();
     let answer = running.get("/", FIREFOX);
@@ -114,10 +96,8 @@ fn connections_beyond_the_bound_get_retry_after() {
 fn clients_that_do_not_read_hold_no_upstream_connection() {
     // Read ahead and out of the way, and too large for that.
     for size in [40 * 1024, 4 * 1024 * 1024] {
-        let (folder, running) = proxy(
-            &format!("\"http://{}\"", origin_of(size)),
-            "[limits]\nupstream_connections = 16\nconnect = \"15s\"\n",
-        );
+        let more = "[limits]\nupstream_connections = 16\nconnect = \"15s\"\n";
+        let (folder, running) = config(&[format!("http://{}", origin_of(size))], more).start();
         let greedy: Vec<_> = (0..4).map(|_| ask_and_do_not_read(running.address, 100)).collect();
         let serves = || assert_eq!(running.get("/small", FIREFOX).status, 200, "{size}");
         if size > 1024 * 1024 {
@@ -148,8 +128,7 @@ fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> std::net::TcpStream
         said.extend_from_slice(&(2 * stream + 1).to_be_bytes());
         said.extend_from_slice(fields);
     }
-    let mut socket = std::net::TcpStream::connect(address).unwrap();
-    socket.write_all(&said).unwrap();
+    let socket = sent(address, &said);
     let mut reader = socket.try_clone().unwrap();
     // What is not a body is read, as every client would.
     std::thread::spawn(move || while matches!(reader.read(&mut [0; 4096]), Ok(1..)) {});
@@ -162,37 +141,9 @@ fn origin_of(size: usize) -> SocketAddr {
     Origin::answering(move |asked| response("200 OK", &[], page(asked))).address
 }
 
-/// A server with a certificate for a name, and the certificate of who signed it. It answers with the text as it is then.
-pub(super) fn secure_origin(name: &str, text: Arc<Mutex<String>>) -> (SocketAddr, String) {
-    let mut params = CertificateParams::new([]).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
-        .unwrap();
-    let config = Arc::new(config);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut socket in listener.incoming().map_while(Result::ok) {
-            let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            let text = text.lock().unwrap().clone();
-            answer_once(Stream::new(&mut connection, &mut socket), &text);
-        }
-    });
-    (address, authority.pem())
-}
-
-/// Answers one request of a connection, unless that ends before.
-fn answer_once(mut stream: impl Read + Write, text: &str) {
-    if Asked::read(&mut BufReader::new(&mut stream)).is_none() {
-        return;
-    }
-    let _ = stream.write_all(&response("200 OK", &["Connection: close"], text));
-    let _ = stream.flush();
+/// A server with a certificate for a name, and the certificate of who signed it. It answers with the text that it shows.
+pub(super) fn secure_origin(name: &str, text: &str) -> (Origin, String) {
+    let authority = Authority::new();
+    let tls = server_config(&authority.sign(&certificate_for(&[name])));
+    (Origin::showing_over_tls(tls, 200, text), authority.pem())
 }

@@ -2,22 +2,21 @@
 
 use serde_json::Value;
 
-use super::zoo::{Reply, Zoo, response};
-use super::{URL, check};
-use crate::harness::run;
+use super::{URL, check, rule};
+use crate::harness::{Origin, assert_has, response, run};
 
 /// A page's type, an answer that may be kept for ten days, and a file with an error and a note.
-fn site() -> Zoo {
-    Zoo::start(|_| {
+fn site() -> Origin {
+    Origin::answering(|_| {
         let fields = ["Content-Type: text/html", "Cache-Control: max-age=864000"];
         let body = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: x/\nDisallow: /x/*\n";
-        Reply::Octets(response("200 OK", &fields, body))
+        response("200 OK", &fields, body)
     })
 }
 
 fn shown(arguments: &[&str]) -> String {
-    let zoo = site();
-    run(check(&[URL], &[zoo.rule("", 8080)]).args(arguments)).out.replace(&zoo.address.to_string(), "ADDRESS")
+    let site = site();
+    run(check(&[URL], &[rule(site.address, "", 8080)]).args(arguments)).out.replace(&site.to_string(), "ADDRESS")
 }
 
 #[test]
@@ -30,17 +29,13 @@ fn people_read_answers_findings_and_the_front_page() {
                   notes about the answers, which --notes shows: 1 × answer-cached-long\n\n\
                   error[path-without-slash]: ";
     assert!(text.starts_with(answer), "{text}");
-    assert!(
-        text.contains("\nthe front page, http://example.com:8080/:\n  search engines  may      Googlebot, "),
-        "{text}"
-    );
-    assert!(
-        text.contains("                  may not  GPTBot (line 2)\n\n1 file checked: 1 error, 1 warning, "),
-        "{text}"
-    );
-    assert!(shown(&["--notes"]).contains("note[answer-cached-long]: crawlers may keep it for 10 days"));
-    let verbose = shown(&["--verbose"]);
-    assert!(verbose.contains("note[answer-cached-long]") && verbose.contains("note[redundant-star]"), "{verbose}");
+    let parts = [
+        "\nthe front page, http://example.com:8080/:\n  search engines  may      Googlebot, ",
+        "                  may not  GPTBot (line 2)\n\n1 file checked: 1 error, 1 warning, ",
+    ];
+    assert_has(text, &parts);
+    assert_has(shown(&["--notes"]), &["note[answer-cached-long]: crawlers may keep it for 10 days"]);
+    assert_has(shown(&["--verbose"]), &["note[answer-cached-long]", "note[redundant-star]"]);
 }
 
 #[test]
@@ -49,19 +44,15 @@ fn a_finding_about_an_answer_has_its_url_in_place_of_a_line() {
     let line = "http://example.com:8080/robots.txt: warning: it comes as \"text/html\": RFC 9309 wants text/plain (section \
                 2.3) [answer-content-type]\n";
     assert!(concise.starts_with(line), "{concise}");
-    assert!(concise.contains("http://example.com:8080/robots.txt:5:11: error: "), "{concise}");
+    assert_has(concise, &["http://example.com:8080/robots.txt:5:11: error: "]);
     let github = shown(&["--format", "github"]);
-    assert!(
-        github.starts_with("::warning title=answer-content-type::http://example.com:8080/robots.txt: it comes"),
-        "{github}"
-    );
+    let want = "::warning title=answer-content-type::http://example.com:8080/robots.txt: it comes";
+    assert!(github.starts_with(want), "{github}");
     let markdown = shown(&["--format", "markdown"]);
-    assert!(
-        markdown
-            .starts_with("`http://example.com:8080/robots.txt` answers: 1 warning, 1 note\n\n| URL | | finding |\n")
-    );
-    assert!(markdown.contains("| front page of `http://example.com:8080/` | may | may not |\n"), "{markdown}");
-    assert!(markdown.contains(" | GPTBot (line 2) |\n"), "{markdown}");
+    let want = "`http://example.com:8080/robots.txt` answers: 1 warning, 1 note\n\n| URL | | finding |\n";
+    assert!(markdown.starts_with(want), "{markdown}");
+    let parts = ["| front page of `http://example.com:8080/` | may | may not |\n", " | GPTBot (line 2) |\n"];
+    assert_has(markdown, &parts);
 }
 
 #[test]
@@ -90,13 +81,13 @@ fn sarif_has_the_rule_of_every_result() {
 
 #[test]
 fn what_a_server_sends_is_no_command_to_a_terminal() {
-    let zoo = Zoo::start(|_| {
+    let site = Origin::answering(|_| {
         let fields = ["Content-Type: text/\u{9b}31mplain; charset=\u{1b}[2J", "Cache-Control: \u{7f}\u{202e}"];
         let fields = fields.map(|field| field.replace(['\u{1b}', '\u{7f}'], ""));
-        Reply::Octets(response("200 OK", &[&fields[0], &fields[1]], "User-agent: *\nDisallow: /\u{1b}]0;x\u{7}\n"))
+        response("200 OK", &[&fields[0], &fields[1]], "User-agent: *\nDisallow: /\u{1b}]0;x\u{7}\n")
     });
     for format in ["text", "concise", "json", "github", "markdown", "sarif"] {
-        let text = run(check(&[URL], &[zoo.rule("", 8080)]).args(["--notes", "--format", format])).out;
+        let text = run(check(&[URL], &[rule(site.address, "", 8080)]).args(["--notes", "--format", format])).out;
         let raw = text.chars().find(|char| char.is_control() && *char != '\n' || *char == '\u{202e}');
         // In JSON a string may hold any character but the first 32, which are escaped.
         assert!(raw.is_none_or(|raw| matches!(format, "json" | "sarif") && raw > '\u{1f}'), "{format}: {raw:?} {text}");

@@ -1,8 +1,7 @@
 //! The sitemaps that a robots.txt names.
 
-use super::check;
-use super::zoo::{Reply, Zoo, gzip, response};
-use super::{Checked, URL};
+use super::{Checked, URL, check, rule};
+use crate::harness::{Origin, gzip, redirect, response};
 
 /// A sitemap of so many URLs of a site.
 fn sitemap(site: &str, urls: usize) -> String {
@@ -12,40 +11,40 @@ fn sitemap(site: &str, urls: usize) -> String {
 
 /// What is found about a site whose robots.txt has these lines, and the sitemaps that are shown.
 fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
-    let zoo = Zoo::start(move |asked| {
-        let xml = |body: &[u8]| Reply::Octets(response("200 OK", &["Content-Type: application/xml"], body));
-        match asked.target.as_str() {
+    let server = Origin::answering(move |asked| {
+        let text = match asked.target.as_str() {
             "/robots.txt" => {
                 let body = format!("User-agent: *\nDisallow: /private/\n\n{lines}");
-                Reply::Octets(response("200 OK", &["Content-Type: text/plain"], body))
+                return response("200 OK", &["Content-Type: text/plain"], body);
             }
-            "/good.xml" => xml(sitemap(URL, 3).as_bytes()),
-            "/packed.xml.gz" => xml(&gzip(sitemap(URL, 4).as_bytes())),
-            "/index.xml" => {
-                xml(b"<sitemapindex><sitemap><loc>http://example.com:8080/good.xml</loc></sitemap></sitemapindex>")
+            "/packed.xml.gz" => {
+                return response("200 OK", &["Content-Type: application/xml"], gzip(sitemap(URL, 4)));
             }
-            "/list.txt" => xml(b"http://example.com:8080/a\nhttp://example.com:8080/b\n"),
-            "/staging.xml" => xml(sitemap("http://staging.example.com", 2).as_bytes()),
-            "/many.xml" => xml(sitemap(URL, 50_001).as_bytes()),
             "/huge.xml" => {
                 // Packed once and not as a whole, which would take the time that the client has.
-                let huge = [gzip(b"<urlset>"), gzip(&[b' '; 1 << 20]).repeat(50)].concat();
-                Reply::Octets(response("200 OK", &["Content-Encoding: gzip"], huge))
+                let huge = [gzip("<urlset>"), gzip([b' '; 1 << 20]).repeat(50)].concat();
+                return response("200 OK", &["Content-Encoding: gzip"], huge);
             }
-            "/feed.xml" => xml(format!("<rss><channel><item><link>{URL}/1</link></item></channel></rss>").as_bytes()),
-            "/images.xml" => xml(format!(
+            "/moved.xml" => return redirect("301 Moved", "/good.xml"),
+            "/good.xml" => sitemap(URL, 3),
+            "/index.xml" => format!("<sitemapindex><sitemap><loc>{URL}/good.xml</loc></sitemap></sitemapindex>"),
+            "/list.txt" => format!("{URL}/a\n{URL}/b\n"),
+            "/staging.xml" => sitemap("http://staging.example.com", 2),
+            "/many.xml" => sitemap(URL, 50_001),
+            "/feed.xml" => format!("<rss><channel><item><link>{URL}/1</link></item></channel></rss>"),
+            "/images.xml" => format!(
                 "<urlset>\n<url><loc >\n{URL}/1?a&amp;b\n</loc><image:image><image:loc>http://cdn.example.net/1.png</image:loc>\
                  </image:image></url>\n</urlset>"
-            )
-            .as_bytes()),
-            "/broken.xml" => xml(sitemap("http://staging.example.com", 2).replace("</urlset>", "\n</url>").as_bytes()),
-            "/empty.xml" => xml(b" \n"),
-            "/page.xml" => xml(b"<!DOCTYPE html><html></html>"),
-            "/moved.xml" => Reply::Octets(super::zoo::redirect("301 Moved", "/good.xml")),
-            _ => Reply::Octets(response("404 Not Found", &[], "")),
-        }
+            ),
+            "/broken.xml" => sitemap("http://staging.example.com", 2).replace("</urlset>", "\n</url>"),
+            "/empty.xml" => " \n".to_owned(),
+            "/page.xml" => "<!DOCTYPE html><html></html>".to_owned(),
+            _ => return response("404 Not Found", &[], ""),
+        };
+        response("200 OK", &["Content-Type: application/xml"], text)
     });
-    let mut command = check(&[URL], &[zoo.rule("example.com", 8080), zoo.rule("cdn.example.net", 80)]);
+    let rules = [("example.com", 8080), ("cdn.example.net", 80)].map(|(host, port)| rule(server.address, host, port));
+    let mut command = check(&[URL], &rules);
     let checked = Checked::of(command.args(arguments));
     let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let findings =
@@ -59,10 +58,9 @@ fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) 
 
 #[test]
 fn good_sitemaps_of_every_kind_are_counted() {
-    let lines = "Sitemap: http://example.com:8080/good.xml\nSitemap: http://example.com:8080/packed.xml.gz\n\
-                 Sitemap: http://example.com:8080/index.xml\nSitemap: http://example.com:8080/list.txt\n\
-                 Sitemap: http://example.com:8080/moved.xml\nSitemap: http://example.com:8080/good.xml\n\
-                 Sitemap: http://example.com:8080/feed.xml\nSitemap: http://example.com:8080/images.xml\n";
+    let names = "good.xml packed.xml.gz index.xml list.txt moved.xml good.xml feed.xml images.xml";
+    let lines: String = names.split(' ').map(|name| format!("Sitemap: {URL}/{name}\n")).collect();
+    let lines: &str = lines.leak();
     let (findings, shown) = found(lines, &["--sitemap"]);
     assert_eq!(findings, [""; 0]);
     let want = [
@@ -80,27 +78,23 @@ fn good_sitemaps_of_every_kind_are_counted() {
 
 #[test]
 fn what_is_wrong_with_a_sitemap_is_found() {
-    for (line, want) in [
-        ("Sitemap: http://example.com:8080/none.xml", "sitemap-failed 404 Not Found: "),
-        ("Sitemap: http://example.com:8080/page.xml", "sitemap-kind it is no sitemap"),
-        ("Sitemap: http://example.com:8080/empty.xml", "sitemap-kind it is empty"),
-        ("Sitemap: http://example.com:8080/broken.xml", "sitemap-kind line 3, column 1: ill-formed document: "),
-        ("Sitemap: http://example.com:8080/broken.xml", "sitemap-scope 2 of 2 URLs are of another site than "),
-        (
-            "Sitemap: http://example.com:8080/staging.xml",
-            "sitemap-scope 2 of 2 URLs are of another site than http://example.com:8080, such as http://staging.example.com/0",
-        ),
-        ("Sitemap: http://example.com:8080/many.xml", "sitemap-size it has 50,001 URLs: "),
-        ("Sitemap: http://example.com:8080/huge.xml", "sitemap-size it has more than 52,428,800 octets: "),
-        (
-            "Sitemap: http://cdn.example.net/good.xml",
-            "sitemap-elsewhere the sitemap is on another host than example.com",
-        ),
-        ("Sitemap: ftp://example.com/good.xml", "sitemap-failed line 4 names a sitemap that no request can name: "),
+    let of_another = "sitemap-scope 2 of 2 URLs are of another site than ";
+    let staging = format!("{of_another}{URL}, such as http://staging.example.com/0");
+    for (url, want) in [
+        ("/none.xml", "sitemap-failed 404 Not Found: "),
+        ("/page.xml", "sitemap-kind it is no sitemap"),
+        ("/empty.xml", "sitemap-kind it is empty"),
+        ("/broken.xml", "sitemap-kind line 3, column 1: ill-formed document: "),
+        ("/broken.xml", of_another),
+        ("/staging.xml", &staging),
+        ("/many.xml", "sitemap-size it has 50,001 URLs: "),
+        ("/huge.xml", "sitemap-size it has more than 52,428,800 octets: "),
+        ("http://cdn.example.net/good.xml", "sitemap-elsewhere the sitemap is on another host than example.com"),
+        ("ftp://example.com/good.xml", "sitemap-failed line 4 names a sitemap that no request can name: "),
     ] {
-        let (findings, _) = found(line, &["--sitemap"]);
-        let starts: Vec<_> = findings.iter().map(|finding| finding.starts_with(want)).collect();
-        assert!(starts.contains(&true), "{line}: {findings:#?}");
+        let site = if url.starts_with('/') { URL } else { "" };
+        let (findings, _) = found(format!("Sitemap: {site}{url}").leak(), &["--sitemap"]);
+        assert!(findings.iter().any(|finding| finding.starts_with(want)), "{url}: {findings:#?}");
     }
 }
 

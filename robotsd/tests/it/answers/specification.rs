@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::cases::{ALLOW_ALL, DISALLOW_ALL, GO_BY_RULES, RULES};
-use super::zoo::{Reply, Zoo, redirect, response};
-use super::{Checked, URL, check, down};
+use super::{Checked, URL, check, checked_at, down, rule};
+use crate::harness::{Asked, Origin, Reply, redirect, response};
 
 fn rows(table: &str) -> Vec<Value> {
     let spec: Value = serde_json::from_str(include_str!("../../../../tests/cases/spec.json")).unwrap();
@@ -12,13 +12,12 @@ fn rows(table: &str) -> Vec<Value> {
 }
 
 /// What crawlers are said to do at a server of this kind.
-fn crawlers(reply: impl Fn(&super::zoo::Asked) -> Reply + Send + Sync + 'static) -> String {
-    let zoo = Zoo::start(reply);
-    Checked::of(&mut check(&[URL], &[zoo.rule("", 8080)])).crawlers().to_owned()
+fn crawlers<R: Into<Reply>>(reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> String {
+    checked_at(&Origin::answering(reply)).crawlers().to_owned()
 }
 
 fn of_status(status: u16) -> String {
-    crawlers(move |_| Reply::Octets(response(&format!("{status} X"), &["Content-Type: text/plain"], RULES)))
+    crawlers(move |_| response(&format!("{status} X"), &["Content-Type: text/plain"], RULES))
 }
 
 /// Redirects, and then the rules.
@@ -26,8 +25,8 @@ fn of_redirects(redirects: usize) -> String {
     crawlers(move |asked| {
         let at: usize = asked.target.trim_matches(|char: char| !char.is_ascii_digit()).parse().unwrap_or(0);
         match at == redirects {
-            true => Reply::Octets(response("200 OK", &[], RULES)),
-            false => Reply::Octets(redirect("302 Found", &format!("/{}", at + 1))),
+            true => response("200 OK", &[], RULES),
+            false => redirect("302 Found", &format!("/{}", at + 1)),
         }
     })
 }
@@ -55,16 +54,16 @@ fn the_specification_of_answers_row_by_row() {
                 assert_eq!(crawlers(|_| Reply::Silence(Vec::new())), DISALLOW_ALL);
                 assert_eq!(crawlers(|_| Reply::Reset(Vec::new())), DISALLOW_ALL);
                 for octets in ["-ERR\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"] {
-                    assert_eq!(crawlers(|_| Reply::Octets(octets.into())), DISALLOW_ALL, "{octets}");
+                    assert_eq!(crawlers(|_| Reply::Last(octets.into())), DISALLOW_ALL, "{octets}");
                 }
             }
             "cache" => {
                 for (age, want) in [("86400", ""), ("172800", "answer-cached-long")] {
-                    let zoo = Zoo::start(move |_| {
+                    let server = Origin::answering(move |_| {
                         let fields = ["Content-Type: text/plain", &format!("Cache-Control: max-age={age}")];
-                        Reply::Octets(response("200 OK", &fields, RULES))
+                        response("200 OK", &fields, RULES)
                     });
-                    assert_eq!(Checked::of(&mut check(&[URL], &[zoo.rule("", 8080)])).codes().join(" "), want, "{age}");
+                    assert_eq!(checked_at(&server).codes().join(" "), want, "{age}");
                 }
             }
             other => panic!("what is {other:?}?"),
@@ -84,34 +83,27 @@ fn all<const N: usize>(statuses: [u16; N], want: &str) {
 fn the_specification_of_origins_row_by_row() {
     for row in rows("origin_scope") {
         let url = row["robots_url"].as_str().unwrap();
-        let zoo = Zoo::start(|_| Reply::Octets(response("200 OK", &["Content-Type: text/plain"], RULES)));
+        let server = Origin::answering(|_| response("200 OK", &["Content-Type: text/plain"], RULES));
         let (host, port) = host_and_port(url);
-        let rules = [zoo.rule(&host, port), down("", 80), down("", 443), down("", 81), down("", 8181)];
+        let rules = [rule(server.address, &host, port), down("", 80), down("", 443), down("", 81), down("", 8181)];
         let checked = Checked::of(&mut check(&[url], &rules));
-        if url.contains("/folder/") {
-            assert!(checked.stderr().contains("at the top of a host and nowhere else"), "{url}: {}", checked.stderr());
-            assert_eq!(checked.exit(), 2);
-            continue;
-        }
-        if url.starts_with("ftp") {
-            assert!(checked.stderr().contains("ftp is not spoken here"), "{url}: {}", checked.stderr());
-            assert_eq!(checked.exit(), 2);
+        let refusals = [("/folder/", "at the top of a host and nowhere else"), ("ftp://", "ftp is not spoken here")];
+        if let Some((_, why)) = refusals.iter().find(|(part, _)| url.contains(part)) {
+            assert!(checked.stderr().contains(why) && checked.exit() == 2, "{url}: {}", checked.stderr());
             continue;
         }
         assert_eq!(checked.crawlers(), GO_BY_RULES, "{url}: {}", checked.stderr());
-        for other in row["not_valid_for"].as_array().unwrap().iter().map(|other| other.as_str().unwrap()) {
-            let other_url = other.split('/').take(3).collect::<Vec<_>>().join("/");
-            let elsewhere = Checked::of(&mut check(&[&other_url], &rules));
-            assert_eq!(
-                (elsewhere.crawlers(), elsewhere.exit()),
-                (DISALLOW_ALL, 2),
-                "{url} {other}: {}",
-                elsewhere.stderr()
-            );
+        let of_origins = |list: &str| {
+            let origin = |url: &Value| url.as_str().unwrap().split('/').take(3).collect::<Vec<_>>().join("/");
+            let origins: Vec<_> = row[list].as_array().unwrap().iter().map(origin).collect();
+            origins.into_iter().map(|origin| (Checked::of(&mut check(&[&origin], &rules)), origin))
+        };
+        for (elsewhere, other) in of_origins("not_valid_for") {
+            let found = (elsewhere.crawlers(), elsewhere.exit());
+            assert_eq!(found, (DISALLOW_ALL, 2), "{url} {other}: {}", elsewhere.stderr());
         }
-        for same in row["valid_for"].as_array().unwrap().iter().map(|same| same.as_str().unwrap()) {
-            let same_url = same.split('/').take(3).collect::<Vec<_>>().join("/");
-            assert_eq!(Checked::of(&mut check(&[&same_url], &rules)).crawlers(), GO_BY_RULES, "{url} {same}");
+        for (same, origin) in of_origins("valid_for") {
+            assert_eq!(same.crawlers(), GO_BY_RULES, "{url} {origin}");
         }
     }
 }

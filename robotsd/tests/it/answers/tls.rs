@@ -1,21 +1,16 @@
 //! Certificates: valid, and wrong in each way.
 
-use std::sync::Arc;
-
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
+use rcgen::{DnType, KeyPair, date_time_ymd};
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::cases::{DISALLOW_ALL, GO_BY_RULES, RULES};
 use super::table::Row;
-use super::zoo::{Reply, Zoo, response};
-use super::{Checked, check};
-use crate::harness::{Folder, folder};
+use super::{Checked, check, rule};
+use crate::harness::{Asked, Folder, Origin, certificate_for, folder, response, server_config};
 
 /// An authority of the test's own, and its certificate in a file.
 pub(super) struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
+    issuer: crate::harness::Authority,
     folder: Folder,
 }
 
@@ -30,9 +25,7 @@ enum Kind {
 
 impl Authority {
     pub(super) fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let issuer = crate::harness::Authority::new();
         let folder = folder(&[("authority.pem", &issuer.pem())]);
         Self { issuer, folder }
     }
@@ -47,34 +40,31 @@ impl Authority {
     }
 
     fn config(&self, kind: Kind, names: &[&str]) -> ServerConfig {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+        let mut params = certificate_for(names);
         params.distinguished_name.push(DnType::CommonName, names[0]);
         if matches!(kind, Kind::Expired) {
             (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2020, 4, 1));
         }
-        let certificate = match kind {
-            Kind::SelfSigned => params.self_signed(&key).unwrap(),
-            _ => params.signed_by(&key, &self.issuer).unwrap(),
-        };
-        let certificate: CertificateDer<'static> = certificate.der().clone();
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-        builder.with_single_cert(vec![certificate], key).unwrap()
+        server_config(&match kind {
+            Kind::SelfSigned => {
+                let key = KeyPair::generate().unwrap();
+                (params.self_signed(&key).unwrap(), key)
+            }
+            _ => self.issuer.sign(&params),
+        })
     }
 }
 
-fn rules() -> Reply {
-    Reply::Octets(response("200 OK", &["Content-Type: text/plain"], RULES))
+fn rules(_: &Asked) -> Vec<u8> {
+    response("200 OK", &["Content-Type: text/plain"], RULES)
 }
 
 /// The rows of the table for certificates.
 pub(super) fn rows() -> Vec<Row> {
     let authority = Authority::new();
     let row = |(says, kind, name, codes): (&str, Kind, &str, &[&str])| {
-        let zoo = Zoo::tls(authority.config(kind, &[name]), |_| rules());
-        let mut command = check(&["https://example.com:8080"], &[zoo.rule("", 8080)]);
+        let server = Origin::over_tls(authority.config(kind, &[name]), rules);
+        let mut command = check(&["https://example.com:8080"], &[rule(server.address, "", 8080)]);
         let checked = Checked::of(command.arg(authority.argument()));
         assert_eq!(checked.codes(), codes, "{says}: {:#?} {}", checked.findings, checked.stderr());
         let crawlers = if codes.is_empty() { GO_BY_RULES } else { DISALLOW_ALL };
@@ -89,8 +79,8 @@ pub(super) fn rows() -> Vec<Row> {
         ("a certificate that vouches for itself", Kind::SelfSigned, "example.com", failed),
     ];
     let mut rows: Vec<Row> = rows.into_iter().map(row).collect();
-    let plain = Zoo::start(|_| rules());
-    let checked = Checked::of(&mut check(&["https://example.com:8080"], &[plain.rule("", 8080)]));
+    let plain = rule(Origin::answering(self::rules).address, "", 8080);
+    let checked = Checked::of(&mut check(&["https://example.com:8080"], &[plain]));
     assert_eq!((checked.codes(), checked.exit()), (vec!["answer-tls"], 1), "{}", checked.stderr());
     rows.push(Row::of("no TLS at the port of https", &checked));
     rows
@@ -99,17 +89,17 @@ pub(super) fn rows() -> Vec<Row> {
 #[test]
 fn a_certificate_counts_for_the_name_of_the_url_wherever_it_is_served() {
     let authority = Authority::new();
-    let zoo = Zoo::tls(authority.server(&["www.example.com"]), |asked| {
-        assert_eq!(asked.host, "www.example.com:8443");
-        rules()
+    let server = Origin::over_tls(authority.server(&["www.example.com"]), |asked| {
+        assert_eq!(asked.field("host").unwrap(), "www.example.com:8443");
+        rules(asked)
     });
-    let rule = [zoo.rule("www.example.com", 8443)];
-    let url = "https://www.example.com:8443/robots.txt";
-    let trusted = Checked::of(check(&[url], &rule).arg(authority.argument()));
+    let rule = [rule(server.address, "www.example.com", 8443)];
+    let checked = |more: &[&str]| Checked::of(check(&["https://www.example.com:8443/robots.txt"], &rule).args(more));
+    let trusted = checked(&[&authority.argument()]);
     assert_eq!((trusted.codes(), trusted.exit()), (vec![], 0), "{}", trusted.stderr());
-    let distrusted = Checked::of(&mut check(&[url], &rule));
+    let distrusted = checked(&[]);
     assert_eq!((distrusted.codes(), distrusted.exit()), (vec!["answer-tls"], 1), "{}", distrusted.stderr());
-    let missing = Checked::of(check(&[url], &rule).arg("--cacert=/nowhere/authority.pem"));
+    let missing = checked(&["--cacert=/nowhere/authority.pem"]);
     assert_eq!(missing.exit(), 2);
     assert!(missing.stderr().starts_with("robotsd: /nowhere/authority.pem: "), "{}", missing.stderr());
 }

@@ -2,7 +2,7 @@
 
 use super::server::Stage;
 use super::site::OWN_ROBOTS_TXT;
-use crate::harness::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, wait_for};
+use crate::harness::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, assert_has, wait_for};
 
 pub(super) const ROBOTS: &str = "\
 User-agent: GPTBot
@@ -243,7 +243,7 @@ fn of(answer: &Answer) -> String {
         403 if !answer.field("vary").is_some_and(|vary| vary.contains("User-Agent")) => "403 for anyone".into(),
         403 if quotes && answer.field("content-type") == Some("text/plain; charset=utf-8") => "403, rule quoted".into(),
         403 if answer.field("content-type") == Some("application/problem+json") => {
-            assert!(answer.body.contains("\"line\":2"), "{}", answer.body);
+            assert_has(&answer.body, &["\"line\":2"]);
             "403, as JSON".into()
         }
         403 => "403".into(),

@@ -1,29 +1,75 @@
 //! A server with its files from `config/beside`, in front of a site and beside robotsd.
 
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
-
-use socket2::{Domain, Socket, Type};
 
 use super::super::daemon::{Daemon, find, free_ports};
 use super::site;
-use crate::harness::{Answer, Folder, PATIENCE, Running, folder, project, run};
+use crate::harness::{Answer, Folder, PATIENCE, Running, connect_from, folder, offer, project, run};
 
 /// A server there are files for.
 pub(super) struct Server {
     pub(super) name: &'static str,
+    program: &'static Program,
+    /// In the project; they are copied to one folder, and what is in a folder below `config/beside` to one there. The first is the
+    /// config that the program is started with.
+    files: &'static [&'static str],
+}
+
+/// How it is run, in the folder of the files: `CONFIG` is its config, `FOLDER` the whole path.
+struct Program {
     /// Where it may be: a program of `PATH`, or a path in the folder `ROBOTSD_BESIDE_BIN` names.
     place: Place,
     version: &'static str,
-    /// In the project; they are copied to one folder, and what is in a folder below `config/beside` to one there.
-    files: &'static [&'static str],
-    /// What follows the program, in the folder of the files.
-    arguments: &'static [&'static str],
+    arguments: &'static str,
     /// What checks the files and does nothing else.
-    check: &'static [&'static str],
+    check: &'static str,
+}
+
+/// Arguments with blanks in them are written with `+`.
+const NGINX: Program = Program {
+    place: Place::Path("nginx"),
+    version: "-v",
+    arguments: "-p . -c CONFIG -e stderr -g daemon+off;+pid+nginx.pid;",
+    check: "-t -q -p . -c CONFIG -e stderr -g pid+nginx.pid;",
+};
+
+const HAPROXY: Program =
+    Program { place: Place::Path("haproxy"), version: "-v", arguments: "-db -f CONFIG", check: "-c -f CONFIG" };
+
+const CADDY: Program = Program {
+    place: Place::Path("caddy"),
+    version: "version",
+    arguments: "run --config CONFIG --adapter caddyfile",
+    check: "validate --config CONFIG --adapter caddyfile",
+};
+
+const ENVOY: Program = Program {
+    place: Place::Beside("envoy/_bin/envoy"),
+    version: "--version",
+    arguments: "-c CONFIG --concurrency 1 --disable-hot-restart -l warn",
+    check: "--mode validate -c CONFIG -l warn",
+};
+
+const TRAEFIK: Program = Program {
+    place: Place::Beside("bin/traefik"),
+    version: "version",
+    arguments: "--configFile=CONFIG",
+    check: "version",
+};
+
+/// The address of clients is no part of its file, and a folder is one of the system's unless it is named whole.
+const VARNISH: Program = Program {
+    place: Place::Path("varnishd"),
+    version: "-V",
+    arguments: "-F -j none -n FOLDER/work -s malloc,16m -a 127.0.0.1:8080 -f FOLDER/CONFIG",
+    check: "-C -j none -n FOLDER/checked -f FOLDER/CONFIG",
+};
+
+const fn server(name: &'static str, program: &'static Program, files: &'static [&'static str]) -> Server {
+    Server { name, program, files }
 }
 
 enum Place {
@@ -32,128 +78,45 @@ enum Place {
 }
 
 pub(super) const SERVERS: &[Server] = &[
-    Server {
-        name: "nginx",
-        place: Place::Path("nginx"),
-        version: "-v",
-        files: &[
+    server(
+        "nginx",
+        &NGINX,
+        &[
             "config/beside/nginx.conf",
             "config/beside/nginx/robotsd-http.conf",
             "config/beside/nginx/robotsd-server.conf",
             "config/beside/nginx/robotsd-location.conf",
         ],
-        arguments: &["-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
-        check: &["-t", "-q", "-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
-    },
-    Server {
-        name: "HAProxy",
-        place: Place::Path("haproxy"),
-        version: "-v",
-        files: &["config/beside/haproxy.cfg", "config/beside/robotsd.lua"],
-        arguments: &["-db", "-f", "haproxy.cfg"],
-        check: &["-c", "-f", "haproxy.cfg"],
-    },
-    Server {
-        name: "HAProxy, SPOE",
-        place: Place::Path("haproxy"),
-        version: "-v",
-        files: &["config/beside/haproxy-spoe.cfg", "config/beside/robotsd-spoe.conf"],
-        arguments: &["-db", "-f", "haproxy-spoe.cfg"],
-        check: &["-c", "-f", "haproxy-spoe.cfg"],
-    },
-    Server {
-        name: "Caddy 2.6",
-        place: Place::Path("caddy"),
-        version: "version",
-        files: &["config/beside/Caddyfile"],
-        arguments: &["run", "--config", "Caddyfile", "--adapter", "caddyfile"],
-        check: &["validate", "--config", "Caddyfile", "--adapter", "caddyfile"],
-    },
-    Server {
-        name: "Caddy 2.11",
-        place: Place::Beside("bin/caddy"),
-        version: "version",
-        files: &["config/beside/Caddyfile"],
-        arguments: &["run", "--config", "Caddyfile", "--adapter", "caddyfile"],
-        check: &["validate", "--config", "Caddyfile", "--adapter", "caddyfile"],
-    },
-    Server {
-        name: "Traefik",
-        place: Place::Beside("bin/traefik"),
-        version: "version",
-        files: &["config/beside/traefik.yaml", "config/beside/traefik-dynamic.yaml"],
-        arguments: &["--configFile=traefik.yaml"],
-        check: &["version"],
-    },
-    Server {
-        name: "Envoy",
-        place: Place::Beside("envoy/_bin/envoy"),
-        version: "--version",
-        files: &["config/beside/envoy.yaml"],
-        arguments: &["-c", "envoy.yaml", "--concurrency", "1", "--disable-hot-restart", "-l", "warn"],
-        check: &["--mode", "validate", "-c", "envoy.yaml", "-l", "warn"],
-    },
-    Server {
-        name: "Envoy, gRPC",
-        place: Place::Beside("envoy/_bin/envoy"),
-        version: "--version",
-        files: &["config/beside/envoy-grpc.yaml"],
-        arguments: &["-c", "envoy-grpc.yaml", "--concurrency", "1", "--disable-hot-restart", "-l", "warn"],
-        check: &["--mode", "validate", "-c", "envoy-grpc.yaml", "-l", "warn"],
-    },
-    Server {
-        name: "Varnish",
-        place: Place::Path("varnishd"),
-        version: "-V",
-        files: &["config/beside/varnish.vcl"],
-        // The address of clients is no part of its file, and a folder is one of the system's unless it is named whole.
-        arguments: &[
-            "-F",
-            "-j",
-            "none",
-            "-n",
-            "FOLDER/work",
-            "-s",
-            "malloc,16m",
-            "-a",
-            "127.0.0.1:8080",
-            "-f",
-            "FOLDER/varnish.vcl",
-        ],
-        check: &["-C", "-j", "none", "-n", "FOLDER/checked", "-f", "FOLDER/varnish.vcl"],
-    },
-    Server {
-        name: "ingress-nginx",
-        place: Place::Path("nginx"),
-        version: "-v",
-        files: &["robotsd/tests/it/beside/ingress-nginx.conf"],
-        arguments: &["-p", ".", "-c", "ingress-nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
-        check: &["-t", "-q", "-p", ".", "-c", "ingress-nginx.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
-    },
+    ),
+    server("HAProxy", &HAPROXY, &["config/beside/haproxy.cfg", "config/beside/robotsd.lua"]),
+    server("HAProxy, SPOE", &HAPROXY, &["config/beside/haproxy-spoe.cfg", "config/beside/robotsd-spoe.conf"]),
+    server("Caddy 2.6", &CADDY, &["config/beside/Caddyfile"]),
+    server("Caddy 2.11", &Program { place: Place::Beside("bin/caddy"), ..CADDY }, &["config/beside/Caddyfile"]),
+    server("Traefik", &TRAEFIK, &["config/beside/traefik.yaml", "config/beside/traefik-dynamic.yaml"]),
+    server("Envoy", &ENVOY, &["config/beside/envoy.yaml"]),
+    server("Envoy, gRPC", &ENVOY, &["config/beside/envoy-grpc.yaml"]),
+    server("Varnish", &VARNISH, &["config/beside/varnish.vcl"]),
+    server("ingress-nginx", &NGINX, &["robotsd/tests/it/beside/ingress-nginx.conf"]),
 ];
 
 /// nginx with sites that were there before robotsd.
-pub(super) const VHOSTS: Server = Server {
-    name: "nginx with sites of its own",
-    place: Place::Path("nginx"),
-    version: "-v",
-    files: &[
+pub(super) const VHOSTS: Server = server(
+    "nginx with sites of its own",
+    &NGINX,
+    &[
         "robotsd/tests/it/beside/vhosts.conf",
         "robotsd/tests/it/beside/vhosts-passwords",
         "config/beside/nginx/robotsd-http.conf",
         "config/beside/nginx/robotsd-server.conf",
         "config/beside/nginx/robotsd-location.conf",
     ],
-    arguments: &["-p", ".", "-c", "vhosts.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
-    check: &["-t", "-q", "-p", ".", "-c", "vhosts.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
-};
+);
 
 /// nginx with sites in two forms: with robotsd, and without.
-pub(super) const LAYOUTS: Server = Server {
-    name: "nginx with sites in two forms",
-    place: Place::Path("nginx"),
-    version: "-v",
-    files: &[
+pub(super) const LAYOUTS: Server = server(
+    "nginx with sites in two forms",
+    &NGINX,
+    &[
         "robotsd/tests/it/beside/layouts.conf",
         "robotsd/tests/it/beside/layouts.diff",
         "robotsd/tests/it/beside/vhosts-passwords",
@@ -162,14 +125,12 @@ pub(super) const LAYOUTS: Server = Server {
         "config/beside/nginx/robotsd-location.conf",
         "config/beside/nginx/robotsd-in-place.conf",
     ],
-    arguments: &["-p", ".", "-c", "layouts.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
-    check: &["-t", "-q", "-p", ".", "-c", "layouts.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
-};
+);
 
 impl Server {
     /// The program, or why it is not there.
     pub(super) fn find(&self) -> Result<PathBuf, String> {
-        match self.place {
+        match self.program.place {
             Place::Path(name) => find(name),
             Place::Beside(path) => {
                 let folder = std::env::var_os("ROBOTSD_BESIDE_BIN").ok_or("ROBOTSD_BESIDE_BIN is not set")?;
@@ -197,10 +158,10 @@ impl Stage {
 
     /// The same with more in robotsd's config, and with that and the server's files changed.
     pub(super) fn set_with(server: &Server, program: &Path, config: &str, adapt: &dyn Fn(String) -> String) -> Self {
-        let version = run(Command::new(program).arg(server.version)).said();
+        let version = run(Command::new(program).arg(server.program.version)).said();
         let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
         let (robotsd, robots) = beside(config, adapt);
-        let site = site::start();
+        let site = site::start().address;
         // A port that was free a moment ago may be taken by now; then others are tried.
         for _ in 0..10 {
             let folder = folder(&[]);
@@ -220,20 +181,22 @@ impl Stage {
                     .replace(":3000", &format!(":{}", site.port()))
                     .replace("port_value: 3000", &format!("port_value: {}", site.port()));
                 let beside = name.strip_prefix("config/beside/").map(Path::new);
-                let copy = folder.at(beside.unwrap_or(file.file_name().unwrap().as_ref()));
-                std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
-                std::fs::write(copy, text).unwrap();
+                folder.write(beside.unwrap_or(file.file_name().unwrap().as_ref()), text);
             }
             let whole = folder.path().display().to_string();
-            let argument = |text: &&str| text.replace(":8080", &format!(":{front}")).replace("FOLDER", &whole);
-            let check = server.check.iter().map(argument);
-            let checked = run(Command::new(program).args(check).current_dir(folder.path()));
+            let config = Path::new(server.files[0]).file_name().unwrap().to_str().unwrap();
+            let with = |arguments: &str| {
+                let filled = |argument: &str| {
+                    let argument = argument.replace(":8080", &format!(":{front}")).replace("FOLDER", &whole);
+                    argument.replace("CONFIG", config).replace('+', " ")
+                };
+                let mut command = Command::new(program);
+                command.args(arguments.split(' ').map(filled)).current_dir(folder.path()).env("HOME", folder.path());
+                command
+            };
+            let checked = run(&mut with(server.program.check));
             assert!(checked.code == Some(0), "{}: {}", server.name, checked.error);
-            let log = std::fs::File::create(folder.at("log")).unwrap();
-            let mut process = Command::new(program);
-            process.args(server.arguments.iter().map(argument)).current_dir(folder.path()).env("HOME", folder.path());
-            process.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-            let mut process = Daemon::spawn(&mut process);
+            let mut process = Daemon::logging(&mut with(server.program.arguments), &folder);
             let address = ([127, 0, 0, 1], front).into();
             // Its own answers to anything do; it may have to look for what is behind it first.
             let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
@@ -270,10 +233,8 @@ impl Stage {
         target: &[u8],
         fields: &[(&str, &[u8])],
     ) -> Answer {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
-        socket.connect(&self.address.into()).unwrap();
-        Answer::parse(&exchange(socket.into(), &request("GET", host, target, fields, ""), PATIENCE).expect("an answer"))
+        let stream = connect_from(address, self.address).unwrap();
+        Answer::parse(&offer(stream, request("GET", host, target, fields, "")).expect("an answer"))
     }
 
     /// Sends octets as they are.
@@ -288,8 +249,9 @@ impl Stage {
 
     /// The same, of a server that may not answer; it has two seconds.
     pub(super) fn offer(&self, request: &[u8]) -> Option<Answer> {
-        let answer = exchange(TcpStream::connect(self.address).ok()?, request, Duration::from_secs(2));
-        answer.map(|answer| Answer::parse(&answer))
+        let stream = TcpStream::connect(self.address).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+        offer(stream, request).map(|answer| Answer::parse(&answer))
     }
 
     pub(super) fn log(&self) -> String {
@@ -322,20 +284,17 @@ fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
         assert!(config.contains(shipped), "{shipped}");
         config = config.replace(shipped, here);
     }
-    let folder =
-        folder(&[("robotsd.toml", &(config + super::scene::EXEMPT + more)), ("robots.txt", super::scene::ROBOTS)]);
-    (folder.start(), folder)
+    serving_text(&(config + super::scene::EXEMPT + more), super::scene::ROBOTS)
 }
 
 fn try_send(address: SocketAddr, request: &[u8]) -> Option<Vec<u8>> {
-    exchange(TcpStream::connect(address).ok()?, request, PATIENCE)
+    let stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    offer(stream, request)
 }
 
-fn exchange(mut stream: TcpStream, request: &[u8], patience: Duration) -> Option<Vec<u8>> {
-    stream.set_read_timeout(Some(patience)).ok()?;
-    stream.write_all(request).ok()?;
-    let mut answer = Vec::new();
-    // A server that closes with something unread resets the connection; what came before that counts.
-    let _ = stream.read_to_end(&mut answer);
-    answer.starts_with(b"HTTP/1.").then_some(answer)
+/// robotsd with a config that is written elsewhere.
+pub(super) fn serving_text(config: &str, robots: &str) -> (Running, Folder) {
+    let folder = folder(&[("robotsd.toml", config), ("robots.txt", robots)]);
+    (folder.start(), folder)
 }

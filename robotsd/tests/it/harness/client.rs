@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use serde_json::Value;
+
 /// Far more than anything here takes; a machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -27,15 +29,54 @@ impl Answer {
         }
     }
 
+    /// The next answer of a connection, to a request with this method; none where the connection ends before.
+    pub(crate) fn read(reader: &mut impl BufRead, method: &str) -> Option<Self> {
+        let head = head(reader);
+        let answer = head.ends_with(b"\r\n\r\n").then(|| Self::parse(&head))?;
+        let mut body = Vec::new();
+        if method == "HEAD" || matches!(answer.status, 204 | 304) {
+            // Nothing follows.
+        } else if answer.field("transfer-encoding").is_some() {
+            body = chunks(reader)?;
+        } else if let Some(length) = answer.field("content-length") {
+            body.resize(length.parse().ok()?, 0);
+            reader.read_exact(&mut body).ok()?;
+        } else {
+            reader.read_to_end(&mut body).ok()?;
+        }
+        Some(Self { body: String::from_utf8_lossy(&body).into_owned(), ..answer })
+    }
+
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// Whether its connection takes no further request.
+    pub(crate) fn is_last(&self) -> bool {
+        self.field("connection") == Some("close")
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
 /// A connection that waits no longer than a test has patience.
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("a connection");
+    patient(TcpStream::connect(address).expect("a connection"))
+}
+
+/// One from this address of the machine; none where it is refused.
+#[cfg(unix)]
+pub(crate) fn connect_from(source: [u8; 4], to: SocketAddr) -> Option<TcpStream> {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((source, 0)).into()).unwrap();
+    socket.connect(&to.into()).ok()?;
+    Some(patient(socket.into()))
+}
+
+fn patient(stream: TcpStream) -> TcpStream {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_nodelay(true).unwrap();
     stream
@@ -60,6 +101,20 @@ pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer
     Answer::parse(&rest(sent(address, request)))
 }
 
+/// The octets of an answer, which may not come. A server that closes with something unread resets the connection; what came before
+/// that counts.
+pub(crate) fn offer(mut stream: TcpStream, request: impl AsRef<[u8]>) -> Option<Vec<u8>> {
+    stream.write_all(request.as_ref()).ok()?;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    answer.starts_with(b"HTTP/1.").then_some(answer)
+}
+
+/// The answer of an admin interface to a program of the operator's.
+pub(crate) fn admin_answer(address: SocketAddr, request: &str) -> Answer {
+    exchange(address, format!("{request} HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\n\r\n"))
+}
+
 /// The octets up to the end of a head; less where the connection ends before.
 pub(crate) fn head(reader: &mut impl BufRead) -> Vec<u8> {
     let mut head = Vec::new();
@@ -67,36 +122,61 @@ pub(crate) fn head(reader: &mut impl BufRead) -> Vec<u8> {
     head
 }
 
+/// A body that comes in chunks.
+pub(super) fn chunks(reader: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut size = String::new();
+        reader.read_line(&mut size).ok()?;
+        let (from, size) = (body.len(), usize::from_str_radix(size.trim(), 16).ok()?);
+        body.resize(from + size + 2, 0);
+        reader.read_exact(&mut body[from..]).ok()?;
+        body.truncate(from + size);
+        if size == 0 {
+            return Some(body);
+        }
+    }
+}
+
 /// A connection that is kept open for one request after another.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    reader: BufReader<TcpStream>,
+pub(crate) struct Kept<S = TcpStream> {
+    reader: BufReader<S>,
     host: String,
 }
 
 impl Kept {
     pub(crate) fn open(address: SocketAddr, host: &str) -> Self {
-        Self { reader: BufReader::new(connect(address)), host: host.to_owned() }
+        Self::over(connect(address), host)
+    }
+}
+
+impl<S: Read + Write> Kept<S> {
+    pub(crate) fn over(stream: S, host: &str) -> Self {
+        Self { reader: BufReader::new(stream), host: host.to_owned() }
     }
 
     pub(crate) fn send(&mut self, octets: impl AsRef<[u8]>) {
         self.reader.get_mut().write_all(octets.as_ref()).expect("an open connection");
     }
 
-    /// The next answer; its body must have a length.
+    /// The next answer.
     pub(crate) fn receive(&mut self) -> Answer {
-        let head = head(&mut self.reader);
-        assert!(head.ends_with(b"\r\n\r\n"), "closed after {:?}", String::from_utf8_lossy(&head));
-        let answer = Answer::parse(&head);
-        let mut body = vec![0; answer.field("content-length").unwrap().parse().unwrap()];
-        self.reader.read_exact(&mut body).unwrap();
-        Answer { body: String::from_utf8(body).unwrap(), ..answer }
+        Answer::read(&mut self.reader, "GET").expect("an answer before the connection ends")
+    }
+
+    /// The answer to a request; none where the connection has ended.
+    pub(crate) fn ask(&mut self, method: &str, target: &[u8], fields: &str) -> Option<Answer> {
+        let fields = format!(" HTTP/1.1\r\nHost: {}\r\n{fields}\r\n", self.host);
+        let request = [method.as_bytes(), b" ", target, fields.as_bytes()].concat();
+        self.reader.get_mut().write_all(&request).ok()?;
+        Answer::read(&mut self.reader, method)
     }
 
     /// Status and body of the answer to one request.
     pub(crate) fn get(&mut self, path: &str, agent: &str) -> (u16, String) {
-        self.send(format!("GET {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {agent}\r\n\r\n", self.host));
-        let answer = self.receive();
+        let answer = self.ask("GET", path.as_bytes(), &format!("User-Agent: {agent}\r\n"));
+        let answer = answer.expect("an answer before the connection ends");
         (answer.status, answer.body)
     }
 }

@@ -1,6 +1,7 @@
 //! A folder with a config and the files of a site, and robotsd in it.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,8 +59,17 @@ impl Folder {
         super::process::replace_file(&self.at(name), text);
     }
 
+    /// Replaces the config in one step.
+    pub(crate) fn configure(&self, config: impl Display) {
+        self.replace("robotsd.toml", config.to_string());
+    }
+
     pub(crate) fn read(&self, name: impl AsRef<Path>) -> String {
         fs::read_to_string(self.at(name)).unwrap()
+    }
+
+    pub(crate) fn remove(&self, name: impl AsRef<Path>) {
+        fs::remove_file(self.at(name)).unwrap();
     }
 
     /// A command that runs here.
@@ -79,8 +89,20 @@ impl Folder {
         run(robotsd().args(arguments).arg(self.at("robotsd.toml")))
     }
 
+    /// What a command says with the config here.
+    pub(crate) fn with_config(&self, arguments: &[&str]) -> Ended {
+        self.run(arguments.iter().chain(&["--config", "robotsd.toml"]))
+    }
+
     /// Serves with `robotsd.toml`; its listener must be on port 0.
     pub(crate) fn start(&self) -> Running {
         Running::start_with(&self.at("robotsd.toml"))
+    }
+
+    /// A command that serves with `robotsd.toml`.
+    pub(crate) fn serve(&self) -> Command {
+        let mut command = robotsd();
+        command.args(["serve", "--config"]).arg(self.at("robotsd.toml"));
+        command
     }
 }

@@ -1,14 +1,26 @@
-//! What every test here stands on: robotsd as a process, a folder with a site, a client and an upstream.
+//! What every test here stands on: robotsd as a process, a config and a folder with a site, a client and an upstream.
 
+mod certificate;
 mod client;
+mod config;
+mod expect;
 mod folder;
+mod load;
 mod origin;
 mod process;
 
-pub(crate) use self::client::{Answer, Kept, PATIENCE, exchange, head, rest, sent};
+pub(crate) use self::certificate::{Authority, certificate_for, server_config};
+#[cfg(unix)]
+pub(crate) use self::client::connect_from;
+pub(crate) use self::client::{Answer, Kept, PATIENCE, admin_answer, connect, exchange, head, offer, rest, sent};
+pub(crate) use self::config::Config;
+pub(crate) use self::expect::{assert_has, assert_lacks, assert_part, row, unfolded};
 pub(crate) use self::folder::{ADMIN, ADMIN_SOCKET, Folder, LISTENER, folder, serving};
-pub(crate) use self::origin::{Asked, Origin, free, response};
+pub(crate) use self::load::{Client, while_asking};
+pub(crate) use self::origin::{Asked, Origin, Reply, free, gzip, redirect, response};
 pub(crate) use self::process::{
-    Ended, FIREFOX, GOOGLEBOT, GPTBOT, Running, StopAtEnd, ended, is_long, message, project, replace_file, robotsd,
-    run, run_with, wait_for, wait_until,
+    Ended, FIREFOX, GOOGLEBOT, GPTBOT, KillOnDrop, Running, StopAtEnd, ended, is_long, message, project, replace_file,
+    robotsd, run, run_with, wait_for, wait_until,
 };
+#[cfg(unix)]
+pub(crate) use self::process::{is_alive, signal, stop};

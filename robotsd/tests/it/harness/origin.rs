@@ -2,18 +2,44 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use super::client::head;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::client::{PATIENCE, chunks, head};
 
 /// A request, as octets.
 pub(crate) struct Asked {
     pub(crate) head: Vec<u8>,
-    /// As long as `Content-Length` says.
+    /// As long as `Content-Length` says, or its chunks.
     pub(crate) body: Vec<u8>,
+    pub(crate) target: String,
+}
+
+/// What a server does about a request.
+pub(crate) enum Reply {
+    /// Sends these octets. Where there are none, the connection stays open without an answer.
+    Octets(Vec<u8>),
+    /// Sends these octets and closes.
+    Last(Vec<u8>),
+    /// Sends these octets and resets the connection.
+    Reset(Vec<u8>),
+    /// Sends these octets and then nothing, for longer than any client waits.
+    Silence(Vec<u8>),
+    /// Sends these octets and then a blank now and then, without end.
+    Drip(Vec<u8>),
+    /// Sends these octets and then back what comes: another protocol, of one line.
+    Echo(Vec<u8>),
+}
+
+impl From<Vec<u8>> for Reply {
+    fn from(octets: Vec<u8>) -> Self {
+        Self::Octets(octets)
+    }
 }
 
 /// An upstream that serves for as long as the test process lives.
@@ -30,17 +56,28 @@ type Shown = Arc<Mutex<(u16, String)>>;
 
 impl Asked {
     /// The next request of a connection.
-    pub(crate) fn read(reader: &mut BufReader<impl Read>) -> Option<Self> {
+    fn read(reader: &mut impl BufRead) -> Option<Self> {
         let head = head(reader);
-        let fields = head.ends_with(b"\r\n\r\n").then(|| String::from_utf8_lossy(&head).to_lowercase())?;
-        let length = fields.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-        let mut body = vec![0; length.unwrap_or(0)];
-        reader.read_exact(&mut body).ok()?;
-        Some(Self { head, body })
+        let text = head.ends_with(b"\r\n\r\n").then(|| String::from_utf8_lossy(&head).into_owned())?;
+        let target = text.split(' ').nth(1).unwrap_or_default().to_owned();
+        let mut asked = Self { head, body: Vec::new(), target };
+        if asked.field("transfer-encoding").is_some() {
+            asked.body = chunks(reader)?;
+        } else {
+            asked.body.resize(asked.field("content-length").map_or(Some(0), |length| length.parse().ok())?, 0);
+            reader.read_exact(&mut asked.body).ok()?;
+        }
+        Some(asked)
     }
 
-    pub(crate) fn target(&self) -> String {
-        String::from_utf8_lossy(&self.head).split(' ').nth(1).unwrap_or_default().to_owned()
+    /// A field, in lower case.
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
+        let head = String::from_utf8_lossy(&self.head).to_lowercase();
+        head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(|value| value.trim().to_owned())
+    }
+
+    pub(crate) fn accepts(&self, coding: &str) -> bool {
+        self.field("accept-encoding").is_some_and(|codings| codings.contains(coding))
     }
 }
 
@@ -50,6 +87,16 @@ pub(crate) fn response(status: &str, fields: &[&str], body: impl AsRef<[u8]>) ->
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let head = format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
+}
+
+pub(crate) fn redirect(status: &str, location: &str) -> Vec<u8> {
+    response(status, &[&format!("Location: {location}")], "")
+}
+
+pub(crate) fn gzip(octets: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(octets.as_ref()).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// Its address, as a URL has it.
@@ -69,7 +116,7 @@ impl Origin {
     pub(crate) fn of<B: Into<Arc<[u8]>>>(documents: impl IntoIterator<Item = (impl Into<String>, B)>) -> Self {
         let documents: HashMap<String, Arc<[u8]>> =
             documents.into_iter().map(|(path, body)| (path.into(), body.into())).collect();
-        Self::answering(move |asked| match documents.get(&asked.target()) {
+        Self::answering(move |asked| match documents.get(&asked.target) {
             Some(body) => response("200 OK", &[], body),
             None => response("404 Not Found", &[], ""),
         })
@@ -77,7 +124,12 @@ impl Origin {
 
     /// Answers every request with what is shown: 0 is no answer at all.
     pub(crate) fn showing(status: u16, text: &str) -> Self {
-        Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), (status, text), |shown, _| shown)
+        Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), None, (status, text), |shown, _| shown)
+    }
+
+    /// The same over TLS.
+    pub(crate) fn showing_over_tls(tls: ServerConfig, status: u16, text: &str) -> Self {
+        Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), Some(tls), (status, text), |shown, _| shown)
     }
 
     /// Shows this as its robots.txt, and answers everything else with 200.
@@ -86,50 +138,87 @@ impl Origin {
     }
 
     pub(crate) fn publishing_on(listener: TcpListener, status: u16, robots: &str) -> Self {
-        Self::with_shown(listener, (status, robots), |shown, asked| {
+        Self::with_shown(listener, None, (status, robots), |shown, asked| {
             if asked.head.starts_with(b"GET /robots.txt ") { shown } else { (200, "hello".to_owned()) }
         })
     }
 
-    fn with_shown(listener: TcpListener, shown: (u16, &str), said: fn((u16, String), &Asked) -> (u16, String)) -> Self {
+    fn with_shown(
+        listener: TcpListener,
+        tls: Option<ServerConfig>,
+        shown: (u16, &str),
+        said: fn((u16, String), &Asked) -> (u16, String),
+    ) -> Self {
         let shown = Arc::new(Mutex::new((shown.0, shown.1.to_owned())));
         let now = shown.clone();
         let answer = move |asked: &Asked| match said(now.lock().unwrap().clone(), asked) {
             (0, _) => Vec::new(),
             (status, text) => response(&format!("{status} Said"), &[], text),
         };
-        Self { shown, ..Self::on(listener, answer) }
+        Self { shown, ..Self::on(listener, tls, answer) }
     }
 
     pub(crate) fn show(&self, status: u16, text: &str) {
         *self.shown.lock().unwrap() = (status, text.to_owned());
     }
 
-    /// Answers each request with these octets; where there are none, the connection stays open without an answer.
-    pub(crate) fn answering(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), answer)
+    pub(crate) fn answering<R: Into<Reply>>(reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> Self {
+        Self::at("127.0.0.1:0", reply)
     }
 
-    fn on(listener: TcpListener, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    /// Listens at this address of loopback.
+    pub(crate) fn at<R: Into<Reply>>(address: &str, reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> Self {
+        Self::on(TcpListener::bind(address).unwrap(), None, reply)
+    }
+
+    pub(crate) fn over_tls<R: Into<Reply>>(
+        tls: ServerConfig,
+        reply: impl Fn(&Asked) -> R + Send + Sync + 'static,
+    ) -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), Some(tls), reply)
+    }
+
+    fn on<R: Into<Reply>>(
+        listener: TcpListener,
+        tls: Option<ServerConfig>,
+        reply: impl Fn(&Asked) -> R + Send + Sync + 'static,
+    ) -> Self {
         let origin = Self { address: listener.local_addr().unwrap(), ..Self::down() };
-        let (answer, count, noted) = (Arc::new(answer), origin.connections.clone(), origin.requests.clone());
+        let (script, tls) = (origin.script(reply), tls.map(Arc::new));
         std::thread::spawn(move || {
-            for mut stream in listener.incoming().map_while(Result::ok) {
-                count.fetch_add(1, Ordering::Relaxed);
-                let (answer, noted) = (answer.clone(), noted.clone());
-                std::thread::spawn(move || {
-                    let mut reader = BufReader::new(stream.try_clone().unwrap());
-                    while let Some(asked) = Asked::read(&mut reader) {
-                        let octets = [&asked.head[..], &asked.body].concat();
-                        noted.lock().unwrap().push(String::from_utf8_lossy(&octets).into_owned());
-                        if stream.write_all(&answer(&asked)).is_err() {
-                            return;
-                        }
-                    }
+            for socket in listener.incoming().map_while(Result::ok) {
+                let (script, raw) = (script.clone(), socket.try_clone().unwrap());
+                let connection = tls.clone().map(|tls| ServerConnection::new(tls).unwrap());
+                std::thread::spawn(move || match connection {
+                    None => script.serve(socket, Some(&raw)),
+                    Some(connection) => script.serve(StreamOwned::new(connection, socket), Some(&raw)),
                 });
             }
         });
         origin
+    }
+
+    /// Listens on a Unix socket.
+    #[cfg(unix)]
+    pub(crate) fn on_socket<R: Into<Reply>>(
+        path: &std::path::Path,
+        reply: impl Fn(&Asked) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
+        let origin = Self::down();
+        let script = origin.script(reply);
+        std::thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let script = script.clone();
+                std::thread::spawn(move || script.serve(socket, None));
+            }
+        });
+        origin
+    }
+
+    fn script<R: Into<Reply>>(&self, reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> Script {
+        let reply = Arc::new(move |asked: &Asked| reply(asked).into());
+        Script { reply, connections: self.connections.clone(), requests: self.requests.clone() }
     }
 
     /// A place where no server answers.
@@ -145,6 +234,61 @@ impl Origin {
     /// The heads and bodies that it has read.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
+    }
+}
+
+/// What an upstream does on each of its connections, and notes of them.
+#[derive(Clone)]
+struct Script {
+    reply: Arc<dyn Fn(&Asked) -> Reply + Send + Sync>,
+    connections: Arc<AtomicUsize>,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Script {
+    fn serve(&self, stream: impl Read + Write, raw: Option<&TcpStream>) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        let mut reader = BufReader::new(stream);
+        // A client of TLS says hello, and waits.
+        if reader.fill_buf().is_ok_and(|octets| octets.first() == Some(&0x16)) {
+            let _ = reader.get_mut().write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            return;
+        }
+        while let Some(asked) = Asked::read(&mut reader) {
+            let octets = [&asked.head[..], &asked.body].concat();
+            self.requests.lock().unwrap().push(String::from_utf8_lossy(&octets).into_owned());
+            let reply = (self.reply)(&asked);
+            let (Reply::Octets(octets)
+            | Reply::Last(octets)
+            | Reply::Reset(octets)
+            | Reply::Silence(octets)
+            | Reply::Drip(octets)
+            | Reply::Echo(octets)) = &reply;
+            let stream = reader.get_mut();
+            // A client that has read enough closes.
+            let is_sent = stream.write_all(octets).and_then(|()| stream.flush()).is_ok();
+            match reply {
+                Reply::Octets(_) if is_sent => continue,
+                Reply::Octets(_) => {}
+                Reply::Last(_) => drop(raw.map(|raw| raw.shutdown(Shutdown::Write))),
+                Reply::Reset(_) => {
+                    // The client reads what was sent before the reset drops it.
+                    std::thread::sleep(Duration::from_millis(50));
+                    let _ = raw.map(|raw| socket2::SockRef::from(raw).set_linger(Some(Duration::ZERO)));
+                }
+                Reply::Silence(_) => std::thread::sleep(PATIENCE),
+                Reply::Drip(_) => {
+                    while stream.write_all(b" ").is_ok() {
+                        std::thread::sleep(Duration::from_millis(50));
+                    }
+                }
+                Reply::Echo(_) => {
+                    let mut line = Vec::new();
+                    let _ = reader.read_until(b'\n', &mut line).and_then(|_| reader.get_mut().write_all(&line));
+                }
+            }
+            return;
+        }
     }
 }
 

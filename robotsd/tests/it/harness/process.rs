@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::client::{Answer, PATIENCE, exchange};
+use super::client::{Answer, PATIENCE, admin_answer, exchange};
 
 pub(crate) const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 pub(crate) const GPTBOT: &str =
@@ -47,16 +47,23 @@ impl Ended {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    /// Ends with this status.
+    #[track_caller]
+    pub(crate) fn ends_with(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
     /// What was written by a command that has to succeed.
+    #[track_caller]
     pub(crate) fn succeeded(self) -> String {
-        assert_eq!(self.code, Some(0), "{self:?}");
-        self.out
+        self.ends_with(0).out
     }
 
     /// What was complained about by a command that has to end with this status.
+    #[track_caller]
     pub(crate) fn failed(self, code: i32) -> String {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        self.error
+        self.ends_with(code).error
     }
 
     /// One document a line.
@@ -93,6 +100,17 @@ pub(crate) fn ended(command: &mut Command, input: &[u8]) -> Ended {
     std::thread::spawn(move || done.send(child.wait_with_output()));
     let output = output.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
     output.into()
+}
+
+/// A process that does not outlive its test.
+#[derive(Debug)]
+pub(crate) struct KillOnDrop(pub(crate) Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A running proxy; killed when dropped.
@@ -183,10 +201,30 @@ impl Running {
         exchange(self.address, request)
     }
 
+    /// The address of its admin interface.
+    pub(crate) fn admin(&self) -> SocketAddr {
+        let listening = self.wait_for_message("admin-listening", "http://");
+        message(&listening).trim_start_matches("http://").parse().unwrap()
+    }
+
+    pub(crate) fn ask_admin(&self, request: &str) -> Answer {
+        admin_answer(self.admin(), request)
+    }
+
+    /// What a command for it says.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Ended {
+        run(robotsd().args(arguments).arg("--admin").arg(self.admin().to_string()))
+    }
+
+    /// The report of a command that has to succeed.
+    #[track_caller]
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        self.command(&[arguments, &["--json"]].concat()).ends_with(0).json()
+    }
+
     #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
-        assert!(sent.success());
+        assert!(signal(name, self.id()));
     }
 
     /// What the kernel says it holds in memory.
@@ -215,17 +253,7 @@ impl Running {
     /// Stops every thread; connections are still made, and nothing is answered.
     #[cfg(unix)]
     pub(crate) fn freeze(&self) {
-        self.signal("STOP");
-        // The signal is taken when the process next runs, which may be after an answer. Where nothing tells, that is that.
-        let tasks = PathBuf::from(format!("/proc/{}/task", self.child.id()));
-        wait_for("a process that is stopped", || {
-            let Ok(tasks) = fs::read_dir(&tasks) else { return Some(()) };
-            let is_stopped = |task: fs::DirEntry| {
-                let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-                stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
-            };
-            tasks.flatten().all(is_stopped).then_some(())
-        });
+        stop(self.id());
     }
 
     /// Ends as a supervisor ends it, which has to succeed.
@@ -255,6 +283,33 @@ impl Drop for Running {
             assert_eq!(log.iter().find_map(crate::log_schema::disagreement), None);
         }
     }
+}
+
+/// Sends a process a signal; whether it is there.
+#[cfg(unix)]
+pub(crate) fn signal(name: &str, process: u32) -> bool {
+    let output = Command::new("kill").arg(format!("-{name}")).arg(process.to_string()).output().unwrap();
+    output.status.success()
+}
+
+/// Stops every thread of a process. The signal is taken when each of them next runs; where nothing tells, that is that.
+#[cfg(unix)]
+pub(crate) fn stop(process: u32) {
+    signal("STOP", process);
+    let is_stopped = |task: fs::DirEntry| {
+        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+    };
+    wait_until("every thread to stop", || {
+        fs::read_dir(format!("/proc/{process}/task")).map_or(true, |tasks| tasks.flatten().all(is_stopped))
+    });
+}
+
+/// Whether a process is there, and no more than its remains.
+#[cfg(unix)]
+pub(crate) fn is_alive(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
 }
 
 /// The message of a line of the log.

@@ -1,5 +1,6 @@
 //! Stores of several servers: a name with several addresses, and a cluster of three nodes of which one dies.
 
+use crate::harness::wait_until;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,6 @@ use robotsd::shared_rate::{SharedKey, SharedRate, SharedVerdict, StoreNodes, Sto
 use super::super::daemon::free_ports;
 use super::server::{StoreServer, programs};
 use super::{back, is_used, key, settings, used, why, wide};
-use crate::harness::wait_until;
 
 fn at(program: &Path, address: SocketAddr) -> StoreServer {
     let port = address.port().to_string();

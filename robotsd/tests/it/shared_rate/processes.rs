@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::server::{StoreServer, any, programs};
-use crate::harness::{ADMIN_SOCKET, FIREFOX, Folder, GPTBOT, LISTENER, Running, message, serving, wait_until};
+use crate::harness::{
+    ADMIN_SOCKET, FIREFOX, Folder, GPTBOT, LISTENER, Running, assert_has, message, serving, wait_until,
+};
 
 fn config(rate: &str, store: &str) -> String {
     format!(
@@ -190,7 +192,7 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
     pass();
     let status = folder.run(["status", "--config", "robotsd.toml"]);
     let status = status.out;
-    assert!(status.contains(" OUT, this process counts alone"), "{status}");
+    assert_has(&status, &[" OUT, this process counts alone"]);
     assert!(count(&store_of(&folder), "requests", "alone") > 0);
     store.signal("CONT");
     wait_until("a store that is used again", || {

@@ -20,9 +20,9 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tower_robots::rules::RequestPath;
 
-use crate::harness::{FIREFOX, Folder, GPTBOT, Origin, Running, project, serving};
+use crate::harness::{Config, FIREFOX, Folder, GPTBOT, Origin, Running, project};
 
-use self::client::{Client, Greeting};
+use self::client::{Client, Greeting, refusal};
 use self::target::{Family, METHODS, Numbers, Page};
 use self::upstream::{JAVA, SERVERS, Upstream};
 
@@ -61,14 +61,14 @@ fn a_browser_is_never_refused_however_a_target_is_written() {
         for (target, _) in target::spellings(&page, by_chance(), &mut numbers) {
             let target = with_host(&target, "s0.test");
             let reply = client.get(&target, FIREFOX);
-            assert_eq!(reply.refusal(), None, "{}", String::from_utf8_lossy(&target));
+            assert_eq!(refusal(&reply), None, "{}", String::from_utf8_lossy(&target));
             // What robotsd does not take for a target at all, it refuses with 400, regardless of the client.
             assert!(matches!(reply.status, 200 | 400), "{}: {reply:?}", String::from_utf8_lossy(&target));
         }
     }
     for method in METHODS {
         let mut client = Client::new(running.address, "s0.test", Greeting::None);
-        assert_eq!(client.ask(method, b"/private/x", FIREFOX).refusal(), None, "{method}");
+        assert_eq!(refusal(&client.ask(method, b"/private/x", FIREFOX)), None, "{method}");
     }
 }
 
@@ -97,19 +97,16 @@ fn attack(upstreams: &[Upstream]) {
     let bypasses: Vec<_> = std::thread::scope(|scope| {
         let running = &running;
         let spellings = &spellings;
-        let attacking: Vec<_> = upstreams
-            .iter()
-            .enumerate()
-            .map(|(number, upstream)| {
-                scope.spawn(move || {
-                    let host = format!("s{number}.test");
-                    let began = std::time::Instant::now();
-                    let bypasses = attack_one(running, &host, upstream.name, spellings);
-                    println!("{}: {count} spellings, {:.1?}", upstream.name, began.elapsed());
-                    bypasses
-                })
+        let attack = |(number, upstream): (usize, &'_ Upstream)| {
+            let name = upstream.name;
+            scope.spawn(move || {
+                let began = std::time::Instant::now();
+                let bypasses = attack_one(running, &format!("s{number}.test"), name, spellings);
+                println!("{name}: {count} spellings, {:.1?}", began.elapsed());
+                bypasses
             })
-            .collect();
+        };
+        let attacking: Vec<_> = upstreams.iter().enumerate().map(attack).collect();
         attacking.into_iter().flat_map(|attacking| attacking.join().expect("see above")).collect()
     });
     assert!(bypasses.is_empty(), "{}", report(upstreams, &bypasses));
@@ -122,6 +119,15 @@ fn attack_one(
     spellings: &[(&Page, BTreeMap<Vec<u8>, Family>)],
 ) -> Vec<Bypass> {
     let mut bypasses = Vec::new();
+    let mut note = |family: &str, method: &str, target: &[u8], rule: &str, body: &str| {
+        bypasses.push(Bypass {
+            upstream,
+            family: family.to_owned(),
+            request: format!("{method} {}", String::from_utf8_lossy(target)),
+            rule: rule.to_owned(),
+            served: body.trim().to_owned(),
+        });
+    };
     // robotsd has two code paths for HTTP/1, and which of them serves a connection depends on what came before.
     let mut clients = [Greeting::None, Greeting::Options].map(|greeting| Client::new(running.address, host, greeting));
     let mut turn = 0_usize;
@@ -129,17 +135,19 @@ fn attack_one(
         let plain = target::canonical(page);
         // Without this the rest would prove nothing: the page is there, and a browser gets it.
         let reply = clients[0].get(&plain, FIREFOX);
-        assert!(reply.contains(MARKER), "{upstream}: {}: {reply:?}", page.path);
+        assert!(reply.body.contains(MARKER), "{upstream}: {}: {reply:?}", page.path);
         // Where a page has the paths below its own as well, a rule that ends in `$` is about one of many.
-        if page.rule.ends_with('$') && clients[0].get(&[&plain[..], b"/and/more"].concat(), FIREFOX).contains(MARKER) {
+        if page.rule.ends_with('$')
+            && clients[0].get(&[&plain[..], b"/and/more"].concat(), FIREFOX).body.contains(MARKER)
+        {
             continue;
         }
         for agent in [GPTBOT, CRAWLER] {
             for method in METHODS {
                 let mut client = Client::new(running.address, host, Greeting::None);
                 let reply = client.ask(method, &plain, agent);
-                if reply.contains(MARKER) {
-                    bypasses.push(bypass(upstream, "Method", method, &plain, &page.rule, &reply.body));
+                if reply.body.contains(MARKER) {
+                    note("Method", method, &plain, &page.rule, &reply.body);
                 }
             }
         }
@@ -149,9 +157,9 @@ fn attack_one(
             let agent = [GPTBOT, CRAWLER][turn % 2];
             let reply = clients[(turn / 2) % 2].get(&target, agent);
             // `/private` is not under `/private/`, and some servers have the same page there.
-            let is_another = reply.contains("index.html") && !target::ends_as_folder(&target);
-            if reply.contains(MARKER) && !is_another {
-                bypasses.push(bypass(upstream, &format!("{family:?}"), "GET", &target, &page.rule, &reply.body));
+            let is_another = reply.body.contains("index.html") && !target::ends_as_folder(&target);
+            if reply.body.contains(MARKER) && !is_another {
+                note(&format!("{family:?}"), "GET", &target, &page.rule, &reply.body);
             }
         }
     }
@@ -160,24 +168,13 @@ fn attack_one(
         for agent in [GPTBOT, CRAWLER] {
             for client in &mut clients {
                 let reply = client.get(target, agent);
-                if reply.contains(MARKER) {
-                    let kind = line["kind"].as_str().unwrap();
-                    bypasses.push(bypass(upstream, "Known", "GET", target, kind, &reply.body));
+                if reply.body.contains(MARKER) {
+                    note("Known", "GET", target, line["kind"].as_str().unwrap(), &reply.body);
                 }
             }
         }
     }
     bypasses
-}
-
-fn bypass(upstream: &'static str, family: &str, method: &str, target: &[u8], rule: &str, body: &[u8]) -> Bypass {
-    Bypass {
-        upstream,
-        family: family.to_owned(),
-        request: format!("{method} {}", String::from_utf8_lossy(target)),
-        rule: rule.to_owned(),
-        served: String::from_utf8_lossy(body).trim().to_owned(),
-    }
 }
 
 /// How many got through on which upstream, then some of each kind with the forms in which robotsd judged the target.
@@ -215,17 +212,11 @@ fn report(upstreams: &[Upstream], bypasses: &[Bypass]) -> String {
 
 /// robotsd with the rules, and these sites as `s0.test`, `s1.test` and so on.
 fn proxy(sites: &[(String, String)]) -> (Folder, Running) {
-    let mut config = "workers = 2\nmode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n".to_owned();
+    let mut config = Config::refusing().keys("workers = 2");
     for (number, (_, address)) in sites.iter().enumerate() {
-        write!(
-            config,
-            "[[site]]\nname = \"s{number}\"\nhosts = [\"s{number}.test\"]\nupstreams = [\"http://{address}\"]\n\
-             [site.robots]\npath = \"robots.txt\"\n"
-        )
-        .unwrap();
+        config = config.upstream(&format!("s{number}"), address).tables(format!("hosts = [\"s{number}.test\"]"));
     }
-    let robots = std::fs::read_to_string(case("robots.txt")).unwrap();
-    serving(&[("robotsd.toml", &config), ("robots.txt", &robots)])
+    config.robots(std::fs::read_to_string(case("robots.txt")).unwrap()).start()
 }
 
 fn case(name: &str) -> PathBuf {
@@ -245,11 +236,7 @@ fn pages() -> Vec<Page> {
 /// The files every upstream has.
 fn tree() -> Folder {
     let folder = upstream::readable_folder();
-    let file = |path: &str, text: String| {
-        let place = folder.at(path.trim_start_matches('/'));
-        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-        std::fs::write(place, text).unwrap();
-    };
+    let file = |path: &str, text: String| folder.write(path.trim_start_matches('/'), text);
     for line in lines("private.jsonl") {
         let path = line["file"].as_str().unwrap();
         file(path, format!("{MARKER} {path}\n"));

@@ -391,25 +391,8 @@ fn detour(numbers: &mut Numbers) -> Vec<&'static str> {
     let ups = numbers.below(3);
     let mut detour = Vec::new();
     for _ in 0..ups {
-        detour.push(numbers.one_of(&[
-            "x",
-            "pub",
-            "",
-            "",
-            "x;a",
-            ";",
-            "%3B",
-            ".well-known",
-            "private",
-            "...",
-            "<x>",
-            "%FF",
-            "x%2Fy",
-            "x%5Cy",
-            "x%2F",
-            "%2Fx",
-            "x;a%2Fb",
-        ]));
+        const DOWN: &str = "x pub   x;a ; %3B .well-known private ... <x> %FF x%2Fy x%5Cy x%2F %2Fx x;a%2Fb";
+        detour.push(numbers.one_of(&DOWN.split(' ').collect::<Vec<_>>()));
     }
     for _ in 0..ups {
         let up = numbers.one_of(

@@ -1,14 +1,13 @@
 //! The upstreams: real servers, each with the same files behind the same paths.
 
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use super::super::daemon::{Daemon, find, free_ports};
-use crate::harness::{Folder, PATIENCE, project};
+use crate::harness::{Folder, PATIENCE, offer, project};
 
 /// A kind of server that a site may have behind robotsd.
 pub(super) struct Server {
@@ -172,24 +171,16 @@ impl Upstream {
             };
             for (source, place) in server.files {
                 let source = project("robotsd/tests/it/spellings/upstreams").join(source);
-                let place = files.at(place);
-                std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-                std::fs::write(place, fill(&std::fs::read_to_string(source).unwrap())).unwrap();
+                files.write(place, fill(&std::fs::read_to_string(source).unwrap()));
             }
-            let log = std::fs::File::create(files.at("log")).unwrap();
-            let mut processes: Vec<_> = server
-                .programs
-                .iter()
-                .map(|program| {
-                    let mut command = Command::new(find(program.name).unwrap());
-                    command.args(program.arguments.iter().map(|argument| fill(argument)));
-                    command.current_dir(files.path()).env("HOME", files.path()).env("CATALINA_BASE", files.path());
-                    // php-cgi ends after 500 requests otherwise.
-                    command.env("PHP_FCGI_MAX_REQUESTS", "0");
-                    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log.try_clone().unwrap());
-                    Daemon::spawn(&mut command)
-                })
-                .collect();
+            let start = |program: &Program| {
+                let mut command = Command::new(find(program.name).unwrap());
+                command.args(program.arguments.iter().map(|argument| fill(argument)));
+                command.env("HOME", files.path()).env("CATALINA_BASE", files.path());
+                // php-cgi ends after 500 requests otherwise.
+                Daemon::logging(command.env("PHP_FCGI_MAX_REQUESTS", "0"), &files)
+            };
+            let mut processes: Vec<_> = server.programs.iter().map(start).collect();
             let address = ([127, 0, 0, 1], port).into();
             let began = Instant::now();
             while began.elapsed() < PATIENCE && processes.iter_mut().all(Daemon::is_running) {
@@ -214,11 +205,9 @@ pub(super) fn readable_folder() -> Folder {
 
 /// Whether a server has a page for `/`; a server that is not ready yet may refuse it.
 fn answers(address: SocketAddr) -> bool {
-    let Ok(mut stream) = TcpStream::connect(address) else { return false };
-    let mut answer = Vec::new();
     let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(request).is_ok()
-        && stream.read_to_end(&mut answer).is_ok()
-        && answer.get(9..12).is_some_and(|status| status == b"200")
+    TcpStream::connect(address)
+        .ok()
+        .and_then(|stream| offer(stream, request))
+        .is_some_and(|answer| answer.get(9..12).is_some_and(|status| status == b"200"))
 }

@@ -19,8 +19,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 
 use crate::harness::{
-    ADMIN_SOCKET, Ended, Folder, GPTBOT, Kept, PATIENCE, Running, StopAtEnd, exchange, folder, robotsd, run, wait_for,
-    wait_until,
+    ADMIN_SOCKET, Ended, Folder, GPTBOT, Kept, PATIENCE, Running, StopAtEnd, assert_has, exchange, folder, robotsd,
+    run, wait_for, wait_until,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
@@ -344,7 +344,7 @@ fn fails(upgraded: &Upgraded, want: &str) {
     let before = upgraded.process();
     let (code, said) = upgraded.upgrade();
     assert!(code == Some(1) && said.starts_with("failed: ") && said.contains(want), "{code:?} {said}");
-    assert!(said.contains("this process goes on"), "{said}");
+    assert_has(&said, &["this process goes on"]);
     assert_eq!(upgraded.process(), before);
     let status = upgraded.json(&["status"]);
     assert_eq!(status["upgrade"]["state"], "failed", "{status}");
@@ -439,7 +439,7 @@ fn one_upgrade_at_a_time() {
     let first = wait_for("the first", || upgraded.started().first().copied());
     let (code, said) = upgraded.upgrade();
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains(&format!("an upgrade is under way already, to process {first}")), "{said}");
+    assert_has(&said, &[&format!("an upgrade is under way already, to process {first}")]);
     assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
     // The new process is killed, and the next upgrade is not held up.
     kill("KILL", first);

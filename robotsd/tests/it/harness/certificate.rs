@@ -1,0 +1,43 @@
+//! Certificates of authorities that nobody else trusts.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+/// An authority of the test's own.
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut params = certificate_for(&[]);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// Its own certificate.
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate that it vouches for, and its key.
+    pub(crate) fn sign(&self, params: &CertificateParams) -> (Certificate, KeyPair) {
+        let key = KeyPair::generate().unwrap();
+        (params.signed_by(&key, &self.0).unwrap(), key)
+    }
+}
+
+/// What a certificate for these names says.
+pub(crate) fn certificate_for(names: &[&str]) -> CertificateParams {
+    CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
+}
+
+/// The settings of a server with this certificate.
+pub(crate) fn server_config((certificate, key): &(Certificate, KeyPair)) -> ServerConfig {
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    builder.with_single_cert(vec![certificate.der().clone()], key).unwrap()
+}
