@@ -121,9 +121,10 @@ impl AppendedParts {
         for (place, settings) in settings.iter().enumerate() {
             parts.push(PartReader::new(place, site, settings, &appendix, log).follow(watcher, &fetcher)?);
         }
+        // What was fetched is appended a moment later.
         let waits = |part: &AppendedPart| {
-            let status = part.followed.as_ref().map(PublishedFragment::status);
-            status.is_some_and(|status| status.hash.is_none() && status.trouble.is_none())
+            let is_untroubled = part.followed.is_some() && part.reader.state.lock().trouble.is_none();
+            is_untroubled && appendix.missing().contains(&part.reader.settings.title)
         };
         while parts.iter().any(waits) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
