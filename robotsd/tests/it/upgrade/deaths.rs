@@ -1,10 +1,11 @@
 //! New processes that die: while they open everything, right after they serve, and while the process before drains.
 
-use std::fs;
 use std::net::{SocketAddr, TcpStream};
 
-use super::{ROBOTS, Upgraded, disallowed, is_alive, kill, stop};
-use crate::harness::{Answer, GPTBOT, Kept, rest, wait_until};
+use serde_json::Value;
+
+use super::{ASK, ROBOTS, Upgraded, disallowed, kill};
+use crate::harness::{Answer, GPTBOT, Kept, is_alive, message, rest, stop, wait_until};
 
 /// A connection that the process before keeps for a while once it drains, because it has served a request.
 fn held(upgraded: &Upgraded) -> Kept {
@@ -15,18 +16,13 @@ fn held(upgraded: &Upgraded) -> Kept {
 
 /// A request that has been sent.
 pub(super) fn sent(address: SocketAddr) -> TcpStream {
-    crate::harness::sent(address, b"GET /a.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-}
-
-pub(super) fn answer(stream: TcpStream) -> Answer {
-    Answer::parse(&rest(stream))
+    crate::harness::sent(address, ASK)
 }
 
 /// Waits until the process before serves again.
 fn serves_again(upgraded: &Upgraded) {
-    upgraded.running.wait_for_event("upgrade", |line| {
-        line["level"] == "error" && line["message"].as_str().is_some_and(|message| message.ends_with("serves again"))
-    });
+    let is_it = |line: &Value| line["level"] == "error" && message(line).ends_with("serves again");
+    upgraded.running.wait_for_event("upgrade", is_it);
 }
 
 fn causes(upgraded: &Upgraded) -> Vec<String> {
@@ -47,7 +43,7 @@ fn connections_that_wait_for_a_process_that_dies_are_answered_by_the_one_before(
     let waiting: Vec<_> = (0..32).map(|_| sent(upgraded.running.address)).collect();
     kill("KILL", new);
     for stream in waiting {
-        assert_eq!(answer(stream).status, 200);
+        assert_eq!(Answer::parse(&rest(stream)).status, 200);
     }
     serves_again(&upgraded);
     assert_eq!(upgraded.process(), before);
@@ -76,15 +72,15 @@ fn what_the_new_process_wrote_before_it_died_holds() {
     upgraded.folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     upgraded.command(&["reload"]);
     assert_eq!(upgraded.get("/more/"), 403);
-    assert!(upgraded.command(&["rollback", "shop"]).code == Some(0));
-    assert!(upgraded.command(&["enforce", "off", "--site", "shop"]).code == Some(0));
+    upgraded.command(&["rollback", "shop"]).succeeded();
+    upgraded.command(&["enforce", "off", "--site", "shop"]).succeeded();
     let disallowed_before = disallowed(&upgraded);
     kill("KILL", new);
     serves_again(&upgraded);
     assert_eq!(upgraded.process(), before);
     assert_eq!(upgraded.get("/private/x"), 200, "enforcement is off");
-    assert_eq!(fs::read_to_string(upgraded.path("state/sites/shop/enforcement")).unwrap().trim(), "off");
-    assert!(upgraded.command(&["enforce", "on", "--site", "shop"]).code == Some(0));
+    assert_eq!(upgraded.folder.read("state/sites/shop/enforcement").trim(), "off");
+    upgraded.command(&["enforce", "on", "--site", "shop"]).succeeded();
     assert_eq!((upgraded.get("/private/x"), upgraded.get("/more/")), (403, 404), "the version before is live");
     let causes = causes(&upgraded);
     for cause in ["rollback", "switch"] {
@@ -94,8 +90,7 @@ fn what_the_new_process_wrote_before_it_died_holds() {
     upgraded.folder.replace("robots.txt", format!("{ROBOTS}Disallow: /other/\n"));
     wait_until("the version to go live", || upgraded.get("/other/") == 403);
     wait_until("the board", || disallowed(&upgraded) > disallowed_before);
-    let metrics = upgraded.command(&["status", "--json"]);
-    assert_eq!(metrics.json()["pid"], before);
+    assert_eq!(upgraded.process(), before);
 }
 
 #[test]
@@ -106,7 +101,7 @@ fn a_process_that_serves_and_exits_at_once_is_followed_whatever_it_says() {
         upgraded.replace_program_by_one_that_only_says_so(then);
         upgraded.upgraded();
         upgraded.running.wait_for_event("upgrade", |line| {
-            let message = line["message"].as_str().unwrap_or_default();
+            let message = message(line);
             line["level"] == "error" && message.contains(status) && message.ends_with("this process serves again")
         });
         assert_eq!(upgraded.process(), before);

@@ -5,7 +5,7 @@ mod saturation;
 mod throughout;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -19,8 +19,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 
 use crate::harness::{
-    ADMIN_SOCKET, Ended, Folder, GPTBOT, Kept, PATIENCE, Running, StopAtEnd, assert_has, exchange, folder, robotsd,
-    run, wait_for, wait_until,
+    Client, Config, Ended, Folder, GPTBOT, Kept, Running, StopAtEnd, assert_has, exchange, is_alive, message, offer,
+    robotsd, run, signal, wait_for, wait_until, while_asking,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
@@ -41,18 +41,15 @@ impl Upgraded {
 
     /// Listens at an address, started by a command that ends in being the program at this path.
     fn start_by(address: SocketAddr, more: &str, command: impl FnOnce(&Path) -> Command) -> Self {
-        let config = format!(
-            "state_dir = \"state\"\nworkers = 2\nmode = \"refuse\"\n{ADMIN_SOCKET}[[listener]]\n\
-             address = \"{address}\"\n[[site]]\nname = \"shop\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n\
-             {more}\n"
-        );
-        let folder = folder(&[
-            ("robotsd.toml", &config),
-            ("robots.txt", ROBOTS),
-            ("pages/a.html", "a page"),
-            ("pages/private/x", "x"),
-        ]);
-        folder.write("pages/large", vec![b'x'; LARGE]);
+        let config = Config::new().keys("state_dir = \"state\"\nworkers = 2\nmode = \"refuse\"").admin_socket();
+        let config = config.site("shop", format!("root = \"pages\"\nrobots.path = \"robots.txt\"\n{more}"));
+        let config = config.robots(ROBOTS).file("pages/a.html", "a page").file("pages/private/x", "x");
+        let folder = config.file("pages/large", vec![b'x'; LARGE]).folder();
+        folder.write("robotsd.toml", folder.read("robotsd.toml").replace("127.0.0.1:0", &address.to_string()));
+        Self::spawn(folder, command)
+    }
+
+    fn spawn(folder: Folder, command: impl FnOnce(&Path) -> Command) -> Self {
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_robotsd"), folder.at("robotsd")).unwrap();
         let mut command = command(&folder.at("robotsd"));
         command.args(["serve", "--config"]).arg(folder.at("robotsd.toml"));
@@ -64,12 +61,11 @@ impl Upgraded {
     }
 
     fn command(&self, words: &[&str]) -> Ended {
-        run(robotsd().args(words).arg("--config").arg(self.path("robotsd.toml")))
+        self.folder.with_config(words)
     }
 
     fn json(&self, words: &[&str]) -> Value {
-        let output = self.command(&[words, &["--json"]].concat());
-        serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{words:?}: {output:?}"))
+        self.command(&[words, &["--json"]].concat()).json()
     }
 
     /// The process that answers at the admin interface.
@@ -78,16 +74,13 @@ impl Upgraded {
     }
 
     /// Upgrades; what the command says.
-    fn upgrade(&self) -> (Option<i32>, String) {
-        let output = self.command(&["upgrade"]);
-        (output.code, output.out)
+    fn upgrade(&self) -> Ended {
+        self.command(&["upgrade"])
     }
 
     /// Upgrades, which has to succeed; what the command says.
     fn upgraded(&self) -> String {
-        let (code, said) = self.upgrade();
-        assert_eq!(code, Some(0), "{said}");
-        said
+        self.upgrade().succeeded()
     }
 
     /// What stands at the path of the program from now on.
@@ -139,79 +132,62 @@ impl Drop for Upgraded {
     }
 }
 
-fn kill(signal: &str, process: u32) {
-    let _ = Command::new("kill").arg(format!("-{signal}")).arg(process.to_string()).output();
-}
-
-/// Stops a process. A signal is delivered to one thread, and the others run on until that one has been scheduled.
-fn stop(process: u32) {
-    kill("STOP", process);
-    let is_stopped = |task: fs::DirEntry| {
-        let stat = fs::read_to_string(task.path().join("stat")).unwrap();
-        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
-    };
-    wait_for("every thread to stop", || {
-        fs::read_dir(format!("/proc/{process}/task")).unwrap().all(|task| is_stopped(task.unwrap())).then_some(())
-    });
-}
-
-/// Whether a process is there, and no more than its remains.
-fn is_alive(process: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+/// It may have ended.
+fn kill(name: &str, process: u32) {
+    signal(name, process);
 }
 
 /// Requests on one connection after another, each used until an answer says that it is the last.
-fn keep_asking(address: SocketAddr, stop: &AtomicBool, asked: &AtomicUsize, lasts: &AtomicUsize) {
-    while !stop.load(Ordering::Relaxed) {
-        let mut kept = Kept::open(address, "a");
-        while !stop.load(Ordering::Relaxed) {
-            kept.send(b"GET /a.html HTTP/1.1\r\nHost: a\r\n\r\n");
-            let answer = kept.receive();
-            assert_eq!((answer.status, &*answer.body), (200, "a page"));
-            asked.fetch_add(1, Ordering::Relaxed);
-            if answer.field("connection") == Some("close") {
-                lasts.fetch_add(1, Ordering::Relaxed);
-                break;
-            }
-            // Idle for a moment, as clients are.
-            std::thread::sleep(Duration::from_millis(2));
+fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c AtomicUsize) -> Client<'c> {
+    let mut open = None;
+    Box::new(move || {
+        let mut kept: Kept = open.take().unwrap_or_else(|| Kept::open(address, "a"));
+        kept.send(b"GET /a.html HTTP/1.1\r\nHost: a\r\n\r\n");
+        let answer = kept.receive();
+        assert_eq!((answer.status, &*answer.body), (200, "a page"));
+        asked.fetch_add(1, Ordering::Relaxed);
+        if answer.is_last() {
+            lasts.fetch_add(1, Ordering::Relaxed);
+            return;
         }
-    }
+        open = Some(kept);
+        // Idle for a moment, as clients are.
+        std::thread::sleep(Duration::from_millis(2));
+    })
 }
 
 /// A request on a connection of its own, again and again.
-fn keep_connecting(address: SocketAddr, stop: &AtomicBool, asked: &AtomicUsize) {
-    while !stop.load(Ordering::Relaxed) {
-        let answer = exchange(address, b"GET /a.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+fn keep_connecting(address: SocketAddr, asked: &AtomicUsize) -> Client<'_> {
+    Box::new(move || {
+        let answer = exchange(address, ASK);
         assert_eq!((answer.status, &*answer.body), (200, "a page"));
         asked.fetch_add(1, Ordering::Relaxed);
-    }
+    })
 }
 
+const ASK: &[u8] = b"GET /a.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
 /// Streams on one HTTP/2 connection after another, each used until the server says GOAWAY.
-async fn keep_streaming(address: SocketAddr, stop: &AtomicBool, asked: &AtomicUsize, lasts: &AtomicUsize) {
-    while !stop.load(Ordering::Relaxed) {
-        let socket = TokioIo::new(tokio::net::TcpStream::connect(address).await.expect("a connection"));
-        let (mut sender, connection) =
-            hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), socket).await.unwrap();
-        tokio::spawn(connection);
-        while !stop.load(Ordering::Relaxed) {
-            if sender.ready().await.is_err() {
-                lasts.fetch_add(1, Ordering::Relaxed);
-                break;
-            }
-            let request = http::Request::get("http://a/a.html").body(Empty::new()).unwrap();
-            let response = match sender.send_request(request).await {
-                Ok(response) => response,
-                // Taken back by the client itself, which has read the GOAWAY meanwhile.
-                Err(error) if error.is_canceled() => continue,
-                Err(error) => panic!("{error:?}"),
-            };
-            assert_eq!(response.status(), 200);
-            assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "a page");
-            asked.fetch_add(1, Ordering::Relaxed);
+async fn keep_streaming(address: SocketAddr, asked: &AtomicUsize, lasts: &AtomicUsize) {
+    let socket = TokioIo::new(tokio::net::TcpStream::connect(address).await.expect("a connection"));
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), socket).await.unwrap();
+    tokio::spawn(connection);
+    for _ in 0..100 {
+        if sender.ready().await.is_err() {
+            lasts.fetch_add(1, Ordering::Relaxed);
+            return;
         }
+        let request = http::Request::get("http://a/a.html").body(Empty::new()).unwrap();
+        let response = match sender.send_request(request).await {
+            Ok(response) => response,
+            // Taken back by the client itself, which has read the GOAWAY meanwhile.
+            Err(error) if error.is_canceled() => continue,
+            Err(error) => panic!("{error:?}"),
+        };
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "a page");
+        asked.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -235,60 +211,51 @@ fn download_slowly(address: SocketAddr, rest: &AtomicBool) {
 fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
     let upgraded = Upgraded::start("[limits]\ndrain = \"60s\"");
     let address = upgraded.running.address;
-    let (stop, rest) = (AtomicBool::new(false), AtomicBool::new(false));
+    let rest = AtomicBool::new(false);
     let [connecting, asking, streaming, lasts, goaways] = [const { AtomicUsize::new(0) }; 5];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let stream: Client<'_> = Box::new(|| runtime.block_on(keep_streaming(address, &streaming, &goaways)));
+    let connects = [(); 2].map(|()| keep_connecting(address, &connecting));
+    let asks = [(); 2].map(|()| keep_asking(address, &asking, &lasts));
     std::thread::scope(|scope| {
-        let stops = (StopAtEnd(&stop), StopAtEnd(&rest));
+        let stops = StopAtEnd(&rest);
         let downloading = scope.spawn(|| download_slowly(address, &rest));
-        let mut clients = Vec::new();
-        for _ in 0..2 {
-            clients.push(scope.spawn(|| keep_connecting(address, &stop, &connecting)));
-            clients.push(scope.spawn(|| keep_asking(address, &stop, &asking, &lasts)));
-        }
-        clients.push(scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(keep_streaming(address, &stop, &streaming, &goaways));
-        }));
-        let all = [&connecting, &asking, &streaming];
-        let more = || {
-            let before = all.map(|count| count.load(Ordering::Relaxed));
-            wait_for("requests of every kind", || {
-                all.iter().zip(before).all(|(count, before)| count.load(Ordering::Relaxed) >= before + 20).then_some(())
-            });
-        };
-        more();
-        let mut processes = vec![upgraded.process()];
-        for _ in 0..3 {
-            let said = upgraded.upgraded();
-            let process = upgraded.process();
-            assert!(
-                said.starts_with(&format!("done: process {process} has taken the place of this one: serving 1 site")),
-                "{said}"
-            );
-            assert!(!processes.contains(&process), "{process} of {processes:?}");
-            processes.push(process);
+        while_asking([stream].into_iter().chain(connects).chain(asks), |_| {
+            let all = [&connecting, &asking, &streaming];
+            let more = || {
+                let before = all.map(|count| count.load(Ordering::Relaxed));
+                let is_more = |(count, before): (&&AtomicUsize, usize)| count.load(Ordering::Relaxed) >= before + 20;
+                wait_until("requests of every kind", || all.iter().zip(before).all(is_more));
+            };
             more();
-        }
-        // Connections that were kept have been told, and the first process is there for the download alone.
-        assert!(lasts.load(Ordering::Relaxed) >= 3 && goaways.load(Ordering::Relaxed) >= 1);
-        assert!(is_alive(processes[0]), "the download was cut off");
-        rest.store(true, Ordering::Relaxed);
-        downloading.join().unwrap();
-        stop.store(true, Ordering::Relaxed);
-        clients.into_iter().for_each(|client| client.join().unwrap());
-        for process in &processes[..3] {
-            wait_until("the end of a process before", || !is_alive(*process));
-        }
+            let mut processes = vec![upgraded.process()];
+            for _ in 0..3 {
+                let said = upgraded.upgraded();
+                let process = upgraded.process();
+                let want = format!("done: process {process} has taken the place of this one: serving 1 site");
+                assert!(said.starts_with(&want), "{said}");
+                assert!(!processes.contains(&process), "{process} of {processes:?}");
+                processes.push(process);
+                more();
+            }
+            // Connections that were kept have been told, and the first process is there for the download alone.
+            assert!(lasts.load(Ordering::Relaxed) >= 3 && goaways.load(Ordering::Relaxed) >= 1);
+            assert!(is_alive(processes[0]), "the download was cut off");
+            rest.store(true, Ordering::Relaxed);
+            downloading.join().unwrap();
+            processes[..3].to_vec()
+        })
+        .into_iter()
+        .for_each(|process| wait_until("the end of a process before", || !is_alive(process)));
         drop(stops);
     });
+    // With it goes the last connection.
+    drop(runtime);
     assert_eq!(upgraded.get("/private/x"), 403);
     assert!(upgraded.path("admin.sock").exists());
-    assert_eq!(
-        upgraded.running.count("trouble", |line| line["reason"] != "broken"),
-        0,
-        "{:?}",
-        upgraded.running.all("trouble")
-    );
+    let mut troubles = upgraded.running.all("trouble");
+    troubles.retain(|line| line["reason"] != "broken");
+    assert_eq!(troubles, Vec::<Value>::new());
     // The last one ends as any process does.
     let last = upgraded.process();
     kill("TERM", last);
@@ -308,19 +275,14 @@ fn the_switch_the_history_and_the_board_are_those_of_before() {
     for _ in 0..7 {
         assert_eq!(upgraded.get("/private/x"), 403);
     }
-    fs::write(upgraded.path("robots.txt"), format!("{ROBOTS}Disallow: /more/\n")).unwrap();
+    upgraded.folder.write("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     upgraded.command(&["reload"]);
-    assert!(upgraded.command(&["enforce", "off"]).code == Some(0));
-    let causes = |upgraded: &Upgraded| -> Vec<String> {
-        let history = upgraded.json(&["history", "shop"]);
-        let entries = history["entries"].as_array().unwrap().iter();
-        entries
-            .map(|entry| format!("{} {}", entry["cause"].as_str().unwrap(), entry["outcome"].as_str().unwrap()))
-            .collect()
-    };
+    upgraded.command(&["enforce", "off"]).succeeded();
     // What each process does at its start aside.
-    let but_starts = |upgraded: &Upgraded| {
-        causes(upgraded).into_iter().filter(|cause| !cause.starts_with("start ")).collect::<Vec<_>>()
+    let but_starts = |upgraded: &Upgraded| -> Vec<String> {
+        let history = upgraded.json(&["history", "shop"]);
+        let entries = history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] != "start");
+        entries.map(|entry| ["cause", "outcome"].map(|name| entry[name].as_str().unwrap()).join(" ")).collect()
     };
     let before = but_starts(&upgraded);
     assert!(before.iter().any(|cause| cause.starts_with("switch ")), "{before:?}");
@@ -330,7 +292,7 @@ fn the_switch_the_history_and_the_board_are_those_of_before() {
         assert_eq!(upgraded.get("/private/x"), 200, "enforcement is off");
         assert_eq!(but_starts(&upgraded), before);
     }
-    assert!(upgraded.command(&["enforce", "on"]).code == Some(0));
+    upgraded.command(&["enforce", "on"]).succeeded();
     assert_eq!(upgraded.get("/private/x"), 403);
     // 7 were refused, 3 passed with the switch off, one was refused again: each is there once.
     let board = upgraded.json(&["board"]);
@@ -342,16 +304,14 @@ fn the_switch_the_history_and_the_board_are_those_of_before() {
 /// What a failed upgrade says, in the command, the log and the status; the process before goes on.
 fn fails(upgraded: &Upgraded, want: &str) {
     let before = upgraded.process();
-    let (code, said) = upgraded.upgrade();
-    assert!(code == Some(1) && said.starts_with("failed: ") && said.contains(want), "{code:?} {said}");
-    assert_has(&said, &["this process goes on"]);
+    let said = upgraded.upgrade().ends_with(1).out;
+    assert!(said.starts_with("failed: "), "{said}");
+    assert_has(said, &[want, "this process goes on"]);
     assert_eq!(upgraded.process(), before);
-    let status = upgraded.json(&["status"]);
-    assert_eq!(status["upgrade"]["state"], "failed", "{status}");
-    assert!(status["upgrade"]["message"].as_str().unwrap().contains(want), "{status}");
-    upgraded.running.wait_for_event("upgrade", |line| {
-        line["level"] == "error" && line["message"].as_str().is_some_and(|message| message.contains(want))
-    });
+    let upgrade = upgraded.json(&["status"])["upgrade"].take();
+    assert_eq!(upgrade["state"], "failed", "{upgrade}");
+    assert_has(message(&upgrade), &[want]);
+    upgraded.running.wait_for_event("upgrade", |line| line["level"] == "error" && message(line).contains(want));
     assert_eq!(upgraded.get("/private/x"), 403);
     assert_eq!(upgraded.running.get("/a.html", GPTBOT).status, 200);
     for process in upgraded.started() {
@@ -362,15 +322,13 @@ fn fails(upgraded: &Upgraded, want: &str) {
 #[test]
 fn an_upgrade_that_fails_changes_nothing_and_says_why() {
     let upgraded = Upgraded::start("");
-    let config = fs::read_to_string(upgraded.path("robotsd.toml")).unwrap();
-    fs::write(upgraded.path("robotsd.toml"), config.replace("mode = \"refuse\"", "mode = \"refused\"")).unwrap();
+    let config = upgraded.folder.read("robotsd.toml");
+    upgraded.folder.write("robotsd.toml", config.replace("mode = \"refuse\"", "mode = \"refused\""));
     upgraded.running.event("config-rejected");
     // The commands read the config too: the interface is named.
-    let socket = upgraded.path("admin.sock");
-    let output = run(robotsd().args(["upgrade", "--admin"]).arg(&socket));
-    let said = output.out;
-    assert!(output.code == Some(1) && said.contains("robotsd.toml:3:8: \"refused\" is not a value of mode"), "{said}");
-    fs::write(upgraded.path("robotsd.toml"), config).unwrap();
+    let said = run(robotsd().args(["upgrade", "--admin"]).arg(upgraded.path("admin.sock"))).ends_with(1).out;
+    assert_has(said, &["robotsd.toml:3:8: \"refused\" is not a value of mode"]);
+    upgraded.folder.write("robotsd.toml", config);
     for (program, want) in [
         ("#!/bin/sh\nexit 3\n", "it ended before it served: its standard error says why (exit status: 3)"),
         ("#!/bin/sh\nkill -SEGV $$\n", "it ended before it served: its standard error says why (signal: 11"),
@@ -397,18 +355,17 @@ fn what_was_given_up_is_taken_back_where_the_new_process_cannot_serve_after_all(
     let upgraded = Upgraded::start("");
     // An address of the admin interface that a running process can do without, and one that starts cannot.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let config = fs::read_to_string(upgraded.path("robotsd.toml")).unwrap();
+    let config = upgraded.folder.read("robotsd.toml");
     let address = taken.local_addr().unwrap();
-    let further = format!("{config}[[admin.listener]]\naddress = \"{address}\"\n");
-    upgraded.folder.replace("robotsd.toml", further);
+    upgraded.folder.configure(format!("{config}[[admin.listener]]\naddress = \"{address}\"\n"));
     upgraded.running.wait_for_message("config", "cannot listen here");
     fails(&upgraded, "cannot listen here for [admin]");
-    upgraded.folder.replace("robotsd.toml", config);
+    upgraded.folder.configure(config);
     upgraded.command(&["reload"]);
     // It writes the state directory again.
-    assert!(upgraded.command(&["enforce", "off"]).code == Some(0));
-    assert_eq!(fs::read_to_string(upgraded.path("state/enforcement")).unwrap().trim(), "off");
-    assert!(upgraded.command(&["enforce", "on"]).code == Some(0));
+    upgraded.command(&["enforce", "off"]).succeeded();
+    assert_eq!(upgraded.folder.read("state/enforcement").trim(), "off");
+    upgraded.command(&["enforce", "on"]).succeeded();
     upgraded.upgraded();
     assert_eq!(upgraded.get("/private/x"), 403);
 }
@@ -427,8 +384,8 @@ fn a_process_that_ends_while_another_prepares_writes_what_went_live_meanwhile() 
     wait_until("the version to go live", || upgraded.get("/new/x") == 403);
     upgraded.running.end();
     wait_until("the end of the other", || !is_alive(process));
-    let kept = run(Command::new("grep").args(["-rlF", "Disallow: /new/"]).arg(upgraded.path("state")));
-    assert!(kept.code == Some(0), "the next start finds what was live: {kept:?}");
+    // The next start finds what was live.
+    run(Command::new("grep").args(["-rlF", "Disallow: /new/"]).arg(upgraded.path("state"))).succeeded();
 }
 
 #[test]
@@ -437,9 +394,8 @@ fn one_upgrade_at_a_time() {
     upgraded.replace_program("#!/bin/sh\nexec sleep 60\n");
     upgraded.running.signal("USR2");
     let first = wait_for("the first", || upgraded.started().first().copied());
-    let (code, said) = upgraded.upgrade();
-    assert_eq!(code, Some(1), "{said}");
-    assert_has(&said, &[&format!("an upgrade is under way already, to process {first}")]);
+    let said = upgraded.upgrade().ends_with(1).out;
+    assert_has(said, &[&format!("an upgrade is under way already, to process {first}")]);
     assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
     // The new process is killed, and the next upgrade is not held up.
     kill("KILL", first);
@@ -458,14 +414,8 @@ fn whichever_process_is_left_serves() {
     wait_until("its sockets", || fs::read_dir(&tasks).is_ok_and(|threads| threads.count() > 1));
     upgraded.running.kill();
     let address = upgraded.running.address;
-    wait_for("the new process to serve", || {
-        let mut stream = TcpStream::connect(address).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(b"GET /a.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        answer.ends_with("a page").then_some(())
-    });
+    let serves = || offer(TcpStream::connect(address).ok()?, ASK).filter(|answer| answer.ends_with(b"a page"));
+    wait_for("the new process to serve", serves);
     wait_until("its admin interface", || upgraded.path("admin.sock").exists());
     assert_eq!(upgraded.process(), process);
     // It can be upgraded in turn.
@@ -475,26 +425,16 @@ fn whichever_process_is_left_serves() {
 
 #[test]
 fn a_supervisor_learns_of_the_new_process() {
-    let folder = folder(&[]);
+    let config = Config::new().admin_socket().site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"");
+    let folder = config.robots(ROBOTS).file("pages/a.html", "a page").folder();
     let path = folder.at("notify");
-    let supervisor = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
-    supervisor.set_read_timeout(Some(PATIENCE)).unwrap();
-    let upgraded = {
-        // The environment of the test is not that of others.
-        let config = "[admin]\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-                      [[site]]\nname = \"shop\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n";
-        let folder =
-            crate::harness::folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS), ("pages/a.html", "a page")]);
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_robotsd"), folder.at("robotsd")).unwrap();
-        let mut command = Command::new(folder.at("robotsd"));
-        command.args(["serve", "--config"]).arg(folder.at("robotsd.toml")).env("NOTIFY_SOCKET", &path);
-        Upgraded { running: Running::spawn(&mut command), folder }
-    };
-    let hears = || {
-        let mut message = [0; 1024];
-        let length = supervisor.recv(&mut message).unwrap();
-        String::from_utf8(message[..length].to_vec()).unwrap()
-    };
+    let hears = super::lifecycle::supervisor(&path);
+    // The environment of the test is not that of others.
+    let upgraded = Upgraded::spawn(folder, |robotsd| {
+        let mut command = Command::new(robotsd);
+        command.env("NOTIFY_SOCKET", &path);
+        command
+    });
     let ready = hears();
     assert!(ready.starts_with("READY=1\n"), "{ready}");
     upgraded.upgraded();

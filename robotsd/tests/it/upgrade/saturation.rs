@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::deaths::sent;
 use super::{Upgraded, download_slowly, kill};
-use crate::harness::{Answer, StopAtEnd, message, robotsd, run, wait_until};
+use crate::harness::{Answer, StopAtEnd, message, wait_until};
 
 /// Connections that one process may have.
 const SLOTS: usize = 4;
@@ -106,17 +106,14 @@ fn of_upgrades_that_are_asked_for_at_once_one_is_made() {
     let upgraded = Upgraded::start("");
     let before = upgraded.process();
     let asked: Vec<_> = std::thread::scope(|scope| {
-        let ask = || {
-            let path = upgraded.path("robotsd.toml");
-            run(robotsd().args(["upgrade", "--json", "--config"]).arg(path))
-        };
+        let ask = || upgraded.command(&["upgrade", "--json"]);
         let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
         asking.into_iter().map(|asking| asking.join().unwrap()).collect()
     });
     // Each is made, by whichever process is there when it is asked, or refused because one is under way. None is lost.
     let mut made = Vec::new();
     for output in &asked {
-        let said: serde_json::Value = serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{output:?}"));
+        let said = output.json();
         let message = message(&said);
         match said["state"].as_str().unwrap() {
             "done" => made.push(said["process"].as_u64().unwrap()),

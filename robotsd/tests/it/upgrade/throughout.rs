@@ -3,11 +3,11 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Upgraded, is_alive, kill};
-use crate::harness::{Answer, PATIENCE, StopAtEnd, wait_for, wait_until};
+use super::{ASK, Upgraded, kill};
+use crate::harness::{Answer, Client, PATIENCE, is_alive, wait_for, wait_until, while_asking};
 
 /// New processes are killed no later than this after they were started, or served.
 const LATEST: u64 = 2000;
@@ -88,62 +88,50 @@ impl Tally {
     }
 
     /// A request on a connection of its own, again and again.
-    fn keep_connecting(&self, address: SocketAddr, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) {
-            let Some((mut stream, opened)) = self.connect(address) else { continue };
-            if stream.write_all(b"GET /a.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").is_err() {
-                self.note(opened, Sent::No);
-                continue;
-            }
-            let mut answer = String::new();
-            match stream.read_to_string(&mut answer) {
-                Ok(_) if answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("a page") => self.answered(opened),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("no answer within {PATIENCE:?}"),
-                _ => self.note(opened, Sent::Yes),
-            }
+    fn keep_connecting(&self, address: SocketAddr) {
+        let Some((mut stream, opened)) = self.connect(address) else { return };
+        if stream.write_all(ASK).is_err() {
+            return self.note(opened, Sent::No);
+        }
+        let mut answer = String::new();
+        match stream.read_to_string(&mut answer) {
+            Ok(_) if answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("a page") => self.answered(opened),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("no answer within {PATIENCE:?}"),
+            _ => self.note(opened, Sent::Yes),
         }
     }
 
     /// Requests on one connection after another, each used until an answer says that it is the last.
-    fn keep_asking(&self, address: SocketAddr, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) {
-            let Some((stream, opened)) = self.connect(address) else { continue };
-            let mut reader = BufReader::new(stream);
-            while !stop.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                if reader.get_mut().write_all(b"GET /a.html HTTP/1.1\r\nHost: a\r\n\r\n").is_err() {
-                    self.note(opened, Sent::No);
-                    break;
-                }
-                let Some(is_last) = read_page(&mut reader) else {
-                    self.note(opened, Sent::Yes);
-                    break;
-                };
-                self.answered(began);
-                if is_last {
-                    break;
-                }
+    fn keep_asking(&self, address: SocketAddr) -> Client<'_> {
+        let mut open = None;
+        Box::new(move || {
+            let Some((mut reader, opened)) =
+                open.take().or_else(|| self.connect(address).map(|(stream, opened)| (BufReader::new(stream), opened)))
+            else {
+                return;
+            };
+            let began = Instant::now();
+            if reader.get_mut().write_all(b"GET /a.html HTTP/1.1\r\nHost: a\r\n\r\n").is_err() {
+                return self.note(opened, Sent::No);
+            }
+            let Some(is_last) = read_page(&mut reader) else { return self.note(opened, Sent::Yes) };
+            self.answered(began);
+            if !is_last {
+                open = Some((reader, opened));
                 std::thread::sleep(Duration::from_millis(2));
             }
-        }
+        })
     }
 }
 
 /// Reads an answer whole; whether it is the last one on its connection.
 fn read_page(reader: &mut BufReader<TcpStream>) -> Option<bool> {
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        match reader.read_line(&mut head) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("no answer within {PATIENCE:?}"),
-            Ok(0) | Err(_) => return None,
-            Ok(_) => {}
-        }
+    if let Err(error) = reader.fill_buf() {
+        assert_ne!(error.kind(), ErrorKind::WouldBlock, "no answer within {PATIENCE:?}");
     }
-    let answer = Answer::parse(head.as_bytes());
-    let mut body = vec![0; answer.field("content-length").unwrap().parse().unwrap()];
-    reader.read_exact(&mut body).ok()?;
-    assert_eq!((answer.status, &*body), (200, &b"a page"[..]));
-    Some(answer.field("connection") == Some("close"))
+    let answer = Answer::read(reader, "GET")?;
+    assert_eq!((answer.status, &*answer.body), (200, "a page"));
+    Some(answer.is_last())
 }
 
 /// A moment of a death: how long after the new process was started, or served. Some are early, while it opens everything.
@@ -200,13 +188,10 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> String {
 fn no_connection_is_refused_or_cut_off_that_the_process_which_died_had_not_accepted() {
     let deaths = if crate::harness::is_long() { 20 } else { 4 };
     let upgraded = Upgraded::start("");
-    let (address, stop, tally) = (upgraded.running.address, AtomicBool::new(false), Tally::default());
-    std::thread::scope(|scope| {
-        let stops = StopAtEnd(&stop);
-        for _ in 0..2 {
-            scope.spawn(|| tally.keep_connecting(address, &stop));
-            scope.spawn(|| tally.keep_asking(address, &stop));
-        }
+    let (address, tally) = (upgraded.running.address, Tally::default());
+    let connecting = || -> Client<'_> { Box::new(|| tally.keep_connecting(address)) };
+    let clients = [connecting(), connecting(), tally.keep_asking(address), tally.keep_asking(address)];
+    while_asking(clients, |_| {
         println!(
             "seed  killed                by    stage      served  connects  answered  refused  died, sent  not sent  cut  longest"
         );
@@ -221,7 +206,6 @@ fn no_connection_is_refused_or_cut_off_that_the_process_which_died_had_not_accep
                 current = next;
             }
         }
-        drop(stops);
     });
     let [connects, answered, refused, with, without, cut] = tally.counts();
     println!("connects {connects}, answered {answered}, refused {refused}, died {with} and {without}, cut off {cut}");
