@@ -1,11 +1,8 @@
 //! Questions of a batch about who sends a request, by evidence that stands in the question.
 
-use std::io::Write;
-use std::process::Stdio;
-
 use serde_json::{Value, json};
 
-use crate::harness::{LISTENER, robotsd};
+use crate::harness::{Config, robotsd, run_with};
 
 const CASES: &str = include_str!("../../../tests/cases/web_bot_auth.json");
 
@@ -17,17 +14,11 @@ const BROWSER: &str =
 fn answers(questions: &[Value]) -> Vec<Value> {
     let complete = |question: &Value| {
         let mut whole = json!({ "robots_base64": "", "url": "https://example.com/" });
-        let (whole_fields, fields) = (whole.as_object_mut().unwrap(), question.as_object().unwrap());
-        whole_fields.extend(fields.clone());
+        whole.as_object_mut().unwrap().extend(question.as_object().unwrap().clone());
         format!("{whole}\n")
     };
-    let mut child =
-        robotsd().args(["explain", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let lines: String = questions.iter().map(complete).collect();
-    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let answers: Vec<Value> =
-        output.stdout.split(|octet| *octet == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let answers = run_with(robotsd().args(["explain", "--batch"]), lines.as_bytes()).json_lines();
     assert_eq!(answers.len(), questions.len());
     answers
 }
@@ -44,6 +35,14 @@ fn identities(questions: &[Value]) -> Vec<Value> {
 
 fn identity(question: &Value) -> Value {
     identities(std::slice::from_ref(question)).remove(0)
+}
+
+/// Asks each question, and compares its answer.
+fn identified(expected: Vec<(Value, Value)>) {
+    let (questions, expected): (Vec<_>, Vec<_>) = expected.into_iter().unzip();
+    for ((question, expected), found) in questions.iter().zip(expected).zip(identities(&questions)) {
+        assert_eq!(found, expected, "{question}");
+    }
 }
 
 fn is(outcome: &str, method: Option<&str>, reason: Option<&str>, crawler: Option<&str>) -> Value {
@@ -190,10 +189,7 @@ fn ranges_verify_and_refute() {
         ),
         (question(BROWSER, Some("8.8.8.8"), lists()), is("unclaimed", None, None, None)),
     ];
-    let questions: Vec<Value> = expected.iter().map(|(question, _)| question.clone()).collect();
-    for ((question, expected), found) in expected.iter().zip(identities(&questions)) {
-        assert_eq!(found, *expected, "{question}");
-    }
+    identified(expected.into());
 }
 
 #[test]
@@ -229,10 +225,7 @@ fn names_verify_and_refute() {
             is("undecided", None, Some("unproven-resolver"), Some("YandexBot")),
         ),
     ];
-    let questions: Vec<Value> = expected.iter().map(|(question, _)| question.clone()).collect();
-    for ((question, expected), found) in expected.iter().zip(identities(&questions)) {
-        assert_eq!(found, *expected, "{question}");
-    }
+    identified(expected.into());
 }
 
 #[test]
@@ -252,14 +245,10 @@ fn evidence_that_cannot_be_read_is_an_error_of_its_question() {
 
 #[test]
 fn the_config_says_what_becomes_of_impostors() {
-    let folder = crate::harness::folder(&[("robots.txt", "User-agent: *\nDisallow: /private/\n")]);
     let actions = |identity: &str| -> Vec<Value> {
-        let config = format!(
-            "mode = \"refuse\"\n{LISTENER}[[site]]\nname = \"a\"\nroot = \".\"\n[site.robots]\n\
-             path = \"robots.txt\"\n[agents]\nignore = [\"GPTBot\"]\n[exempt]\ncidrs = [\"8.8.4.0/24\"]\n{identity}"
-        );
-        let path = folder.at("robotsd.toml");
-        std::fs::write(&path, config).unwrap();
+        let tables = "[agents]\nignore = [\"GPTBot\"]\n[exempt]\ncidrs = [\"8.8.4.0/24\"]";
+        let config = Config::refusing().site("a", "root = \".\"\nrobots.path = \"robots.txt\"").tables(tables);
+        let folder = config.tables(identity).robots("User-agent: *\nDisallow: /private/\n").folder();
         let mut questions = String::new();
         for (user_agent, address, target) in [
             ("Googlebot/2.1", "66.249.64.1", "/private/"),
@@ -274,17 +263,10 @@ fn the_config_says_what_becomes_of_impostors() {
                 "evidence": { "ranges": ranges } });
             questions.push_str(&format!("{question}\n"));
         }
-        let mut child = robotsd()
-            .args(["explain", "--batch", "--config"])
-            .arg(&path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(questions.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let lines = output.stdout.split(|octet| *octet == b'\n').filter(|line| !line.is_empty());
-        lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()["action"].take()).collect()
+        let mut command = folder.robotsd();
+        command.args(["explain", "--batch", "--config", "robotsd.toml"]);
+        let answers = run_with(&mut command, questions.as_bytes()).json_lines();
+        answers.into_iter().map(|mut answer| answer["action"].take()).collect()
     };
     let (mode, everywhere) = (actions(""), actions("[identity]\nimpostors = \"refuse\"\n"));
     assert_eq!(mode, ["tag", "refuse", "pass", "pass", "pass", "pass"]);
