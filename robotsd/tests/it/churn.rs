@@ -4,13 +4,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::harness::{FIREFOX, GPTBOT, Kept, LISTENER, StopAtEnd, folder, replace_file, wait_for, wait_until};
+use crate::harness::{Client, Config, FIREFOX, GPTBOT, Kept, folder, replace_file, wait_until, while_asking};
 
 /// Requests a reload, so that a run of a million has a thousand.
-const REQUESTS_A_RELOAD: u64 = 1000;
+const REQUESTS_A_RELOAD: usize = 1000;
+
+/// Requests of one turn.
+const ASKED: usize = 4;
 
 /// The numbers of a version's lines: what a refusal quotes fits one version or none.
 fn line(version: u64) -> u64 {
@@ -36,7 +38,7 @@ fn is_of_one_version(body: &str) -> bool {
 }
 
 /// What every asker asks, again and again.
-fn ask(mut get: impl FnMut(&str, &str) -> (u16, String)) -> u64 {
+fn ask(mut get: impl FnMut(&str, &str) -> (u16, String)) {
     let (status, body) = get("/robots.txt", FIREFOX);
     assert_eq!(status, 200, "{body}");
     let version = body.lines().next().and_then(|line| line.strip_prefix("# version ")?.parse().ok());
@@ -44,11 +46,10 @@ fn ask(mut get: impl FnMut(&str, &str) -> (u16, String)) -> u64 {
     let (status, body) = get("/p/x", GPTBOT);
     assert_eq!(status, 403, "{body}");
     assert!(is_of_one_version(&body), "a refusal by two versions: {body}");
-    let (status, body) = get("/page.html", FIREFOX);
-    assert_eq!((status, &*body), (200, "hello"));
-    let (status, body) = get("/page.html", GPTBOT);
-    assert_eq!((status, &*body), (200, "hello"));
-    4
+    for agent in [FIREFOX, GPTBOT] {
+        let (status, body) = get("/page.html", agent);
+        assert_eq!((status, &*body), (200, "hello"));
+    }
 }
 
 /// Replaces the folder that `..data` leads to, as Kubernetes does with a ConfigMap.
@@ -68,7 +69,7 @@ fn swap(volume: &Path, version: u64) {
 #[cfg(unix)]
 #[test]
 fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_file() {
-    let wanted: u64 = std::env::var("ROBOTSD_CHURN_REQUESTS").map_or(20_000, |number| number.parse().unwrap());
+    let wanted = std::env::var("ROBOTSD_CHURN_REQUESTS").map_or(20_000, |number| number.parse().unwrap());
     let folder = folder(&[("page.html", "hello")]);
     let volume = folder.at("volume");
     fs::create_dir(&volume).unwrap();
@@ -76,50 +77,38 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
     std::os::unix::fs::symlink("..data/robots.txt", volume.join("robots.txt")).unwrap();
     folder.write("plain.txt", text(0));
     let config = |version: u64| {
-        format!(
-            "mode = \"refuse\"\n{LISTENER}{}[limits]\nkeep_alive = \"{}s\"\n[[site]]\nname = \"plain\"\n\
-             hosts = [\"plain.test\"]\nroot = \".\"\nrobots.path = \"plain.txt\"\n[[site]]\nname = \"volume\"\n\
-             hosts = [\"volume.test\"]\nroot = \".\"\nrobots.path = \"volume/robots.txt\"\n[[site]]\n\
-             name = \"config {}\"\nhosts = [\"config.test\"]\nroot = \".\"\nrobots.text = \"# config {version}\"\n",
-            // Every other time there is a second listener.
-            if version.is_multiple_of(2) { "" } else { "[[listener]]\naddress = \"127.0.0.1:0\"\n" },
-            60 + version % 10,
-            version % 5
-        )
+        let site = |host: &str, robots: String| format!("hosts = [\"{host}.test\"]\nroot = \".\"\nrobots.{robots}");
+        // Every other time there is a second listener.
+        let second = if version.is_multiple_of(2) { "" } else { "[[listener]]\naddress = \"127.0.0.1:0\"" };
+        Config::refusing()
+            .tables(format!("{second}\n[limits]\nkeep_alive = \"{}s\"", 60 + version % 10))
+            .site("plain", site("plain", "path = \"plain.txt\"".to_owned()))
+            .site("volume", site("volume", "path = \"volume/robots.txt\"".to_owned()))
+            .site(&format!("config {}", version % 5), site("config", format!("text = \"# config {version}\"")))
+            .to_string()
     };
     folder.write("robotsd.toml", config(0));
     let running = folder.start();
-    let (plain, stop, asked) = (folder.at("plain.txt"), AtomicBool::new(false), AtomicU64::new(0));
+    let address = running.address;
+    let plain = folder.at("plain.txt");
     let mut resident = Vec::new();
-    std::thread::scope(|scope| {
-        let (running, asked, stop) = (&running, &asked, &stop);
-        let stopping = StopAtEnd(stop);
-        let going_on = || !stop.load(Ordering::Relaxed);
-        let mut askers = Vec::new();
-        for host in ["plain.test", "volume.test"] {
-            askers.push(scope.spawn(move || {
-                while going_on() {
-                    let mut kept = Kept::open(running.address, host);
-                    for _ in 0..500 {
-                        asked.fetch_add(ask(|path, agent| kept.get(path, agent)), Ordering::Relaxed);
-                    }
-                }
-            }));
-        }
-        askers.push(scope.spawn(move || {
-            while going_on() {
-                let get = |path: &str, agent: &str| Kept::open(running.address, "plain.test").get(path, agent);
-                asked.fetch_add(ask(get), Ordering::Relaxed);
+    let kept = |host: &'static str| -> Client<'_> {
+        let (mut turn, mut kept) = (0, Kept::open(address, host));
+        Box::new(move || {
+            turn += 1;
+            if turn % 500 == 0 {
+                kept = Kept::open(address, host);
             }
-        }));
-        let serves = |host: &str, version: u64| {
-            let (_, body) = Kept::open(running.address, host).get("/robots.txt", FIREFOX);
-            (body == text(version)).then_some(())
-        };
+            ask(|path, agent| kept.get(path, agent));
+        })
+    };
+    let fresh: Client<'_> =
+        Box::new(|| ask(|path: &str, agent: &str| Kept::open(address, "plain.test").get(path, agent)));
+    while_asking([kept("plain.test"), kept("volume.test"), fresh], |asking| {
+        let serves =
+            |host: &str, version: u64| Kept::open(address, host).get("/robots.txt", FIREFOX).1 == text(version);
         let (mut version, mut reloads) = (0, 0);
-        while asked.load(Ordering::Relaxed) < wanted {
-            // Askers that have failed would never get there.
-            assert!(!askers.iter().any(|asker| asker.is_finished()), "an asker has failed");
+        while asking.turns() * ASKED < wanted {
             version += 1;
             match version % 9 {
                 0 => replace_file(&plain, text(version)),
@@ -149,28 +138,25 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             }
             reloads += 1;
             match version % 9 {
-                0 | 1 | 3 => wait_for("a new version", || serves("plain.test", version)),
-                2 => wait_for("a new version", || serves("volume.test", version)),
+                0 | 1 | 3 => wait_until("a new version", || serves("plain.test", version)),
+                2 => wait_until("a new version", || serves("volume.test", version)),
                 8 => wait_until("a new config", || {
-                    let (_, body) = Kept::open(running.address, "config.test").get("/robots.txt", FIREFOX);
+                    let (_, body) = Kept::open(address, "config.test").get("/robots.txt", FIREFOX);
                     body == format!("# config {version}")
                 }),
                 _ => {}
             }
             let next = (reloads * REQUESTS_A_RELOAD).min(wanted);
-            wait_for("requests meanwhile", || {
-                (asked.load(Ordering::Relaxed) >= next || askers.iter().any(|asker| asker.is_finished())).then_some(())
-            });
+            asking.wait_for_more((next / ASKED).saturating_sub(asking.turns()));
             resident.push(running.resident_kib());
         }
         // Back to a good one.
         replace_file(&plain, text(version));
-        wait_for("the last version", || serves("plain.test", version));
-        drop(stopping);
-        askers.into_iter().for_each(|asker| asker.join().unwrap());
+        wait_until("the last version", || serves("plain.test", version));
         let (first, last) = (resident[resident.len() / 5], resident[resident.len() - 1]);
         println!(
-            "{asked:?} requests, {reloads} reloads, {first} KiB resident after a fifth of them, {last} KiB at the end"
+            "{} requests, {reloads} reloads, {first} KiB resident after a fifth of them, {last} KiB at the end",
+            asking.turns() * ASKED
         );
         // Far from what any leak would come to in a long run, and from what noise does in a short one.
         assert!(last < first + 48 * 1024, "{resident:?}");

@@ -4,17 +4,14 @@ mod nodes;
 mod processes;
 mod server;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use robotsd::shared_rate::{
     BucketOwner, SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUrl, StoreUsage,
 };
 
 use super::daemon::free_ports;
-use crate::harness::{PATIENCE, assert_has, wait_until};
+use crate::harness::{Authority, PATIENCE, assert_has, certificate_for, wait_until};
 
 use self::server::{StoreServer, any, played, programs, repeated};
 
@@ -44,8 +41,10 @@ fn key(name: &str) -> SharedKey {
     SharedKey::new(BucketOwner::Crawler, &[b"shop", name.as_bytes()])
 }
 
+const SLOW: Duration = Duration::from_secs(30);
+
 fn slow() -> SharedBucket {
-    SharedBucket::new(Duration::from_secs(30), 20)
+    SharedBucket::new(SLOW, 20)
 }
 
 /// Wide enough that nothing is denied.
@@ -67,7 +66,7 @@ async fn three_replicas_allow_exactly_what_one_bucket_holds() {
                 while asked < 40 {
                     match rate.spend(key("exact"), slow()).await {
                         SharedVerdict::Allow => passed += 1,
-                        SharedVerdict::Deny { wait } => assert!(wait > Duration::ZERO && wait <= slow_interval()),
+                        SharedVerdict::Deny { wait } => assert!(wait > Duration::ZERO && wait <= SLOW),
                         // A busy machine: it says nothing about the number.
                         SharedVerdict::Unknown => {
                             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -92,39 +91,31 @@ async fn three_replicas_allow_exactly_what_one_bucket_holds() {
     }
 }
 
-const fn slow_interval() -> Duration {
-    Duration::from_secs(30)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
     const INTERVAL: Duration = Duration::from_millis(20);
+    const EACH: u64 = 200;
     for (name, program) in programs() {
         let store = StoreServer::start(&program).ready();
         let replicas: Vec<_> = (0..3).map(|_| replica(settings(&store.url()))).collect();
         replicas.iter().for_each(used);
-        let (bucket, passed, sent) =
-            (SharedBucket::new(INTERVAL, 5), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let start = Instant::now();
+        let (bucket, start) = (SharedBucket::new(INTERVAL, 5), Instant::now());
         let tasks = replicas.iter().cloned().map(|rate| {
-            let (passed, sent) = (Arc::clone(&passed), Arc::clone(&sent));
             tokio::spawn(async move {
                 // Three times as fast as is allowed, over all of them.
-                let mut ticks = tokio::time::interval(INTERVAL);
-                for _ in 0..200 {
+                let (mut ticks, mut passed) = (tokio::time::interval(INTERVAL), 0);
+                for _ in 0..EACH {
                     ticks.tick().await;
-                    sent.fetch_add(1, Ordering::Relaxed);
-                    if rate.spend(key("busy"), bucket).await == SharedVerdict::Allow {
-                        passed.fetch_add(1, Ordering::Relaxed);
-                    }
+                    passed += u128::from(rate.spend(key("busy"), bucket).await == SharedVerdict::Allow);
                 }
+                passed
             })
         });
+        let (mut passed, sent) = (0, 3 * EACH);
         for task in tasks.collect::<Vec<_>>() {
-            task.await.unwrap();
+            passed += task.await.unwrap();
         }
         let allowed = 5 + start.elapsed().as_micros() / INTERVAL.as_micros();
-        let (passed, sent) = (u128::from(passed.load(Ordering::Relaxed)), sent.load(Ordering::Relaxed));
         let reports: Vec<_> = replicas.iter().map(SharedRate::report).collect();
         let calls: u64 = reports.iter().map(|report| report.counts.calls).sum();
         // A replica that does not hear an answer does not learn of the others' batches.
@@ -231,24 +222,15 @@ fn a_store_that_nobody_asks_is_probed() {
         let mut store = StoreServer::start(&program).ready();
         let rate = replica(settings(&store.url()));
         used(&rate);
-        let is_out = || {
-            let start = Instant::now();
-            wait_until("a store that is out", || rate.report().usage == StoreUsage::Out);
-            println!("{name}, not asked: out after {:?}: {}", start.elapsed(), why(&rate));
-        };
-        let is_back = || {
-            let start = Instant::now();
-            used(&rate);
-            println!("{name}, not asked: used after {:?}", start.elapsed());
-        };
+        let is_out = || wait_until("a store that is out", || rate.report().usage == StoreUsage::Out);
         store.signal("STOP");
         is_out();
         store.signal("CONT");
-        is_back();
+        used(&rate);
         store.kill();
         is_out();
         store.start_again();
-        is_back();
+        used(&rate);
         let report = rate.report();
         assert_eq!(
             (report.counts.outages, report.counts.calls, report.counts.alone),
@@ -295,8 +277,7 @@ async fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
         back(&rate, name).await;
         // Another server took its place, and it becomes a replica of that one.
         let other = StoreServer::start(&program).ready();
-        let port = other.url().rsplit(':').next().unwrap().to_owned();
-        assert!(store.send(&format!("REPLICAOF 127.0.0.1 {port}")).starts_with("+OK"));
+        assert!(store.send(&format!("REPLICAOF 127.0.0.1 {}", other.port)).starts_with("+OK"));
         lost(&rate, name).await;
         assert!(why(&rate).contains("it is a replica and takes no writes: name the primary"), "{name}: {}", why(&rate));
         assert!(store.send("REPLICAOF NO ONE").starts_with("+OK"));
@@ -331,7 +312,7 @@ async fn what_is_no_answer_denies_nothing() {
 /// What the server wrote, as if its clock had been so many seconds ahead then: it went back since. Of several numbers only the first
 /// `numbers` are moved.
 fn move_clock(store: &StoreServer, numbers: usize, seconds: u64) {
-    let [key] = &store.keys()[..] else { panic!("one bucket: {:?}", store.keys()) };
+    let key = store.key();
     let written = store.send(&format!("GET {key}"));
     let mut left = numbers;
     let moved = written.split(' ').map(|number| {
@@ -387,10 +368,14 @@ async fn a_store_whose_clock_goes_back_denies_nobody() {
         spent(&store, name, slow(), 19).await;
         move_clock(&store, usize::MAX, 20);
         assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name}");
-        let [key] = &store.keys()[..] else { panic!("one bucket") };
-        let life: i64 = store.send(&format!("PTTL {key}"))[1..].parse().unwrap();
-        assert!(life > 0 && life <= 30_000, "{name}: {life}");
+        lives_until_it_is_full(&store, name);
     }
+}
+
+/// The one bucket there is, of the slow kind.
+fn lives_until_it_is_full(store: &StoreServer, name: &str) {
+    let life: i64 = store.send(&format!("PTTL {}", store.key()))[1..].parse().unwrap();
+    assert!(life > 0 && life <= 30_000, "{name}: {life}");
 }
 
 #[tokio::test]
@@ -403,12 +388,9 @@ async fn a_time_that_no_bucket_has_denies_nobody() {
         assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name}");
         for stored in ["9007199254740993", "4000000000000000", "inf", "nan", "-1", "zero", "1.5"] {
             spent(&store, name, slow(), 20).await;
-            let [key] = &store.keys()[..] else { panic!("one bucket") };
-            assert_eq!(store.send(&format!("SET {key} {stored} EX 1000")), "+OK");
+            assert_eq!(store.send(&format!("SET {} {stored} EX 1000", store.key())), "+OK");
             assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name} {stored}");
-            // It lives until it is full again.
-            let life: i64 = store.send(&format!("PTTL {key}"))[1..].parse().unwrap();
-            assert!(life > 0 && life <= 30_000, "{name}: {life}");
+            lives_until_it_is_full(&store, name);
         }
     }
 }
@@ -452,8 +434,7 @@ async fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     for (name, program) in programs() {
         let store = StoreServer::start(&program).ready();
         assert_eq!(store.send("ACL SETUSER robotsd on >hunter2 ~* +get"), "+OK");
-        let port = store.url().rsplit(':').next().unwrap().to_owned();
-        let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{port}")));
+        let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{}", store.port)));
         lost(&rate, name).await;
         let why = why(&rate);
         assert_has(&why, &["allow EVAL, EVALSHA, TIME, GET and SET for keys of the prefix"]);
@@ -510,19 +491,11 @@ async fn one_server_that_is_taken_for_a_cluster_is_said_to_be_none() {
 #[tokio::test]
 async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
     let Some((_, program)) = programs().into_iter().find(|(name, _)| *name == "Redis") else { return };
-    let mut authority = CertificateParams::new([]).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-    let key_pair = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
-    let certificate = params.signed_by(&key_pair, &authority).unwrap();
-    let folder = crate::harness::folder(&[
-        ("chain.pem", &certificate.pem()),
-        ("key.pem", &key_pair.serialize_pem()),
-        ("ca.pem", &authority.pem()),
-    ]);
-    let path = |name: &str| folder.at(name).display().to_string();
-    let (chain, key_file, ca) = (path("chain.pem"), path("key.pem"), path("ca.pem"));
+    let authority = Authority::new();
+    let (certificate, key) = authority.sign(&certificate_for(&["localhost", "127.0.0.1"]));
+    let files = [("chain.pem", &*certificate.pem()), ("key.pem", &key.serialize_pem()), ("ca.pem", &authority.pem())];
+    let folder = crate::harness::folder(&files);
+    let [chain, key_file, ca] = files.map(|(name, _)| folder.at(name).display().to_string());
     let port = free_ports(1)[0];
     let port_argument = port.to_string();
     let arguments = [
@@ -547,11 +520,10 @@ async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
         let ca = ca.then(|| authority.pem().into_bytes());
         let rate = replica(StoreSettings { ca, ..settings(url) });
         lost(&rate, what).await;
-        assert!(why(&rate).contains(expected), "{what}: {}", why(&rate));
+        assert_has(why(&rate), &[expected]);
     }
     // It may take the handshake for a command that goes on.
     let plain = StoreServer::start(&program).ready();
     let encrypted = replica(settings(&plain.url().replace("redis:", "rediss:")));
     lost(&encrypted, "TLS to a server that has none").await;
-    println!("TLS to a server that has none: {}", why(&encrypted));
 }

@@ -7,29 +7,31 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::server::{StoreServer, any, programs};
-use crate::harness::{
-    ADMIN_SOCKET, FIREFOX, Folder, GPTBOT, LISTENER, Running, assert_has, message, serving, wait_until,
-};
+use crate::harness::{Config, FIREFOX, Folder, GPTBOT, Running, assert_has, assert_lacks, message, wait_until};
 
-fn config(rate: &str, store: &str) -> String {
-    format!(
-        "mode = \"refuse\"\n{LISTENER}{ADMIN_SOCKET}{store}\n[[site]]\nname = \"shop\"\nroot = \"root\"\n\
-         robots.path = \"robots.txt\"\n[site.rate]\nmode = \"refuse\"\n{rate}\n"
-    )
+fn config(rate: &str, store: &str) -> Config {
+    let site = format!("root = \"root\"\nrobots.path = \"robots.txt\"\n[site.rate]\nmode = \"refuse\"\n{rate}");
+    Config::refusing().admin_socket().tables(store).site("shop", site).file("root/a.html", "a")
+}
+
+fn crawl_delay(delay: &str) -> String {
+    format!("User-agent: GPTBot\nCrawl-delay: {delay}\n")
 }
 
 /// A process, once its store is used.
 fn start(delay: &str, rate: &str, store: &str) -> (Folder, Running) {
-    let robots = format!("User-agent: GPTBot\nCrawl-delay: {delay}\n");
-    let (folder, running) =
-        serving(&[("robotsd.toml", &config(rate, store)), ("robots.txt", &robots), ("root/a.html", "a")]);
+    using(&config(rate, store).robots(crawl_delay(delay)))
+}
+
+fn using(config: &Config) -> (Folder, Running) {
+    let (folder, running) = config.start();
     running.wait_for_event("rate-store", |line| line["level"] == "info");
     (folder, running)
 }
 
 /// The store of rates, as the status has it.
 fn store_of(folder: &Folder) -> Value {
-    folder.run(["status", "--config", "robotsd.toml", "--json"]).json()["rate_store"].take()
+    folder.with_config(&["status", "--json"]).json()["rate_store"].take()
 }
 
 fn count(store: &Value, counts: &str, kind: &str) -> usize {
@@ -88,13 +90,9 @@ fn exactly_a_burst_passes_three_processes() {
 fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
     let Some(program) = any() else { return };
     let store = StoreServer::start(&program).ready();
-    let config = config("burst = 10", &in_store(&store, "batch = 1")).replacen("refuse", "observe", 1);
-    let robots = "User-agent: GPTBot\nCrawl-delay: 30\n";
-    let [one, other] = [(); 2].map(|()| {
-        let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", robots), ("root/a.html", "a")]);
-        running.wait_for_event("rate-store", |line| line["level"] == "info");
-        (folder, running)
-    });
+    let rate = in_store(&store, "batch = 1");
+    let config = config("burst = 10\n[site.enforcement]\nmode = \"observe\"", &rate).robots(crawl_delay("30"));
+    let [one, other] = [(); 2].map(|()| using(&config));
     let ask = |running: &Running| assert_eq!(running.get("/a.html", GPTBOT).status, 200);
     (0..10).for_each(|_| ask(&one.1));
     // What the other one has let pass, this one knows from the store.
@@ -117,26 +115,18 @@ fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
 fn hosts_of_a_directory_do_not_share_a_bucket() {
     let Some(program) = any() else { return };
     let store = StoreServer::start(&program).ready();
-    let config = config("burst = 1", &in_store(&store, "batch = 1"))
-        .replace("robots.path = \"robots.txt\"", "robots = { source = \"directory\", path = \"sites\" }");
-    let replica = || {
-        let robots = |delay: u32| format!("User-agent: GPTBot\nCrawl-delay: {delay}\n");
-        let files = [
-            ("robotsd.toml", config.as_str()),
-            ("sites/a.example.txt", &robots(30)),
-            ("sites/b.example.txt", &robots(20)),
-            ("sites/c.example.txt", &robots(30)),
-            ("root/a.html", "a"),
-        ];
-        let (folder, running) = serving(&files);
-        running.wait_for_event("rate-store", |line| line["level"] == "info");
-        (folder, running)
-    };
-    let (one, other) = (replica(), replica());
+    let robots = "robots = { source = \"directory\", path = \"sites\" }";
+    let config = Config::refusing()
+        .admin_socket()
+        .tables(in_store(&store, "batch = 1"))
+        .site("shop", format!("root = \"root\"\n{robots}\nrate = {{ mode = \"refuse\", burst = 1 }}"))
+        .file("root/a.html", "a")
+        .file("sites/a.example.txt", crawl_delay("30"))
+        .file("sites/b.example.txt", crawl_delay("20"))
+        .file("sites/c.example.txt", crawl_delay("30"));
+    let [one, other] = [(); 2].map(|()| using(&config));
     let status = |running: &Running, host: &str| {
-        let request =
-            format!("GET /a.html HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {GPTBOT}\r\nConnection: close\r\n\r\n");
-        running.send(request.as_bytes()).status
+        running.request("GET", "/a.html", &[("Host", host), ("User-Agent", GPTBOT)]).status
     };
     let hosts = ["a.example", "b.example", "c.example"];
     assert_eq!(hosts.map(|host| status(&one.1, host)), [200; 3]);
@@ -190,9 +180,7 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
     let lost = running.wait_for_event("rate-store", |line| line["level"] == "warn");
     assert!(message(&lost).contains("each process counts crawlers for itself"), "{lost}");
     pass();
-    let status = folder.run(["status", "--config", "robotsd.toml"]);
-    let status = status.out;
-    assert_has(&status, &[" OUT, this process counts alone"]);
+    assert_has(folder.with_config(&["status"]).out, &[" OUT, this process counts alone"]);
     assert!(count(&store_of(&folder), "requests", "alone") > 0);
     store.signal("CONT");
     wait_until("a store that is used again", || {
@@ -200,11 +188,11 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
         store_of(&folder)["state"] == "used"
     });
     // A config without it stops using it, from the next request on; another one begins anew.
-    folder.replace("robotsd.toml", config("burst = 1000", ""));
+    folder.configure(config("burst = 1000", ""));
     wait_until("no store", || store_of(&folder).is_null());
     pass();
     let other = Arc::new(StoreServer::start(&program).ready());
-    folder.replace("robotsd.toml", config("burst = 1000", &in_store(&other, "")));
+    folder.configure(config("burst = 1000", &in_store(&other, "")));
     wait_until("another store", || {
         pass();
         let of_status = store_of(&folder);
@@ -214,20 +202,17 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
 
 #[test]
 fn a_password_in_the_url_is_in_no_log_and_no_output() {
-    let before = config("", "[rate]\nstore = \"redis://robotsd:hunter2@127.0.0.1:1\"");
-    let (folder, running) = serving(&[("robotsd.toml", &before), ("robots.txt", "# nothing\n"), ("root/a.html", "a")]);
+    let with = |url: &str| config("", &format!("[rate]\nstore = \"redis://{url}\"")).robots("# nothing\n");
+    let (folder, running) = with("robotsd:hunter2@127.0.0.1:1").start();
     running.wait_for_event("rate-store", |line| line["level"] == "warn");
-    let after = config("", "[rate]\nstore = \"redis://robotsd:swordfish@127.0.0.1:2\"");
-    folder.replace("robotsd.toml", after);
+    folder.configure(with("robotsd:swordfish@127.0.0.1:2"));
     running.event("config");
     let changed = running.wait_for_event("config-changed", |line| line["setting"] == "rate.store");
     assert_eq!(changed["after"], "redis://robotsd:***@127.0.0.1:2");
-    let mut shown = String::new();
-    for arguments in [&["config", "show", "robotsd.toml"][..], &["status", "--config", "robotsd.toml", "--json"]] {
-        shown += &folder.run(arguments).said();
-    }
+    let mut shown = folder.configured(["config", "show"]).said() + &folder.with_config(&["status", "--json"]).said();
     for event in running.event_names() {
         shown += &format!("{:?}", running.all(&event));
     }
-    assert!(shown.contains("127.0.0.1:2") && !shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
+    assert_has(&shown, &["127.0.0.1:2"]);
+    assert_lacks(&shown, &["hunter2", "swordfish"]);
 }

@@ -7,13 +7,13 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use tempfile::TempDir;
 
 use super::super::daemon::{find, free_ports};
-use crate::harness::{PATIENCE, wait_for, wait_until};
+use crate::harness::{KillOnDrop, PATIENCE, wait_for, wait_until};
 
 /// The programs that are here, with their names.
 pub(super) fn programs() -> Vec<(&'static str, PathBuf)> {
@@ -46,9 +46,9 @@ fn valkey() -> Result<PathBuf, String> {
 pub(super) struct StoreServer {
     program: PathBuf,
     arguments: Vec<String>,
-    process: Child,
+    process: KillOnDrop,
     ip: IpAddr,
-    port: u16,
+    pub(super) port: u16,
     folder: TempDir,
 }
 
@@ -84,15 +84,19 @@ impl StoreServer {
 
     /// The whole of a reply that is one text.
     pub(super) fn text(&self, command: &str) -> String {
-        let mut stream = TcpStream::connect((self.ip, self.port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(format!("{command}\r\n").as_bytes()).unwrap();
-        let mut reader = BufReader::new(stream);
+        let mut reader = self.ask(command).unwrap();
         let mut length = String::new();
         reader.read_line(&mut length).unwrap();
         let mut text = vec![0; length.trim_end()[1..].parse().unwrap()];
         reader.read_exact(&mut text).unwrap();
         String::from_utf8(text).unwrap()
+    }
+
+    fn ask(&self, command: &str) -> Option<BufReader<TcpStream>> {
+        let mut stream = TcpStream::connect((self.ip, self.port)).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(format!("{command}\r\n").as_bytes()).ok()?;
+        Some(BufReader::new(stream))
     }
 
     /// Sends a command and returns the first line of the reply.
@@ -101,11 +105,8 @@ impl StoreServer {
     }
 
     fn try_send(&self, command: &str) -> Option<String> {
-        let mut stream = TcpStream::connect((self.ip, self.port)).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(format!("{command}\r\n").as_bytes()).ok()?;
         let mut line = String::new();
-        let mut reader = BufReader::new(stream);
+        let mut reader = self.ask(command)?;
         reader.read_line(&mut line).ok()?;
         if line.starts_with('$') {
             line.clear();
@@ -114,22 +115,22 @@ impl StoreServer {
         Some(line.trim_end().to_owned()).filter(|line| !line.is_empty())
     }
 
-    /// The keys of buckets, without that of the probe, which lives for a millisecond.
-    pub(super) fn keys(&self) -> Vec<String> {
+    /// The key of the one bucket there is; that of the probe lives for a millisecond.
+    pub(super) fn key(&self) -> String {
         let script = "local keys = {} for _, key in ipairs(redis.call('KEYS', 'robotsd:rate:*')) do \
                       if redis.call('PTTL', key) > 100 then table.insert(keys, key) end end return table.concat(keys, ' ')";
-        self.send(&format!("EVAL \"{script}\" 0")).split(' ').map(str::to_owned).collect()
+        let keys = self.send(&format!("EVAL \"{script}\" 0"));
+        assert!(!keys.contains(' '), "one bucket: {keys}");
+        keys
     }
 
     pub(super) fn signal(&self, name: &str) {
-        assert!(
-            Command::new("kill").arg(format!("-{name}")).arg(self.process.id().to_string()).status().unwrap().success()
-        );
+        assert!(crate::harness::signal(name, self.process.0.id()));
     }
 
     pub(super) fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        self.process.0.kill().unwrap();
+        self.process.0.wait().unwrap();
     }
 
     pub(super) fn start_again(&mut self) {
@@ -137,17 +138,10 @@ impl StoreServer {
     }
 }
 
-impl Drop for StoreServer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn spawn(program: &Path, folder: &Path, arguments: &[String]) -> Child {
+fn spawn(program: &Path, folder: &Path, arguments: &[String]) -> KillOnDrop {
     let mut command = Command::new(program);
     command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(folder).args(arguments);
-    command.stdout(Stdio::null()).spawn().unwrap()
+    KillOnDrop(command.stdout(Stdio::null()).spawn().unwrap())
 }
 
 /// Reads what comes, and answers with these octets each time; closes the connection then, or keeps it.
