@@ -12,7 +12,8 @@ use super::daemon::{Daemon, find, free_ports};
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
 use crate::harness::{
-    ADMIN, Answer, FIREFOX, Folder, GPTBOT, LISTENER, Running, assert_has, exchange, folder, wait_for, wait_until,
+    ADMIN, Answer, Config, FIREFOX, Folder, GPTBOT, LISTENER, Running, assert_has, exchange, folder, wait_for,
+    wait_until,
 };
 #[cfg(target_os = "linux")]
 use crate::small_disk::SmallDisk;
@@ -25,16 +26,16 @@ const REAL: &str = "8.8.4.1";
 /// A site with one crawler that can be verified, by the names that are played.
 fn site(names: &PlayedNames, board: &str) -> Folder {
     names.confirmed(REAL, "crawl-1.bot.example");
-    let config = format!(
-        "state_dir = \"state\"\n{LISTENER}trusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\nname = \"shop\"\n\
-         root = \"pages\"\nrobots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n\
-         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\nwait = \"250ms\"\n[board]\n\
-         {board}\n",
-        names.address()
-    );
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN), ("crawlers.toml", &crawlers())]);
-    folder.write("pages/page.html", "a page\n");
-    folder
+    Config::new()
+        .keys("state_dir = \"state\"")
+        .listener("trusted_proxies = [\"127.0.0.0/8\"]")
+        .site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"")
+        .tables("[agents]\nregistry_extra = \"crawlers.toml\"\n[[admin.listener]]\naddress = \"127.0.0.1:0\"")
+        .tables(format!("[identity]\nresolvers = [\"{}\"]\nwait = \"250ms\"\n[board]\n{board}", names.address()))
+        .robots(OPEN)
+        .file("crawlers.toml", crawlers())
+        .file("pages/page.html", "a page\n")
+        .folder()
 }
 
 /// A request of the crawler's, by way of a proxy.
@@ -44,7 +45,7 @@ fn get(address: SocketAddr, path: &str, agent: &str) -> Answer {
 }
 
 fn board(running: &Running) -> Value {
-    serde_json::from_str(&running.ask_admin("GET /board.json").body).unwrap()
+    running.ask_admin("GET /board.json").json()
 }
 
 /// The verified crawler on the board, once this holds of it.

@@ -1,22 +1,17 @@
 //! The decision endpoint, asked as proxies ask it.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 
 use crate::harness::{
-    Answer, Ended, FIREFOX, Folder, GOOGLEBOT, GPTBOT, LISTENER, PATIENCE, Running, assert_has, folder, message,
-    serving,
+    Answer, Config, Ended, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Running, assert_has, connect, folder, message,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n\n\
                       User-agent: *\nDisallow: /private/\n";
 
 fn start(listener: &str, more: &str) -> (Folder, Running) {
-    let config = format!(
-        "mode = \"refuse\"\n{LISTENER}kind = \"decision\"\n{listener}\n[[site]]\nname = \"shop\"\n[site.robots]\n\
-         path = \"robots.txt\"\n[[site.override]]\ncategory = \"search\"\nmode = \"tag\"\n{more}"
-    );
-    serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)])
+    let site = "[site.robots]\npath = \"robots.txt\"\n[[site.override]]\ncategory = \"search\"\nmode = \"tag\"";
+    Config::deciding().listener(listener).site("shop", site).tables(more).robots(ROBOTS).start()
 }
 
 fn nginx(running: &Running, uri: &str, agent: &str) -> Answer {
@@ -46,9 +41,7 @@ fn a_question_is_answered_with_200_or_with_the_refusal_of_the_layer() {
 
 #[test]
 fn a_search_engine_that_no_override_is_for_is_tagged_with_the_reason() {
-    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
-                  [[site]]\nname = \"shop\"\nrobots.path = \"robots.txt\"\n";
-    let (_folder, running) = serving(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
+    let (_folder, running) = Config::deciding().site("shop", "robots.path = \"robots.txt\"").robots(ROBOTS).start();
     let answer = nginx(&running, "/drafts/x", GOOGLEBOT);
     let tag = "disallow;agent=\"Googlebot\";rule=\"/drafts/\";line=5;reason=search-engine";
     assert_eq!((answer.status, answer.field("robots-verdict")), (200, Some(tag)));
@@ -168,10 +161,9 @@ fn a_call_of_grpc_is_refused_in_fields_and_never_with_200() {
 
 #[test]
 fn a_call_that_comes_too_soon_gets_a_status_that_no_client_tries_again() {
-    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
-                  [[site]]\nname = \"calls\"\nrate.mode = \"refuse\"\nrate.burst = 1\n\
-                  robots.text = \"User-agent: CCBot\\nCrawl-delay: 30\"\n";
-    let (_folder, running) = serving(&[("robotsd.toml", config)]);
+    let robots = "robots.text = \"User-agent: CCBot\\nCrawl-delay: 30\"";
+    let site = format!("rate = {{ mode = \"refuse\", burst = 1 }}\n{robots}");
+    let (_folder, running) = Config::deciding().site("calls", site).start();
     let ask = |method: &str, kind: &str| {
         let asked = [("X-Forwarded-Uri", "/x"), ("X-Forwarded-Method", method), ("User-Agent", "CCBot/2.0")];
         running.request("POST", "/-/auth/traefik", &[&asked[..], &[("Content-Type", kind)]].concat())
@@ -210,11 +202,10 @@ fn the_refusal_can_be_asked_for_again_and_is_never_an_approval() {
 
 #[test]
 fn robots_txt_is_served_by_host_and_nothing_else_is() {
-    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
-                  [[site]]\nname = \"a\"\nhosts = [\"a.test\"]\n[site.robots]\ntext = \"# a\"\n\
-                  [[site]]\nname = \"b\"\nhosts = [\"b.test\"]\n[site.robots]\n\
-                  text = \"User-agent: GPTBot\\nDisallow: /\"\n";
-    let (_folder, running) = serving(&[("robotsd.toml", config)]);
+    let (_folder, running) = Config::deciding()
+        .site("a", "hosts = [\"a.test\"]\nrobots.text = \"# a\"")
+        .site("b", "hosts = [\"b.test\"]\nrobots.text = \"User-agent: GPTBot\\nDisallow: /\"")
+        .start();
     let get = |host: &str, path: &str| running.request("GET", path, &[("Host", host), ("User-Agent", GPTBOT)]);
     let answer = get("a.test", "/robots.txt");
     assert_eq!((answer.status, &*answer.body), (200, "# a"));
@@ -231,8 +222,7 @@ fn robots_txt_is_served_by_host_and_nothing_else_is() {
 #[test]
 fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
     let (_folder, running) = start("", "");
-    let mut stream = TcpStream::connect(running.address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = connect(running.address);
     // A short body is passed over and the connection goes on.
     let short =
         format!("POST /-/auth/envoy/ HTTP/1.1\r\nHost: h\r\nUser-Agent: {GPTBOT}\r\nContent-Length: 5000\r\n\r\n");

@@ -1,24 +1,23 @@
 //! A gate before what goes live, and what is remembered of it over restarts.
 
-use std::fs;
-
-use crate::harness::{FIREFOX, GPTBOT, LISTENER, Running, assert_has, robotsd, run, serving, wait_for, wait_until};
+use crate::harness::{Config, FIREFOX, GPTBOT, Running, assert_has, message, unfolded, wait_until};
 
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";
 
-fn config(more: &str) -> String {
-    format!("mode = \"refuse\"\nstate_dir = \"state\"\n{LISTENER}[[site]]\nname = \"shop\"\nroot = \".\"\n{more}")
+fn config(more: &str) -> Config {
+    let config = Config::refusing().keys("state_dir = \"state\"").files_of("shop").tables(more);
+    config.file("page.html", "hello")
 }
 
 fn gated(running: &Running) -> String {
-    running.event("gated")["message"].as_str().unwrap().to_owned()
+    message(&running.event("gated")).to_owned()
 }
 
 #[test]
 fn a_first_version_that_shuts_everyone_out_is_not_invented_into_a_disallow() {
-    let (_folder, running) = serving(&[("robotsd.toml", &config("")), ("robots.txt", SHUT), ("page.html", "hello")]);
-    assert!(gated(&running).contains("everyone is shut out"), "{}", gated(&running));
+    let (_folder, running) = config("").robots(SHUT).start();
+    assert_has(gated(&running), &["everyone is shut out"]);
     let answer = running.get("/robots.txt", GPTBOT);
     assert_eq!((answer.status, answer.field("retry-after").is_some()), (503, true));
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
@@ -33,8 +32,7 @@ fn rollout(running: &Running) -> (u16, String) {
 /// It answers 503 for /robots.txt, which crawlers take for a disallow of everything; old replicas are to answer meanwhile.
 #[test]
 fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
-    let config = config("[admin]\naddress = \"127.0.0.1:0\"\n");
-    let (folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", SHUT), ("page.html", "hello")]);
+    let (folder, running) = config("").admin().robots(SHUT).start();
     let said = gated(&running);
     let file = folder.at("robots.txt").display().to_string();
     let parts = [
@@ -49,35 +47,31 @@ fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
     let ready = running.ask_admin("GET /readyz");
     assert_eq!((ready.status, ready.body), (200, format!("ready\n{said}\n")));
     // The status serves, so it ends with 0, and says the same.
-    let status =
-        |more: &[&str]| run(robotsd().args(["status", "--admin", &running.admin().to_string()]).args(more)).succeeded();
-    let report: serde_json::Value = serde_json::from_str(&status(&["--json"])).unwrap();
-    assert_eq!(report["sites"][0]["troubles"], serde_json::json!([said]));
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words(&status(&[])).contains(&words(&said)), "{}", status(&[]));
+    let troubles = || running.json(&["status"])["sites"][0]["troubles"].take();
+    assert_eq!(troubles(), serde_json::json!([said]));
+    assert_has(unfolded(&running.command(&["status"]).succeeded()), &[&unfolded(&said)]);
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 503);
 
     let command = said.split('`').nth(1).unwrap().strip_prefix("robotsd ").unwrap();
-    run(robotsd().args(command.split(' ')).args(["--admin", &running.admin().to_string()])).succeeded();
+    running.command(&command.split(' ').collect::<Vec<_>>()).succeeded();
     assert_eq!(rollout(&running), (200, "ready\n".to_owned()));
     assert_eq!(running.get("/robots.txt", GPTBOT).body, SHUT);
-    let report: serde_json::Value = serde_json::from_str(&status(&["--json"])).unwrap();
-    assert_eq!(report["sites"][0]["troubles"], serde_json::json!([]));
+    assert_eq!(troubles(), serde_json::json!([]));
 }
 
 /// The key is for a fleet: the next replica without state has it too.
 #[test]
 fn the_key_that_a_replica_names_brings_the_version_live_on_each() {
-    let base = config("[admin]\naddress = \"127.0.0.1:0\"\n");
-    let (folder, running) = serving(&[("robotsd.toml", &base), ("robots.txt", SHUT)]);
+    let base = config("").admin().robots(SHUT);
+    let (folder, running) = base.start();
     let said = gated(&running);
     let (_, key) = said.split_once("put ").unwrap();
     let (key, _) = key.split_once(" into [gate]").unwrap();
-    let accepting = format!("{base}[gate]\n{key}\n");
-    folder.replace("robotsd.toml", &accepting);
+    let accepting = base.tables(format!("[gate]\n{key}"));
+    folder.configure(&accepting);
     wait_until("the site to be ready", || rollout(&running).0 == 200);
     drop(running);
-    let (_next, running) = serving(&[("robotsd.toml", &accepting), ("robots.txt", SHUT)]);
+    let (_next, running) = accepting.start();
     assert_eq!(rollout(&running), (200, "ready\n".to_owned()));
     assert_eq!(running.get("/robots.txt", GPTBOT).body, SHUT);
 }
@@ -85,12 +79,10 @@ fn the_key_that_a_replica_names_brings_the_version_live_on_each() {
 /// A roll-out is over once a process serves: a bad file of a site that is new must not take the others from every replica at once.
 #[test]
 fn a_site_that_a_running_process_gets_takes_no_replica_out() {
-    let base = config("[admin]\naddress = \"127.0.0.1:0\"\n");
-    let (folder, running) = serving(&[("robotsd.toml", &base), ("robots.txt", OPEN), ("new.txt", SHUT)]);
+    let (folder, running) = config("").admin().robots(OPEN).file("new.txt", SHUT).start();
     assert_eq!(rollout(&running), (200, "ready\n".to_owned()));
-    let new = "[[site]]\nname = \"new\"\nhosts = [\"new.test\"]\nroot = \".\"\nrobots.path = \"new.txt\"\n";
-    let with_new = base.replace("[admin]", &format!("hosts = [\"site.test\"]\n{new}[admin]"));
-    folder.replace("robotsd.toml", &with_new);
+    let new = "hosts = [\"new.test\"]\nroot = \".\"\nrobots.path = \"new.txt\"";
+    folder.configure(config("hosts = [\"site.test\"]").site("new", new).admin());
     let said = gated(&running);
     wait_until("the new site", || rollout(&running).1.contains("new"));
     assert_eq!(rollout(&running), (200, format!("ready\n{said}\n")));
@@ -102,7 +94,7 @@ fn a_site_that_a_running_process_gets_takes_no_replica_out() {
 
 #[test]
 fn a_staging_file_shipped_by_restart_does_not_go_live() {
-    let (folder, running) = serving(&[("robotsd.toml", &config("")), ("robots.txt", OPEN)]);
+    let (folder, running) = config("").robots(OPEN).start();
     // What is live is written behind it, and the end of the process here waits for nothing.
     let state = folder.at("state/sites/shop/state.json");
     wait_until("the version to be remembered", || state.exists());
@@ -117,8 +109,7 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
     // Accepted in the config, by what the message has of its hash.
     let hash = message.split("version ").nth(1).unwrap();
     let hash: String = hash.chars().take_while(char::is_ascii_hexdigit).collect();
-    let accept = format!("[gate]\naccept = [\"{hash}\"]\n");
-    folder.write("robotsd.toml", config(&accept));
+    folder.configure(config(&format!("[gate]\naccept = [\"{hash}\"]")));
     let running = folder.start();
     assert_eq!(running.get("/robots.txt", FIREFOX).body, SHUT);
 }
@@ -128,23 +119,20 @@ fn what_must_be_allowed_and_what_is_expected_is_asked_of_every_version() {
     let gate = "[site.robots]\nexpectations = \"expected.toml\"\n\
                 [gate]\nmust_allow = [{ agents = [\"Googlebot\"], paths = [\"/shop/\"] }]\n";
     let expected = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/blog/\"]\n";
-    let (folder, running) =
-        serving(&[("robotsd.toml", &config(gate)), ("robots.txt", OPEN), ("expected.toml", expected)]);
-    let path = folder.at("robots.txt");
+    let (folder, running) = config(gate).robots(OPEN).file("expected.toml", expected).start();
     for (refused, why) in [("/shop/", "Googlebot"), ("/blog/", "bingbot")] {
-        fs::write(&path, format!("{OPEN}Disallow: {refused}\n")).unwrap();
+        folder.write("robots.txt", format!("{OPEN}Disallow: {refused}\n"));
         running.wait_for_message("gated", why);
         assert_eq!(running.get("/robots.txt", FIREFOX).body, OPEN);
-        fs::write(&path, OPEN).unwrap();
-        let back = || running.has_event("unchanged", |_| true).then_some(());
-        wait_for("the good version is seen again", back);
+        folder.write("robots.txt", OPEN);
+        running.event("unchanged");
     }
 }
 
 #[test]
 fn new_rules_only_observe_while_they_are_new() {
     let grace = "[site.enforcement]\ngrace = \"1h\"\n";
-    let (folder, running) = serving(&[("robotsd.toml", &config(grace)), ("robots.txt", OPEN), ("page.html", "hello")]);
+    let (folder, running) = config(grace).robots(OPEN).start();
     let longer = format!("{OPEN}Disallow: /page\n");
     folder.write("robots.txt", &longer);
     wait_until("the new version", || running.get("/robots.txt", FIREFOX).body == longer);

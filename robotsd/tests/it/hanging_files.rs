@@ -6,20 +6,35 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use super::admin::ask;
 use super::programs::skip;
-use crate::harness::{GPTBOT, PATIENCE, Running, assert_has, folder, message, robotsd, run, wait_for, wait_until};
+use crate::harness::{
+    Answer, Config, Folder, GPTBOT, PATIENCE, Running, admin_answer, assert_has, assert_lacks, folder, run, wait_for,
+    wait_until,
+};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /page\n";
 const EXPECTED: &str = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/\"]\n";
-const LISTENER: &str =
-    "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n";
-const HANGING: &str = "[[site]]\nname = \"hanging\"\nhosts = [\"hanging.test\"]\nroot = \".\"\n\
-    robots.path = \"hanging.txt\"\nrobots.expectations = \"expected.toml\"\n";
-const WELL: &str = "[[site]]\nname = \"well\"\nhosts = [\"well.test\"]\nroot = \".\"\nrobots.path = \"well.txt\"\n";
+/// A site that is well.
+fn well() -> Config {
+    let keys = "hosts = [\"well.test\"]\nroot = \".\"\nrobots.path = \"well.txt\"";
+    Config::refusing().admin().site("well", keys).file("well.txt", ROBOTS).file("page.html", "hello")
+}
 
-fn stdout_of(running: &Running, arguments: &[&str]) -> String {
-    run(robotsd().args(arguments).arg("--admin").arg(running.admin().to_string())).succeeded()
+fn get(running: &Running, target: &str) -> Answer {
+    running.ask_admin(&format!("GET {target}"))
+}
+
+/// The board of the well site, in a folder whose config has it.
+fn board() -> (Folder, PathBuf) {
+    let folder = well().keys("state_dir = \"state\"").folder();
+    let board = folder.at("state/board/well");
+    fs::create_dir_all(&board).unwrap();
+    (folder, board)
+}
+
+/// The name of the file of a day.
+fn file_of(time: SystemTime) -> String {
+    format!("{}.jsonl", &humantime::format_rfc3339_seconds(time).to_string()[..10])
 }
 
 fn fifo(path: &Path) {
@@ -49,38 +64,31 @@ fn page(running: &Running, host: &str) -> u16 {
 
 #[test]
 fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
-    let folder = folder(&[
-        ("robotsd.toml", &[LISTENER, HANGING, WELL].concat()),
-        ("hanging.txt", ROBOTS),
-        ("well.txt", ROBOTS),
-        ("expected.toml", EXPECTED),
-        ("page.html", "hello"),
-    ]);
+    let keys = "hosts = [\"hanging.test\"]\nroot = \".\"\nrobots.path = \"hanging.txt\"";
+    let with_hanging = well().site("hanging", format!("{keys}\nrobots.expectations = \"expected.toml\""));
+    let folder = with_hanging.file("hanging.txt", ROBOTS).file("expected.toml", EXPECTED).folder();
     let Some(library) = hanging_open(folder.path()) else { return };
     let expected = folder.at("expected.toml");
     let beside = |suffix: &str| expected.with_extension(format!("toml.{suffix}"));
-    let config = folder.at("robotsd.toml");
-    let mut serve = robotsd();
-    serve.args(["serve", "--config"]).arg(&config).env("LD_PRELOAD", library).env("HANGING", &expected);
-    let mut running = Running::spawn(&mut serve);
+    let mut running = Running::spawn(folder.serve().env("LD_PRELOAD", library).env("HANGING", &expected));
     fs::write(beside("hangs"), "").unwrap();
     fs::write(&expected, [EXPECTED, "# Another.\n"].concat()).unwrap();
     wait_until("robotsd to read what is expected", || beside("waits").exists());
 
-    assert!(stdout_of(&running, &["status"]).contains("site well"), "the status is answered");
-    assert_eq!(ask(running.admin(), "GET /readyz", "Host: localhost\r\n").status, 200);
-    assert!(stdout_of(&running, &["reload", "--site", "well"]).contains("unchanged"));
+    let says = |arguments: &[&str]| running.command(arguments).succeeded();
+    assert_has(says(&["status"]), &["site well"]);
+    assert_eq!(get(&running, "/readyz").status, 200);
+    assert_has(says(&["reload", "--site", "well"]), &["unchanged"]);
     for (switch, status) in [("off", 200), ("on", 403)] {
         for arguments in [&["enforce", switch][..], &["enforce", switch, "--site", "hanging"]] {
-            stdout_of(&running, arguments);
+            says(arguments);
         }
         assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (status, status));
     }
     // Without the site its file is not needed.
-    folder.write("robotsd.toml", [LISTENER, WELL].concat());
-    let is_gone = |line: &serde_json::Value| message(line).contains("site \"hanging\" is gone");
-    running.wait_for_event("config", is_gone);
-    assert!(!stdout_of(&running, &["status"]).contains("site hanging"));
+    folder.write("robotsd.toml", well().to_string());
+    running.wait_for_message("config", "site \"hanging\" is gone");
+    assert_lacks(says(&["status"]), &["site hanging"]);
     assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (403, 421));
     running.end();
 }
@@ -89,7 +97,7 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
 #[test]
 fn what_is_no_regular_file_of_a_root_is_not_there() {
     const CLIENTS: usize = 8;
-    let folder = folder(&[("robotsd.toml", &[LISTENER, WELL].concat()), ("well.txt", ROBOTS), ("page.html", "hello")]);
+    let folder = well().folder();
     let path = |name: &str| folder.at(name);
     fifo(&path("fifo"));
     fs::create_dir(path("folder")).unwrap();
@@ -126,9 +134,8 @@ fn what_is_no_regular_file_of_a_root_is_not_there() {
 /// Nothing writes into a FIFO that stands where a config names a file: what would read it says so, and does not wait.
 #[test]
 fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {
-    const LISTENER: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
-    const SITE: &str = "[[site]]\nname = \"a\"\nhosts = [\"a.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"\n";
-    let of_site = |key: &str| format!("{LISTENER}{SITE}{key}\n");
+    let site = "hosts = [\"a.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"";
+    let of_site = |key: &str| Config::new().site("a", format!("{site}\n{key}")).to_string();
     for (what, config) in [
         ("path", of_site("").replace("robots.txt", "fifo")),
         ("append", of_site("[[site.robots.append]]\npath = \"fifo\"")),
@@ -154,18 +161,19 @@ fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {
         ("registry_extra", of_site("[agents]\nregistry_extra = \"fifo\"")),
         ("list", of_site("[identity]\n[[identity.list]]\nurl = \"https://openai.com/gptbot.json\"\npath = \"fifo\"")),
         ("password_file", of_site("[rate]\nstore = \"redis://127.0.0.1:9\"\npassword_file = \"fifo\"")),
-        ("certificate", format!("{LISTENER}[[listener.certificate]]\nchain = \"fifo\"\nkey = \"fifo\"\n{SITE}")),
+        ("certificate", {
+            let listener = "[[listener.certificate]]\nchain = \"fifo\"\nkey = \"fifo\"";
+            Config::new().listener(listener).site("a", site).to_string()
+        }),
     ] {
         let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
         fifo(&folder.at("fifo"));
         fifo(&folder.at("fifo.html"));
-        let place = folder.at("robotsd.toml");
-        let said = run(robotsd().args(["config", "check"]).arg(&place)).said();
-        assert_has(&said, &["regular file"]);
+        assert_has(folder.configured(["config", "check"]).said(), &["regular file"]);
         if !["path", "append", "baseline", "urls", "headers"].contains(&what) {
-            let served = run(robotsd().args(["serve", "--config"]).arg(&place));
-            let said = served.said();
-            assert!(served.code != Some(0) && said.contains("regular file"), "{what}: {said}");
+            let served = run(&mut folder.serve());
+            assert_ne!(served.code, Some(0), "{what}");
+            assert_has(served.said(), &["regular file"]);
         } else {
             drop(folder.start());
         }
@@ -174,20 +182,17 @@ fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {
 
 #[test]
 fn a_log_of_requests_that_nobody_reads_is_an_error_of_the_start() {
-    let log = "[log]\naccess = \"json\"\naccess_path = \"fifo\"\n";
-    let folder = folder(&[("robotsd.toml", &[LISTENER, log, WELL].concat()), ("well.txt", ROBOTS)]);
+    let folder = well().tables("[log]\naccess = \"json\"\naccess_path = \"fifo\"").folder();
     fifo(&folder.at("fifo"));
     let served = folder.configured(["serve", "--config"]);
-    let said = served.said();
-    assert!(served.code != Some(0) && said.contains("a pipe that nobody reads"), "{said}");
+    assert_ne!(served.code, Some(0));
+    assert_has(served.said(), &["a pipe that nobody reads"]);
 }
 
 /// A log may be a pipe that something reads, and is written without a gap.
 #[test]
 fn a_log_of_requests_may_be_a_pipe_that_is_read() {
-    let log = "[log]\naccess = \"combined\"\naccess_path = \"fifo\"\n";
-    let folder =
-        folder(&[("robotsd.toml", &[LISTENER, log, WELL].concat()), ("well.txt", ROBOTS), ("page.html", "hello")]);
+    let folder = well().tables("[log]\naccess = \"combined\"\naccess_path = \"fifo\"").folder();
     let path = folder.at("fifo");
     fifo(&path);
     let mut reader = File::options().read(true).write(true).open(&path).unwrap();
@@ -203,28 +208,22 @@ fn a_log_of_requests_may_be_a_pipe_that_is_read() {
 /// However many ask for the board, few threads wait for its files, and all get an answer.
 #[test]
 fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
-    let folder = folder(&[
-        ("robotsd.toml", &["state_dir = \"state\"\n", LISTENER, WELL].concat()),
-        ("well.txt", ROBOTS),
-        ("page.html", "hello"),
-    ]);
-    let board = folder.at("state/board/well");
-    fs::create_dir_all(&board).unwrap();
+    let (folder, board) = board();
     // Today, and tomorrow, should it begin meanwhile.
     let writers: Vec<File> = [0, 1]
         .map(|days| {
             let at = SystemTime::now() + Duration::from_secs(days * 86_400);
-            let pipe = board.join(format!("{}.jsonl", &humantime::format_rfc3339_seconds(at).to_string()[..10]));
-            assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            let pipe = board.join(file_of(at));
+            fifo(&pipe);
             File::options().read(true).write(true).open(&pipe).unwrap()
         })
         .into();
     let mut running = folder.start();
-    let threads = || fs::read_dir(format!("/proc/{}/task", running.id())).unwrap().count();
+    let threads = || entries(&running, "task");
     let before = threads();
     let admin = running.admin();
-    let asking: Vec<_> =
-        (0..12).map(|_| std::thread::spawn(move || ask(admin, "GET /board.json", "Host: localhost\r\n"))).collect();
+    let ask = move || admin_answer(admin, "GET /board.json");
+    let asking: Vec<_> = (0..12).map(|_| std::thread::spawn(ask)).collect();
     for asked in asking {
         let answer = asked.join().unwrap();
         assert_eq!(answer.status, 503, "{}", answer.body);
@@ -232,30 +231,24 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     }
     // Those that read, the one that writes, and some that do other work for a moment.
     assert!(threads() <= before + 10, "{before} {}", threads());
-    assert_eq!(ask(running.admin(), "GET /readyz", "Host: localhost\r\n").status, 200);
-    assert!(stdout_of(&running, &["status"]).contains("site well"), "the status is answered");
+    assert_eq!(get(&running, "/readyz").status, 200);
+    assert_has(running.command(&["status"]).succeeded(), &["site well"]);
     assert_eq!(page(&running, "well.test"), 403);
     // Once the files can be read, or cannot at all, the board is there again.
     drop(writers);
     // Something may be written there meanwhile.
     wait_until("the files are gone", || fs::remove_dir_all(&board).is_ok());
-    wait_until("the board", || ask(admin, "GET /board.json", "Host: localhost\r\n").status == 200);
+    wait_until("the board", || ask().status == 200);
     running.end();
 }
 
 /// Old files are looked for, removed and folded behind everything else: where one hangs, nobody who asks waits for it.
 #[test]
 fn an_old_file_of_the_board_that_hangs_holds_up_nobody() {
-    let folder = folder(&[
-        ("robotsd.toml", &["state_dir = \"state\"\n", LISTENER, WELL].concat()),
-        ("well.txt", ROBOTS),
-        ("page.html", "hello"),
-    ]);
-    let board = folder.at("state/board/well");
-    fs::create_dir_all(&board).unwrap();
+    let (folder, board) = board();
     let past = SystemTime::now() - Duration::from_secs(100 * 24 * 3600);
-    let old = board.join(humantime::format_rfc3339_seconds(past).to_string()[..10].to_owned() + ".jsonl");
-    assert!(Command::new("mkfifo").arg(&old).status().unwrap().success());
+    let old = board.join(file_of(past));
+    fifo(&old);
     let _writer = File::options().read(true).write(true).open(&old).unwrap();
     let running = folder.start();
     let is_reading = || {
@@ -264,14 +257,12 @@ fn an_old_file_of_the_board_that_hangs_holds_up_nobody() {
     };
     wait_for("robotsd to read the old file", is_reading);
     for _ in 0..3 {
-        let answer = ask(running.admin(), "GET /board.json", "Host: localhost\r\n");
+        let answer = get(&running, "/board.json");
         assert_eq!(answer.status, 200, "{}", answer.body);
-        assert_eq!(ask(running.admin(), "GET /metrics", "Host: localhost\r\n").status, 200);
+        assert_eq!(get(&running, "/metrics").status, 200);
         assert_eq!(page(&running, "well.test"), 403);
     }
     wait_until("what was counted meanwhile", || {
-        let answer = ask(running.admin(), "GET /board.json", "Host: localhost\r\n").body;
-        let board: serde_json::Value = serde_json::from_str(&answer).unwrap();
-        board["sites"][0]["crawlers"][0]["disallowed"] == 3
+        get(&running, "/board.json").json()["sites"][0]["crawlers"][0]["disallowed"] == 3
     });
 }

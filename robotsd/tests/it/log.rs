@@ -4,15 +4,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::net::SocketAddr;
 
 use super::log_schema;
 use super::tls::certify;
 use crate::harness::{
-    Answer, Ended, FIREFOX, GOOGLEBOT, GPTBOT, Kept, LISTENER, Origin, Running, folder, replace_file, robotsd, run,
-    serving, wait_for, wait_until,
+    Answer, Config, FIREFOX, GOOGLEBOT, GPTBOT, Kept, Origin, Running, folder, sent, wait_for, wait_until,
 };
 
 /// What takes more than a test may do to a machine, or what the library does not do today.
@@ -82,10 +79,6 @@ access = "json"
     )
 }
 
-fn command(folder: &Path, words: &[&str]) -> Ended {
-    run(robotsd().args(words).arg("--config").arg(folder.join("robotsd.toml")))
-}
-
 fn ask(running: &Running, host: &str, agent: &str, cookie: &str) -> Answer {
     running.request("GET", "/private/x", &[("Host", host), ("User-Agent", agent), ("Cookie", cookie)])
 }
@@ -102,23 +95,15 @@ fn every_event_is_written_as_documented() {
         ("ai.txt", "User-agent: UnheardOfBot\nDisallow: /\n"),
         ("crawlers.toml", "# none\n"),
         ("expected.toml", "[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"/\"]\n"),
+        ("each/.not-a-host", ""),
+        ("each/not a host.txt", ROBOTS),
     ]);
-    let at = |name: &str| folder.at(name);
-    fs::create_dir(at("each")).unwrap();
-    fs::write(at("each/.not-a-host"), "").unwrap();
-    fs::write(at("each/not a host.txt"), ROBOTS).unwrap();
     certify(folder.path(), &["a.test"]);
-    fs::set_permissions(at("a.key"), PermissionsExt::from_mode(0o644)).unwrap();
-    let mut running = Running::spawn(
-        robotsd().args(["serve", "--config"]).arg(at("robotsd.toml")).env("NOTIFY_SOCKET", at("no-such-socket")),
-    );
-    let seen = |event: &str| drop(running.event(event));
-    for event in ["listening", "admin-listening", "connections", "published", "finding", "certificate"] {
-        seen(event);
-    }
-    for event in ["certificate-warning", "directory", "supervisor"] {
-        seen(event);
-    }
+    fs::set_permissions(folder.at("a.key"), PermissionsExt::from_mode(0o644)).unwrap();
+    let mut running = Running::spawn(folder.serve().env("NOTIFY_SOCKET", folder.at("no-such-socket")));
+    let seen = |events: &[&str]| events.iter().for_each(|event| drop(running.event(event)));
+    seen(&["listening", "admin-listening", "connections", "published", "finding", "certificate"]);
+    seen(&["certificate-warning", "directory", "supervisor"]);
 
     // Requests.
     assert_eq!(ask(&running, "a.test", GPTBOT, "").status, 403);
@@ -134,67 +119,55 @@ fn every_event_is_written_as_documented() {
         let address: SocketAddr = line["message"].as_str()?.strip_prefix("http://")?.parse().ok()?;
         (address != running.address).then_some(address)
     });
-    let mut stream = TcpStream::connect(decisions.unwrap()).unwrap();
-    stream
-        .write_all(
-            b"GET /-/auth/envoy/x HTTP/1.1\r\nHost: a.test\r\n\r\nGET /-/auth/apache HTTP/1.1\r\nHost: a.test\r\n\r\n",
-        )
-        .unwrap();
-    for event in
-        ["refused", "tagged", "observed", "passed", "request", "upstream", "trouble", "no-user-agent", "undecided"]
-    {
-        seen(event);
-    }
-    seen("limited");
-    seen("limit-observed");
+    let questions =
+        b"GET /-/auth/envoy/x HTTP/1.1\r\nHost: a.test\r\n\r\nGET /-/auth/apache HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let _stream = sent(decisions.unwrap(), questions);
+    seen(&["refused", "tagged", "observed", "passed", "request", "upstream", "trouble"]);
+    seen(&["no-user-agent", "undecided", "limited", "limit-observed"]);
 
     // A robots.txt and the files beside it.
+    let command = |words: &[&str]| drop(folder.with_config(words));
     origin.show(404, "gone");
-    command(folder.path(), &["reload"]);
-    seen("held");
-    seen("unchanged");
+    command(&["reload"]);
+    seen(&["held", "unchanged"]);
     origin.show(500, "trouble");
-    command(folder.path(), &["reload", "--site", "fetched"]);
-    seen("unreachable");
-    replace_file(&at("robots.txt"), b"\0\x01\x02\xff\xfe");
-    seen("rejected");
-    replace_file(&at("robots.txt"), "User-agent: *\nDisallow: /\n");
+    command(&["reload", "--site", "fetched"]);
+    seen(&["unreachable"]);
+    folder.replace("robots.txt", b"\0\x01\x02\xff\xfe");
+    seen(&["rejected"]);
+    folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     let gated = running.event("gated");
-    command(folder.path(), &["accept", "a", gated["robots_hash"].as_str().unwrap()]);
-    seen("accept");
-    command(folder.path(), &["rollback", "a"]);
-    seen("rollback");
-    replace_file(&at("expected.toml"), "[[\n");
-    seen("gate");
-    replace_file(&at("crawlers.toml"), "[[crawler]\n");
-    seen("registry-rejected");
-    replace_file(&at("crawlers.toml"), "# some\n");
-    seen("registry");
-    fs::write(at("a.key"), "no key").unwrap();
-    running.signal("HUP");
-    for event in ["reload", "certificate-rejected"] {
-        seen(event);
+    command(&["accept", "a", gated["robots_hash"].as_str().unwrap()]);
+    seen(&["accept"]);
+    command(&["rollback", "a"]);
+    seen(&["rollback"]);
+    for (file, text, event) in [
+        ("expected.toml", "[[\n", "gate"),
+        ("crawlers.toml", "[[crawler]\n", "registry-rejected"),
+        ("crawlers.toml", "# some\n", "registry"),
+    ] {
+        folder.replace(file, text);
+        seen(&[event]);
     }
+    folder.write("a.key", "no key");
+    running.signal("HUP");
+    seen(&["reload", "certificate-rejected"]);
 
     // The operator and the config.
-    command(folder.path(), &["enforce", "off"]);
-    for event in ["enforcement", "admin"] {
-        seen(event);
-    }
+    command(&["enforce", "off"]);
+    seen(&["enforcement", "admin"]);
     certify(folder.path(), &["a.test"]);
-    replace_file(&at("robotsd.toml"), "mode = 1\n");
-    seen("config-rejected");
+    folder.configure("mode = 1\n");
+    seen(&["config-rejected"]);
     running.signal("USR2");
     running.wait_for_event("upgrade", |line| line["level"] == "error");
     let other = config(origin.address).replace("mode = \"refuse\"\n", "mode = \"tag\"\n");
-    replace_file(&at("robotsd.toml"), other + "[limits]\ndrain = \"1s\"\n");
-    for event in ["config-changed", "config"] {
-        seen(event);
-    }
+    folder.configure(other + "[limits]\ndrain = \"1s\"\n");
+    seen(&["config-changed", "config"]);
     running.signal("TERM");
     running.wait_for_end();
     for event in ["stopping", "stopped"] {
-        drop(running.event(event));
+        running.event(event);
     }
     let mut events = running.event_names();
     drop(running);
@@ -212,11 +185,8 @@ fn every_event_is_written_as_documented() {
 /// The events of a site whose source says that there is no robots.txt.
 fn without_a_file() -> BTreeSet<String> {
     let origin = Origin::publishing(404, "none");
-    let config = format!(
-        "{LISTENER}[[site]]\nname = \"a\"\nupstreams = [\"http://{origin}\"]\nrobots.source = \"upstream\"\n\
-         robots.host = \"a.test\"\n"
-    );
-    let (_folder, running) = serving(&[("robotsd.toml", &config)]);
+    let keys = format!("upstreams = [\"http://{origin}\"]\nrobots = {{ source = \"upstream\", host = \"a.test\" }}");
+    let (_folder, running) = Config::new().site("a", keys).start();
     running.event("absent");
     running.event_names()
 }
@@ -224,9 +194,9 @@ fn without_a_file() -> BTreeSet<String> {
 /// The events of a process with few descriptors, a state directory that is a file, and a log that cannot be opened again.
 #[cfg(unix)]
 fn with_little() -> BTreeSet<String> {
-    let config = "state_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
-                  robots.text = \"# all\"\n[limits]\nconnections = 100000\n[log]\naccess = \"json\"\naccess_path = \"access.log\"\n";
-    let folder = folder(&[("robotsd.toml", config), ("state", "a file")]);
+    let config = Config::new().keys("state_dir = \"state\"").site("a", "root = \".\"\nrobots.text = \"# all\"");
+    let config = config.tables("[limits]\nconnections = 100000").log_requests().tables("access_path = \"access.log\"");
+    let folder = config.file("state", "a file").folder();
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "ulimit -n 200; exec \"$0\" serve --config \"$1\""]);
     command.arg(env!("CARGO_BIN_EXE_robotsd")).arg(folder.at("robotsd.toml"));
@@ -245,12 +215,9 @@ fn with_little() -> BTreeSet<String> {
 /// A connection that knows the length of a file does not ask for its end.
 #[test]
 fn a_file_that_was_sent_is_said_to_be_whole() {
-    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \"pages\"\nrobots.text = \"# nothing\"\n\
-                  [log]\naccess = \"json\"\n";
-    let folder = folder(&[("robotsd.toml", config)]);
-    folder.write("pages/small.html", "a page\n");
-    folder.write("pages/large.html", "x".repeat(300_000));
-    let running = folder.start();
+    let config = Config::new().site("shop", "root = \"pages\"\nrobots.text = \"# nothing\"").log_requests();
+    let config = config.file("pages/small.html", "a page\n").file("pages/large.html", "x".repeat(300_000));
+    let (_folder, running) = config.start();
     let pages = [("/small.html", 200, 7), ("/large.html", 200, 300_000), ("/none", 404, 0)];
     let mut open = Kept::open(running.address, "site.test");
     for (path, status, _) in pages {

@@ -1,17 +1,13 @@
 //! `[site.rate]`: crawlers that come sooner than their delay, at the proxy and at the decision endpoint.
 
-use crate::harness::{
-    ADMIN_SOCKET, Answer, FIREFOX, Folder, GPTBOT, LISTENER, Running, assert_has, replace_file, serving, wait_until,
-};
+use crate::harness::{Answer, Config, FIREFOX, Folder, GPTBOT, Running, assert_has, wait_until};
 
 const ROBOTS: &str = "User-agent: GPTBot\nCrawl-delay: 20\nDisallow: /drafts/\n";
 
 fn start(listener: &str, site: &str) -> (Folder, Running) {
-    let config = format!(
-        "mode = \"refuse\"\n{LISTENER}{listener}\n{ADMIN_SOCKET}[[site]]\nname = \"shop\"\nroot = \"root\"\n\
-         robots.path = \"robots.txt\"\n{site}"
-    );
-    serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS), ("root/a.html", "a"), ("root/a.css", "a")])
+    let site = format!("root = \"root\"\nrobots.path = \"robots.txt\"\n{site}");
+    let config = Config::refusing().listener(listener).admin_socket().site("shop", site).robots(ROBOTS);
+    config.file("root/a.html", "a").file("root/a.css", "a").start()
 }
 
 /// The statuses of so many requests.
@@ -45,8 +41,7 @@ fn the_proxy_answers_429_to_a_crawler_that_comes_too_soon() {
     assert_eq!(ask().status, 429);
     folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /drafts/\n");
     wait_until("a file without the delay", || ask().status == 200);
-    let text = folder.run(["status", "--config", "robotsd.toml"]).out;
-    assert_has(&text, &[" limited"]);
+    assert_has(folder.with_config(&["status"]).out, &[" limited"]);
 }
 
 #[test]
@@ -97,8 +92,7 @@ fn another_config_gives_nobody_a_new_burst() {
     let (folder, running) = start("", "[site.rate]\nmode = \"refuse\"\nburst = 50\n");
     let passed = || statuses(60, || running.get("/a.html", GPTBOT)).into_iter().filter(|status| *status == 200).count();
     assert!(passed() >= 50);
-    let path = folder.at("robotsd.toml");
-    let mut config = std::fs::read_to_string(&path).unwrap();
+    let mut config = folder.read("robotsd.toml");
     // A site with another source or lifetime is opened anew; with another policy it stays.
     let changes = [
         ("robots.path = \"robots.txt\"", "robots.path = \"robots.txt\"\nrobots.max_age = \"2h\""),
@@ -109,7 +103,7 @@ fn another_config_gives_nobody_a_new_burst() {
     for (number, (from, to)) in changes.into_iter().enumerate() {
         assert_has(&config, &[from]);
         config = config.replacen(from, to, 1);
-        replace_file(&path, &config);
+        folder.configure(&config);
         wait_until("the config", || running.count("config", |_| true) > number);
         // One in 20 s, however slow the machine is.
         assert!(passed() < 20, "{to}");

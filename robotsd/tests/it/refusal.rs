@@ -1,28 +1,22 @@
 //! `[site.refusal]`: a page of the site's own for refused clients.
 
-use crate::harness::{FIREFOX, Folder, GPTBOT, LISTENER, assert_has, folder, message, wait_for};
+use crate::harness::{Config, FIREFOX, Folder, GPTBOT, assert_has, message, wait_for};
 
 const ROBOTS: &str = "# a comment\nUser-agent: GPTBot\nDisallow: /drafts/\n";
 const PAGE: &str = "<!doctype html>\n<title>{{title}}</title>\n<p>{{agent}} may not fetch {{path}} of {{host}}: line {{ line }}, {{rule}}\n\
                     <a href=\"mailto:{{contact}}\">{{contact}}</a> {{request_id}} {{{{x}}\n";
 
-fn config(listener: &str, refusal: &str) -> String {
-    format!(
-        "mode = \"refuse\"\n{LISTENER}{listener}[[site]]\nname = \"shop\"\nroot = \".\"\n\
-         robots.path = \"robots.txt\"\n[site.refusal]\n{refusal}\n"
-    )
-}
-
-fn site(listener: &str, refusal: &str, page: &str) -> Folder {
+fn site(config: Config, refusal: &str, page: &str) -> Folder {
     let name = if page.contains('<') { "refused.html" } else { "refused.txt" };
-    folder(&[("robotsd.toml", &config(listener, refusal)), ("robots.txt", ROBOTS), (name, page)])
+    let keys = "root = \".\"\nrobots.path = \"robots.txt\"\n[site.refusal]";
+    config.site("shop", format!("{keys}\n{refusal}")).robots(ROBOTS).file(name, page).folder()
 }
 
 const HTML: &str = "file = \"refused.html\"\nstatus = 451\nlanguage = \"en-GB\"\ncontact = \"web@site.test\"";
 
 #[test]
 fn a_refused_client_gets_the_page_of_the_site() {
-    let folder = site("", HTML, PAGE);
+    let folder = site(Config::refusing(), HTML, PAGE);
     let running = folder.start();
     let answer = running.get("/drafts/x?a='1&b=2", GPTBOT);
     let id = answer.field("x-request-id").unwrap();
@@ -57,7 +51,7 @@ fn a_refused_client_gets_the_page_of_the_site() {
 
 #[test]
 fn a_status_alone_keeps_the_text() {
-    let folder = site("", "status = 410", "");
+    let folder = site(Config::refusing(), "status = 410", "");
     let answer = folder.start().get("/drafts/x", GPTBOT);
     assert_eq!(answer.status, 410);
     assert!(answer.body.starts_with("410 Gone\n\n") && answer.body.contains("(line 3)"), "{}", answer.body);
@@ -65,7 +59,7 @@ fn a_status_alone_keeps_the_text() {
 
 #[test]
 fn an_edit_of_the_template_goes_live_and_a_broken_one_does_not() {
-    let folder = site("", "file = \"refused.txt\"", "first {{line}}\n");
+    let folder = site(Config::refusing(), "file = \"refused.txt\"", "first {{line}}\n");
     let running = folder.start();
     let shown = |want: &str| {
         let answer = running.get("/drafts/x", GPTBOT);
@@ -115,11 +109,10 @@ fn what_is_wrong_with_a_refusal_is_said_with_its_place() {
         (html, "<a href=\"{{path}}\">", "refused.html:1:10", "{{path}} holds what others write"),
         (html, &large, "robotsd.toml:9:8", "refused.html: a template has at most 64 KiB"),
     ] {
-        let folder = site("", refusal, page);
-        let error = folder.run(["config", "check", "robotsd.toml"]).failed(2);
-        assert_has(&error, &[place, message]);
+        let folder = site(Config::refusing(), refusal, page);
+        assert_has(folder.configured(["config", "check"]).failed(2), &[place, message]);
     }
-    let folder = site("", html, "<p>");
+    let folder = site(Config::refusing(), html, "<p>");
     folder.write("refused.html", b"<p>\xff");
     let output = folder.run(["config", "check", "robotsd.toml"]);
     assert!(output.error.contains("the template is not UTF-8"), "{output:?}");
@@ -128,7 +121,7 @@ fn what_is_wrong_with_a_refusal_is_said_with_its_place() {
 /// nginx takes any status but 403 for a failure, after which the request goes on.
 #[test]
 fn other_proxies_get_the_page_and_a_status_that_they_understand() {
-    let folder = site("kind = \"decision\"\n", HTML, "<p>{{agent}} {{path}}\n");
+    let folder = site(Config::deciding(), HTML, "<p>{{agent}} {{path}}\n");
     let running = folder.start();
     let nginx = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
     let ingress =

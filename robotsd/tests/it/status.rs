@@ -1,22 +1,19 @@
 //! What the status says about connections, requests and upstreams.
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use crate::harness::{
-    ADMIN_SOCKET, FIREFOX, GOOGLEBOT, GPTBOT, Kept, LISTENER, Origin, assert_has, folder, free, robotsd, run, serving,
-    wait_for, wait_until,
+    Config, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Kept, Origin, assert_has, free, unfolded, wait_for, wait_until,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nDisallow: /private/\n";
 
-fn text(folder: &Path) -> String {
-    run(robotsd().args(["status", "--config"]).arg(folder.join("robotsd.toml"))).out
+fn text(folder: &Folder) -> String {
+    folder.with_config(&["status"]).out
 }
 
-fn traffic(folder: &Path) -> Value {
-    run(robotsd().args(["status", "--json", "--config"]).arg(folder.join("robotsd.toml"))).json()["traffic"].clone()
+fn traffic(folder: &Folder) -> Value {
+    folder.with_config(&["status", "--json"]).json()["traffic"].take()
 }
 
 /// The count of a kind in a list of them.
@@ -25,29 +22,28 @@ fn count(list: &Value, kind: &str) -> u64 {
     of_kind.map_or(0, |entry| entry["count"].as_u64().unwrap())
 }
 
-fn config(upstreams: &[String], more: &str) -> String {
-    format!(
-        "mode = \"refuse\"\nworkers = 2\n{ADMIN_SOCKET}{LISTENER}{LISTENER}kind = \"decision\"\n[[site]]\n\
-         name = \"shop\"\nupstreams = {upstreams:?}\nrobots.path = \"robots.txt\"\n[site.upstream]\nmax_fails = 1\n\
-         eject = \"60s\"\n[[site.override]]\nagent = \"CCBot\"\nmode = \"tag\"\n[[site.override]]\n\
-         agent = \"Googlebot\"\nmode = \"observe\"\n{more}"
-    )
+fn config(upstreams: &[String], more: &str) -> Config {
+    let keys = format!("upstreams = {upstreams:?}\nrobots.path = \"robots.txt\"");
+    Config::refusing()
+        .keys("workers = 2")
+        .admin_socket()
+        .tables("[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"")
+        .site("shop", format!("{keys}\n[site.upstream]\nmax_fails = 1\neject = \"60s\""))
+        .tables("[[site.override]]\nagent = \"CCBot\"\nmode = \"tag\"")
+        .tables(format!("[[site.override]]\nagent = \"Googlebot\"\nmode = \"observe\"\n{more}"))
+        .robots(ROBOTS)
 }
 
 /// A store that is configured, and whose sites do not limit crawlers: the status says it in the words of `config check`.
 #[test]
 fn a_store_that_no_request_asks_is_said() {
-    let config = "[rate]\nstore = \"redis://127.0.0.1:1\"\n[admin]\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-                  [[site]]\nname = \"shop\"\nroot = \".\"\nrobots.text = \"# open\"\n";
     let unasked = "no site limits crawlers, so the store is never asked";
-    for (config, is_unasked) in
-        [(config.to_owned(), true), (format!("{config}[site.rate]\nmode = \"observe\"\n"), false)]
-    {
-        let folder = folder(&[("robotsd.toml", &config)]);
-        let check = folder.configured(["config", "check", "--config"]);
-        let check = check.said();
+    for (rate, is_unasked) in [("", true), ("[site.rate]\nmode = \"observe\"", false)] {
+        let config = Config::new().keys("rate.store = \"redis://127.0.0.1:1\"").admin_socket();
+        let folder = config.site("shop", "root = \".\"\nrobots.text = \"# open\"").tables(rate).folder();
+        let check = folder.with_config(&["config", "check"]).said();
         let _running = folder.start();
-        let status = text(folder.path());
+        let status = text(&folder);
         assert_has(&status, &["redis://127.0.0.1:1 OUT"]);
         assert_eq!((status.contains(unasked), check.contains(unasked)), (is_unasked, is_unasked), "{status}\n{check}");
     }
@@ -57,8 +53,8 @@ fn a_store_that_no_request_asks_is_said() {
 fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     let origin = Origin::start();
     let upstreams = [format!("http://{origin}")];
-    let (folder, running) = serving(&[("robotsd.toml", &config(&upstreams, "")), ("robots.txt", ROBOTS)]);
-    let now = traffic(folder.path());
+    let (folder, running) = config(&upstreams, "").start();
+    let now = traffic(&folder);
     assert_eq!((&now["open_connections"], &now["sites"][0]["requests"]["total"]), (&0.into(), &0.into()));
 
     const CCBOT: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
@@ -78,7 +74,7 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     running.send(b"no HTTP\r\n\r\n");
     // Every worker has some; a request ends a moment after its answer.
     let counted = || {
-        let now = traffic(folder.path());
+        let now = traffic(&folder);
         let of = |name: &str| now["sites"][0]["requests"][name].as_u64().unwrap();
         let is = ["total", "robots_txt", "allowed", "refused", "tagged", "observed", "passed"].map(of);
         (is == [18, 2, 7, 4, 3, 2, 0]).then(|| now.clone())
@@ -94,26 +90,23 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     // Open now.
     let mut kept: Vec<Kept> = (0..5).map(|_| Kept::open(running.address, "shop.test")).collect();
     kept.iter_mut().for_each(|kept| drop(kept.get("/robots.txt", FIREFOX)));
-    assert_eq!(traffic(folder.path())["open_connections"], 5);
+    assert_eq!(traffic(&folder)["open_connections"], 5);
     drop(kept);
-    wait_until("the connections closed", || traffic(folder.path())["open_connections"] == 0);
+    wait_until("the connections closed", || traffic(&folder)["open_connections"] == 0);
 
     // Questions of other proxies are requests of the site, and counts go on under another config.
     let decisions =
         running.all("listening")[1]["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
     Kept::open(decisions, "shop.test").get("/-/auth/envoy/private/x", GPTBOT);
-    folder.replace("robotsd.toml", config(&upstreams, "[limits]\ndrain = \"1s\"\n"));
+    folder.configure(config(&upstreams, "[limits]\ndrain = \"1s\""));
     running.event("config-changed");
     running.get("/private/x", GPTBOT);
-    let refused = || traffic(folder.path())["sites"][0]["requests"]["refused"].as_u64();
+    let refused = || traffic(&folder)["sites"][0]["requests"]["refused"].as_u64();
     wait_until("the sum", || refused() == Some(6));
-    let text = text(folder.path());
-    let unfolded = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for said in
-        ["connections: 0 open, at most ", "responses: since the start: ", "6 refused, 3 tagged, 2 observed", ": up, "]
-    {
-        assert!(unfolded.contains(said), "{said}: {text}");
-    }
+    let text = text(&folder);
+    let parts =
+        ["connections: 0 open, at most ", "responses: since the start: ", "6 refused, 3 tagged, 2 observed", ": up, "];
+    assert_has(unfolded(&text), &parts);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
@@ -122,8 +115,8 @@ fn an_upstream_that_is_out_says_since_when_and_why() {
     let origin = Origin::start();
     let gone = free();
     let upstreams = [format!("http://{gone}"), format!("http://{origin}")];
-    let (folder, running) = serving(&[("robotsd.toml", &config(&upstreams, "")), ("robots.txt", ROBOTS)]);
-    let servers = || traffic(folder.path())["sites"][0]["upstreams"].clone();
+    let (folder, running) = config(&upstreams, "").start();
+    let servers = || traffic(&folder)["sites"][0]["upstreams"].clone();
     let before = servers();
     assert_eq!(
         (&before[0]["state"], &before[0]["since"], &before[1]["state"]),
@@ -142,22 +135,20 @@ fn an_upstream_that_is_out_says_since_when_and_why() {
     assert!(now[0]["why"].as_str().unwrap().to_ascii_lowercase().contains("refused"), "{now}");
     assert!(now[0]["again_seconds"].as_u64().unwrap() > 0, "{now}");
     assert_eq!((&now[1]["state"], &now[1]["why"]), (&"up".into(), &Value::Null));
-    let text = text(folder.path());
-    let unfolded = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(unfolded.contains(&format!("{gone}: OUT since 20")) && unfolded.contains("connect: "), "{text}");
+    let text = text(&folder);
+    assert_has(unfolded(&text), &[&format!("{gone}: OUT since 20"), "connect: "]);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
 fn requests_without_an_answer_are_counted_by_kind() {
     let gone = free();
-    let (folder, running) =
-        serving(&[("robotsd.toml", &config(&[format!("http://{gone}")], "")), ("robots.txt", ROBOTS)]);
+    let (folder, running) = config(&[format!("http://{gone}")], "").start();
     for _ in 0..3 {
         assert_eq!(running.get("/page", FIREFOX).status, 502);
     }
-    let now = traffic(folder.path());
+    let now = traffic(&folder);
     assert_eq!(count(&now["sites"][0]["failures"], "connect"), 3, "{now}");
     assert_eq!(count(&now["responses"], "5xx"), 3, "{now}");
-    assert!(text(folder.path()).contains("by its upstreams: 3 connect"), "{}", text(folder.path()));
+    assert!(text(&folder).contains("by its upstreams: 3 connect"), "{}", text(&folder));
 }
