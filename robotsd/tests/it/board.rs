@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::harness::{FIREFOX, Folder, GPTBOT, assert_has, folder, robotsd, run, wait_for, wait_until};
+use crate::harness::{
+    Answer, FIREFOX, Folder, GPTBOT, assert_has, assert_part, folder, offer, robotsd, run, wait_for, wait_until,
+};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 const CONFIG: &str = "state_dir = \"state\"\nworkers = 2\n[admin]\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -17,17 +18,15 @@ const CONFIG: &str = "state_dir = \"state\"\nworkers = 2\n[admin]\nsocket = \"ad
                       [[site]]\nname = \"Shop 1\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n[board]\nsees_all = true\n";
 
 fn site_folder() -> Folder {
-    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
-    fs::create_dir(folder.at("pages")).unwrap();
-    folder
+    folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS), ("pages/none", "")])
 }
 
-fn output(folder: &Path, more: &[&str]) -> String {
-    run(robotsd().args(["board", "--config"]).arg(folder.join("robotsd.toml")).args(more)).succeeded()
+fn output(folder: &Folder, more: &[&str]) -> String {
+    folder.with_config(&[&["board"], more].concat()).succeeded()
 }
 
-fn crawlers(folder: &Path) -> Vec<Value> {
-    let report: Value = serde_json::from_str(&output(folder, &["--json"])).unwrap();
+fn crawlers(folder: &Folder) -> Vec<Value> {
+    let report = folder.with_config(&["board", "--json"]).json();
     report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default()
 }
 
@@ -54,22 +53,16 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     }
     running.request("HEAD", "/robots.txt", &[("User-Agent", GPTBOT)]);
     running.get("/private/a", FIREFOX);
-    let counted = || crawlers(folder.path()).into_iter().next().filter(|row| row["disallowed"] == 3);
+    let counted = || crawlers(&folder).into_iter().next().filter(|row| row["disallowed"] == 3);
     let row = wait_for("three disallowed requests", counted);
-    assert_eq!(
-        (&row["crawler"], &row["identity"], &row["operator"]),
-        (&"GPTBot".into(), &"claimed".into(), &"OpenAI".into())
-    );
-    assert_eq!((&row["allowed"], &row["reads"], &row["word"]), (&1.into(), &1.into(), &Value::Null));
-    assert_eq!(
-        (&row["done"]["observed"], &row["judged"]),
-        (&3.into(), &json!({ "ignored": 0, "not_newest": 0, "unread": 0, "undecided": 0 }))
-    );
-    assert_eq!(row["last_read"]["is_newest"], true);
-    assert_eq!((&row["worst_line"]["line"], &row["worst_line"]["pattern"]), (&2.into(), &"/private/".into()));
-    let text = output(folder.path(), &[]);
-    assert_has(&text, &["GPTBot (claimed)\n", "no word"]);
-    let table = output(folder.path(), &["--csv", "Shop 1"]);
+    let part = json!({
+        "crawler": "GPTBot", "identity": "claimed", "operator": "OpenAI", "allowed": 1, "reads": 1, "word": null,
+        "done": { "observed": 3 }, "judged": { "ignored": 0, "not_newest": 0, "unread": 0, "undecided": 0 },
+        "last_read": { "is_newest": true }, "worst_line": { "line": 2, "pattern": "/private/" },
+    });
+    assert_part(&row, &part);
+    assert_has(output(&folder, &[]), &["GPTBot (claimed)\n", "no word"]);
+    let table = output(&folder, &["--csv", "Shop 1"]);
     assert!(table.lines().nth(1).unwrap().starts_with("Shop 1,GPTBot,OpenAI,ai-training,claimed,,"), "{table}");
 
     // Another version is written at once, and what was counted with it.
@@ -78,9 +71,9 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     running.signal("KILL");
     running.wait_for_end();
     let running = folder.start();
-    let after = wait_for("the counts from before", || crawlers(folder.path()).into_iter().next());
-    assert_eq!((&after["disallowed"], &after["allowed"], &after["reads"]), (&3.into(), &1.into(), &1.into()));
-    assert_eq!(after["last_read"]["is_newest"], false);
+    let after = wait_for("the counts from before", || crawlers(&folder).into_iter().next());
+    let part = json!({ "disallowed": 3, "allowed": 1, "reads": 1, "last_read": { "is_newest": false } });
+    assert_part(&after, &part);
     assert!(
         is_written(folder.path(), "/private/") && !is_written(folder.path(), "/private/a"),
         "patterns, and no paths"
@@ -95,17 +88,15 @@ fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     let running = folder.start();
     // A watch of some seconds, so that there is something to be parted.
     running.get("/private/a", GPTBOT);
-    wait_until("a count", || !crawlers(folder.path()).is_empty());
+    wait_until("a count", || !crawlers(&folder).is_empty());
     for to in ["off", "on"] {
         let request = format!("POST /enforce?to={to} HTTP/1.1\r\nHost: robotsd\r\nConnection: close\r\n\r\n");
-        let mut socket = std::os::unix::net::UnixStream::connect(folder.at("admin.sock")).unwrap();
-        socket.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let socket = std::os::unix::net::UnixStream::connect(folder.at("admin.sock")).unwrap();
+        let answer = offer(socket, request).expect("an answer");
+        assert_eq!(Answer::parse(&answer).status, 200);
     }
     running.get("/private/b", GPTBOT);
-    wait_until("another count", || crawlers(folder.path())[0]["disallowed"] == 2);
+    wait_until("another count", || crawlers(&folder)[0]["disallowed"] == 2);
     // Another version is written at once.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     wait_until("files of the board", || is_written(folder.path(), "\"disallowed\":2"));
@@ -221,7 +212,7 @@ fn said(crawlers: &[Value]) -> Vec<String> {
 fn words_are_the_same_after_a_restart_and_a_kill() {
     let folder = site_folder();
     write_words(folder.path());
-    let words = || said(&crawlers(folder.path()));
+    let words = || said(&crawlers(&folder));
     let want = [
         "Ignorer verified: ignores, 1 2 4, 4 0 0 0",
         "Late verified: has not read the newest version, 1 2 4, 0 4 0 0",
@@ -236,11 +227,8 @@ fn words_are_the_same_after_a_restart_and_a_kill() {
         running.signal(signal);
         running.wait_for_end();
     }
-    let merged = run(robotsd().args(["board", "--merge"]).arg(folder.at("state")));
-    let merged = merged.out;
-    assert_has(&merged, &["Ignorer (verified): ignores\n"]);
-    let twice = run(robotsd().args(["board", "--merge"]).args([folder.at("state"), folder.at("state")]));
-    assert!(twice.error.contains("is named twice"));
+    assert_has(folder.run(["board", "--merge", "state"]).out, &["Ignorer (verified): ignores\n"]);
+    assert_has(folder.run(["board", "--merge", "state", "state"]).error, &["is named twice"]);
 }
 
 /// It reads on one replica, and goes in on another: neither accuses it alone, and both together do, whatever becomes of the
@@ -264,7 +252,7 @@ fn a_read_on_one_replica_and_requests_on_another_have_the_same_words_after_a_kil
     for signal in ["TERM", "KILL", "KILL"] {
         let mut running = replicas.each_ref().map(|folder| folder.start());
         for (folder, want) in replicas.iter().zip(alone) {
-            let words = || Some(said(&crawlers(folder.path()))).filter(|words| !words.is_empty());
+            let words = || Some(said(&crawlers(folder))).filter(|words| !words.is_empty());
             assert_eq!(wait_for("the board", words), [want], "{signal}");
         }
         assert_eq!(merged(), ["Split verified: ignores, 1 3 4, 4 0 0 0"], "{signal}");

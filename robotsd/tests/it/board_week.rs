@@ -4,16 +4,15 @@
 //! With libfaketime (Debian: `faketime`), where it is installed. The clock jumps from one hour of the script to the next; timers run
 //! as ever.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::identity::crawlers;
+use super::identity::{TRUSTING, crawlers, known_by};
 use super::played_names::PlayedNames;
 use super::programs::skip;
 use super::start::faketime;
-use crate::harness::{FIREFOX, Folder, LISTENER, Running, folder, replace_file, robotsd, run, wait_for, wait_until};
+use crate::harness::{FIREFOX, Folder, Running, replace_file, robotsd, run, wait_for, wait_until};
 
 const OLD: &str = "User-agent: *\nDisallow: /drafts/\n";
 const NEW: &str = "User-agent: *\nDisallow: /drafts/\nDisallow: /private/\n";
@@ -57,9 +56,8 @@ impl Clock {
         command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
     }
 
-    fn start(&self, folder: &Path) -> Running {
-        let mut command = robotsd();
-        command.args(["serve", "--config"]).arg(folder.join("robotsd.toml"));
+    fn start(&self, folder: &Folder) -> Running {
+        let mut command = folder.serve();
         self.of(&mut command);
         Running::spawn(&mut command)
     }
@@ -67,13 +65,6 @@ impl Clock {
 
 /// One of two replicas.
 fn replica(names: &PlayedNames) -> Folder {
-    let config = format!(
-        "state_dir = \"state\"\n{LISTENER}trusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\nname = \"shop\"\n\
-         root = \"pages\"\nrobots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n\
-         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\nwait = \"250ms\"\n[board]\n\
-         sees_all = true\nreplicas = 2\n[log]\naccess = \"json\"\n",
-        names.address()
-    );
     let row = |name: &str| {
         let domain = name.to_lowercase();
         format!(
@@ -81,9 +72,8 @@ fn replica(names: &PlayedNames) -> Folder {
         )
     };
     let rows: String = CRAWLERS.iter().map(|(name, _)| row(name)).collect();
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OLD), ("crawlers.toml", &(crawlers() + &rows))]);
-    fs::create_dir(folder.at("pages")).unwrap();
-    folder
+    let config = known_by(names, TRUSTING, "wait = \"250ms\"").tables("[board]\nsees_all = true\nreplicas = 2");
+    config.log_requests().robots(OLD).file("crawlers.toml", crawlers() + &rows).folder()
 }
 
 fn request(running: &Running, crawler: &str, client: &str, path: &str) {
@@ -108,8 +98,7 @@ fn request_as(running: &Running, crawler: &str, client: &str, identity: &str, pa
 }
 
 fn rows(running: &Running) -> Value {
-    let answer = running.ask_admin("GET /board.json?period=30d").body;
-    serde_json::from_str(&answer).unwrap()
+    running.ask_admin("GET /board.json?period=30d").json()
 }
 
 /// Waits until the board has counted what comes now: it has seen the clock as it is.
@@ -153,7 +142,7 @@ fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_proce
     let folders = [replica(&names), replica(&names)];
     let clock = Clock { library, file: folders[0].path().join("clock") };
     clock.set(0);
-    let mut running = folders.each_ref().map(|folder| clock.start(folder.path()));
+    let mut running = folders.each_ref().map(|folder| clock.start(folder));
     let address = |crawler: &str| CRAWLERS.iter().find(|(name, _)| *name == crawler).unwrap().1;
     let merged = || {
         let mut command = robotsd();
@@ -214,7 +203,7 @@ fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_proce
         for (running, folder) in running.iter_mut().zip(&folders) {
             running.signal(signal);
             running.wait_for_end();
-            *running = clock.start(folder.path());
+            *running = clock.start(folder);
             let board = || Some(said(&rows(running))).filter(|words| !words.is_empty());
             wait_for("the board", board);
         }

@@ -9,12 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::daemon::{Daemon, find, free_ports};
-use super::identity::crawlers;
+use super::identity::{TRUSTING, known_by};
 use super::played_names::PlayedNames;
-use crate::harness::{
-    ADMIN, Answer, Config, FIREFOX, Folder, GPTBOT, LISTENER, Running, assert_has, exchange, folder, wait_for,
-    wait_until,
-};
+use crate::harness::{Answer, Config, FIREFOX, Folder, GPTBOT, Running, assert_has, exchange, wait_for, wait_until};
 #[cfg(target_os = "linux")]
 use crate::small_disk::SmallDisk;
 
@@ -26,16 +23,8 @@ const REAL: &str = "8.8.4.1";
 /// A site with one crawler that can be verified, by the names that are played.
 fn site(names: &PlayedNames, board: &str) -> Folder {
     names.confirmed(REAL, "crawl-1.bot.example");
-    Config::new()
-        .keys("state_dir = \"state\"")
-        .listener("trusted_proxies = [\"127.0.0.0/8\"]")
-        .site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"")
-        .tables("[agents]\nregistry_extra = \"crawlers.toml\"\n[[admin.listener]]\naddress = \"127.0.0.1:0\"")
-        .tables(format!("[identity]\nresolvers = [\"{}\"]\nwait = \"250ms\"\n[board]\n{board}", names.address()))
-        .robots(OPEN)
-        .file("crawlers.toml", crawlers())
-        .file("pages/page.html", "a page\n")
-        .folder()
+    let config = known_by(names, TRUSTING, "wait = \"250ms\"");
+    config.tables(format!("[board]\n{board}")).robots(OPEN).folder()
 }
 
 /// A request of the crawler's, by way of a proxy.
@@ -244,9 +233,9 @@ fn behind_a_cache_no_crawler_is_accused() {
 fn a_full_disk_loses_at_most_what_was_not_written() {
     SmallDisk::with("board_words::a_full_disk_loses_at_most_what_was_not_written", |disk| {
         let state = disk.path().join("state");
-        let config = format!("state_dir = {state:?}\n{LISTENER}{ADMIN}[[site]]\nname = \"shop\"\nroot = \".\"\n");
+        let config = Config::new().keys(format!("state_dir = {state:?}")).admin().files_of("shop");
         let version = |number: u32| format!("User-agent: *\nDisallow: /private/\n# {number}\n");
-        let site = folder(&[("robotsd.toml", &config), ("robots.txt", &version(0))]);
+        let site = config.robots(version(0)).folder();
         let publish = |running: &Running, number: u32| {
             site.replace("robots.txt", version(number));
             wait_until("a version", || running.get("/robots.txt", FIREFOX).body == version(number));

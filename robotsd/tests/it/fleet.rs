@@ -1,14 +1,12 @@
 //! Several replicas: databases that read their files count what their boards show, and one Prometheus sees them disagree.
 
-use std::fs;
-
 use serde_json::{Value, json};
 
-use super::identity::crawlers;
+use super::identity::{TRUSTING, crawlers, known_by};
 use super::played_names::PlayedNames;
 use super::programs::{prometheus, python_with};
 use super::prometheus::Prometheus;
-use crate::harness::{FIREFOX, Folder, LISTENER, Running, folder, robotsd, run, run_with, wait_until};
+use crate::harness::{Config, FIREFOX, Folder, Running, folder, robotsd, run, run_with, wait_until};
 
 const CHAPTER: &str = include_str!("../../src/docs/fleet.md");
 const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
@@ -92,32 +90,23 @@ fn rows_of_answer(rows: &Value) -> Vec<(String, String, u64, u64)> {
 }
 
 fn merged(folders: impl IntoIterator<Item = std::path::PathBuf>) -> Value {
-    let output = run(robotsd().args(["board", "--csv", "--merge"]).args(folders));
-    assert!(output.code == Some(0), "{output:?}");
-    rows_of_csv(&output.out)
+    rows_of_csv(&run(robotsd().args(["board", "--csv", "--merge"]).args(folders)).succeeded())
 }
 
 /// Three replicas with files of their own.
 fn machines(names: &PlayedNames) -> Folder {
-    let config = format!(
-        "mode = \"refuse\"\nstate_dir = \"state\"\n{LISTENER}trusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\n\
-         name = \"shop\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n[agents]\n\
-         registry_extra = \"crawlers.toml\"\n[identity]\nwait = \"250ms\"\nresolvers = [\"{}\"]\n[board]\n\
-         sees_all = true\nreplicas = 3\n[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"\n\
-         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n",
-        names.address()
-    );
+    let config = known_by(names, TRUSTING, "wait = \"250ms\"").keys("mode = \"refuse\"");
+    let config = config.tables("[board]\nsees_all = true\nreplicas = 3").log_requests();
+    let config = config.tables("access_path = \"access.jsonl\"").to_string();
     let all = folder(&[]);
     for name in REPLICAS {
-        let path = |file: &str| all.at(name).join(file);
-        fs::create_dir_all(path("pages")).unwrap();
         for (file, text) in [
             ("robotsd.toml", &*config),
             ("robots.txt", ROBOTS),
             ("crawlers.toml", &crawlers()),
             ("pages/a.html", "a\n"),
         ] {
-            fs::write(path(file), text).unwrap();
+            all.write(format!("{name}/{file}"), text);
         }
     }
     all
@@ -135,8 +124,7 @@ fn play(running: &Running, at: usize) {
     let is_known = |client: &str, want: &str| {
         wait_until(want, || {
             get(client, EXAMPLE, "/a.html");
-            let answer = running.ask_admin("GET /board.json").body;
-            let board: Value = serde_json::from_str(&answer).unwrap();
+            let board = running.ask_admin("GET /board.json").json();
             let mut crawlers = board["sites"][0]["crawlers"].as_array().into_iter().flatten();
             crawlers.any(|crawler| crawler["identity"] == want)
         });
@@ -211,9 +199,8 @@ fn a_fleet_that_disagrees_is_seen_until_it_agrees_again() {
     if prometheus().is_none() {
         return;
     }
-    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\nrobots.path = \"robots.txt\"\n\
-                  [[admin.listener]]\naddress = \"127.0.0.1:0\"\n";
-    let replicas = REPLICAS.map(|_| folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]));
+    let config = Config::new().files_of("shop").tables("[[admin.listener]]\naddress = \"127.0.0.1:0\"").robots(ROBOTS);
+    let replicas = REPLICAS.map(|_| config.folder());
     let running = replicas.each_ref().map(|replica| replica.start());
     let publish = |replica: &Folder| {
         replica.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));

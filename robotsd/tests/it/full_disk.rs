@@ -3,11 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-
-use crate::harness::{
-    ADMIN, FIREFOX, Folder, LISTENER, Running, assert_has, folder, message, robotsd, run, wait_for, wait_until,
-};
+use crate::harness::{Config, FIREFOX, Folder, Running, assert_has, message, unfolded, wait_for, wait_until};
 use crate::small_disk::SmallDisk;
 
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
@@ -19,25 +15,19 @@ fn wait_for_robots(running: &Running, text: &str) {
     wait_until(text, || running.get("/robots.txt", FIREFOX).body == text);
 }
 
-fn status(running: &Running, arguments: &[&str]) -> String {
-    run(robotsd().arg("status").args(arguments).arg("--admin").arg(running.admin().to_string())).succeeded()
+fn status(running: &Running) -> String {
+    running.command(&["status"]).succeeded()
 }
 
 fn troubles(running: &Running) -> Vec<String> {
-    let status: Value = serde_json::from_str(&status(running, &["--json"])).unwrap();
+    let status = running.json(&["status"]);
     let troubles = status["sites"][0]["troubles"].as_array().unwrap();
     troubles.iter().map(|trouble| trouble.as_str().unwrap().to_owned()).collect()
 }
 
 /// The folder of a site `shop`, whose state is kept in `state`.
 fn shop(state: &Path) -> Folder {
-    let config = format!("state_dir = {state:?}\n{LISTENER}{ADMIN}[[site]]\nname = \"shop\"\nroot = \".\"\n");
-    folder(&[("robotsd.toml", &config), ("robots.txt", FIRST)])
-}
-
-/// The text of a page whose lines were folded.
-fn unfolded(page: &str) -> String {
-    page.split_whitespace().collect::<Vec<_>>().join(" ")
+    Config::new().keys(format!("state_dir = {state:?}")).admin().files_of("shop").robots(FIRST).folder()
 }
 
 #[test]
@@ -61,7 +51,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         let want = "cannot be written, so a restart forgets what is live: No space left on device (os error 28)";
         assert_has(&trouble, &[want]);
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {trouble}"));
-        assert!(unfolded(&status(&running, &[])).contains(&trouble), "in the same words");
+        assert!(unfolded(&status(&running)).contains(&trouble), "in the same words");
 
         disk.free();
         running.wait_for_event("state", |line| line["message"] == "shop: what is live is written down again");
@@ -96,7 +86,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         let behind = wait_for("what is behind", || troubles(&running).into_iter().find(|text| text.contains(older)));
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
         running.wait_for_message("rejected", older);
-        assert!(unfolded(&status(&running, &[])).contains(&behind), "in the same words");
+        assert!(unfolded(&status(&running)).contains(&behind), "in the same words");
         // Once the source holds again what was live, nothing is behind, whatever the disk does.
         site.replace("robots.txt", FOURTH);
         wait_for_robots(&running, FOURTH);
@@ -142,15 +132,11 @@ fn the_switch_of_every_site_holds_on_a_full_disk_and_after_a_kill() {
         let mut running = site.start();
         wait_until("the first version on the disk", || disk.path().join("state/sites/shop/live").exists());
         disk.fill();
-        let turn = |running: &Running, to: &str| {
-            run(robotsd().args(["enforce", to, "--admin"]).arg(running.admin().to_string())).succeeded();
-        };
         for to in ["off", "on", "off"] {
-            turn(&running, to);
+            running.command(&["enforce", to]).succeeded();
             running.kill();
             running = site.start();
-            let report: Value = serde_json::from_str(&status(&running, &["--json"])).unwrap();
-            assert_eq!(report["enforcement"], *to, "{report}");
+            assert_eq!(running.json(&["status"])["enforcement"], *to);
         }
     });
 }
@@ -166,12 +152,10 @@ fn the_switch_of_one_site_holds_on_a_full_disk_and_after_a_kill() {
         assert_eq!(fs::read(own.join("enforcement")).unwrap(), b"on \n");
         disk.fill();
         for to in ["off", "on", "off"] {
-            let turn = ["enforce", to, "--site", "shop", "--admin"];
-            run(robotsd().args(turn).arg(running.admin().to_string())).succeeded();
+            running.command(&["enforce", to, "--site", "shop"]).succeeded();
             running.kill();
             running = site.start();
-            let report: Value = serde_json::from_str(&status(&running, &["--json"])).unwrap();
-            assert_eq!(report["sites"][0]["switch"], *to, "{report}");
+            assert_eq!(running.json(&["status"])["sites"][0]["switch"], *to);
         }
     });
 }

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower_robots::agent::{Crawler, Registry};
 
 use super::played_names::PlayedNames;
-use crate::harness::{
-    Answer, FIREFOX, Folder, LISTENER, Running, assert_has, folder, robotsd, run, wait_for, wait_until,
-};
+use crate::harness::{Answer, Config, FIREFOX, Folder, Running, assert_has, assert_part, robotsd, run, wait_until};
 
 const ROBOTS: &str = "User-agent: ExampleBot\nDisallow: /drafts/\n";
 const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
@@ -29,30 +26,31 @@ pub(super) fn crawlers() -> String {
     out + "[[crawler]]\nname = \"ExampleBot\"\ncategory = \"search\"\noperator = \"Example\"\nrdns = [\".bot.example\"]\n"
 }
 
-fn site(names: &PlayedNames, identity: &str, listener: &str) -> Folder {
-    let config = format!(
-        "mode = \"refuse\"\nstate_dir = \"state\"\n{LISTENER}{listener}\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
-         robots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n[[admin.listener]]\n\
-         address = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\n{identity}\n[log]\naddress = \"keep\"\n\
-         access = \"json\"\n",
-        names.address()
-    );
-    folder(&[
-        ("robotsd.toml", &config),
-        ("robots.txt", ROBOTS),
-        ("crawlers.toml", &crawlers()),
-        ("page.html", "a page\n"),
-    ])
+/// A site `shop` with one crawler that can be verified, by names that are played.
+pub(super) fn known_by(names: &PlayedNames, listener: &str, identity: &str) -> Config {
+    Config::new()
+        .keys("state_dir = \"state\"")
+        .listener(listener)
+        .site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"")
+        .tables("[agents]\nregistry_extra = \"crawlers.toml\"\n[[admin.listener]]\naddress = \"127.0.0.1:0\"")
+        .tables(format!("[identity]\nresolvers = [\"{}\"]\n{identity}", names.address()))
+        .file("crawlers.toml", crawlers())
+        .file("pages/page.html", "a page\n")
 }
 
-const TRUSTING: &str = "trusted_proxies = [\"127.0.0.0/8\"]";
+fn site(names: &PlayedNames, identity: &str, listener: &str) -> Folder {
+    let config = known_by(names, listener, identity).keys("mode = \"refuse\"").robots(ROBOTS);
+    config.log_requests().tables("address = \"keep\"").folder()
+}
+
+pub(super) const TRUSTING: &str = "trusted_proxies = [\"127.0.0.0/8\"]";
 
 fn from(running: &Running, client: &str, path: &str, agent: &str) -> Answer {
     running.request("GET", path, &[("User-Agent", agent), ("X-Forwarded-For", client)])
 }
 
-fn status(folder: &Path) -> Value {
-    run(robotsd().arg("status").arg("--json").arg("--config").arg(folder.join("robotsd.toml"))).json()
+fn status(folder: &Folder) -> Value {
+    folder.with_config(&["status", "--json"]).json()
 }
 
 #[test]
@@ -79,17 +77,11 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     assert_eq!(refused.status, 403);
     assert_has(&refused.body, &["The request is not from ExampleBot, which it claims to be."]);
     let line = running.wait_for_event("refused", |line| line["reason"] == "impostor");
-    for (field, want) in [
-        ("agent", "ExampleBot"),
-        ("identity", "refuted"),
-        ("identity_method", "rdns"),
-        ("identity_reason", "other-name"),
-        ("decision", "allow"),
-        ("address", IMPOSTOR),
-    ] {
-        assert_eq!(line[field], want, "{field}: {line}");
-    }
-    assert_eq!((&line["rule"], &line["group"]), (&Value::Null, &Value::Null));
+    let part = json!({
+        "agent": "ExampleBot", "identity": "refuted", "identity_method": "rdns", "identity_reason": "other-name",
+        "decision": "allow", "address": IMPOSTOR, "rule": null, "group": null,
+    });
+    assert_part(&line, &part);
     // The crawler itself is refused what the file disallows, as before, and people are not asked.
     assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
     assert_eq!(from(&running, REAL, "/drafts/x", BOT).status, 403);
@@ -162,10 +154,9 @@ fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_
     for _ in 0..3 {
         assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
     }
-    let identity = status(folder.path())["identity"].take();
+    let identity = status(&folder)["identity"].take();
     assert_eq!(identity["lists"], Value::Array(Vec::new()));
-    let text = run(robotsd().arg("status").arg("--config").arg(folder.at("robotsd.toml"))).out;
-    assert_has(&text, &["names of 1 addresses known"]);
+    assert_has(folder.with_config(&["status"]).out, &["names of 1 addresses known"]);
 }
 
 #[test]
@@ -177,24 +168,22 @@ fn another_config_keeps_what_is_known() {
     from(&running, REAL, "/page.html", BOT);
     let asked = names.asked().len();
     assert!(asked > 0);
-    let path = folder.at("robotsd.toml");
-    let config = std::fs::read_to_string(&path).unwrap();
-    crate::harness::replace_file(&path, config.replace("wait = \"250ms\"", "impostors = \"refuse\""));
+    let config = folder.read("robotsd.toml");
+    folder.configure(config.replace("wait = \"250ms\"", "impostors = \"refuse\""));
     running.event("config");
     from(&running, REAL, "/page.html", BOT);
-    wait_for("a verified request under the new config", || {
-        (running.count("request", |line| line["identity"] == "verified") == 2).then_some(())
-    });
+    let verified = || running.count("request", |line| line["identity"] == "verified");
+    wait_until("a verified request under the new config", || verified() == 2);
     assert_eq!(names.asked().len(), asked);
     // Without the table claims are not checked.
     let without =
         config.split("[identity]").next().unwrap().to_owned() + "[log]\naddress = \"keep\"\naccess = \"json\"\n";
-    crate::harness::replace_file(&path, without);
+    folder.configure(without);
     wait_until("a config without the table", || {
         from(&running, REAL, "/drafts/x", BOT);
         running.has_event("refused", |line| line["identity"] == "claimed")
     });
-    assert_eq!(status(folder.path())["identity"], Value::Null);
+    assert_eq!(status(&folder)["identity"], Value::Null);
 }
 
 #[test]
@@ -202,32 +191,23 @@ fn a_claim_is_checked_by_hand_step_by_step() {
     let names = PlayedNames::start();
     names.confirmed(REAL, "crawl-1.bot.example").named(IMPOSTOR, "host.other.example");
     let folder = site(&names, "", TRUSTING);
-    let verify = |address: &str, agent: &str, more: &[&str]| {
-        let mut command = robotsd();
-        command.args(["agents", "--verify", address, "--user-agent", agent, "--config"]);
-        let output = run(command.arg(folder.at("robotsd.toml")).args(more));
-        (output.code.unwrap(), output.out)
+    let verify = |address: &str, agent: &str, code: i32| {
+        folder.with_config(&["agents", "--verify", address, "--user-agent", agent]).ends_with(code).out
     };
-    let (code, text) = verify(REAL, BOT, &[]);
-    assert_eq!(code, 0, "{text}");
+    let text = verify(REAL, BOT, 0);
     let want = "8.8.4.1 as ExampleBot: verified(rdns)\n  names of ExampleBot's addresses: .bot.example\n  \
                 names of 8.8.4.1: crawl-1.bot.example.\n  addresses of crawl-1.bot.example";
     assert!(text.starts_with(want), "{text}");
 
     // A single check has seen no address verified through the resolver.
-    let (code, text) = verify(IMPOSTOR, "ExampleBot", &[]);
-    assert_eq!((code, text.lines().next()), (3, Some("9.9.9.9 as ExampleBot: undecided(unproven-resolver)")), "{text}");
-    let (code, text) = verify("10.0.0.1", "ExampleBot", &[]);
-    assert!(code == 3 && text.contains("it says nothing about the client"), "{text}");
-    let (code, text) = verify(REAL, FIREFOX, &[]);
-    assert!(code == 3 && text.contains("no crawler is named"), "{text}");
+    let text = verify(IMPOSTOR, "ExampleBot", 3);
+    assert!(text.starts_with("9.9.9.9 as ExampleBot: undecided(unproven-resolver)\n"), "{text}");
+    assert_has(verify("10.0.0.1", "ExampleBot", 3), &["it says nothing about the client"]);
+    assert_has(verify(REAL, FIREFOX, 3), &["no crawler is named"]);
     let asked = names.asked().len();
-    let (code, text) = verify(REAL, BOT, &["--offline", "--format", "json"]);
-    let answer: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(
-        (code, &answer["identity"]["outcome"], &answer["crawler"]),
-        (3, &"undecided".into(), &"ExampleBot".into())
-    );
+    let offline = ["agents", "--verify", REAL, "--user-agent", BOT, "--offline", "--format", "json"];
+    let answer = folder.with_config(&offline).ends_with(3).json();
+    assert_part(&answer, &json!({ "identity": { "outcome": "undecided" }, "crawler": "ExampleBot" }));
     assert_eq!(names.asked().len(), asked, "nothing is looked up");
 
     // Lists that are compiled in verify.
@@ -237,20 +217,16 @@ fn a_claim_is_checked_by_hand_step_by_step() {
 
 #[test]
 fn explain_says_what_becomes_of_a_request_from_an_address() {
-    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
-                  robots.path = \"robots.txt\"\n[exempt]\ncidrs = [\"8.8.4.0/24\"]\n";
-    let folder = folder(&[("robotsd.toml", config), ("robots.txt", "User-agent: GPTBot\nDisallow: /drafts/\n")]);
+    let config = Config::refusing().site("shop", "root = \".\"\nrobots.path = \"robots.txt\"");
+    let config = config.tables("[exempt]\ncidrs = [\"8.8.4.0/24\"]").robots("User-agent: GPTBot\nDisallow: /drafts/\n");
+    let folder = config.folder();
     let explain = |address: &str, more: &[&str]| {
-        let mut command = robotsd();
-        command.args(["explain", "--user-agent", "GPTBot", "/drafts/x", "--address", address, "--config"]);
-        run(command.arg(folder.at("robotsd.toml")).args(more)).out
+        let asked = ["explain", "--user-agent", "GPTBot", "/drafts/x", "--address", address];
+        folder.with_config(&[&asked, more].concat())
     };
     let listed = Registry::builtin().crawler("GPTBot").unwrap().ranges[0].clone();
-    let text = explain("20.171.206.1", &[]);
-    assert!(text.contains("  sender: verified(range)\n") && text.contains(&listed), "{text}");
-    let text = explain("9.9.9.9", &[]);
-    assert_has(&text, &["  sender: undecided(stale)\n"]);
-    let answer: Value = serde_json::from_str(&explain("8.8.4.1", &["--json"])).unwrap();
-    assert_eq!((&answer["action"], &answer["reason"]), (&"pass".into(), &"exempt".into()), "{answer}");
-    assert_eq!(answer["identity"]["outcome"], "undecided", "{answer}");
+    assert_has(explain("20.171.206.1", &[]).out, &["  sender: verified(range)\n", &listed]);
+    assert_has(explain("9.9.9.9", &[]).out, &["  sender: undecided(stale)\n"]);
+    let answer = explain("8.8.4.1", &["--json"]).json();
+    assert_part(&answer, &json!({ "action": "pass", "reason": "exempt", "identity": { "outcome": "undecided" } }));
 }

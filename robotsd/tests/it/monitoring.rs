@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::programs::{jsonnet, prometheus, promtool};
 use super::prometheus::Prometheus;
 use super::tls;
-use crate::harness::{ADMIN, FIREFOX, GOOGLEBOT, GPTBOT, LISTENER, Origin, folder, project, run, wait_until};
+use crate::harness::{Config, FIREFOX, GOOGLEBOT, GPTBOT, Origin, project, run, wait_until};
 
 const CHAPTER: &str = include_str!("../../src/docs/monitoring.md");
 const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
@@ -131,15 +131,16 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
         return;
     }
     let origin = Origin::start();
-    let config = format!(
-        "mode = \"refuse\"\n[log]\naccess = \"json\"\n[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:0\"\n\
-         {LISTENER}[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n[[site]]\nname = \"shop\"\n\
-         upstreams = [\"http://{origin}\"]\n[site.robots]\ntext = \"User-agent: *\\nCrawl-delay: 20\\n\
-         Disallow: /private/\"\n[[site.robots.append]]\npath = \"ai.txt\"\n[[site.robots.on_publish]]\n\
-         url = \"http://127.0.0.1:1/\"\n[site.rate]\nmode = \"refuse\"\nburst = 1\n[[site.override]]\nindex = true\n\
-         mode = \"refuse\"\n[rate]\nstore = \"redis://127.0.0.1:1\"\n{ADMIN}"
+    let secure =
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";
+    let site = format!(
+        "upstreams = [\"http://{origin}\"]\nrate = {{ mode = \"refuse\", burst = 1 }}\n[site.robots]\n\
+         text = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n[[site.robots.append]]\npath = \"ai.txt\"\n\
+         [[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/\"\n[[site.override]]\nindex = true\nmode = \"refuse\""
     );
-    let folder = folder(&[("robotsd.toml", &config), ("ai.txt", "User-agent: CCBot\nDisallow: /\n")]);
+    let config = Config::refusing().keys("rate.store = \"redis://127.0.0.1:1\"").log_requests();
+    let config = config.listener(format!("name = \"web\"\n{secure}")).site("shop", site).admin();
+    let folder = config.file("ai.txt", "User-agent: CCBot\nDisallow: /\n").folder();
     tls::certify(folder.path(), &["shop.test"]);
     let running = folder.start();
     let play = || {

@@ -103,7 +103,7 @@ pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer
 
 /// The octets of an answer, which may not come. A server that closes with something unread resets the connection; what came before
 /// that counts.
-pub(crate) fn offer(mut stream: TcpStream, request: impl AsRef<[u8]>) -> Option<Vec<u8>> {
+pub(crate) fn offer(mut stream: impl Read + Write, request: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     stream.write_all(request.as_ref()).ok()?;
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);

@@ -10,15 +10,6 @@ use tempfile::TempDir;
 
 use super::process::{Ended, Running, robotsd, run};
 
-/// A listener on a free port, for a config.
-pub(crate) const LISTENER: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
-
-/// An admin interface on a free port.
-pub(crate) const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\n";
-
-/// One on a socket beside the config.
-pub(crate) const ADMIN_SOCKET: &str = "[admin]\nsocket = \"admin.sock\"\n";
-
 /// Removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Folder(TempDir);

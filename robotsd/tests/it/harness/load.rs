@@ -31,7 +31,7 @@ impl Asking<'_> {
 }
 
 /// Tells clients to stop when it goes, also because a test has failed: who waits for them would wait for ever.
-struct StopAtEnd<'a>(&'a AtomicBool);
+pub(crate) struct StopAtEnd<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {

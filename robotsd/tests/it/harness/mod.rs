@@ -15,12 +15,12 @@ pub(crate) use self::client::connect_from;
 pub(crate) use self::client::{Answer, Kept, PATIENCE, admin_answer, connect, exchange, head, offer, rest, sent};
 pub(crate) use self::config::Config;
 pub(crate) use self::expect::{assert_has, assert_lacks, assert_part, row, unfolded};
-pub(crate) use self::folder::{ADMIN, ADMIN_SOCKET, Folder, LISTENER, folder, serving};
-pub(crate) use self::load::{Client, while_asking};
+pub(crate) use self::folder::{Folder, folder, serving};
+pub(crate) use self::load::{Client, StopAtEnd, while_asking};
 pub(crate) use self::origin::{Asked, Origin, Reply, free, gzip, redirect, response};
 pub(crate) use self::process::{
-    Ended, FIREFOX, GOOGLEBOT, GPTBOT, KillOnDrop, Running, StopAtEnd, ended, is_long, message, project, replace_file,
-    robotsd, run, run_with, wait_for, wait_until,
+    Ended, FIREFOX, GOOGLEBOT, GPTBOT, KillOnDrop, Running, ended, is_long, message, project, replace_file, robotsd,
+    run, run_with, wait_for, wait_until,
 };
 #[cfg(unix)]
 pub(crate) use self::process::{is_alive, signal, stop};

@@ -6,7 +6,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -315,15 +314,6 @@ pub(crate) fn is_alive(process: u32) -> bool {
 /// The message of a line of the log.
 pub(crate) fn message(line: &Value) -> &str {
     line["message"].as_str().unwrap()
-}
-
-/// Tells others to stop when it goes, also because a test has failed: who waits for them would wait for ever.
-pub(crate) struct StopAtEnd<'a>(pub(crate) &'a AtomicBool);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Whether the whole of a long property is asked for; otherwise a sample of it is tried.
