@@ -2,10 +2,15 @@
 
 use serde_json::Value;
 
-use crate::harness::{Ended, FIREFOX, GPTBOT, assert_has, folder, message, robotsd, run, run_with};
+use crate::harness::{Config, Ended, FIREFOX, GPTBOT, assert_has, folder, message, robotsd, run, run_with};
 
 fn out(arguments: &[&str]) -> String {
     run(robotsd().arg("agents").args(arguments)).succeeded()
+}
+
+/// The rows of the list with all of these words.
+fn rows(words: &[&str]) -> Vec<Value> {
+    run(robotsd().args(["agents", "--format", "json"]).args(words)).json_lines()
 }
 
 #[test]
@@ -24,7 +29,7 @@ fn crawlers_are_listed_and_searched() {
     // The one that is called so comes first.
     let text = out(&["googlebot"]);
     assert!(text.lines().count() > 3 && text.lines().nth(1).unwrap().starts_with("Googlebot "), "{text}");
-    let rows: Vec<Value> = out(&["--format", "json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rows = rows(&[]);
     assert!(rows.len() > 190, "{}", rows.len());
     let image = rows.iter().find(|row| row["name"] == "Googlebot-Image").unwrap();
     assert_eq!(image["tokens"], serde_json::json!(["googlebot-image", "googlebot"]));
@@ -37,10 +42,6 @@ fn crawlers_are_listed_and_searched() {
 
 #[test]
 fn index_finds_what_is_not_refused_by_default_and_no_name() {
-    let rows = |words: &[&str]| -> Vec<Value> {
-        let text = out(&[&["--format", "json"], words].concat());
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    };
     let found = rows(&["index"]);
     assert!(found.len() > 20 && found.iter().all(|row| row["index"] == true));
     assert!(rows(&["aiwebindex"]).iter().all(|row| row["index"] == false));
@@ -55,7 +56,7 @@ fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
         !text.contains("; checked") && text.ends_with("0 (0 %) checked with the words of their operator\n"),
         "{text}"
     );
-    let rows: Vec<Value> = out(&["--format", "json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rows = rows(&[]);
     let checked = |name: &str| rows.iter().find(|row| row["name"] == name).map(|row| row["checked"].clone());
     assert_eq!((checked("MojeekBot"), checked("Bravebot")), (Some("2026-11-22".into()), Some(Value::Null)));
 }
@@ -84,8 +85,7 @@ fn headers_are_identified_from_arguments_and_from_standard_input() {
     let text = out(&["--identify", "CCBot/2.0 GPTBot/1.2"]);
     let names: Vec<_> = text.lines().skip(1).filter_map(|line| line.split([' ', ',']).nth(3)).collect();
     assert_eq!(names, ["CCBot", "GPTBot"], "{text}");
-    let several: Value =
-        serde_json::from_str(&out(&["--format", "json", "--identify", "CCBot/2.0 GPTBot/1.2"])).unwrap();
+    let several = &rows(&["--identify", "CCBot/2.0 GPTBot/1.2"])[0];
     assert_eq!((&several["crawler"], &several["others"][0]["crawler"]), (&"CCBot".into(), &"GPTBot".into()));
     let folder = folder(&[("robots.txt", "User-agent: House Thing\nDisallow: /\n")]);
     let robots = folder.at("robots.txt").display().to_string();
@@ -99,11 +99,7 @@ fn headers_are_identified_from_arguments_and_from_standard_input() {
 
 #[test]
 fn a_name_that_is_no_header_is_said_to_be_one_to_other_commands() {
-    let noted = |name: &str| {
-        let output = run(robotsd().args(["agents", "--identify", name]));
-        assert_eq!(output.code, Some(0), "{name}");
-        output.error
-    };
+    let noted = |name: &str| run(robotsd().args(["agents", "--identify", name])).ends_with(0).error;
     for (name, want) in [
         ("Stripe", "it is the crawler Stripe\n"),
         ("*", "it is every crawler that no group names\n"),
@@ -123,28 +119,16 @@ fn a_name_that_is_no_header_is_said_to_be_one_to_other_commands() {
 #[test]
 fn nothing_of_a_registry_of_ones_own_commands_the_terminal() {
     let row = "[[crawler]]\nname = \"House\\u001bBot\"\noperator = \"\\u001b]0;x\\u0007\\nAcme\"\ncategory = \"seo\"\nsource = \"a\\u001b[2J\"\n";
-    let folder = folder(&[("crawlers.toml", row), ("f", "User-agent: *\nDisallow:\n")]);
-    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n";
-    folder.write("robotsd.toml", config);
+    let config = Config::new().files_of("a").tables("[agents]\nregistry_extra = \"crawlers.toml\"");
+    let folder = config.file("crawlers.toml", row).file("f", "User-agent: *\nDisallow:\n").folder();
+    let explain = ["explain", "--config", "robotsd.toml", "--robots", "f", "--user-agent", "House\u{1b}Bot", "/x"];
     for arguments in [
         &["agents", "--registry", "crawlers.toml", "acme"][..],
-        &["explain", "--config", "robotsd.toml", "--robots", "f", "--user-agent", "House\u{1b}Bot", "/x"],
-        &[
-            "explain",
-            "--config",
-            "robotsd.toml",
-            "--robots",
-            "f",
-            "--user-agent",
-            "House\u{1b}Bot",
-            "--format",
-            "matrix",
-            "/x",
-        ],
+        &explain,
+        &[&explain[..], &["--format", "matrix"]].concat(),
         &["explain", "--robots", "f", "--user-agent", "Huose\u{1b}Bott", "/x"],
     ] {
-        let output = folder.run(arguments);
-        let text = output.out + &output.error;
+        let text = folder.run(arguments).said();
         assert!(text.contains("\\u{1b}") && text.chars().all(|char| char == '\n' || !char.is_control()), "{text:?}");
     }
 }
@@ -152,17 +136,11 @@ fn nothing_of_a_registry_of_ones_own_commands_the_terminal() {
 #[cfg(unix)]
 #[test]
 fn a_registry_of_ones_own_is_read_at_start_and_on_a_hangup() {
-    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
-                  [agents]\nregistry_extra = \"crawlers.toml\"\n";
     let row = "[[crawler]]\nname = \"HouseBot\"\ncategory = \"monitoring\"\n";
-    let folder = folder(&[
-        ("robotsd.toml", config),
-        ("robots.txt", "User-agent: *\nDisallow: /private/\n"),
-        ("crawlers.toml", &format!("{row}colour = \"red\"\n")),
-    ]);
-    let path = folder.at("robotsd.toml");
-    let error = run(robotsd().args(["serve", "--config"]).arg(&path)).failed(2);
-    assert_has(&error, &["crawlers.toml:4:1: ", "colour"]);
+    let config = Config::refusing().files_of("a").tables("[agents]\nregistry_extra = \"crawlers.toml\"");
+    let config = config.robots("User-agent: *\nDisallow: /private/\n");
+    let folder = config.file("crawlers.toml", format!("{row}colour = \"red\"\n")).folder();
+    assert_has(run(&mut folder.serve()).failed(2), &["crawlers.toml:4:1: ", "colour"]);
     folder.write("crawlers.toml", "# none yet\n");
     let running = folder.start();
     let status = || running.get("/private/x", "HouseBot/1.0 (+https://house.test/bot)").status;

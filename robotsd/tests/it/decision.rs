@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use crate::harness::{
-    Answer, Config, Ended, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Running, assert_has, connect, folder, message,
+    Answer, Config, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Running, assert_has, connect, folder, message, run,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n\n\
@@ -269,9 +269,8 @@ fn a_listener_for_decisions_needs_nothing_behind_it_and_another_does() {
             ["5:16", "agent_header goes with kind = \"proxy\""],
         ),
     ] {
-        let folder = folder(&[("robotsd.toml", config)]);
-        let Ended { code, error, .. } = folder.configured(["serve", "--config"]);
-        assert!(code != Some(0) && error.contains(message), "{error}");
-        assert_has(&error, &[&format!("robotsd.toml:{place}\n")]);
+        let served = run(&mut folder(&[("robotsd.toml", config)]).serve());
+        assert_ne!(served.code, Some(0));
+        assert_has(served.error, &[message, &format!("robotsd.toml:{place}\n")]);
     }
 }

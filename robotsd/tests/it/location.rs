@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tower_robots::agent::Registry;
 
-use crate::harness::{Folder, GPTBOT, Running, assert_has, folder, message, robotsd, run, wait_for};
+use crate::harness::{Folder, GPTBOT, Running, assert_has, assert_lacks, folder, message, robotsd, run, wait_for};
 
 const CONFIG: &str = "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
                       [[site]]\nname = \"a\"\nroot = \".\"\nenforcement.grace = \"24h\"\n";
@@ -21,16 +21,13 @@ fn sockets(folder: &Path) -> Vec<std::path::PathBuf> {
 fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     let runtime = folder(&[]);
     let [one, other] = [(); 2].map(|()| folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]));
-    let start = |folder: &Folder| {
+    let of_user = || {
         let mut command = robotsd();
         command.env_remove("RUNTIME_DIRECTORY").env("XDG_RUNTIME_DIR", runtime.path());
-        Running::spawn(command.arg("serve").arg(folder.at("robotsd.toml")))
+        command
     };
-    let status = |arguments: &[&str]| {
-        let mut command = robotsd();
-        command.env_remove("RUNTIME_DIRECTORY").env("XDG_RUNTIME_DIR", runtime.path());
-        run(command.arg("status").args(arguments))
-    };
+    let start = |folder: &Folder| Running::spawn(of_user().arg("serve").arg(folder.at("robotsd.toml")));
+    let status = |arguments: &[&str]| run(of_user().arg("status").args(arguments));
     let mut first = start(&one);
     let place = runtime.at("robotsd");
     let found = wait_for("a socket", || sockets(&place).first().cloned());
@@ -39,8 +36,7 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     // Alone it needs no name, whatever an earlier one has left behind.
     drop(std::os::unix::net::UnixListener::bind(place.join("admin-00000000.sock")).unwrap());
     if sockets(Path::new("/run/robotsd")).is_empty() {
-        let alone = status(&[]);
-        assert_eq!(alone.code, Some(0), "{alone:?}");
+        status(&[]).succeeded();
     } else {
         println!("skipped: another robotsd has a socket in /run/robotsd");
     }
@@ -53,12 +49,9 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     let second = start(&other);
     for (folder, running) in [(&one, &first), (&other, &second)] {
         let output = status(&["--json", "--config", folder.at("robotsd.toml").to_str().unwrap()]);
-        let report: serde_json::Value = output.json();
-        assert_eq!(report["pid"], running.id());
+        assert_eq!(output.json()["pid"], running.id());
     }
-    let several = status(&[]);
-    assert_eq!(several.code, Some(2));
-    assert!(several.error.contains("several robotsd run: name one with --config FILE"));
+    assert_has(status(&[]).failed(2), &["several robotsd run: name one with --config FILE"]);
     // A socket that was left behind is replaced.
     first.kill();
     let first = start(&one);
@@ -74,7 +67,7 @@ fn a_runtime_folder_that_others_can_write_to_is_not_used_and_does_not_keep_a_sit
     command.env("RUNTIME_DIRECTORY", runtime.path()).arg("serve").arg(folder.at("robotsd.toml"));
     let running = Running::spawn(&mut command);
     let event = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
-    assert!(message(&event).contains("others may write to the runtime folder"), "{event}");
+    assert_has(message(&event), &["others may write to the runtime folder"]);
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
     assert!(sockets(runtime.path()).is_empty());
 }
@@ -103,20 +96,14 @@ fn a_config_is_named_by_option_by_place_or_by_the_environment() {
 #[test]
 fn accept_without_a_hash_shows_what_waits_and_accepts_nothing() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]);
-    let path = folder.at("robotsd.toml");
     let running = folder.start();
-    let accept = || run(robotsd().args(["accept", "a", "--config"]).arg(&path));
-    let none = accept();
-    assert_eq!(none.code, Some(2));
-    assert_eq!(none.out, "site a: no version waits\n");
+    let accept = |site: &str| folder.with_config(&["accept", site]).ends_with(2).out;
+    assert_eq!(accept("a"), "site a: no version waits\n");
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     running.event("gated");
-    let waiting = accept();
-    assert_eq!(waiting.code, Some(2));
-    let text = waiting.out;
-    assert_has(&text, &["everyone is shut out", "robotsd accept a "]);
+    assert_has(accept("a"), &["everyone is shut out", "robotsd accept a "]);
     assert_eq!(running.get("/robots.txt", GPTBOT).body, OPEN);
-    run(robotsd().args(["accept", "b", "--config"]).arg(&path)).failed(2);
+    accept("b");
 }
 
 #[test]
@@ -129,11 +116,9 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
     .replace("\"state\"", "\"robots.txt\"");
     let robots = "User-agent: HouseBot\nDisallow: /drafts/\n";
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", robots)]);
-    let path = folder.at("robotsd.toml");
-    let output = run(robotsd().args(["config", "check"]).arg(&path));
-    assert_eq!(output.code, Some(0), "{output:?}");
-    let said = output.error.replace(&format!("{}/", folder.path().display()), "");
-    for want in [
+    let said = folder.configured(["config", "check"]).ends_with(0).error;
+    let said = said.replace(&format!("{}/", folder.path().display()), "");
+    let wants = [
         "warning: robots.txt is not a folder: a restart forgets versions, history and the kill switch\n --> robotsd.toml:2:13\n",
         "note: the site \"a\" refuses without grace: ",
         "warning: no crawler is called \"GTPBot\", so this has no effect\n  --> robotsd.toml:10:9\n",
@@ -141,10 +126,10 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
         "warning: this override has ended: it has no effect any more\n  --> robotsd.toml:12:9\n",
         "warning: no crawler is called \"Gogglebot\", so this has no effect\n  --> robotsd.toml:14:11\n",
         "= help: did you mean \"Googlebot\"?",
-    ] {
-        assert!(said.contains(want), "{want}\nin\n{said}");
-    }
-    assert!(!said.contains("HouseBot\", so"), "the robots.txt names it: {said}");
+    ];
+    assert_has(&said, &wants);
+    // The robots.txt names it.
+    assert_lacks(&said, &["HouseBot\", so"]);
     assert_eq!(said.matches("warning: ").count(), 4, "{said}");
     let running = folder.start();
     running.wait_for_message("config-warning", "Gogglebot");

@@ -8,8 +8,8 @@ use std::process::Command;
 use super::admin::ask;
 use super::programs::{openmetrics_parser, promtool};
 use crate::harness::{
-    ADMIN, Answer, FIREFOX, Folder, GOOGLEBOT, GPTBOT, LISTENER, Origin, PATIENCE, Running, admin_answer, exchange,
-    head, rest, run_with, sent, serving, wait_for, wait_until,
+    Answer, Config, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Origin, PATIENCE, Running, admin_answer, exchange, head, rest,
+    run_with, sent, wait_for, wait_until,
 };
 
 const ROBOTS: &str =
@@ -22,12 +22,13 @@ const MADE_UP: &str = "made-up-by-a-client";
 
 /// A proxy with an upstream, a site name that has to be escaped, and both kinds of listeners.
 fn start(origin: &Origin) -> (Folder, Running) {
-    let config = format!(
-        "mode = \"refuse\"\n[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:0\"\n[[listener]]\nname = \"ask\"\n\
-         address = \"127.0.0.1:0\"\nkind = \"decision\"\n[[site]]\nname = 'a \"site\"'\nhosts = [\"site.test\"]\n\
-         upstreams = [\"http://{origin}\"]\n[site.robots]\npath = \"robots.txt\"\n{ADMIN}"
-    );
-    serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)])
+    let site = format!("hosts = [\"site.test\"]\nupstreams = [\"http://{origin}\"]\nrobots.path = \"robots.txt\"");
+    Config::refusing()
+        .listener("name = \"web\"\n[[listener]]\nname = \"ask\"\naddress = \"127.0.0.1:0\"\nkind = \"decision\"")
+        .site("a \"site\"", site)
+        .admin()
+        .robots(ROBOTS)
+        .start()
 }
 
 fn scrape(admin: SocketAddr, accept: &str) -> Answer {
@@ -151,16 +152,15 @@ fn every_family_is_in_the_chapter() {
 
 #[test]
 fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
-    const CONFIG: &str = "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
-                  robots.text = \"User-agent: GPTBot\\nDisallow: /private/\"\n[admin]\naddress = \"127.0.0.1:0\"\n";
+    let site = "root = \".\"\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"";
+    let config = Config::new().keys("workers = 2").site("shop", site).admin();
+    lookups_are_counted_once(&config);
     // Where requests may wait for evidence, two layers look up who sent them.
-    for more in ["", "[identity]\nresolvers = [\"127.0.0.1:9\"]\nwait = \"50ms\"\n"] {
-        lookups_are_counted_once(&format!("{CONFIG}{more}"));
-    }
+    lookups_are_counted_once(&config.tables("[identity]\nresolvers = [\"127.0.0.1:9\"]\nwait = \"50ms\""));
 }
 
-fn lookups_are_counted_once(config: &str) {
-    let (_folder, running) = serving(&[("robotsd.toml", config)]);
+fn lookups_are_counted_once(config: &Config) {
+    let (_folder, running) = config.start();
     let lookups = || {
         let found = series(&scrape(running.admin(), "text/plain").body);
         ["hit", "miss"].map(|result| found[&format!("robotsd_agent_cache_lookups_total{{result=\"{result}\"}}")])
@@ -182,11 +182,8 @@ fn lookups_are_counted_once(config: &str) {
 fn connections_to_an_upstream_are_counted_by_their_use() {
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = upstream.local_addr().unwrap();
-    let config = format!(
-        "{LISTENER}[[site]]\nname = \"shop\"\nupstreams = [\"http://{address}\"]\n\
-         robots.text = \"# nothing restricted\"\n{ADMIN}"
-    );
-    let (_folder, running) = serving(&[("robotsd.toml", &config)]);
+    let site = format!("upstreams = [\"http://{address}\"]\nrobots.text = \"# nothing restricted\"");
+    let (_folder, running) = Config::new().site("shop", site).admin().start();
     let are = |active: u32, idle: u32, tunnel: u32| {
         let found = || {
             let found = series(&scrape(running.admin(), "text/plain").body);

@@ -1,8 +1,6 @@
 //! The mode of a site bounds what is done about a request, at the proxy and at the decision endpoint.
 
-use std::fmt::Write as _;
-
-use crate::harness::{Answer, Folder, GPTBOT, LISTENER, Origin, Running, assert_has, folder, serving};
+use crate::harness::{Answer, Config, Folder, GPTBOT, Origin, Running, assert_has, assert_lacks};
 
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const ROBOTS: &str = "User-agent: GPTBot\\nUser-agent: Googlebot\\nCrawl-delay: 20\\nDisallow: /drafts/\\n";
@@ -87,15 +85,10 @@ fn start(listener: &str, origin: &Origin) -> (Folder, Running) {
         "" => format!("upstreams = [\"http://{origin}\"]\n"),
         _ => String::new(),
     };
-    let mut config = format!("workers = 1\n{LISTENER}{listener}\n[admin]\nmode = \"off\"\n");
-    for row in Row::all() {
-        config.push_str(&row.site(&upstream));
-    }
-    let _ = writeln!(
-        config,
-        "[[site]]\nname = \"bare\"\nhosts = [\"{BARE}\"]\n{upstream}robots.text = \"# nothing restricted\\n\""
-    );
-    serving(&[("robotsd.toml", &config)])
+    let config = Config::new().keys("workers = 1").listener(listener).tables("[admin]\nmode = \"off\"");
+    let config = Row::all().iter().fold(config, |config, row| config.tables(row.site(&upstream)));
+    let bare = format!("hosts = [\"{BARE}\"]\n{upstream}robots.text = \"# nothing restricted\\n\"");
+    config.site("bare", bare).start()
 }
 
 /// An answer as it would be for any host, without the id of its request: the content is compared, so its length need not be.
@@ -189,14 +182,9 @@ fn a_site_that_observes_lets_every_question_of_another_proxy_pass() {
 #[test]
 fn config_check_says_what_a_mode_leaves_of_a_setting() {
     let say = |mode: &str, more: &str| {
-        let config = format!(
-            "mode = \"{mode}\"\n{LISTENER}[[site]]\nname = \"shop\"\nroot = \".\"\nrobots.text = \"{ROBOTS}\"\n\
-             enforcement.grace = \"24h\"\n{more}"
-        );
-        let folder = folder(&[("robotsd.toml", &config)]);
-        let output = folder.configured(["config", "check"]);
-        assert_eq!(output.code, Some(0), "{output:?}");
-        output.error
+        let site = format!("root = \".\"\nrobots.text = \"{ROBOTS}\"\nenforcement.grace = \"24h\"\n{more}");
+        let folder = Config::new().keys(format!("mode = \"{mode}\"")).site("shop", site).folder();
+        folder.configured(["config", "check"]).ends_with(0).error
     };
     let rate = |rate: &str| format!("rate.mode = \"{rate}\"\n");
     let impostors = |impostors: &str| format!("[identity]\nimpostors = \"{impostors}\"\n");
@@ -216,8 +204,7 @@ fn config_check_says_what_a_mode_leaves_of_a_setting() {
         ),
         ("off", impostors("tag"), "note: impostors = \"tag\" does nothing at the site \"shop\", whose mode is \"off\""),
     ] {
-        let said = say(mode, &more);
-        assert_has(&said, &[want]);
+        assert_has(say(mode, &more), &[want]);
     }
     for (mode, more) in [
         ("refuse", rate("refuse")),
@@ -227,7 +214,6 @@ fn config_check_says_what_a_mode_leaves_of_a_setting() {
         ("tag", impostors("tag")),
         ("off", impostors("observe")),
     ] {
-        let said = say(mode, &more);
-        assert!(!said.contains("under mode") && !said.contains("impostors ="), "{mode} {more}: {said}");
+        assert_lacks(say(mode, &more), &["under mode", "impostors ="]);
     }
 }

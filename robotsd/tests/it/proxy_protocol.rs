@@ -1,29 +1,29 @@
 //! Behind proxies that speak the PROXY protocol: HAProxy, the stream module of nginx, and curl.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-use socket2::{Domain, Socket, Type};
+use std::process::Command;
 
 use super::daemon::{Daemon, find, free_ports};
 use super::programs::{present, skip};
 use super::tls::certify;
 use crate::harness::{
-    ADMIN_SOCKET, Answer, Ended, FIREFOX, Folder, GPTBOT, LISTENER, Origin, PATIENCE, Running, folder, wait_for,
+    Answer, Config, Ended, FIREFOX, Folder, GPTBOT, Origin, Running, connect_from, folder, offer, wait_for,
 };
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
 /// robotsd behind something that announces clients, the one at 127.0.0.3 exempt.
 fn start(origin: &Origin, listener: &str) -> (Folder, Running) {
-    let config = format!(
-        "mode = \"refuse\"\n{LISTENER}proxy_protocol = true\n{listener}\n[[site]]\nname = \"shop\"\n\
-         upstreams = [\"http://{origin}\"]\n[site.robots]\npath = \"robots.txt\"\n[exempt]\n\
-         cidrs = [\"127.0.0.3/32\"]\n[log]\naddress = \"keep\"\naccess = \"json\"\n{ADMIN_SOCKET}"
-    );
-    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let folder = Config::refusing()
+        .listener(format!("proxy_protocol = true\n{listener}"))
+        .upstream("shop", origin)
+        .tables("[exempt]\ncidrs = [\"127.0.0.3/32\"]")
+        .log_requests()
+        .tables("address = \"keep\"")
+        .admin_socket()
+        .robots(ROBOTS)
+        .folder();
     certify(folder.path(), &["a.test"]);
     let running = folder.start();
     (folder, running)
@@ -39,11 +39,7 @@ fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAdd
         let [front] = free_ports(1)[..] else { unreachable!() };
         let text = config.replace("@FRONT@", &front.to_string()).replace("@ROBOTSD@", &robotsd.port().to_string());
         let folder = folder(&[("front.conf", &text)]);
-        let log = std::fs::File::create(folder.at("log")).unwrap();
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(folder.path());
-        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        let mut server = Daemon::spawn(&mut command);
+        let mut server = Daemon::logging(Command::new(program).args(arguments), &folder);
         let address = ([127, 0, 0, 1], front).into();
         if server.comes_to(|| connect_from(PROBE, address).is_some()) {
             return (server, folder, address);
@@ -56,14 +52,6 @@ fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAdd
 /// From where it is tried whether a proxy in front listens. It passes that on as a client, which leaves at once.
 const PROBE: [u8; 4] = [127, 0, 0, 9];
 
-/// A connection from this address of the machine.
-fn connect_from(source: [u8; 4], to: SocketAddr) -> Option<TcpStream> {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.bind(&SocketAddr::from((source, 0)).into()).unwrap();
-    socket.connect(&to.into()).ok()?;
-    Some(socket.into())
-}
-
 /// Connections that are in the log, those apart of clients that only look.
 fn trouble(running: &Running) -> Vec<serde_json::Value> {
     running.all("trouble").into_iter().filter(|line| line["address"] != "127.0.0.9").collect()
@@ -71,15 +59,10 @@ fn trouble(running: &Running) -> Vec<serde_json::Value> {
 
 /// Asks through a proxy in front, from this address of the machine; none where the connection is closed.
 fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Option<Answer> {
-    let mut stream = connect_from(source, front).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: a.test\r\nUser-Agent: {agent}\r\nX-Forwarded-For: 127.0.0.3\r\nConnection: close\r\n\r\n"
     );
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    answer.starts_with(b"HTTP/").then(|| Answer::parse(&answer))
+    offer(connect_from(source, front).unwrap(), request).map(|answer| Answer::parse(&answer))
 }
 
 /// Clients of a proxy in front are told apart, and what they say themselves does not count.

@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::harness::{FIREFOX, Folder, Kept, Origin, Running, folder, robotsd, run, wait_for};
+use crate::harness::{Config, FIREFOX, Folder, Kept, Origin, Running, gzip, message, wait_for};
 
 /// What the sitemaps of all sites together may take above what the process holds anyway.
 const BUDGET_KIB: u64 = 64 << 10;
@@ -19,12 +18,6 @@ fn scale() -> (usize, usize) {
     if crate::harness::is_long() { (10, 200) } else { (2, 2) }
 }
 
-fn packed(octets: &[u8]) -> Vec<u8> {
-    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    packer.write_all(octets).unwrap();
-    packer.finish().unwrap()
-}
-
 /// Pages as long as they are kept, and as many octets that are no UTF-8; nothing is closed. And the line that it ends on.
 fn hostile_sitemap() -> (Arc<[u8]>, usize) {
     let mut block = Vec::new();
@@ -33,38 +26,33 @@ fn hostile_sitemap() -> (Arc<[u8]>, usize) {
         block.resize(block.len() + 2036, 0xFF);
         block.extend_from_slice(b"</x></url>\n");
     }
-    let mut all = packed(b"<urlset>");
+    let mut all = gzip(b"<urlset>");
     let blocks = UNPACKED / block.len();
-    all.extend(packed(&block).repeat(blocks));
+    all.extend(gzip(&block).repeat(blocks));
     (all.into(), 256 * blocks + 1)
 }
 
 /// Sites of one upstream, each with a robots.txt of its own.
 fn site(upstream: &Origin, robots: &[String]) -> Folder {
-    let mut config = "mode = \"observe\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n".to_owned();
-    let folder = folder(&[]);
-    for (site, robots) in robots.iter().enumerate() {
-        let _ = write!(
-            config,
-            "[[site]]\nname = \"s{site}\"\nhosts = [\"s{site}.test\"]\nupstreams = [\"http://{}\"]\n[site.robots]\npath = \"{site}.txt\"\n",
-            upstream.address
-        );
-        fs::write(folder.at(format!("{site}.txt")), robots).unwrap();
-    }
-    folder.write("robotsd.toml", config);
-    folder
+    let config = Config::new().keys("mode = \"observe\"\nstate_dir = \"state\"").admin();
+    let with_site = |config: Config, (site, robots): (usize, &String)| {
+        let upstreams = format!("upstreams = [\"http://{}\"]", upstream.address);
+        let keys = format!("hosts = [\"s{site}.test\"]\n{upstreams}\nrobots.path = \"{site}.txt\"");
+        config.site(&format!("s{site}"), keys).file(&format!("{site}.txt"), robots)
+    };
+    robots.iter().enumerate().fold(config, with_site).folder()
 }
 
 fn read_sitemaps(running: &Running) {
-    assert!(run(robotsd().args(["reload", "--admin"]).arg(running.admin().to_string())).code == Some(0));
+    running.command(&["reload"]).succeeded();
 }
 
 /// What is noted about the sitemaps of a site, once it is.
 fn note(running: &Running, site: usize) -> Option<String> {
     let lines = running.all("gate");
-    let mut notes = lines.iter().filter(|line| line["level"] == "warn").filter_map(|line| line["message"].as_str());
+    let mut notes = lines.iter().filter(|line| line["level"] == "warn");
     let of_site = format!("s{site}: sitemaps not read: ");
-    notes.find_map(|note| Some(note.split_once(&of_site)?.1.to_owned()))
+    notes.find_map(|note| Some(message(note).split_once(&of_site)?.1.to_owned()))
 }
 
 /// How long requests for a page take while a condition holds, and for 500 of them at least.
@@ -141,20 +129,20 @@ fn what_is_made_to_burst_is_noted_with_its_url_and_the_limit_and_is_never_held()
     let mib = |begin: &str, octet: u8| {
         let mut octets = begin.as_bytes().to_vec();
         octets.resize(1 << 20, octet);
-        packed(&octets)
+        gzip(&octets)
     };
     // Some 50 KiB that are 55 MiB.
-    let of = |begin: &str, octet| [packed(begin.as_bytes()), mib("", octet).repeat(55)].concat();
+    let of = |begin: &str, octet| [gzip(begin.as_bytes()), mib("", octet).repeat(55)].concat();
     let good = "<urlset><url><loc>/good</loc></url></urlset>";
     let long = ": a tag, comment or text is longer than 2 MiB";
     let bursting: Vec<(Vec<u8>, &str)> = vec![
         (of("", b' '), SIZE),
-        ([packed(good.as_bytes()), packed(b"").repeat(10_000), packed(b"<")].concat(), ":1:45: syntax error"),
+        ([gzip(good.as_bytes()), gzip(b"").repeat(10_000), gzip(b"<")].concat(), ":1:45: syntax error"),
         // Millions of members without content: where that takes long, time is the bound.
-        (packed(b"").repeat((52 << 20) / packed(b"").len()), SIZE),
-        (packed(good.as_bytes())[..30].to_vec(), ": it cannot be unpacked: "),
-        ([packed(good.as_bytes()), b"garbage".to_vec()].concat(), ": it cannot be unpacked: "),
-        (packed("<a>".repeat(1 << 20).as_bytes()), ":1:100: it has more than 32 elements in each other"),
+        (gzip(b"").repeat((52 << 20) / gzip(b"").len()), SIZE),
+        (gzip(good.as_bytes())[..30].to_vec(), ": it cannot be unpacked: "),
+        ([gzip(good.as_bytes()), b"garbage".to_vec()].concat(), ": it cannot be unpacked: "),
+        (gzip("<a>".repeat(1 << 20).as_bytes()), ":1:100: it has more than 32 elements in each other"),
         (of("<urlset><a b=\"", b'x'), long),
         (of("<urlset><url><loc>", b'x'), long),
         (of("<urlset><!--", b'-'), long),

@@ -1,16 +1,13 @@
 //! Behind other proxies: whose word counts, and what upstreams, rules and log make of it.
 
-use crate::harness::{Answer, Ended, FIREFOX, Folder, GPTBOT, LISTENER, Origin, Running, assert_has, folder, serving};
+use crate::harness::{Answer, Config, FIREFOX, Folder, GPTBOT, Origin, Running, assert_has, run};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
 fn proxy(origin: &Origin, listener: &str) -> (Folder, Running) {
-    let config = format!(
-        "mode = \"refuse\"\n{LISTENER}{listener}\n[[site]]\nname = \"shop\"\nupstreams = [\"http://{origin}\"]\n\
-         [site.robots]\npath = \"robots.txt\"\n[exempt]\ncidrs = [\"192.0.2.0/24\"]\n[log]\naddress = \"keep\"\n\
-         access = \"json\"\n"
-    );
-    serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)])
+    let config = Config::refusing().listener(listener).upstream("shop", origin).robots(ROBOTS);
+    let exempt = "[exempt]\ncidrs = [\"192.0.2.0/24\"]";
+    config.tables(exempt).log_requests().tables("address = \"keep\"").start()
 }
 
 /// What the upstream saw of a field, every line of it.
@@ -174,13 +171,9 @@ fn a_trust_that_makes_no_sense_is_a_fault_of_the_config() {
         ),
         ("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]", "3:16", "\"Host\" has another meaning"),
     ] {
-        let config = format!(
-            "mode = \"refuse\"\n[[listener]]\n{listener}\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\n\
-             root = \".\"\n"
-        );
-        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-        let Ended { code, error: stderr, .. } = folder.configured(["serve", "--config"]);
-        assert!(code != Some(0) && stderr.contains(message), "{listener}: {stderr}");
-        assert_has(&stderr, &[&format!("robotsd.toml:{place}\n")]);
+        let folder = Config::new().listener(listener).files_of("a").folder();
+        let served = run(&mut folder.serve());
+        assert_ne!(served.code, Some(0));
+        assert_has(served.error, &[message, &format!("robotsd.toml:{place}\n")]);
     }
 }
