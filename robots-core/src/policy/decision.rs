@@ -6,8 +6,9 @@ use super::human_evidence::HumanSigns;
 use super::overrides::Mode;
 use super::rate::{Pace, RateMode};
 use crate::agent::{Agent, Class, Identity};
+use crate::keyword_enum;
+use crate::keywords;
 use crate::rules::Verdict;
-use crate::{keyword_enum, keywords};
 
 /// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
 #[derive(Clone, Copy, Debug)]

@@ -155,7 +155,7 @@ fn a_call_of_grpc_is_refused_in_fields_and_never_with_200() {
         assert_eq!((answer.status, answer.field("content-type")), (403, Some("application/grpc")), "{target}");
         assert_eq!((answer.field("grpc-status"), &*answer.body), (Some("7"), ""), "{target}");
         let message = answer.field("grpc-message").unwrap();
-        assert_has(&message, &["Disallow: /drafts/ (line 2)"]);
+        assert_has(message, &["Disallow: /drafts/ (line 2)"]);
     }
 }
 

@@ -220,7 +220,7 @@ fn grpcio_is_refused_with_a_status_of_its_own() {
     let Some(answer) = refused(proxy.address.port(), "GPTBot/1.2") else { return };
     assert_eq!(answer[0], "PERMISSION_DENIED", "{answer}");
     let message = answer[1].as_str().unwrap();
-    assert_has(&message, &["does not let GPTBot fetch this path. Disallow: /test.Calls/ (line 2)"]);
+    assert_has(message, &["does not let GPTBot fetch this path. Disallow: /test.Calls/ (line 2)"]);
     let line = proxy.wait_for_event("refused", |line| line["path"] == "/test.Calls/Echo");
     assert_eq!((&line["status"], &line["grpc_status"]), (&json!(200), &json!(7)));
     assert!(message.contains(line["request_id"].as_str().unwrap()), "{message}");

@@ -74,7 +74,7 @@ fn an_edit_of_the_template_goes_live_and_a_broken_one_does_not() {
     folder.replace("refused.txt", "third\n  {{lime}}\n");
     let rejected = running.event("config-rejected");
     let message = message(&rejected);
-    assert_has(&message, &["refused.txt:2:3: there is no placeholder \"lime\""]);
+    assert_has(message, &["refused.txt:2:3: there is no placeholder \"lime\""]);
     shown("second 3\n").expect("the page before stays");
     folder.replace("refused.txt", "fourth {{line}}\n");
     wait_for("the page after the correction", || shown("fourth 3\n"));

@@ -71,7 +71,7 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
     let running = published.start();
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
     let line = running.event("registry-rejected");
-    let message = self::message(&line);
+    let message = message(&line);
     assert!(message.starts_with(&published.url) && message.ends_with("the one before stays in force"), "{message}");
     assert_eq!(published.status()["origin"], "saved");
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
@@ -83,7 +83,7 @@ fn a_large_change_waits_for_the_config_to_accept_it() {
     let running = published.start();
     let line = running.event("registry-gated");
     let message = message(&line);
-    assert_has(&message, &["the search engine \"Googlebot\" is gone; the one before stays in force"]);
+    assert_has(message, &["the search engine \"Googlebot\" is gone; the one before stays in force"]);
     let waiting = published.status()["waiting"].clone();
     let hash = &waiting["hash"].as_str().unwrap()["sha256:".len()..][..16];
     assert!(message.ends_with(&format!("to use it, write registry_accept = [\"{hash}\"] in [agents]")), "{message}");
@@ -103,6 +103,6 @@ fn a_registry_with_a_fault_is_refused_with_its_place() {
     let running = published.start();
     let line = running.event("registry-rejected");
     let message = message(&line);
-    assert_has(&message, &["/crawlers.toml:4:8: \"maybe\" is not a value of star"]);
+    assert_has(message, &["/crawlers.toml:4:8: \"maybe\" is not a value of star"]);
     assert_eq!(published.status()["hash"], Value::Null);
 }

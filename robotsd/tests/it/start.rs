@@ -364,7 +364,7 @@ fn a_clock_before_1970_ends_no_start() {
 pub(super) fn faketime() -> Option<std::path::PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let library = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1")).find(|path| path.exists())?;
-    let mut date = std::process::Command::new("date");
+    let mut date = Command::new("date");
     let date = date.arg("+%Y").env("LD_PRELOAD", &library).env("FAKETIME", "@1965-03-04 05:06:07").output().ok()?;
     (date.stdout == b"1965\n").then_some(library)
 }

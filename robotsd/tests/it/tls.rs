@@ -98,7 +98,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     running.signal("HUP");
     let event = running.event("certificate-rejected");
     let message = message(&event);
-    assert_has(&message, &["a.key: the key is not that of the first certificate"]);
+    assert_has(message, &["a.key: the key is not that of the first certificate"]);
     assert!(message.ends_with("the certificate before stays in force"), "{message}");
     connect(&running, &second, "a.test").unwrap();
     // And a good one again.

@@ -79,7 +79,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("a certificate that vouches for itself", Kind::SelfSigned, "example.com", failed),
     ];
     let mut rows: Vec<Row> = rows.into_iter().map(row).collect();
-    let plain = rule(Origin::answering(self::rules).address, "", 8080);
+    let plain = rule(Origin::answering(rules).address, "", 8080);
     let checked = Checked::of(&mut check(&["https://example.com:8080"], &[plain]));
     assert_eq!((checked.codes(), checked.exit()), (vec!["answer-tls"], 1), "{}", checked.stderr());
     rows.push(Row::of("no TLS at the port of https", &checked));
