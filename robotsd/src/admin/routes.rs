@@ -339,7 +339,7 @@ async fn board_page(state: Arc<ServerState>, query: &Query) -> Answer {
         let histories: Vec<_> = report.sites.iter().filter_map(|site| history(&site.site)).collect();
         let status = state.report();
         let page = BoardPage { status: &status, board: report, histories: &histories, query: &asked, reload };
-        AdminReply::page(page.into_string(), reload)
+        AdminReply::page(page.to_string(), reload)
     })
     .await
 }

@@ -3,15 +3,12 @@
 //! Names come from clients and files; all of them go through [`Escaped`]. The style sheet is a path of its own, and every
 //! bar is an attribute of SVG, so that the page needs no inline style.
 
-use maud::{Markup, PreEscaped, html};
+use std::fmt::{self, Write as _};
 
-use super::report::{BoardReport, CrawlerBoard, SiteBoard, TrendBar};
+use super::report::{BoardReport, CrawlerBoard, LineBoard, NeverHit, SiteBoard, TrendBar};
 use super::row::DAY;
 use super::view::{BoardQuery, BoardSpan};
-use crate::html::{
-    Column::{Number, Text},
-    Escaped, STYLE, counted, grouped, percent, table,
-};
+use crate::html::{Escaped, STYLE, counted, grouped, percent};
 use crate::render::{shell_word, short_hash};
 use crate::report::{HistoryReport, NextStep, SiteReport, StatusReport};
 
@@ -43,317 +40,382 @@ pub(crate) fn style() -> String {
     format!("{STYLE}{}", include_str!("page.css"))
 }
 
-impl BoardPage<'_> {
-    pub(crate) fn into_string(self) -> String {
+impl fmt::Display for BoardPage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>Board: robotsd</title>\n\
+             <link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"/board.css\">\n</head>\n<body>\n<main>\n\
+             <h1>What crawlers do here</h1>\n",
+        )?;
         let board = self.board;
-        let page = html! {
-            (PreEscaped("<!doctype html>\n"))
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { "Board: robotsd" }
-                    link rel="icon" href="data:,";
-                    link rel="stylesheet" href="/board.css";
-                }
-                "\n"
-                body {
-                    main {
-                        h1 { "What crawlers do here" }
-                        p.sub { (Escaped(&minute(&board.from))) " to " (Escaped(&minute(&board.to))) " UTC" }
-                        (self.links())
-                        (self.to_do())
-                        @for note in &board.notes { p.note { (Escaped(note)) } }
-                        @if !board.sees_all {
-                            p.note {
-                                "No crawler is said to ignore robots.txt, because not every read of it may be seen here: "
-                                code { "sees_all = true" } " in " code { "[board]" } " says that it is."
-                            }
-                        }
-                        (self.sites())
-                        @for site in &board.sites { (self.site(site)) }
-                    }
-                }
-            }
-            "\n"
-        };
-        page.into_string()
+        writeln!(f, "<p class=\"sub\">{} to {} UTC</p>", Escaped(&minute(&board.from)), Escaped(&minute(&board.to)))?;
+        self.links(f)?;
+        self.banner(f)?;
+        for note in &board.notes {
+            writeln!(f, "<p class=\"note\">{}</p>", Escaped(note))?;
+        }
+        if !board.sees_all {
+            f.write_str(
+                "<p class=\"note\">No crawler is said to ignore robots.txt, because not every read of it may be seen here: \
+                 <code>sees_all = true</code> in <code>[board]</code> says that it is.</p>\n",
+            )?;
+        }
+        self.sites(f)?;
+        for site in &board.sites {
+            self.site(f, site)?;
+        }
+        f.write_str("</main>\n</body>\n</html>\n")
     }
+}
 
+impl BoardPage<'_> {
     /// The same page over another time, or loaded again by itself.
-    fn links(&self) -> Markup {
-        let BoardQuery { site, span: shown } = self.query;
-        let site = site.as_deref();
+    fn links(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<nav aria-label=\"This page\"><ul class=\"links\">\n")?;
+        for span in BoardSpan::ALL {
+            let current = if span == self.query.span { " aria-current=\"page\"" } else { "" };
+            let what = match span {
+                BoardSpan::Day => "24 hours",
+                BoardSpan::Month => "30 days",
+            };
+            writeln!(
+                f,
+                "<li><a href=\"{}\"{current}>{what}</a></li>",
+                Escaped(&target(self.query.site.as_deref(), span, self.reload))
+            )?;
+        }
         let (other, what) = match self.reload {
             PageReload::Never => (PageReload::EveryMinute, "Reload every minute"),
             PageReload::EveryMinute => (PageReload::Never, "Stop reloading"),
         };
-        html! {
-            nav aria-label="This page" {
-                ul.links {
-                    @for (span, what) in [(BoardSpan::Day, "24 hours"), (BoardSpan::Month, "30 days")] {
-                        @let current = (span == *shown).then_some("page");
-                        li { a href=(target(site, span, self.reload)) aria-current=[current] { (what) } }
-                    }
-                    li { a href=(target(site, *shown, other)) { (what) } }
-                    @if site.is_some() { li { a href=(target(None, *shown, self.reload)) { "Every site" } } }
-                }
-            }
+        let again = target(self.query.site.as_deref(), self.query.span, other);
+        writeln!(f, "<li><a href=\"{}\">{what}</a></li>", Escaped(&again))?;
+        if self.query.site.is_some() {
+            writeln!(
+                f,
+                "<li><a href=\"{}\">Every site</a></li>",
+                Escaped(&target(None, self.query.span, self.reload))
+            )?;
         }
+        f.write_str("</ul></nav>\n")
     }
 
     /// What an operator has to do, with the command for it.
-    fn to_do(&self) -> Markup {
-        let status = self.status;
-        let rejected = status.config.as_ref().and_then(|config| config.rejected.as_ref());
-        let of_config = rejected.iter().flat_map(|rejected| &rejected.next);
-        let of_all = of_config.chain(&status.next).map(|step| (None, step));
-        let of_sites = status.sites.iter().flat_map(|site| site.next.iter().map(|step| (Some(&*site.name), step)));
-        let steps: Vec<(Option<&str>, &NextStep)> = of_all.chain(of_sites).collect();
-        let is_off = status.enforcement == "off";
-        let off: Vec<&SiteReport> = status.sites.iter().filter(|site| site.enforcement == "off").collect();
-        if steps.is_empty() && rejected.is_none() && !is_off && off.is_empty() && status.troubles.is_empty() {
-            return html! { p role="status" { "Nothing needs your attention." } };
+    fn banner(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut steps: Vec<(Option<&str>, &NextStep)> = Vec::new();
+        let rejected = self.status.config.as_ref().and_then(|config| config.rejected.as_ref());
+        steps.extend(rejected.iter().flat_map(|rejected| &rejected.next).map(|step| (None, step)));
+        steps.extend(self.status.next.iter().map(|step| (None, step)));
+        for site in &self.status.sites {
+            steps.extend(site.next.iter().map(|step| (Some(&*site.name), step)));
         }
-        html! {
-            section.warn role="status" aria-labelledby="waits" {
-                h2 id="waits" { "To do" }
-                @if is_off {
-                    p { strong { "Enforcement is off for every site." } }
-                } @else {
-                    @for site in off { p { strong { "Enforcement is off for site " (Escaped(&site.name)) "." } } }
-                }
-                @if let Some(rejected) = rejected {
-                    p {
-                        strong { "The config is rejected" }
-                        " since " (Escaped(&rejected.since)) ": " (Escaped(&rejected.why))
-                    }
-                }
-                @for trouble in &status.troubles { p { (Escaped(trouble)) } }
-                @for (site, step) in steps {
-                    p {
-                        @if let Some(site) = site { "Site " (Escaped(site)) ": " }
-                        (Escaped(&step.what))
-                        @if !step.command.is_empty() {
-                            @let words: Vec<String> = step.command.iter().map(|word| shell_word(word)).collect();
-                            ": " code { (Escaped(&words.join(" "))) }
-                        }
-                    }
-                }
+        let is_off = self.status.enforcement == "off";
+        let off: Vec<&SiteReport> = self.status.sites.iter().filter(|site| site.enforcement == "off").collect();
+        if steps.is_empty() && rejected.is_none() && !is_off && off.is_empty() && self.status.troubles.is_empty() {
+            return f.write_str("<p role=\"status\">Nothing needs your attention.</p>\n");
+        }
+        f.write_str("<section class=\"warn\" role=\"status\" aria-labelledby=\"waits\"><h2 id=\"waits\">To do</h2>\n")?;
+        if is_off {
+            f.write_str("<p><strong>Enforcement is off for every site.</strong></p>\n")?;
+        } else {
+            for site in off {
+                writeln!(f, "<p><strong>Enforcement is off for site {}.</strong></p>", Escaped(&site.name))?;
             }
         }
+        if let Some(rejected) = rejected {
+            writeln!(
+                f,
+                "<p><strong>The config is rejected</strong> since {}: {}</p>",
+                Escaped(&rejected.since),
+                Escaped(&rejected.why)
+            )?;
+        }
+        for trouble in &self.status.troubles {
+            writeln!(f, "<p>{}</p>", Escaped(trouble))?;
+        }
+        for (site, step) in steps {
+            let of = site.map(|site| format!("Site {site}: ")).unwrap_or_default();
+            write!(f, "<p>{}{}", Escaped(&of), Escaped(&step.what))?;
+            if !step.command.is_empty() {
+                let words: Vec<String> = step.command.iter().map(|word| shell_word(word)).collect();
+                write!(f, ": <code>{}</code>", Escaped(&words.join(" ")))?;
+            }
+            f.write_str("</p>\n")?;
+        }
+        f.write_str("</section>\n")
     }
 
-    fn sites(&self) -> Markup {
-        let columns = [
-            Text("Site"),
-            Text("State"),
-            Text("Mode"),
-            Text("Version"),
-            Text("Findings"),
-            Number("Requests"),
-            Number("Refused"),
-            Number("Now"),
-            Number("p99 of a decision"),
-        ];
+    fn sites(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<section><h2>Sites</h2>\n")?;
+        table(
+            f,
+            "stacked",
+            "Sites, with requests since the start of the process",
+            &[
+                ("Site", false),
+                ("State", false),
+                ("Mode", false),
+                ("Version", false),
+                ("Findings", false),
+                ("Requests", true),
+                ("Refused", true),
+                ("Now", true),
+                ("p99 of a decision", true),
+            ],
+        )?;
         let is_shown = |site: &&SiteReport| self.query.site.as_ref().is_none_or(|wanted| is_of(wanted, &site.name));
-        let rows = self.status.sites.iter().filter(is_shown).map(|site| self.site_row(site));
-        html! {
-            section {
-                h2 { "Sites" }
-                (table(Some("Sites, with requests since the start of the process"), &columns, rows))
-            }
+        for site in self.status.sites.iter().filter(is_shown) {
+            let traffic = self.status.traffic.as_ref();
+            let traffic =
+                traffic.and_then(|traffic| traffic.sites.iter().find(|traffic| is_of(&traffic.name, &site.name)));
+            let requests = traffic.map(|traffic| &traffic.requests);
+            let (total, refused) = requests.map_or((0, 0), |requests| (requests.total, requests.refused));
+            let findings = site.findings;
+            let findings = format!(
+                "{}, {}",
+                counted(findings.errors as u64, "error"),
+                counted(findings.warnings as u64, "warning")
+            );
+            let link = target(Some(site.name.split('/').next().unwrap_or_default()), self.query.span, self.reload);
+            write!(f, "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th>", Escaped(&link), Escaped(&site.name))?;
+            cell(f, "State", &Escaped(&site.state), false)?;
+            let mode = if site.enforcement == "off" { "off by the switch" } else { &*site.mode };
+            cell(f, "Mode", &Escaped(mode), false)?;
+            cell(
+                f,
+                "Version",
+                &format_args!("<code>{}</code>", Escaped(short_hash(site.hash.as_deref().unwrap_or("none")))),
+                false,
+            )?;
+            cell(f, "Findings", &findings, false)?;
+            cell(f, "Requests", &grouped(total), true)?;
+            cell(f, "Refused", &format_args!("{} ({})", grouped(refused), Escaped(&percent(refused, total))), true)?;
+            let now = self.board.sites.iter().find(|board| is_of(&board.site, &site.name));
+            let now = now.and_then(|board| board.traffic);
+            cell(f, "Now", &Escaped(&now.map_or_else(|| "not known yet".to_owned(), |now| now.rate())), true)?;
+            let p99 = now.and_then(|now| now.decision_p99());
+            cell(f, "p99 of a decision", &Escaped(p99.as_deref().unwrap_or("none timed yet")), true)?;
+            f.write_str("</tr>\n")?;
         }
+        f.write_str("</tbody></table></section>\n")
     }
 
-    fn site_row(&self, site: &SiteReport) -> Vec<Markup> {
-        let traffic = self.status.traffic.iter().flat_map(|traffic| &traffic.sites);
-        let requests = traffic.map(|traffic| (traffic, &traffic.requests)).find(|(of, _)| is_of(&of.name, &site.name));
-        let (total, refused) = requests.map_or((0, 0), |(_, requests)| (requests.total, requests.refused));
-        let (errors, warnings) = (site.findings.errors as u64, site.findings.warnings as u64);
-        let now = self.board.sites.iter().find(|board| is_of(&board.site, &site.name)).and_then(|board| board.traffic);
-        let rate = now.map_or_else(|| "not known yet".to_owned(), |now| now.rate());
-        let p99 = now.and_then(|now| now.decision_p99());
-        let link = target(site.name.split('/').next(), self.query.span, self.reload);
-        let mode = if site.enforcement == "off" { "off by the switch" } else { &*site.mode };
-        let cells = [
-            html! { (Escaped(&site.state)) },
-            html! { (Escaped(mode)) },
-            html! { code { (Escaped(short_hash(site.hash.as_deref().unwrap_or("none")))) } },
-            html! { (counted(errors, "error")) ", " (counted(warnings, "warning")) },
-            html! { (grouped(total)) },
-            html! { (grouped(refused)) " (" (percent(refused, total)) ")" },
-            html! { (rate) },
-            html! { (p99.as_deref().unwrap_or("none timed yet")) },
-        ];
-        row(html! { a href=(link) { (Escaped(&site.name)) } }, cells)
-    }
-
-    fn site(&self, site: &SiteBoard) -> Markup {
-        let name = Escaped(&site.site);
-        let never = site.never_hit.as_ref().filter(|never| never.of > 0);
-        let history = self.histories.iter().filter(|history| history.site == site.site);
-        html! {
-            section {
-                h2 { (name) ": crawlers" }
-                @if site.crawlers.is_empty() {
-                    p { "No crawler came in this time." }
-                } @else {
-                    (self.crawlers(site))
-                }
-            }
-            @if !site.lines.is_empty() {
-                section {
-                    h2 { (name) ": lines that disallowed" }
-                    (lines(site))
-                }
-            }
-            @if let Some(never) = never {
-                section {
-                    h2 { (name) ": lines never hit" }
-                    p { (Escaped(&never.sentence())) }
-                    @if !never.lines.is_empty() {
-                        ul.lines {
-                            @for line in never.lines.iter().take(LINES) {
-                                li { code { (line.line) ": Disallow: " (Escaped(&line.pattern)) } }
-                            }
-                        }
-                        @let more = never.count.saturating_sub(LINES);
-                        @if more > 0 { p { "And " (grouped(more as u64)) " more." } }
-                    }
-                }
-            }
-            @for entries in history.map(|history| &history.entries).filter(|entries| !entries.is_empty()).take(1) {
-                section {
-                    h2 { (name) ": what went live" }
-                    ul.reloads {
-                        @for entry in entries.iter().rev().take(RELOADS) {
-                            li {
-                                (Escaped(&minute(&entry.when))) " " strong { (Escaped(&entry.outcome)) }
-                                " (" (Escaped(&entry.cause)) ") "
-                                code { (Escaped(entry.hash.as_deref().map(short_hash).unwrap_or_default())) }
-                                br; (Escaped(entry.effect.as_deref().unwrap_or(&entry.message)))
-                            }
-                        }
-                    }
-                }
-            }
+    fn site(&self, f: &mut fmt::Formatter<'_>, site: &SiteBoard) -> fmt::Result {
+        writeln!(f, "<section><h2>{}: crawlers</h2>", Escaped(&site.site))?;
+        if site.crawlers.is_empty() {
+            f.write_str("<p>No crawler came in this time.</p>\n")?;
+        } else {
+            self.crawlers(f, site)?;
         }
+        f.write_str("</section>\n")?;
+        if !site.lines.is_empty() {
+            writeln!(f, "<section><h2>{}: lines that disallowed</h2>", Escaped(&site.site))?;
+            let caption = format!("Lines of the robots.txt of {} by requests", site.site);
+            table(f, "stacked", &caption, &[("Line", false), ("Version", false), ("Hits", true), ("By", false)])?;
+            for line in site.lines.iter().take(LINES) {
+                line_row(f, line)?;
+            }
+            f.write_str("</tbody></table></section>\n")?;
+        }
+        if let Some(never) = site.never_hit.as_ref().filter(|never| never.of > 0) {
+            never_hit(f, &site.site, never)?;
+        }
+        if let Some(history) =
+            self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty())
+        {
+            writeln!(f, "<section><h2>{}: what went live</h2>\n<ul class=\"reloads\">", Escaped(&site.site))?;
+            for entry in history.entries.iter().rev().take(RELOADS) {
+                let hash = entry.hash.as_deref().map(short_hash).unwrap_or_default();
+                write!(
+                    f,
+                    "<li>{} <strong>{}</strong> ({}) <code>{}</code>",
+                    Escaped(&minute(&entry.when)),
+                    Escaped(&entry.outcome),
+                    Escaped(&entry.cause),
+                    Escaped(hash)
+                )?;
+                write!(f, "<br>{}", Escaped(entry.effect.as_deref().unwrap_or(&entry.message)))?;
+                f.write_str("</li>\n")?;
+            }
+            f.write_str("</ul></section>\n")?;
+        }
+        Ok(())
     }
 
-    fn crawlers(&self, site: &SiteBoard) -> Markup {
+    fn crawlers(&self, f: &mut fmt::Formatter<'_>, site: &SiteBoard) -> fmt::Result {
         let caption = format!("Crawlers on {}, those with the most disallowed requests first", site.site);
-        let columns = [
-            Text("Crawler"),
-            Text("Identity"),
-            Text("Word"),
-            Text("Last read"),
-            Number("Allowed"),
-            Number("Disallowed"),
-            Text("Worst line"),
-            Text("Trend"),
-        ];
-        table(Some(&caption), &columns, site.crawlers.iter().map(|crawler| self.crawler_row(crawler)))
+        table(
+            f,
+            "stacked",
+            &caption,
+            &[
+                ("Crawler", false),
+                ("Identity", false),
+                ("Word", false),
+                ("Last read", false),
+                ("Allowed", true),
+                ("Disallowed", true),
+                ("Worst line", false),
+                ("Trend", false),
+            ],
+        )?;
+        for crawler in &site.crawlers {
+            self.crawler(f, crawler)?;
+        }
+        f.write_str("</tbody></table>\n")
     }
 
-    fn crawler_row(&self, crawler: &CrawlerBoard) -> Vec<Markup> {
+    fn crawler(&self, f: &mut fmt::Formatter<'_>, crawler: &CrawlerBoard) -> fmt::Result {
         let whose = [&*crawler.operator, &*crawler.category].into_iter().filter(|part| !part.is_empty());
-        let name = html! {
-            (Escaped(&crawler.crawler)) br; small { (Escaped(&whose.collect::<Vec<_>>().join(", "))) }
-        };
-        let word = match (&crawler.word, &crawler.no_word) {
-            (Some(word), _) => html! { strong { (Escaped(word)) } },
-            (None, why) => html! { small { (Escaped(why.as_deref().unwrap_or("none"))) } },
-        };
-        let last_read = crawler.last_read.as_ref().map_or_else(
-            || html! { "none seen here" },
-            |read| {
+        let whose = whose.collect::<Vec<_>>().join(", ");
+        write!(f, "<tr><th scope=\"row\">{}<br><small>{}</small></th>", Escaped(&crawler.crawler), Escaped(&whose))?;
+        cell(f, "Identity", &Escaped(&crawler.identity), false)?;
+        match (&crawler.word, &crawler.no_word) {
+            (Some(word), _) => cell(f, "Word", &format_args!("<strong>{}</strong>", Escaped(word)), false)?,
+            (None, why) => {
+                cell(f, "Word", &format_args!("<small>{}</small>", Escaped(why.as_deref().unwrap_or("none"))), false)?
+            }
+        }
+        match &crawler.last_read {
+            Some(read) => {
                 let which = match read.is_newest {
                     Some(true) => "the live version",
                     Some(false) => "another version",
                     None => "",
                 };
                 let version = read.version.as_deref().map(short_hash).unwrap_or("of another server");
-                html! { (Escaped(&minute(&read.when))) " " small { (which) } " " code { (Escaped(version)) } }
-            },
-        );
-        let limited = crawler.done.limited;
-        let allowed = html! {
-            (grouped(crawler.allowed))
-            @if limited > 0 { " " small { (grouped(limited)) " limited" } }
+                let text = format!(
+                    "{} <small>{}</small> <code>{}</code>",
+                    Escaped(&minute(&read.when)),
+                    Escaped(which),
+                    Escaped(version)
+                );
+                cell(f, "Last read", &text, false)?;
+            }
+            None => cell(f, "Last read", &"none seen here", false)?,
+        }
+        let limited = match crawler.done.limited {
+            0 => String::new(),
+            limited => format!(" <small>{} limited</small>", grouped(limited)),
         };
-        let worst_line = crawler.worst_line.as_ref().map_or_else(
-            || html! { "none" },
-            |line| html! { code { (line.line) ": Disallow: " (Escaped(&line.pattern)) } " " (counted(line.hits, "hit")) },
+        cell(f, "Allowed", &format!("{}{limited}", grouped(crawler.allowed)), true)?;
+        let share = percent(crawler.disallowed, crawler.allowed + crawler.disallowed);
+        let done = [
+            (crawler.done.refused, "refused"),
+            (crawler.done.tagged, "tagged"),
+            (crawler.done.observed, "observed"),
+            (crawler.done.passed, "passed"),
+        ];
+        let done =
+            done.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(*count)));
+        let done = done.collect::<Vec<_>>().join(", ");
+        let when = crawler.first_disallowed.as_deref().zip(crawler.last_disallowed.as_deref());
+        let when = when.map(|(first, last)| format!("{} to {}", minute(first), minute(last))).unwrap_or_default();
+        let text = format!(
+            "{} ({}) <small>{}</small> <small>{}</small>",
+            grouped(crawler.disallowed),
+            Escaped(&share),
+            Escaped(&done),
+            Escaped(&when)
         );
+        cell(f, "Disallowed", &text, true)?;
+        match &crawler.worst_line {
+            Some(line) => {
+                let text = format!(
+                    "<code>{}: Disallow: {}</code> {}",
+                    line.line,
+                    Escaped(&line.pattern),
+                    counted(line.hits, "hit")
+                );
+                cell(f, "Worst line", &text, false)?;
+            }
+            None => cell(f, "Worst line", &"none", false)?,
+        }
         let trend = trend(&crawler.trend, self.board.step_seconds);
-        let identity = html! { (Escaped(&crawler.identity)) };
-        row(name, [identity, word, last_read, allowed, disallowed(crawler), worst_line, trend])
+        cell(f, "Trend", &trend, false)?;
+        f.write_str("</tr>\n")
     }
 }
 
-/// Disallowed requests of a crawler, by what was done, and when.
-fn disallowed(crawler: &CrawlerBoard) -> Markup {
-    let done = [
-        (crawler.done.refused, "refused"),
-        (crawler.done.tagged, "tagged"),
-        (crawler.done.observed, "observed"),
-        (crawler.done.passed, "passed"),
-    ];
-    let done = done.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(*count)));
-    let when = crawler.first_disallowed.as_deref().zip(crawler.last_disallowed.as_deref());
-    let when = when.map(|(first, last)| format!("{} to {}", minute(first), minute(last))).unwrap_or_default();
-    html! {
-        (grouped(crawler.disallowed)) " (" (percent(crawler.disallowed, crawler.allowed + crawler.disallowed)) ") "
-        small { (done.collect::<Vec<_>>().join(", ")) } " " small { (Escaped(&when)) }
+fn line_row(f: &mut fmt::Formatter<'_>, line: &LineBoard) -> fmt::Result {
+    match line.line {
+        0 => f.write_str("<tr><th scope=\"row\">other lines</th>")?,
+        number => write!(f, "<tr><th scope=\"row\"><code>{number}: Disallow: {}</code></th>", Escaped(&line.pattern))?,
     }
+    cell(f, "Version", &format_args!("<code>{}</code>", Escaped(short_hash(&line.version))), false)?;
+    cell(f, "Hits", &grouped(line.hits), true)?;
+    let by = line.crawlers.iter().take(5).map(|by| format!("{} ({}) {}", by.crawler, by.identity, grouped(by.hits)));
+    cell(f, "By", &Escaped(&by.collect::<Vec<_>>().join(", ")), false)?;
+    f.write_str("</tr>\n")
 }
 
-fn lines(site: &SiteBoard) -> Markup {
-    let caption = format!("Lines of the robots.txt of {} by requests", site.site);
-    let columns = [Text("Line"), Text("Version"), Number("Hits"), Text("By")];
-    let rows = site.lines.iter().take(LINES).map(|line| {
-        let name = match line.line {
-            0 => html! { "other lines" },
-            number => html! { code { (number) ": Disallow: " (Escaped(&line.pattern)) } },
-        };
-        let by =
-            line.crawlers.iter().take(5).map(|by| format!("{} ({}) {}", by.crawler, by.identity, grouped(by.hits)));
-        let by = by.collect::<Vec<_>>().join(", ");
-        let version = html! { code { (Escaped(short_hash(&line.version))) } };
-        row(name, [version, html! { (grouped(line.hits)) }, html! { (Escaped(&by)) }])
-    });
-    table(Some(&caption), &columns, rows)
-}
-
-/// The cells of a row. What a cell holds is one piece beside its head in a narrow window.
-fn row<const N: usize>(name: Markup, cells: [Markup; N]) -> Vec<Markup> {
-    let cells = cells.map(|cell| html! { span { (cell) } });
-    [name].into_iter().chain(cells).collect()
+/// The lines that may not be needed any more.
+fn never_hit(f: &mut fmt::Formatter<'_>, site: &str, never: &NeverHit) -> fmt::Result {
+    writeln!(f, "<section><h2>{}: lines never hit</h2>\n<p>{}</p>", Escaped(site), Escaped(&never.sentence()))?;
+    if !never.lines.is_empty() {
+        f.write_str("<ul class=\"lines\">\n")?;
+        for line in never.lines.iter().take(LINES) {
+            writeln!(f, "<li><code>{}: Disallow: {}</code></li>", line.line, Escaped(&line.pattern))?;
+        }
+        f.write_str("</ul>\n")?;
+        let more = never.count.saturating_sub(LINES);
+        if more > 0 {
+            writeln!(f, "<p>And {} more.</p>", grouped(more as u64))?;
+        }
+    }
+    f.write_str("</section>\n")
 }
 
 /// Bars of requests, disallowed below allowed, with the numbers beside them.
-fn trend(bars: &[TrendBar], step: u64) -> Markup {
+fn trend(bars: &[TrendBar], step: u64) -> String {
     const HEIGHT: u64 = 24;
     let most = bars.iter().map(|bar| bar.allowed + bar.disallowed).max().unwrap_or(0);
-    let last = bars.last().map_or(0, |bar| bar.allowed + bar.disallowed);
     let every = if step == DAY { "a day" } else { "an hour" };
-    let text = format!("at most {} in {every}, {} in the last", grouped(most), grouped(last));
-    let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / most.max(1)).max(1) };
-    let parts = |(at, bar): (usize, &TrendBar)| {
+    let text = format!(
+        "at most {} in {every}, {} in the last",
+        grouped(most),
+        grouped(bars.last().map_or(0, |bar| bar.allowed + bar.disallowed))
+    );
+    let mut out = format!(
+        "<svg class=\"trend\" viewBox=\"0 0 {} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
+        bars.len() * 4,
+        Escaped(&text)
+    );
+    for (at, bar) in bars.iter().enumerate() {
+        let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / most.max(1)).max(1) };
         let (disallowed, allowed) = (height(bar.disallowed), height(bar.allowed));
-        let top = HEIGHT.saturating_sub(disallowed + allowed);
-        [("disallowed", at, HEIGHT - disallowed, disallowed), ("allowed", at, top, allowed)]
-    };
-    let parts = bars.iter().enumerate().flat_map(parts).filter(|(.., height)| *height > 0);
-    let (width, height) = (bars.len() * 4, HEIGHT);
-    html! {
-        svg.trend viewBox={ "0 0 " (width) " " (height) } preserveAspectRatio="none" role="img" aria-label=(text) {
-            @for (class, at, top, height) in parts { rect class=(class) x=(at * 4) y=(top) width="3" height=(height) {} }
+        for (class, top, height) in [
+            ("disallowed", HEIGHT - disallowed, disallowed),
+            ("allowed", HEIGHT.saturating_sub(disallowed + allowed), allowed),
+        ] {
+            if height > 0 {
+                // Writing to a string does not fail.
+                let _ = write!(
+                    out,
+                    "<rect class=\"{class}\" x=\"{}\" y=\"{top}\" width=\"3\" height=\"{height}\"/>",
+                    at * 4
+                );
+            }
         }
-        " " small { (text) }
     }
+    out + "</svg> <small>" + &Escaped(&text).to_string() + "</small>"
+}
+
+fn table(f: &mut fmt::Formatter<'_>, class: &str, caption: &str, columns: &[(&str, bool)]) -> fmt::Result {
+    write!(f, "<table class=\"{class}\"><caption>{}</caption><thead><tr>", Escaped(caption))?;
+    for (column, is_number) in columns {
+        let class = if *is_number { " class=\"n\"" } else { "" };
+        write!(f, "<th scope=\"col\"{class}>{column}</th>")?;
+    }
+    f.write_str("</tr></thead>\n<tbody>\n")
+}
+
+/// `value` is escaped already.
+fn cell(f: &mut fmt::Formatter<'_>, label: &str, value: &dyn fmt::Display, is_number: bool) -> fmt::Result {
+    let class = if is_number { " class=\"n\"" } else { "" };
+    write!(f, "<td{class} data-label=\"{label}\"><span>{value}</span></td>")
 }
 
 /// Whether a robots.txt is that of a site, or of one of its hosts.
@@ -377,7 +439,6 @@ fn minute(written: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::report::{LineBoard, NeverHit};
 
     fn page(board: &BoardReport) -> String {
         let status: StatusReport = serde_json::from_value(serde_json::json!({
@@ -385,7 +446,7 @@ mod tests {
         }))
         .unwrap();
         let query = BoardQuery::default();
-        BoardPage { status: &status, board, histories: &[], query: &query, reload: PageReload::Never }.into_string()
+        BoardPage { status: &status, board, histories: &[], query: &query, reload: PageReload::Never }.to_string()
     }
 
     #[test]

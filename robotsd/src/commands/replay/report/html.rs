@@ -4,18 +4,248 @@
 //! their text is as large as any other. Colours come from the page's style sheet, so that they follow its theme. Each number is
 //! text, or the title of its bar.
 
-use maud::{Markup, PreEscaped, html};
+use std::io::{self, Write};
 
 use super::contents::{CrawlerRow, HourRow, Report, log_gaps, other_requests};
-use super::rows::{COUNTED_TOGETHER, RuleRow, RuleRows};
+use super::rows::COUNTED_TOGETHER;
+use super::tables;
 use crate::commands::replay::tally::HourCounts;
-use crate::html::{
-    Column::{self, Number, Text},
-    Escaped, STYLE, counted, grouped, moment, percent, period, table, table_head,
-};
+use crate::html::{Escaped, STYLE, counted, grouped, moment, percent, period};
 
 /// Crawlers in a chart.
 const CHARTED: usize = 20;
+
+pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let title = match &report.against {
+        Some(against) => format!("changing {} to {against}", report.robots),
+        None => report.robots.clone(),
+    };
+    write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>Replay: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
+        Escaped(&title)
+    )?;
+    head(out, report, &title)?;
+    engines(out, report)?;
+    suspects(out, report)?;
+    tables::suspect_paths(out, report)?;
+    tables::split(out, report)?;
+    charts(out, report)?;
+    tables::write(out, report)?;
+    paces(out, report)?;
+    tables::impostors(out, report)?;
+    foot(out, report)?;
+    out.write_all(b"</main>\n</body>\n</html>\n")
+}
+
+fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
+    writeln!(out, "<h1>What {} would have done</h1>", Escaped(title))?;
+    write!(out, "<p class=\"sub\">{}", counted(report.requests, "request"))?;
+    if let (Some(first), Some(last)) = (report.first, report.last) {
+        write!(out, ", {}", period(first, last))?;
+    }
+    writeln!(out, ", from {}</p>", Escaped(&report.logs.join(", ")))?;
+    let totals = &report.totals;
+    out.write_all(b"<div class=\"cards\">\n")?;
+    card(
+        out,
+        "Requests by crawlers",
+        totals.crawler_requests,
+        &share(totals.crawler_requests, report.requests, "of all requests"),
+    )?;
+    card(
+        out,
+        "Disallowed",
+        totals.outcomes.disallowed,
+        &share(totals.outcomes.disallowed, totals.crawler_requests, "of those"),
+    )?;
+    if report.is_compared() {
+        card(out, "Shut out by the change", totals.outcomes.shut, "were allowed before")?;
+        card(out, "Let in by the change", totals.outcomes.opened, "were disallowed before")?;
+    } else {
+        card(
+            out,
+            "Allowed",
+            totals.outcomes.allowed,
+            &share(totals.outcomes.allowed, totals.crawler_requests, "of those"),
+        )?;
+    }
+    if totals.outcomes.not_blamed > 0 {
+        card(out, "Counted apart", totals.outcomes.not_blamed, "came before --effective-from")?;
+    }
+    if report.identity.split.impostors.requests > 0 {
+        let note = "under a crawler's name, counted apart";
+        card(out, "Requests by impostors", report.identity.split.impostors.requests, note)?;
+    }
+    card(out, "Suspected people", report.suspect_human_count as u64, "under a crawler's name")?;
+    out.write_all(b"</div>\n")?;
+    for gap in log_gaps(report) {
+        writeln!(out, "<p class=\"warn\">{}.</p>", Escaped(&gap))?;
+    }
+    Ok(())
+}
+
+/// Crawlers that came sooner than their delay lets them.
+fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.paces.is_empty() {
+        return Ok(());
+    }
+    let file = report.against.as_ref().unwrap_or(&report.robots);
+    out.write_all(b"<section><h2>Faster than asked</h2>\n<ul>\n")?;
+    for row in report.paces.iter().take(CHARTED) {
+        let (name, file) = (Escaped(&row.crawler), Escaped(file));
+        writeln!(out, "<li>{name}: {} <small>{file}:{}</small></li>", row.sentence(), row.line)?;
+    }
+    let more = report.paces.len().saturating_sub(CHARTED);
+    if more > 0 {
+        writeln!(out, "<li>and {}</li>", counted(more as u64, "more crawler"))?;
+    }
+    out.write_all(b"</ul>\n")?;
+    if report.paces.iter().any(|row| row.paced.without_address > 0) {
+        writeln!(out, "<p>{COUNTED_TOGETHER}.</p>")?;
+    }
+    out.write_all(b"</section>\n")
+}
+
+fn share(part: u64, whole: u64, of: &str) -> String {
+    format!("{} {of}", percent(part, whole))
+}
+
+fn card(out: &mut impl Write, title: &str, number: u64, note: &str) -> io::Result<()> {
+    writeln!(
+        out,
+        "<div class=\"card\"><span>{title}</span><b>{}</b><small>{}</small></div>",
+        grouped(number),
+        Escaped(note)
+    )
+}
+
+fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.crawlers.is_empty() {
+        return Ok(());
+    }
+    if report.is_compared() {
+        change(out, report)?;
+    }
+    let disallowed = format!("disallowed by {}", report.against.as_ref().unwrap_or(&report.robots));
+    let early = (report.totals.outcomes.not_blamed > 0).then_some(("early", "disallowed, but before --effective-from"));
+    out.write_all(b"<section><h2>By crawler</h2>\n")?;
+    key(out, [("disallowed", disallowed.as_str())].into_iter().chain(early).chain([("allowed", "allowed")]))?;
+    let (shown, rest) = report.crawlers.split_at(report.crawlers.len().min(CHARTED));
+    crawlers(out, shown)?;
+    more_crawlers(out, rest.len(), rest.iter().map(|row| row.counts.requests).sum())?;
+    out.write_all(b"</section>\n")?;
+    if report.is_compared() || report.hours.is_empty() {
+        return Ok(());
+    }
+    out.write_all(b"<section><h2>Over time</h2>\n")?;
+    hours(out, &report.hours)?;
+    out.write_all(b"</section>\n")
+}
+
+/// What the change changes, by crawler and over time.
+fn change(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let changed: Vec<_> =
+        report.crawlers.iter().filter(|row| row.counts.outcomes.shut + row.counts.outcomes.opened > 0).collect();
+    if changed.is_empty() {
+        return out.write_all(b"<section><h2>The change</h2>\n<p>No request is judged differently.</p></section>\n");
+    }
+    out.write_all(b"<section><h2>The change, by crawler</h2>\n")?;
+    key(out, [("disallowed", "shut out"), ("opened", "let in")])?;
+    let (shown, rest) = changed.split_at(changed.len().min(CHARTED));
+    change_by_crawler(out, shown)?;
+    more_crawlers(out, rest.len(), rest.iter().map(|row| row.counts.outcomes.shut + row.counts.outcomes.opened).sum())?;
+    out.write_all(b"</section>\n")?;
+    if report.hours.is_empty() {
+        return Ok(());
+    }
+    out.write_all(b"<section><h2>The change, over time</h2>\n")?;
+    key(out, [("engine", "search engines shut out"), ("disallowed", "other crawlers shut out"), ("opened", "let in")])?;
+    changed_hours(out, &report.hours)?;
+    out.write_all(b"</section>\n")
+}
+
+/// What the colours of a chart mean.
+fn key<'a>(out: &mut impl Write, parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> io::Result<()> {
+    out.write_all(b"<p class=\"key\">")?;
+    for (class, meaning) in parts {
+        write!(out, "<span><i class=\"{class}\"></i>{}</span> ", Escaped(meaning))?;
+    }
+    out.write_all(b"</p>\n")
+}
+
+fn more_crawlers(out: &mut impl Write, count: usize, requests: u64) -> io::Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    let (crawlers, requests) = (counted(count as u64, "more crawler"), counted(requests, "request"));
+    writeln!(out, "<p class=\"sub\">and {crawlers} with {requests}</p>")
+}
+
+fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    out.write_all(b"<footer>\n")?;
+    if let Some(others) = other_requests(&report.others).filter(|_| report.has_others()) {
+        writeln!(out, "<p>Requests that are not of crawlers: {others}.</p>")?;
+    }
+    if report.unread_lines > 0 {
+        writeln!(out, "<p>{} could not be read, such as:</p>", counted(report.unread_lines, "line"))?;
+        for line in &report.unread_samples {
+            writeln!(out, "<p><code>{}</code></p>", Escaped(line))?;
+        }
+    }
+    out.write_all(
+        b"<p>Crawlers are identified by what they claim, which is checked as far as evidence goes. The counts of paths add up to those of their rules; where a crawler \
+          requested very many paths, a * may hold some requests of a path that is listed as well.</p>\n</footer>\n",
+    )
+}
+
+fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.search_engines_shut_out.is_empty() {
+        return Ok(());
+    }
+    out.write_all(
+        b"<section class=\"warn\"><h2>Search engines are shut out</h2>\n<p>The change disallows paths that these search \
+          engines requested. Such pages may leave the index.</p>\n<ul>\n",
+    )?;
+    for row in report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name)) {
+        writeln!(out, "<li>{}: {} shut out</li>", Escaped(&row.name), counted(row.counts.outcomes.shut, "request"))?;
+    }
+    out.write_all(b"</ul></section>\n")
+}
+
+fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.suspect_humans.is_empty() {
+        return Ok(());
+    }
+    out.write_all(
+        b"<section class=\"warn\"><h2>These may be people</h2>\n<p>They have a crawler's name, but fetch styles, scripts \
+          and pictures with the site's own Referer, as browsers do. Some crawlers that render pages do so too: look \
+          before you refuse them.</p>\n<table class=\"stacked\"><thead><tr><th scope=\"col\">Network</th>\
+          <th scope=\"col\">Claims to be</th><th scope=\"col\" class=\"n\">Disallowed</th>\
+          <th scope=\"col\">Such as</th></tr></thead><tbody>\n",
+    )?;
+    for suspect in &report.suspect_humans {
+        writeln!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td data-label=\"Claims to be\">{}</td>\
+             <td class=\"n\" data-label=\"Disallowed\">{}</td><td data-label=\"Such as\"><code>{}</code></td></tr>",
+            Escaped(&suspect.address),
+            Escaped(&suspect.claims),
+            grouped(suspect.disallowed),
+            Escaped(&suspect.target)
+        )?;
+    }
+    out.write_all(b"</tbody></table>\n")?;
+    let more = report.suspect_human_count.saturating_sub(report.suspect_humans.len());
+    if more > 0 {
+        writeln!(out, "<p>and {}</p>", counted(more as u64, "more visitor"))?;
+    }
+    out.write_all(b"</section>\n")
+}
 
 /// Columns of the chart over time, at most.
 const COLUMNS: i64 = 72;
@@ -23,296 +253,67 @@ const COLUMNS: i64 = 72;
 /// Parts of a bar or column: the class that colours it, and its requests.
 type Parts<const N: usize> = [(&'static str, u64); N];
 
-pub(super) fn page(report: &Report) -> Markup {
-    let title = match &report.against {
-        Some(against) => format!("changing {} to {against}", report.robots),
-        None => report.robots.clone(),
-    };
-    html! {
-        (PreEscaped("<!doctype html>\n"))
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
-                title { "Replay: " (Escaped(&title)) }
-                style { (PreEscaped(STYLE)) }
+/// Requests of each crawler, allowed and disallowed, as bars.
+pub(super) fn crawlers(out: &mut impl Write, rows: &[CrawlerRow]) -> io::Result<()> {
+    let most = rows.iter().map(|row| row.counts.requests).max().unwrap_or(0);
+    out.write_all(b"<ul class=\"bars\">\n")?;
+    for row in rows {
+        let value = match row.counts.outcomes.disallowed {
+            0 => counted(row.counts.requests, "request"),
+            disallowed => {
+                format!(
+                    "{}, {} disallowed",
+                    counted(row.counts.requests, "request"),
+                    percent(disallowed, row.counts.requests)
+                )
             }
-            "\n"
-            body {
-                main {
-                    (head(report, &title))
-                    (engines(report))
-                    (suspects(report))
-                    (suspect_paths(report))
-                    (senders(report))
-                    (charts(report))
-                    (crawlers(report))
-                    (paces(report))
-                    (impostors(report))
-                    (foot(report))
-                }
-            }
-        }
-        "\n"
+        };
+        let parts = [
+            ("disallowed", row.counts.outcomes.disallowed),
+            ("early", row.counts.outcomes.not_blamed),
+            ("allowed", row.counts.outcomes.allowed),
+        ];
+        bar(out, &row.name, parts, most, &value)?;
     }
+    out.write_all(b"</ul>\n")
 }
 
-fn head(report: &Report, title: &str) -> Markup {
-    let (requests, outcomes) = (report.totals.crawler_requests, &report.totals.outcomes);
-    let share = |part, whole, of: &str| format!("{} {of}", percent(part, whole));
-    let impostors = report.identity.split.impostors.requests;
-    html! {
-        h1 { "What " (Escaped(title)) " would have done" }
-        p.sub {
-            (counted(report.requests, "request"))
-            @if let (Some(first), Some(last)) = (report.first, report.last) { ", " (period(first, last)) }
-            ", from " (Escaped(&report.logs.join(", ")))
-        }
-        div.cards {
-            (card("Requests by crawlers", requests, &share(requests, report.requests, "of all requests")))
-            (card("Disallowed", outcomes.disallowed, &share(outcomes.disallowed, requests, "of those")))
-            @if report.is_compared() {
-                (card("Shut out by the change", outcomes.shut, "were allowed before"))
-                (card("Let in by the change", outcomes.opened, "were disallowed before"))
-            } @else {
-                (card("Allowed", outcomes.allowed, &share(outcomes.allowed, requests, "of those")))
-            }
-            @if outcomes.not_blamed > 0 {
-                (card("Counted apart", outcomes.not_blamed, "came before --effective-from"))
-            }
-            @if impostors > 0 { (card("Requests by impostors", impostors, "under a crawler's name, counted apart")) }
-            (card("Suspected people", report.suspect_human_count as u64, "under a crawler's name"))
-        }
-        @for gap in log_gaps(report) { p.warn { (Escaped(&gap)) "." } }
+/// Requests of each crawler that a change shuts out and lets in, as bars.
+pub(super) fn change_by_crawler(out: &mut impl Write, rows: &[&CrawlerRow]) -> io::Result<()> {
+    let most = rows.iter().map(|row| row.counts.outcomes.shut + row.counts.outcomes.opened).max().unwrap_or(0);
+    out.write_all(b"<ul class=\"bars\">\n")?;
+    for row in rows {
+        let value =
+            format!("{} shut out, {} let in", grouped(row.counts.outcomes.shut), grouped(row.counts.outcomes.opened));
+        bar(
+            out,
+            &row.name,
+            [("disallowed", row.counts.outcomes.shut), ("opened", row.counts.outcomes.opened)],
+            most,
+            &value,
+        )?;
     }
+    out.write_all(b"</ul>\n")
 }
 
-fn card(title: &str, number: u64, note: &str) -> Markup {
-    html! {
-        div.card { span { (title) } b { (grouped(number)) } small { (Escaped(note)) } }
+fn bar<const N: usize>(out: &mut impl Write, name: &str, parts: Parts<N>, most: u64, value: &str) -> io::Result<()> {
+    write!(out, "<li><span>{}</span><span class=\"bar\">", Escaped(name))?;
+    for (class, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
+        write!(out, "<i class=\"{class}\" style=\"width:{:.2}%\"></i>", of_hundred(count, most))?;
     }
-}
-
-fn engines(report: &Report) -> Markup {
-    let shut_out = |row: &&CrawlerRow| report.search_engines_shut_out.contains(&row.name);
-    html! {
-        @if !report.search_engines_shut_out.is_empty() {
-            section.warn {
-                h2 { "Search engines are shut out" }
-                p {
-                    "The change disallows paths that these search engines requested. Such pages may leave the index."
-                }
-                ul {
-                    @for row in report.crawlers.iter().filter(shut_out) {
-                        li { (Escaped(&row.name)) ": " (counted(row.counts.outcomes.shut, "request")) " shut out" }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn suspects(report: &Report) -> Markup {
-    let columns = [Text("Network"), Text("Claims to be"), Number("Disallowed"), Text("Such as")];
-    let rows = report.suspect_humans.iter().map(|suspect| {
-        vec![
-            html! { (Escaped(&suspect.address)) },
-            html! { (Escaped(&suspect.claims)) },
-            html! { (grouped(suspect.disallowed)) },
-            html! { code { (Escaped(&suspect.target)) } },
-        ]
-    });
-    let more = report.suspect_human_count.saturating_sub(report.suspect_humans.len());
-    html! {
-        @if !report.suspect_humans.is_empty() {
-            section.warn {
-                h2 { "These may be people" }
-                p {
-                    "They have a crawler's name, but fetch styles, scripts and pictures with the site's own Referer, as "
-                    "browsers do. Some crawlers that render pages do so too: look before you refuse them."
-                }
-                (table(None, &columns, rows))
-                @if more > 0 { p { "and " (counted(more as u64, "more visitor")) } }
-            }
-        }
-    }
-}
-
-/// Crawlers whose claims fail because of the path, as it seems.
-fn suspect_paths(report: &Report) -> Markup {
-    let suspects = &report.identity.suspect_paths;
-    html! {
-        @if !suspects.is_empty() {
-            section.warn {
-                h2 { "Suspect path" }
-                p {
-                    "These have no address of their operator, and nothing shows that the log has the addresses of clients. A "
-                    "proxy that is missing in " code { "trusted_proxies" } " does that, so they count as claimed, not as "
-                    "impostors."
-                }
-                ul {
-                    @for suspect in suspects {
-                        li {
-                            (Escaped(&suspect.crawler)) ": " (counted(suspect.requests, "request"))
-                            " from " (Escaped(&suspect.addresses.join(", ")))
-                            @if suspect.other_addresses > 0 { ", …" }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// What is verified, claimed and an impostor's, and why claims are no more than that.
-fn senders(report: &Report) -> Markup {
-    let split = &report.identity.split;
-    let rows = [
-        ("Verified crawlers", split.verified),
-        ("Only claimed", split.claimed),
-        ("Impostors, counted in no other table", split.impostors),
-    ];
-    let rows = rows.into_iter().map(|(name, share)| {
-        vec![html! { (name) }, html! { (grouped(share.requests)) }, html! { (grouped(share.disallowed)) }]
-    });
-    let reasons = report.identity.reasons();
-    html! {
-        @if let Some(evidence) = report.identity.evidence() {
-            section {
-                h2 { "Who sent them" }
-                p.sub { "As far as claims can be checked " (Escaped(&evidence)) "." }
-                (table(None, &[Text("Sender"), Number("Requests"), Number("Disallowed")], rows))
-                @if !reasons.is_empty() {
-                    p.sub { "Only claimed, because:" }
-                    ul {
-                        @for (reason, requests) in reasons {
-                            li { (Escaped(&reason)) ": " (counted(requests, "request")) }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn charts(report: &Report) -> Markup {
-    let disallowed = format!("disallowed by {}", report.against.as_ref().unwrap_or(&report.robots));
-    let early = (report.totals.outcomes.not_blamed > 0).then_some(("early", "disallowed, but before --effective-from"));
-    let parts = [("disallowed", disallowed.as_str())].into_iter().chain(early).chain([("allowed", "allowed")]);
-    html! {
-        @if !report.crawlers.is_empty() {
-            @if report.is_compared() { (change(report)) }
-            section {
-                h2 { "By crawler" }
-                (key(parts))
-                (by_crawler(&report.crawlers.iter().collect::<Vec<_>>(), |row| row.counts.requests, crawler_bar))
-            }
-            @if !report.is_compared() && !report.hours.is_empty() {
-                section {
-                    h2 { "Over time" }
-                    (hours(&report.hours))
-                }
-            }
-        }
-    }
-}
-
-/// What the change changes, by crawler and over time.
-fn change(report: &Report) -> Markup {
-    let count = |row: &CrawlerRow| row.counts.outcomes.shut + row.counts.outcomes.opened;
-    let changed: Vec<_> = report.crawlers.iter().filter(|row| count(row) > 0).collect();
-    let over_time =
-        [("engine", "search engines shut out"), ("disallowed", "other crawlers shut out"), ("opened", "let in")];
-    html! {
-        @if changed.is_empty() {
-            section {
-                h2 { "The change" }
-                p { "No request is judged differently." }
-            }
-        } @else {
-            section {
-                h2 { "The change, by crawler" }
-                (key([("disallowed", "shut out"), ("opened", "let in")]))
-                (by_crawler(&changed, count, change_bar))
-            }
-            @if !report.hours.is_empty() {
-                section {
-                    h2 { "The change, over time" }
-                    (key(over_time))
-                    (changed_hours(&report.hours))
-                }
-            }
-        }
-    }
-}
-
-/// What the colours of a chart mean.
-fn key<'a>(parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Markup {
-    html! {
-        p.key { @for (class, meaning) in parts { span { i class=(class) {} (Escaped(meaning)) } " " } }
-    }
-}
-
-/// A bar for each of the first crawlers, and the count of the others.
-fn by_crawler(rows: &[&CrawlerRow], count: fn(&CrawlerRow) -> u64, bar: fn(&CrawlerRow, u64) -> Markup) -> Markup {
-    let (shown, rest) = rows.split_at(rows.len().min(CHARTED));
-    let most = shown.iter().map(|row| count(row)).max().unwrap_or(0);
-    let requests = rest.iter().map(|row| count(row)).sum();
-    html! {
-        ul.bars {
-            "\n"
-            @for row in shown { (bar(row, most)) "\n" }
-        }
-        @if !rest.is_empty() {
-            p.sub { "and " (counted(rest.len() as u64, "more crawler")) " with " (counted(requests, "request")) }
-        }
-    }
-}
-
-/// Requests of a crawler, allowed and disallowed.
-fn crawler_bar(row: &CrawlerRow, most: u64) -> Markup {
-    let (requests, outcomes) = (row.counts.requests, &row.counts.outcomes);
-    let mut value = counted(requests, "request");
-    if outcomes.disallowed > 0 {
-        value += &format!(", {} disallowed", percent(outcomes.disallowed, requests));
-    }
-    let parts = [("disallowed", outcomes.disallowed), ("early", outcomes.not_blamed), ("allowed", outcomes.allowed)];
-    bar(&row.name, parts, most, &value)
-}
-
-/// Requests of a crawler that a change shuts out and lets in.
-fn change_bar(row: &CrawlerRow, most: u64) -> Markup {
-    let (shut, opened) = (row.counts.outcomes.shut, row.counts.outcomes.opened);
-    let value = format!("{} shut out, {} let in", grouped(shut), grouped(opened));
-    bar(&row.name, [("disallowed", shut), ("opened", opened)], most, &value)
-}
-
-fn bar<const N: usize>(name: &str, parts: Parts<N>, most: u64, value: &str) -> Markup {
-    html! {
-        li {
-            span { (Escaped(name)) }
-            span.bar {
-                @for (class, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
-                    i class=(class) style={ "width:" (of_hundred(count, most)) } {}
-                }
-            }
-            span.value { (Escaped(value)) }
-        }
-    }
+    writeln!(out, "</span><span class=\"value\">{}</span></li>", Escaped(value))
 }
 
 /// Requests of crawlers over time, allowed and disallowed, as columns.
-fn hours(hours: &[HourRow]) -> Markup {
+pub(super) fn hours(out: &mut impl Write, hours: &[HourRow]) -> io::Result<()> {
     let parts =
         |sum: &HourCounts| [("disallowed", sum.disallowed), ("early", sum.not_blamed), ("allowed", sum.allowed)];
     let title = |sum: &HourCounts| format!("{} allowed, {} disallowed", grouped(sum.allowed), grouped(sum.disallowed));
-    columns(hours, "Requests of crawlers", parts, title)
+    columns(out, hours, "Requests of crawlers", parts, title)
 }
 
 /// Requests of crawlers over time that a change shuts out and lets in, as columns; those of search engines at the bottom.
-fn changed_hours(hours: &[HourRow]) -> Markup {
+fn changed_hours(out: &mut impl Write, hours: &[HourRow]) -> io::Result<()> {
     let parts = |sum: &HourCounts| {
         let others = sum.shut - sum.shut_search_engines;
         [("engine", sum.shut_search_engines), ("disallowed", others), ("opened", sum.opened)]
@@ -321,16 +322,17 @@ fn changed_hours(hours: &[HourRow]) -> Markup {
         let engines = grouped(sum.shut_search_engines);
         format!("{} shut out, {engines} of them of search engines, {} let in", grouped(sum.shut), grouped(sum.opened))
     };
-    columns(hours, "Requests that the change shuts out or lets in", parts, title)
+    columns(out, hours, "Requests that the change shuts out or lets in", parts, title)
 }
 
 fn columns<const N: usize>(
+    out: &mut impl Write,
     hours: &[HourRow],
     label: &str,
     parts: impl Fn(&HourCounts) -> Parts<N>,
     title: impl Fn(&HourCounts) -> String,
-) -> Markup {
-    let (Some(first), Some(last)) = (hours.first(), hours.last()) else { return html! {} };
+) -> io::Result<()> {
+    let (Some(first), Some(last)) = (hours.first(), hours.last()) else { return Ok(()) };
     let (first, last) = (first.start, last.start);
     let step = (((last - first) / 3600 + 1) + COLUMNS - 1) / COLUMNS * 3600;
     let mut sums = vec![HourCounts::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];
@@ -342,212 +344,31 @@ fn columns<const N: usize>(
     let height = |sum: &HourCounts| parts(sum).iter().map(|(_, count)| count).sum::<u64>();
     let most = sums.iter().map(height).max().unwrap_or(0);
     let every = if step == 3600 { "hour".to_owned() } else { format!("{} hours", step / 3600) };
-    let (from, to) = (moment(first), moment(last + 3600));
-    let label = format!("{label}, from {from} to {to} UTC, at most {} in {every}", grouped(most));
-    html! {
-        figure {
-            p.most { (counted(most, "request")) " in the busiest " (every) }
-            div.columns role="img" aria-label=(label) {
-                "\n"
-                @for (at, sum) in sums.iter().enumerate() {
-                    span title={ (moment(first + step * at as i64)) " UTC: " (title(sum)) } {
-                        @for (class, count) in parts(sum).into_iter().rev().filter(|(_, count)| *count > 0) {
-                            i class=(class) style={ "height:" (of_hundred(count, most)) } {}
-                        }
-                    }
-                    "\n"
-                }
-            }
-            figcaption { span { (from) " UTC" } span { (to) " UTC" } }
+    writeln!(
+        out,
+        "<figure><p class=\"most\">{} in the busiest {every}</p>\n\
+         <div class=\"columns\" role=\"img\" aria-label=\"{label}, from {} to {} UTC, at most {} in {every}\">",
+        counted(most, "request"),
+        moment(first),
+        moment(last + 3600),
+        grouped(most)
+    )?;
+    for (at, sum) in sums.iter().enumerate() {
+        let from = moment(first + step * at as i64);
+        write!(out, "<span title=\"{from} UTC: {}\">", title(sum))?;
+        for (class, count) in parts(sum).into_iter().rev().filter(|(_, count)| *count > 0) {
+            write!(out, "<i class=\"{class}\" style=\"height:{:.2}%\"></i>", of_hundred(count, most))?;
         }
+        out.write_all(b"</span>\n")?;
     }
+    writeln!(
+        out,
+        "</div>\n<figcaption><span>{} UTC</span><span>{} UTC</span></figcaption></figure>",
+        moment(first),
+        moment(last + 3600)
+    )
 }
 
-fn of_hundred(count: u64, most: u64) -> String {
-    format!("{:.2}%", 100.0 * count as f64 / most.max(1) as f64)
-}
-
-/// The table of crawlers, and a section for each whose requests are disallowed or change.
-fn crawlers(report: &Report) -> Markup {
-    if report.lacks_names() {
-        return html! {};
-    }
-    let (is_apart, is_compared) = (report.totals.outcomes.not_blamed > 0, report.is_compared());
-    let mut columns =
-        vec![Text("Crawler"), Text("Category"), Number("Requests"), Number("Verified"), Number("Allowed")];
-    columns.extend(outcome_columns(is_apart, is_compared));
-    columns.push(Number("robots.txt fetched"));
-    let rows = report.crawlers.iter().enumerate().map(|(at, row)| {
-        let outcomes = &row.counts.outcomes;
-        let mut cells = vec![
-            linked(&row.name, &format!("crawler-{at}"), &row.by_rule),
-            html! { (row.category.map_or(row.class.as_str(), |category| category.as_str())) },
-        ];
-        let counts = [row.counts.requests, row.identity.verified.requests, outcomes.allowed, outcomes.disallowed];
-        cells.extend(counts.map(number));
-        cells.extend(is_apart.then(|| number(outcomes.not_blamed)));
-        cells.extend(is_compared.then(|| [outcomes.shut, outcomes.opened].map(number)).into_iter().flatten());
-        cells.push(if row.counts.robots_txt == 0 {
-            html! { "never" }
-        } else {
-            number(row.counts.robots_txt)
-        });
-        cells
-    });
-    let detailed = || report.crawlers.iter().enumerate().filter(|(_, row)| !row.by_rule.rules.is_empty());
-    html! {
-        @if report.crawlers.is_empty() {
-            p { "The logs hold no request by a crawler." }
-        } @else {
-            section id="crawlers" {
-                h2 { "Crawlers" }
-                (table(None, &columns, rows))
-            }
-            @if detailed().next().is_some() {
-                section {
-                    h2 { (if is_compared { "What changes" } else { "What is disallowed" }) ", by rule and path" }
-                    p.sub { "A * stands for what varies." }
-                    @for (at, row) in detailed() {
-                        (details(&format!("crawler-{at}"), &row.name, ("crawlers", "all crawlers"), &row.by_rule))
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// What impostors did.
-fn impostors(report: &Report) -> Markup {
-    let is_compared = report.is_compared();
-    let is_apart =
-        report.totals.outcomes.not_blamed > 0 || report.impostors.iter().any(|row| row.counts.outcomes.not_blamed > 0);
-    let mut columns = vec![Text("Impostors of"), Number("Requests"), Number("Allowed")];
-    columns.extend(outcome_columns(is_apart, is_compared));
-    columns.push(Text("From"));
-    let rows = report.impostors.iter().enumerate().map(|(at, row)| {
-        let outcomes = &row.counts.outcomes;
-        let mut cells = vec![linked(&row.crawler, &format!("impostor-{at}"), &row.by_rule)];
-        cells.extend([row.counts.requests, outcomes.allowed, outcomes.disallowed].map(number));
-        cells.extend(is_apart.then(|| number(outcomes.not_blamed)));
-        cells.extend(is_compared.then(|| [outcomes.shut, outcomes.opened].map(number)).into_iter().flatten());
-        cells.push(html! { (Escaped(&row.addresses_in_words(usize::MAX))) });
-        cells
-    });
-    let detailed = report.impostors.iter().enumerate().filter(|(_, row)| !row.by_rule.rules.is_empty());
-    html! {
-        @if !report.impostors.is_empty() {
-            section id="impostors" {
-                h2 { "Impostors" }
-                p.sub {
-                    "Requests under a crawler's name from addresses that are not its operator's. No crawler is blamed for them."
-                }
-                (table(None, &columns, rows))
-                @for (at, row) in detailed {
-                    @let name = format!("Impostors of {}", row.crawler);
-                    (details(&format!("impostor-{at}"), &name, ("impostors", "all impostors"), &row.by_rule))
-                }
-            }
-        }
-    }
-}
-
-/// The columns of what became of requests, after those that were allowed.
-fn outcome_columns(is_apart: bool, is_compared: bool) -> impl Iterator<Item = Column> {
-    let apart = is_apart.then_some(Number("Counted apart"));
-    let change = is_compared.then_some([Number("Shut out"), Number("Let in")]).into_iter().flatten();
-    [Number("Disallowed")].into_iter().chain(apart).chain(change)
-}
-
-fn number(count: u64) -> Markup {
-    html! { (grouped(count)) }
-}
-
-/// A name that leads to its rules, where there are any.
-fn linked(name: &str, id: &str, by_rule: &RuleRows) -> Markup {
-    html! {
-        @if by_rule.rules.is_empty() { (Escaped(name)) } @else { a href={ "#" (id) } { (Escaped(name)) } }
-    }
-}
-
-/// The rules that decide about what is requested under a name, under a heading that leads back to a table.
-fn details(id: &str, name: &str, (table, back): (&str, &str), by_rule: &RuleRows) -> Markup {
-    html! {
-        h3 id=(id) { (Escaped(name)) " " a href={ "#" (table) } { (back) } }
-        table.rules {
-            (table_head(&[Text("Rule, and its paths"), Number("Requests")]))
-            tbody {
-                @for rule in &by_rule.rules {
-                    (line("rule", rule_name(rule), rule.requests))
-                    @for path in &rule.paths {
-                        (line("path", html! { code { (Escaped(&path.pattern)) } }, path.requests))
-                    }
-                    @if rule.other_paths > 0 {
-                        @let name = html! { (counted(rule.other_paths, "more pattern")) };
-                        (line("path", name, rule.other_paths_requests))
-                    }
-                }
-                @if by_rule.other_rules > 0 {
-                    @let name = html! { (counted(by_rule.other_rules, "more rule")) };
-                    (line("rule", name, by_rule.other_rules_requests))
-                }
-            }
-        }
-    }
-}
-
-fn rule_name(rule: &RuleRow) -> Markup {
-    let file = Escaped(&rule.file);
-    html! {
-        (rule.effect_words())
-        @if let (Some(number), Some(pattern)) = (rule.line, &rule.pattern) {
-            code { "Disallow: " (Escaped(pattern)) } " " small { (file) ":" (number) }
-        } @else {
-            "other rules " small { (file) }
-        }
-    }
-}
-
-fn line(class: &str, name: Markup, requests: u64) -> Markup {
-    html! {
-        tr class=(class) { th scope="row" { (name) } td.n { (grouped(requests)) } } "\n"
-    }
-}
-
-/// Crawlers that came sooner than their delay lets them.
-fn paces(report: &Report) -> Markup {
-    let file = Escaped(report.against.as_ref().unwrap_or(&report.robots));
-    let more = report.paces.len().saturating_sub(CHARTED);
-    html! {
-        @if !report.paces.is_empty() {
-            section {
-                h2 { "Faster than asked" }
-                ul {
-                    @for row in report.paces.iter().take(CHARTED) {
-                        li { (Escaped(&row.crawler)) ": " (row.sentence()) " " small { (file) ":" (row.line) } }
-                    }
-                    @if more > 0 { li { "and " (counted(more as u64, "more crawler")) } }
-                }
-                @if report.paces.iter().any(|row| row.paced.without_address > 0) { p { (COUNTED_TOGETHER) "." } }
-            }
-        }
-    }
-}
-
-fn foot(report: &Report) -> Markup {
-    html! {
-        footer {
-            @if let Some(others) = other_requests(&report.others).filter(|_| report.has_others()) {
-                p { "Requests that are not of crawlers: " (others) "." }
-            }
-            @if report.unread_lines > 0 {
-                p { (counted(report.unread_lines, "line")) " could not be read, such as:" }
-                @for line in &report.unread_samples { p { code { (Escaped(line)) } } }
-            }
-            p {
-                "Crawlers are identified by what they claim, which is checked as far as evidence goes. The counts of paths add up "
-                "to those of their rules; where a crawler requested very many paths, a * may hold some requests of a path that is "
-                "listed as well."
-            }
-        }
-    }
+fn of_hundred(count: u64, most: u64) -> f64 {
+    100.0 * count as f64 / most.max(1) as f64
 }

@@ -4,6 +4,7 @@ mod contents;
 mod html;
 mod rows;
 mod senders;
+mod tables;
 mod text;
 
 use std::io::{self, Write};
@@ -27,6 +28,6 @@ pub(super) fn write(report: &Report, out: &mut impl Write, form: ReportForm) -> 
     match form {
         ReportForm::Text => text::write(out, report),
         ReportForm::Json => write_json(out, report),
-        ReportForm::Html => out.write_all(html::page(report).0.as_bytes()),
+        ReportForm::Html => html::write(out, report),
     }
 }
