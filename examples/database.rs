@@ -58,7 +58,7 @@ fn app(live: &LiveRobots) -> Router {
     Router::new().fallback(async || "a page\n").layer(RobotsLayer::for_axum08(live.clone()))
 }
 
-/// Whoever reaches it changes what crawlers may read, so it has a listener of its own, on this machine only.
+/// Its clients can change what crawlers may read, so it has a listener of its own, on this machine only.
 fn admin(live: LiveRobots, database: Database) -> Router {
     Router::new().route("/robots.txt", put(publish)).route("/accept/{hash}", post(accept)).with_state((live, database))
 }

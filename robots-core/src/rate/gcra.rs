@@ -177,7 +177,7 @@ impl<'a> RateKey<'a> {
         Self { token: None, sender }
     }
 
-    /// A sender that names a crawler which nobody knows: its name may be made up, unless it is verified.
+    /// A sender that names an unknown crawler: the name may be made up, unless it is verified.
     pub const fn unknown(token: &'a ProductToken, sender: RateSender) -> Self {
         match sender {
             RateSender::Verified => Self::new(token, sender),

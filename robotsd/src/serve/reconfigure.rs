@@ -310,7 +310,7 @@ impl ActiveConfig {
         self.change.logged = unusable;
         let message = match (changes.is_empty(), &self.change.last) {
             (false, _) => changes.join("; "),
-            // Whoever asks may have changed the file, and the watcher was quicker.
+            // The operator may have changed the file before the request, and the watcher was quicker.
             (true, Some(last)) => format!("nothing is different; in force since {last}"),
             (true, None) => "nothing is different".to_owned(),
         };

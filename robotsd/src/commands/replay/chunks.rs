@@ -48,7 +48,7 @@ pub(super) fn for_each<S, C: Send>(
             let mut state = state();
             while let Some(Chunk { octets, counted }) = next(&chunks) {
                 let counts = work(&mut state, &octets);
-                // Nobody waits for them once another worker has panicked.
+                // No thread waits for them once another worker has panicked.
                 let _ = counted.send((counts, octets));
             }
         };

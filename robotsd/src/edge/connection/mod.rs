@@ -222,7 +222,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let is_parse = |error: &hyper::Error| error.is_parse() || error.is_parse_too_large();
-        // A mistake of the client's, which it has been told.
+        // A mistake of the client, which has its answer.
         let is_broken_rule = |error: &h2::Error| error.is_library();
         let is_invalid = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
         if error.downcast_ref().is_some_and(is_parse)

@@ -31,7 +31,7 @@ pub(super) struct ConnectionIo {
 const PREFACE: usize = 24;
 
 impl ConnectionIo {
-    /// Told the server that a head may have `head_bytes`.
+    /// Announces to the server that a head may have `head_bytes`.
     pub(super) fn new(socket: Socket, permit: Permit, passed: Arc<Passed>, head_bytes: usize) -> Self {
         let received = StreamGuard::new(head_bytes, Arc::clone(&passed));
         Self { socket, passed, received, sent: Frames::default(), preface: PREFACE, _permit: permit }

@@ -94,7 +94,7 @@ enum Passage {
 }
 
 impl StreamGuard {
-    /// Told the server that a head may have `head_bytes`.
+    /// Announces to the server that a head may have `head_bytes`.
     pub(super) fn new(head_bytes: usize, passed: Arc<Passed>) -> Self {
         let (payload, held, ready, open, last, fields, padding, is_over_budget) = Default::default();
         let (spare, budget) = (SPARE, FrameBudget::new(Instant::now()));

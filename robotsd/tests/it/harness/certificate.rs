@@ -1,4 +1,4 @@
-//! Certificates of authorities that nobody else trusts.
+//! Certificates of authorities that only these tests trust.
 
 use std::sync::Arc;
 

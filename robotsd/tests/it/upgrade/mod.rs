@@ -238,7 +238,7 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
                 processes.push(process);
                 more();
             }
-            // Connections that were kept have been told, and the first process is there for the download alone.
+            // Kept connections were asked to close, and the first process is there for the download alone.
             assert!(lasts.load(Ordering::Relaxed) >= 3 && goaways.load(Ordering::Relaxed) >= 1);
             assert!(is_alive(processes[0]), "the download was cut off");
             rest.store(true, Ordering::Relaxed);
