@@ -27,19 +27,7 @@ struct Browser {
 impl Browser {
     /// None where there is none.
     fn start(hosts: &str) -> Option<Self> {
-        let spawned = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut driver =
-            crate::programs::present(spawned.map_err(|error| format!("chromedriver is not here: {error}")))?;
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = lines.find_map(|line| {
-            let line = line.unwrap();
-            line.trim_end_matches('.')
-                .split_once("started successfully on port ")
-                .and_then(|(_, port)| port.parse().ok())
-        });
-        let address = SocketAddr::from(([127, 0, 0, 1], port.unwrap()));
-        // The pipe must not fill up.
-        std::thread::spawn(move || lines.for_each(drop));
+        let (driver, address) = Self::driver()?;
         let mut browser = Self { driver, address, session: String::new() };
         // Its sandbox does not work for root, nor in most containers; it sees pages of this test only.
         let arguments = [
@@ -56,6 +44,34 @@ impl Browser {
         let made = browser.send("POST", "/session", &capabilities);
         browser.session = made["sessionId"].as_str().unwrap().to_owned();
         Some(browser)
+    }
+
+    /// `chromedriver`, and where it listens.
+    fn driver() -> Option<(Child, SocketAddr)> {
+        let mut said = Vec::new();
+        // It takes a port that is free for IPv4, and ends where the same port of IPv6 is not.
+        for _ in 0..10 {
+            let spawned =
+                Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+            let mut driver =
+                crate::programs::present(spawned.map_err(|error| format!("chromedriver is not here: {error}")))?;
+            let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let port = lines.by_ref().inspect(|line| said.push(line.clone())).find_map(|line| {
+                line.trim_end_matches('.').split_once("started successfully on port ")?.1.parse().ok()
+            });
+            let mut errors = driver.stderr.take().unwrap();
+            if let Some(port) = port {
+                // The pipes must not fill up.
+                std::thread::spawn(move || lines.for_each(drop));
+                std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
+                return Some((driver, SocketAddr::from(([127, 0, 0, 1], port))));
+            }
+            let mut why = String::new();
+            errors.read_to_string(&mut why).unwrap();
+            said.push(why);
+            driver.wait().unwrap();
+        }
+        panic!("chromedriver does not start: {said:?}");
     }
 
     fn send(&self, method: &str, path: &str, body: &Value) -> Value {
