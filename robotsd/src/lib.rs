@@ -48,6 +48,7 @@ mod suggestion;
 mod target_url;
 mod unknown_name;
 mod upstream;
+mod word_enum;
 
 use std::process::ExitCode;
 

@@ -28,6 +28,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("regular_file", &[]),
     ("suggestion", &[]),
     ("unknown_name", &["suggestion"]),
+    ("word_enum", &[]),
     ("render", &[]),
     ("exit", &["render"]),
     ("report", &[]),
@@ -40,8 +41,8 @@ const ROBOTSD_ROOMS: &[Room] = &[
     // The files and sitemaps of pages that matter.
     ("pages", &["render", "input", "target_url"]),
     ("metrics", &["counter"]),
-    ("edge", &["counter", "date", "metrics", "regular_file", "socket"]),
-    ("upstream", &["counter", "regular_file", "socket", "edge"]),
+    ("edge", &["counter", "date", "metrics", "regular_file", "socket", "word_enum"]),
+    ("upstream", &["counter", "regular_file", "socket", "edge", "word_enum"]),
     ("shared_rate", &[]),
     ("refusal", &[]),
     ("publish_hook", &["private_file", "regular_file", "upstream"]),
@@ -61,10 +62,10 @@ const ROBOTSD_ROOMS: &[Room] = &[
         ],
     ),
     ("expectations", &["render", "input", "target_url", "config"]),
-    ("log", &["date", "edge", "config"]),
-    ("decision", &["counter", "metrics", "edge", "config", "log"]),
+    ("log", &["date", "edge", "config", "word_enum"]),
+    ("decision", &["counter", "metrics", "edge", "config", "log", "word_enum"]),
     ("evaluator", &["unknown_name", "config"]),
-    ("board", &["date", "html", "private_file", "render", "report", "config", "decision"]),
+    ("board", &["date", "html", "private_file", "render", "report", "config", "decision", "word_enum"]),
     (
         "sites",
         &[
@@ -89,7 +90,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "board",
         ],
     ),
-    ("admin", &["date", "report", "metrics", "edge", "config", "log", "board", "sites"]),
+    ("admin", &["date", "report", "metrics", "edge", "config", "log", "board", "sites", "word_enum"]),
     (
         "serve",
         &["date", "exit", "report", "edge", "shared_rate", "config", "log", "decision", "board", "sites", "admin"],

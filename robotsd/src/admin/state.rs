@@ -19,6 +19,7 @@ use crate::log::{Log, LostLines};
 use crate::metrics::{Exposition, family};
 use crate::report::{ConfigReload, KindCount, ListenerReport, StatusReport, TrafficReport, UpgradeReport};
 use crate::sites::{Sites, write_responses};
+use crate::word_enum::word_enum;
 
 /// The state of the process. The control thread sets the sites and the phase; routes read them.
 #[derive(Debug)]
@@ -52,15 +53,17 @@ pub(crate) struct Serving {
     pub(crate) edge: Edge,
 }
 
-/// How far the process is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Sites are read and listeners opened.
-    Starting,
-    /// Every listener listens.
-    Serving,
-    /// Listeners are closed; requests under way are finished.
-    Draining,
+word_enum! {
+    /// How far the process is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Phase {
+        /// Sites are read and listeners opened.
+        Starting = "starting",
+        /// Every listener listens.
+        Serving = "serving",
+        /// Listeners are closed; requests under way are finished.
+        Draining = "draining",
+    }
 }
 
 impl ServerState {
@@ -219,16 +222,6 @@ impl Serving {
         let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
         let (sites, listeners) = (self.sites.count(), self.listeners.len());
         format!("serving {} on {}", number(sites, "site"), number(listeners, "listener"))
-    }
-}
-
-impl Phase {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Serving => "serving",
-            Self::Draining => "draining",
-        }
     }
 }
 

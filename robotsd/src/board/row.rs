@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::date;
+use crate::word_enum::word_enum;
 
 /// Spans of reads, and sets of alike requests, that a row holds apart.
 const MOST_SPANS: usize = 32;
@@ -19,17 +20,19 @@ const MOST_LINES: usize = 32;
 /// The origin of a read that may be for any.
 pub(super) const ANY_ORIGIN: &str = "*";
 
-/// What became of the claim to be this crawler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Standing {
-    /// A method confirmed it.
-    Verified,
-    /// Nothing confirmed it, and nothing refuted it.
-    #[default]
-    Claimed,
-    /// It is refuted.
-    Impostor,
+word_enum! {
+    /// What became of the claim to be this crawler.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub(crate) enum Standing {
+        /// A method confirmed it.
+        Verified = "verified",
+        /// Nothing confirmed it, and nothing refuted it.
+        #[default]
+        Claimed = "claimed",
+        /// It is refuted.
+        Impostor = "impostor",
+    }
 }
 
 /// Which row it is.
@@ -107,16 +110,6 @@ pub(crate) struct LineHits {
     /// As written.
     pub(crate) pattern: String,
     pub(crate) hits: u64,
-}
-
-impl Standing {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Verified => "verified",
-            Self::Claimed => "claimed",
-            Self::Impostor => "impostor",
-        }
-    }
 }
 
 impl Row {

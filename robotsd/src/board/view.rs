@@ -9,6 +9,7 @@ use super::report::{BoardReport, SiteBoard};
 use super::row::{DAY, Second, written};
 use super::summary::{Evidence, Period, never_hit, sum_up};
 use super::table::{Board, SiteNow};
+use crate::word_enum::word_enum;
 
 /// Sites whose crawlers are shown together; of more, one is named.
 const MOST_SITES: usize = 50;
@@ -24,28 +25,21 @@ pub(crate) struct BoardQuery {
     pub(crate) span: BoardSpan,
 }
 
-/// The time that is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum BoardSpan {
-    /// The last 24 hours, hour by hour
-    #[default]
-    #[value(name = "24h")]
-    Day,
-    /// The last 30 days, day by day
-    #[value(name = "30d")]
-    Month,
+word_enum! {
+    /// The time that is counted.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+    pub(crate) enum BoardSpan {
+        /// The last 24 hours, hour by hour
+        #[default]
+        #[value(name = "24h")]
+        Day = "24h",
+        /// The last 30 days, day by day
+        #[value(name = "30d")]
+        Month = "30d",
+    }
 }
 
 impl BoardSpan {
-    pub(crate) const ALL: [Self; 2] = [Self::Day, Self::Month];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "24h",
-            Self::Month => "30d",
-        }
-    }
-
     const fn ending(self, now: Second) -> Period {
         match self {
             Self::Day => Period::day(now),

@@ -17,6 +17,7 @@ use tower_robots::layer::CrawlerRequest;
 use tower_robots::policy::{Action, Reason};
 
 use crate::metrics::KeyedCounters;
+use crate::word_enum::word_enum;
 
 /// Combinations that a site names, of each kind and in each room.
 const MOST_COMBINATIONS: usize = 256;
@@ -210,36 +211,27 @@ fn hash(name: &str, salt: u64) -> u64 {
     (ends ^ (octets.len() as u64) << 8 ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 
-/// What the layer did about a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum RequestOutcome {
-    /// No group is for its agent, or nothing is enforced.
-    Untouched,
-    Allowed,
-    /// Disallowed or an impostor's, and passed because the mode only observes or the grace has not ended.
-    Observed,
-    Tagged,
-    Refused,
-    /// Allowed, sooner than the delay lets it, and answered with 429.
-    Limited,
-    /// Allowed, sooner than the delay lets it, and passed because the mode or that of limiting only observes.
-    LimitObserved,
-    /// It passed because of an exemption or an override.
-    Exempt,
+word_enum! {
+    /// What the layer did about a request.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub(crate) enum RequestOutcome {
+        /// No group is for its agent, or nothing is enforced.
+        Untouched = "untouched",
+        Allowed = "allowed",
+        /// Disallowed or an impostor's, and passed because the mode only observes or the grace has not ended.
+        Observed = "observed",
+        Tagged = "tagged",
+        Refused = "refused",
+        /// Allowed, sooner than the delay lets it, and answered with 429.
+        Limited = "limited",
+        /// Allowed, sooner than the delay lets it, and passed because the mode or that of limiting only observes.
+        LimitObserved = "limit-observed",
+        /// It passed because of an exemption or an override.
+        Exempt = "exempt",
+    }
 }
 
 impl RequestOutcome {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Untouched,
-        Self::Allowed,
-        Self::Observed,
-        Self::Tagged,
-        Self::Refused,
-        Self::Limited,
-        Self::LimitObserved,
-        Self::Exempt,
-    ];
-
     pub(crate) const fn of(action: Action, reason: Reason) -> Self {
         match (action, reason) {
             (_, Reason::Limited) => Self::Limited,
@@ -250,19 +242,6 @@ impl RequestOutcome {
             (_, Reason::Allowed) => Self::Allowed,
             (_, Reason::NoGroup | Reason::NothingKnown | Reason::KillSwitch) => Self::Untouched,
             _ => Self::Exempt,
-        }
-    }
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Untouched => "untouched",
-            Self::Allowed => "allowed",
-            Self::Observed => "observed",
-            Self::Tagged => "tagged",
-            Self::Refused => "refused",
-            Self::Limited => "limited",
-            Self::LimitObserved => "limit-observed",
-            Self::Exempt => "exempt",
         }
     }
 }

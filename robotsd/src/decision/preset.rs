@@ -5,18 +5,22 @@
 
 use http::header::{HOST, HeaderName, HeaderValue};
 
-/// A proxy whose form of question is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Preset {
-    Nginx,
-    Haproxy,
-    Caddy,
-    Traefik,
-    Envoy,
-    IngressNginx,
-    Varnish,
-    /// It asks in messages and not at a path of the preset.
-    EnvoyGrpc,
+use crate::word_enum::word_enum;
+
+word_enum! {
+    /// A proxy whose form of question is known.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Preset {
+        Nginx = "nginx",
+        Haproxy = "haproxy",
+        Caddy = "caddy",
+        Traefik = "traefik",
+        Envoy = "envoy",
+        IngressNginx = "ingress-nginx",
+        Varnish = "varnish",
+        /// It asks in messages and not at a path of the preset.
+        EnvoyGrpc = "envoy-grpc",
+    }
 }
 
 impl Preset {
@@ -26,19 +30,6 @@ impl Preset {
     /// Those that stand in the path of a question.
     pub(super) const IN_PATHS: [Self; 7] =
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
-
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Nginx => "nginx",
-            Self::Haproxy => "haproxy",
-            Self::Caddy => "caddy",
-            Self::Traefik => "traefik",
-            Self::Envoy => "envoy",
-            Self::IngressNginx => "ingress-nginx",
-            Self::Varnish => "varnish",
-            Self::EnvoyGrpc => "envoy-grpc",
-        }
-    }
 
     /// Whether the proxy relays whatever status a refusal has. nginx takes 403 for a refusal and any other status for a failure,
     /// after which the request goes on; it gets the refusal itself from `/-/refusal/`, if it can show one.

@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::preset::Preset;
 use crate::config::{OnError, QuestionSettings};
 use crate::log::{Log, LogEntry, LogEvent};
+use crate::word_enum::word_enum;
 
 /// Why a question could not be decided, or what is odd in one that was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,14 +20,16 @@ pub(super) struct QuestionError {
     place: &'static str,
 }
 
-/// What is wrong with a field that the preset reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QuestionFault {
-    Missing,
-    Repeated,
-    Unreadable,
-    UnknownPreset,
-    UnknownSite,
+word_enum! {
+    /// What is wrong with a field that the preset reads.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum QuestionFault {
+        Missing = "missing",
+        Repeated = "repeated",
+        Unreadable = "unreadable",
+        UnknownPreset = "unknown-preset",
+        UnknownSite = "unknown-site",
+    }
 }
 
 impl QuestionError {
@@ -62,27 +65,13 @@ impl QuestionError {
     }
 }
 
-impl QuestionFault {
-    const COUNT: usize = 5;
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Repeated => "repeated",
-            Self::Unreadable => "unreadable",
-            Self::UnknownPreset => "unknown-preset",
-            Self::UnknownSite => "unknown-site",
-        }
-    }
-}
-
 /// Counts the question errors of a listener, logs some of them, and holds what is done about them.
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
     pub(super) settings: QuestionSettings,
     start: Instant,
-    counts: [[ErrorCount; QuestionFault::COUNT]; Preset::COUNT + 1],
+    counts: [[ErrorCount; QuestionFault::ALL.len()]; Preset::COUNT + 1],
     /// Questions without a `User-Agent`, by preset.
     without_agent: [AtomicU64; Preset::COUNT],
 }

@@ -5,25 +5,19 @@
 
 use std::fmt;
 
-/// How much an event matters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum LogLevel {
-    /// What happens in ordinary operation.
-    #[default]
-    Info,
-    /// Everything is served, but not as the configuration says, or not for long.
-    Warn,
-    /// Something was not done that should have been: a file is not in force, a request has no answer, lines are lost.
-    Error,
-}
+use crate::word_enum::word_enum;
 
-impl LogLevel {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-        }
+word_enum! {
+    /// How much an event matters.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum LogLevel {
+        /// What happens in ordinary operation.
+        #[default]
+        Info = "info",
+        /// Everything is served, but not as the configuration says, or not for long.
+        Warn = "warn",
+        /// Something was not done that should have been: a file is not in force, a request has no answer, lines are lost.
+        Error = "error",
     }
 }
 

@@ -158,7 +158,7 @@ impl UpstreamReporter {
 
     /// The requests that got no answer, by kind.
     pub(super) fn failures(&self) -> Vec<(FailureKind, u64)> {
-        let total = |(kind, _): (FailureKind, &str)| (kind, self.failures[kind as usize].total());
+        let total = |kind: FailureKind| (kind, self.failures[kind as usize].total());
         FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
     }
 

@@ -7,52 +7,37 @@ use std::{fmt, io};
 use http::StatusCode;
 use tower_robots::layer::GrpcCode;
 
-/// The kinds of [`UpstreamFailure`](super::failure::UpstreamFailure).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub(crate) enum FailureKind {
-    /// As many connections as allowed are in use.
-    Busy,
-    /// No server has an address: a name cannot be resolved.
-    Unresolved,
-    /// No server accepted a connection.
-    Connect,
-    /// No server accepted a connection in time.
-    ConnectTimeout,
-    /// A server accepted a connection, but not as TLS wants it.
-    Tls,
-    /// The connection broke before an answer.
-    Broken,
-    /// The answer was not HTTP, too large, or switched protocols unasked.
-    Invalid,
-    /// No answer in time.
-    ResponseTimeout,
-    /// The client broke off its own request body.
-    RequestBody,
-    /// The client stopped sending its request body.
-    RequestTimeout,
+use crate::word_enum::word_enum;
+
+word_enum! {
+    /// The kinds of [`UpstreamFailure`](super::failure::UpstreamFailure).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub(crate) enum FailureKind {
+        /// As many connections as allowed are in use.
+        Busy = "busy",
+        /// No server has an address: a name cannot be resolved.
+        Unresolved = "no-address",
+        /// No server accepted a connection.
+        Connect = "connect",
+        /// No server accepted a connection in time.
+        ConnectTimeout = "connect-timeout",
+        /// A server accepted a connection, but not as TLS wants it.
+        Tls = "tls",
+        /// The connection broke before an answer.
+        Broken = "broken",
+        /// The answer was not HTTP, too large, or switched protocols unasked.
+        Invalid = "invalid",
+        /// No answer in time.
+        ResponseTimeout = "response-timeout",
+        /// The client broke off its own request body.
+        RequestBody = "request-body",
+        /// The client stopped sending its request body.
+        RequestTimeout = "request-timeout",
+    }
 }
 
 impl FailureKind {
-    /// All of them, in their order, with their names in kebab-case.
-    pub(super) const ALL: [(Self, &'static str); 10] = [
-        (Self::Busy, "busy"),
-        (Self::Unresolved, "no-address"),
-        (Self::Connect, "connect"),
-        (Self::ConnectTimeout, "connect-timeout"),
-        (Self::Tls, "tls"),
-        (Self::Broken, "broken"),
-        (Self::Invalid, "invalid"),
-        (Self::ResponseTimeout, "response-timeout"),
-        (Self::RequestBody, "request-body"),
-        (Self::RequestTimeout, "request-timeout"),
-    ];
-
-    /// The kind's name in kebab-case.
-    pub(crate) const fn as_str(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
     /// The status of the client's response, and its text.
     pub(super) const fn answer(self) -> (StatusCode, &'static str) {
         match self {

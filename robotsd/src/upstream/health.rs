@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tower_robots::internals::Mutex;
 
 use super::failure_kind::FailureKind;
+use crate::word_enum::word_enum;
 
 /// When a server is out, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -253,25 +254,14 @@ pub(crate) enum ServerStatusKind {
     Name,
 }
 
-/// What a connection is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConnectionUse {
-    Idle,
-    /// It is being made, or has a request.
-    Exchange,
-    Tunnel,
-}
-
-impl ConnectionUse {
-    pub(super) const ALL: [Self; 3] = [Self::Idle, Self::Exchange, Self::Tunnel];
-
-    /// As metrics have it.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Exchange => "active",
-            Self::Tunnel => "tunnel",
-        }
+word_enum! {
+    /// What a connection is used for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum ConnectionUse {
+        Idle = "idle",
+        /// It is being made, or has a request.
+        Exchange = "active",
+        Tunnel = "tunnel",
     }
 }
 
