@@ -13,7 +13,7 @@ use toml::Spanned;
 use tower_robots::agent::{Category, Crawler, Obeys, Registry, RegistryErrorKind, RegistryRow};
 use tower_robots::live::VersionHashPrefix;
 use tower_robots::rules::ProductToken;
-use tower_robots::source::evidence::PublishedRegistry;
+use tower_robots::source::evidence::Published;
 use tower_robots::source::fetch::FetchUrl;
 
 use super::error::{ConfigError, Fault, Faults, Placed, parsed};
@@ -95,7 +95,9 @@ pub(crate) fn read_published(url: &FetchUrl, text: &str) -> Result<Registry, Str
 /// The published registry that a server saved last, if it can be read.
 fn saved(settings: &PublishedSettings) -> Option<Registry> {
     let folder = settings.saved_in.as_ref()?;
-    PublishedRegistry::saved(&settings.url, folder, |text| read_published(&settings.url, text)).ok().flatten()
+    let of = settings.url.clone();
+    let published = Published::<Registry>::builder(of.clone(), move |text| read_published(&of, text));
+    published.saved_in(folder).saved().ok().flatten()
 }
 
 fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, ConfigError> {

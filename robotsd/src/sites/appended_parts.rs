@@ -12,9 +12,7 @@ use tower_robots::agent::Registry;
 use tower_robots::internals::Mutex;
 use tower_robots::live::{Appendix, MAX_FILE, VersionHash, VersionHashPrefix};
 use tower_robots::rules::Fragment;
-use tower_robots::source::evidence::{
-    PublishedFragment, PublishedFragmentEvent, PublishedRegistry, PublishedRegistryEvent,
-};
+use tower_robots::source::evidence::{Published, PublishedEvent};
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
 use tower_robots::source::{Watched, Watcher};
 
@@ -39,7 +37,7 @@ pub(super) struct AppendedParts {
 struct AppendedPart {
     reader: PartReader,
     _watched: Option<Watched>,
-    followed: Option<PublishedFragment>,
+    followed: Option<Published<Fragment>>,
 }
 
 /// Reads one part, and says what has changed.
@@ -86,7 +84,7 @@ fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
     match &part.source {
         AppendSource::File(path) => read(path, &part.title).map(|(fragment, _)| fragment),
         AppendSource::Url(PublishedSettings { url, saved_in: Some(folder), .. }) => {
-            let saved = PublishedFragment::saved(url, &part.title, folder);
+            let saved = Published::<Fragment>::builder(url.clone(), &part.title).saved_in(folder).saved();
             saved.and_then(|saved| saved.ok_or_else(|| "no running robotsd has fetched it yet".to_owned()))
         }
         AppendSource::Url(_) => Err("it is fetched, and without a state_dir no copy of it is kept".to_owned()),
@@ -174,17 +172,17 @@ impl PartReader {
             AppendSource::Url(PublishedSettings { url, ca, saved_in }) => {
                 let failed = |error| format!("{url}: the part to append cannot be fetched: {error}");
                 let reader = self.clone();
-                let builder = PublishedFragment::builder(url.clone(), &self.settings.title)
+                let builder = Published::<Fragment>::builder(url.clone(), &self.settings.title)
                     .fetcher(&fetcher_trusting(ca.as_deref(), fetcher).map_err(failed)?)
                     .on_event(move |event| match event {
-                        PublishedFragmentEvent::Changed(fragment) => reader.take(Ok((fragment.clone(), None))),
-                        PublishedFragmentEvent::Failed(why) => reader.take(Err(why.to_string())),
+                        PublishedEvent::Changed(fragment, _) => reader.take(Ok((Fragment::clone(fragment), None))),
+                        PublishedEvent::Failed(why) => reader.take(Err(why.to_string())),
                         _ => reader.recovered(),
                     });
                 let builder = saved_in.into_iter().fold(builder, |builder, folder| builder.saved_in(folder));
                 let (followed, trouble) = builder.start().map_err(failed)?;
-                if let Some(fragment) = followed.fragment() {
-                    self.take(Ok((fragment, None)));
+                if let Some(fragment) = followed.current() {
+                    self.take(Ok((Fragment::clone(&fragment), None)));
                 }
                 if let Some(trouble) = trouble {
                     self.say(LogLevel::Warn, &format!("what was saved cannot be used: {trouble}"));
@@ -301,7 +299,7 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
 
 /// A published registry that is followed. Cheap to clone; the last clone that is dropped ends it.
 #[derive(Clone, Debug)]
-pub(super) struct FollowedRegistry(PublishedRegistry);
+pub(super) struct FollowedRegistry(Published<Registry>);
 
 impl FollowedRegistry {
     /// Starts to follow a registry. Each change notifies, and everything else is logged.
@@ -319,16 +317,16 @@ impl FollowedRegistry {
         let failed = |error| format!("{}: the registry cannot be fetched: {error}", settings.url);
         let (of, to) = (settings.url.clone(), log.clone());
         let reading = settings.url.clone();
-        let builder = PublishedRegistry::builder(settings.url.clone(), move |text| read_published(&reading, text))
+        let builder = Published::<Registry>::builder(settings.url.clone(), move |text| read_published(&reading, text))
             .fetcher(&fetcher_trusting(settings.ca.as_deref(), fetcher).map_err(failed)?)
             .accept(accept.iter().cloned())
             .on_event(move |event| match event {
-                PublishedRegistryEvent::Changed(_) => changed.notify_one(),
-                PublishedRegistryEvent::Waiting(waiting) => {
+                PublishedEvent::Changed(..) => changed.notify_one(),
+                PublishedEvent::Waiting(waiting) => {
                     let how = how_to_accept(&waiting.hash);
                     to.say(LogEvent::RegistryGated, format!("{of}: {waiting}; the one before stays in force; {how}"));
                 }
-                PublishedRegistryEvent::Failed(_) => to.say(LogEvent::RegistryRejected, format!("{of}: {event}")),
+                PublishedEvent::Failed(_) => to.say(LogEvent::RegistryRejected, format!("{of}: {event}")),
                 _ => to.say(LogEvent::Registry, format!("{of}: {event}")),
             });
         let builder = settings.saved_in.iter().fold(builder, |builder, folder| builder.saved_in(folder));
@@ -341,7 +339,7 @@ impl FollowedRegistry {
 
     /// The registry at hand; the built-in one until there is one.
     pub(super) fn registry(&self) -> Arc<Registry> {
-        self.0.registry().unwrap_or_else(|| Registry::builtin().clone())
+        self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }
 
     /// Replaces the versions that are used whatever they change.

@@ -15,10 +15,9 @@
 //!    (`claim_paths`).
 //! 6. What cannot be fetched is reported once by its cause (`missing_evidence`).
 //!
-//! A registry of crawlers that is published is followed as lists are: a [`PublishedRegistry`]. So is a part of a robots.txt: a
-//! [`PublishedFragment`].
+//! A registry of crawlers or a part of a robots.txt that is [`Published`] is followed as lists are.
 //!
-//! Nothing leaves the machine unless a [`Verifier`], a [`PublishedRegistry`] or a [`PublishedFragment`] is started.
+//! Nothing leaves the machine unless a [`Verifier`] or a [`Published`] is started.
 
 mod claim_paths;
 mod claimants;
@@ -30,8 +29,8 @@ mod list_copies;
 mod lookup_queue;
 mod lookups;
 mod missing_evidence;
-mod published_fragment;
-mod published_registry;
+mod publishable;
+mod published;
 mod signature_results;
 mod verification_plan;
 mod verified_claims;
@@ -48,12 +47,7 @@ pub use self::document::{SavedList, SavedLists, VerifierError};
 pub use self::followed::EvidenceOrigin;
 pub use self::list_copies::ListCopy;
 pub use self::missing_evidence::EvidenceEvent;
-pub use self::published_fragment::{
-    PublishedFragment, PublishedFragmentBuilder, PublishedFragmentEvent, PublishedFragmentStatus,
-};
-pub use self::published_registry::{
-    PublishedRegistry, PublishedRegistryBuilder, PublishedRegistryEvent, PublishedRegistryStatus, WaitingRegistry,
-};
+pub use self::published::{Published, PublishedBuilder, PublishedEvent, PublishedStatus, WaitingVersion};
 pub use self::verifier::Verifier;
 pub use self::verifier_builder::VerifierBuilder;
 pub use self::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};

@@ -1,4 +1,4 @@
-//! A registry that is published over HTTPS.
+//! A registry that is published over HTTPS, and a part of a robots.txt.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use super::played_http::{PlayedHttp, answer};
 use super::*;
 use crate::agent::RegistryRow;
 use crate::live::VersionHash;
+use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 
 /// A line is the name of a crawler, or of one to remove after a `-`.
@@ -24,7 +25,7 @@ fn published(lines: &str) -> String {
 struct Followed {
     server: PlayedHttp,
     clock: TestClock,
-    registry: PublishedRegistry,
+    registry: Published<Registry>,
     events: Arc<Mutex<Vec<String>>>,
 }
 
@@ -39,13 +40,13 @@ impl Followed {
 
     fn start_with(
         answer: impl Into<Vec<u8>>,
-        change: impl FnOnce(PublishedRegistryBuilder) -> PublishedRegistryBuilder,
+        change: impl FnOnce(PublishedBuilder<Registry>) -> PublishedBuilder<Registry>,
     ) -> Self {
         let (server, pem) = PlayedHttp::start_tls(answer);
         let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
         let (clock, events) = (TestClock::new(), Arc::<Mutex<Vec<String>>>::default());
         let said = events.clone();
-        let builder = PublishedRegistry::builder(server.url.parse().expect("a URL"), read)
+        let builder = Published::<Registry>::builder(server.url.parse().expect("a URL"), read)
             .clock(clock.read())
             .fetcher(&fetcher)
             .on_event(move |event| said.lock().push(event.to_string()));
@@ -55,7 +56,7 @@ impl Followed {
     }
 
     fn knows(&self, name: &str) -> bool {
-        self.registry.registry().is_some_and(|registry| registry.crawler(name).is_some())
+        self.registry.current().is_some_and(|registry| registry.crawler(name).is_some())
     }
 
     /// Waits for so many fetches.
@@ -159,9 +160,9 @@ fn a_large_change_waits_until_it_is_accepted() {
 fn the_first_one_is_compared_with_the_builtin_rows() {
     let followed = Followed::start(published("-bingbot"));
     assert!(followed.event(0).contains("the search engine \"bingbot\" is gone"));
-    assert!(followed.registry.registry().is_none() && followed.registry.status().waiting.is_some());
+    assert!(followed.registry.current().is_none() && followed.registry.status().waiting.is_some());
     let accepted = Followed::start_with(published("-bingbot"), |builder| builder.accept([hash("-bingbot")]));
-    until("a registry", || accepted.registry.registry());
+    until("a registry", || accepted.registry.current());
 }
 
 #[test]
@@ -172,28 +173,48 @@ fn the_last_good_registry_outlives_the_process() {
     first.registry.accept([hash("-bingbot")]);
     first.event(1);
     let url: FetchUrl = first.server.url.parse().expect("a URL");
-    let saved = PublishedRegistry::saved(&url, folder.path(), read).expect("a registry").expect("what was saved");
+    let saved = Published::<Registry>::builder(url.clone(), read).saved_in(folder.path()).saved();
+    let saved = saved.expect("a registry").expect("what was saved");
     assert!(saved.crawler("bingbot").is_none());
     drop(first);
 
     // Without a network it is there at once, and was accepted once.
     let fetcher = Fetcher::new().expect("a thread");
-    let builder = PublishedRegistry::builder(url.clone(), read).saved_in(folder.path()).fetcher(&fetcher);
+    let builder = Published::<Registry>::builder(url.clone(), read).saved_in(folder.path()).fetcher(&fetcher);
     let (registry, trouble) = builder.start().expect("a registry");
-    assert!(trouble.is_none() && registry.registry().is_some_and(|registry| registry.crawler("bingbot").is_none()));
+    assert!(trouble.is_none() && registry.current().is_some_and(|registry| registry.crawler("bingbot").is_none()));
     assert_eq!(registry.status().origin, Some(EvidenceOrigin::Saved));
 
     // What was saved may be damaged.
     let file = std::fs::read_dir(folder.path()).expect("a folder").next().expect("a file").expect("a file").path();
     std::fs::write(&file, "{").expect("written");
-    let builder = PublishedRegistry::builder(url, read).saved_in(folder.path()).fetcher(&fetcher);
+    let builder = Published::<Registry>::builder(url, read).saved_in(folder.path()).fetcher(&fetcher);
     let (registry, trouble) = builder.start().expect("a registry");
-    assert!(registry.registry().is_none() && trouble.is_some_and(|trouble| trouble.contains(".json")));
+    assert!(registry.current().is_none() && trouble.is_some_and(|trouble| trouble.contains(".json")));
 }
 
 #[test]
 fn a_registry_is_not_fetched_in_the_clear() {
     let url = "http://localhost:1/registry.toml".parse().expect("a URL");
-    let error = PublishedRegistry::builder(url, read).start().expect_err("in the clear");
+    let error = Published::<Registry>::builder(url, read).start().expect_err("in the clear");
     assert!(error.to_string().ends_with("a registry is published at an https URL"), "{error}");
+}
+
+#[test]
+fn a_fragment_is_followed_by_a_fetcher_that_nobody_else_keeps() {
+    let (server, pem) = PlayedHttp::start_tls(published("User-agent: HouseBot\nDisallow: /\n"));
+    let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
+    let clock = TestClock::new();
+    let builder = Published::<Fragment>::builder(server.url.parse().expect("a URL"), "House");
+    let (fragment, trouble) = builder.clock(clock.read()).fetcher(&fetcher).start().expect("a fragment");
+    drop(fetcher);
+    assert_eq!(trouble, None);
+    let groups = || fragment.current().map_or(0, |fragment| fragment.robots().groups().count());
+    until("a fragment", || (groups() == 1).then_some(()));
+    server.answers(published("User-agent: HouseBot\nDisallow: /\n\nUser-agent: OtherBot\nDisallow: /\n"));
+    until("the next one", || {
+        clock.pass(HOUR);
+        (groups() == 2).then_some(())
+    });
+    assert_eq!(fragment.status().waiting, None);
 }
