@@ -24,9 +24,6 @@ word_enum! {
 }
 
 impl Preset {
-    /// How many there are.
-    pub(super) const COUNT: usize = Self::IN_PATHS.len() + 1;
-
     /// Those that stand in the path of a question.
     pub(super) const IN_PATHS: [Self; 7] =
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];

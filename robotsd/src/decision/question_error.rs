@@ -71,9 +71,9 @@ pub(crate) struct QuestionErrors {
     log: Log,
     pub(super) settings: QuestionSettings,
     start: Instant,
-    counts: [[ErrorCount; QuestionFault::ALL.len()]; Preset::COUNT + 1],
+    counts: [[ErrorCount; QuestionFault::ALL.len()]; Preset::ALL.len() + 1],
     /// Questions without a `User-Agent`, by preset.
-    without_agent: [AtomicU64; Preset::COUNT],
+    without_agent: [AtomicU64; Preset::ALL.len()],
 }
 
 #[derive(Debug, Default)]
@@ -107,7 +107,7 @@ impl QuestionErrors {
     }
 
     fn report_as(&self, error: QuestionError, done: &str) {
-        let preset = error.preset.map_or(Preset::COUNT, |preset| preset as usize);
+        let preset = error.preset.map_or(Preset::ALL.len(), |preset| preset as usize);
         let count = &self.counts[preset][error.fault as usize];
         let total = count.total.fetch_add(1, Ordering::Relaxed) + 1;
         let second = self.start.elapsed().as_secs() + 1;

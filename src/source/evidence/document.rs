@@ -58,8 +58,8 @@ pub(super) enum Demand {
     OnRequest,
 }
 
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(60 * 60);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const HOUR: Duration = Duration::from_secs(60 * 60);
 
 impl Document for RangeList {
     const MODE: FetchMode = FetchMode::Site;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::document::{Document, HOUR, MINUTE};
 use super::published::{Publishable, Published, PublishedBuilder};
 use super::verification_plan::VerificationPlan;
 use crate::agent::{Crawler, Recognizer, Registry};
+use crate::identity::RangeList;
 use crate::rules::{Fragment, RobotsTxt};
 use crate::source::fetch::{FetchUrl, Schedule};
 
@@ -37,8 +39,9 @@ impl Publishable for Registry {
     const GAP: Duration = HOUR;
     type Reading = Box<dyn Fn(&str) -> Result<Self, String> + Send + Sync>;
 
+    /// As a list of addresses is.
     fn schedule() -> Schedule {
-        Schedule::new().every(24 * HOUR).between(HOUR, 24 * HOUR).retry(MINUTE, HOUR)
+        RangeList::schedule()
     }
 
     fn read(reading: &Self::Reading, octets: &[u8]) -> Result<Self, String> {
@@ -73,9 +76,6 @@ impl Publishable for Fragment {
         Self::parse(title, octets).map_err(|error| error.to_string())
     }
 }
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// An upheaval is named, a hundred are not.
 const MOST_NAMED: usize = 5;

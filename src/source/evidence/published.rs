@@ -32,7 +32,7 @@ pub struct Published<T: Publishable> {
 pub trait Publishable: Sized + Send + Sync + 'static {
     /// What it is called.
     const NOUN: &'static str;
-    /// Whether nobody on the way may change it.
+    /// Whether it has to be fetched over `https`.
     const ONLY_HTTPS: bool;
     /// Where it is wanted at once, it is not fetched sooner than this after the last time.
     const GAP: Duration;
