@@ -23,6 +23,9 @@ pub mod fetch;
 mod file;
 mod file_source;
 mod file_system;
+#[cfg(feature = "fetch")]
+#[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
+pub mod follow;
 mod hosts;
 mod sites;
 #[cfg(feature = "watch")]

@@ -13,8 +13,8 @@ use toml::Spanned;
 use tower_robots::agent::{Category, Crawler, Obeys, Registry, RegistryErrorKind, RegistryRow};
 use tower_robots::live::VersionHashPrefix;
 use tower_robots::rules::ProductToken;
-use tower_robots::source::evidence::Published;
 use tower_robots::source::fetch::FetchUrl;
+use tower_robots::source::follow::Published;
 
 use super::error::{ConfigError, Fault, Faults, Placed, parsed};
 use super::keys::Document;

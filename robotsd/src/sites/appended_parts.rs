@@ -3,6 +3,7 @@
 //!
 //! A part that cannot be read or is no list changes nothing: the last good one stays.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -12,8 +13,8 @@ use tower_robots::agent::Registry;
 use tower_robots::internals::Mutex;
 use tower_robots::live::{Appendix, MAX_FILE, VersionHash, VersionHashPrefix};
 use tower_robots::rules::Fragment;
-use tower_robots::source::evidence::{Published, PublishedEvent};
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
+use tower_robots::source::follow::{Published, PublishedEvent};
 use tower_robots::source::{Watched, Watcher};
 
 use super::log_events;
@@ -85,7 +86,7 @@ fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
         AppendSource::File(path) => read(path, &part.title).map(|(fragment, _)| fragment),
         AppendSource::Url(PublishedSettings { url, saved_in: Some(folder), .. }) => {
             let saved = Published::<Fragment>::builder(url.clone(), &part.title).saved_in(folder).saved();
-            saved.and_then(|saved| saved.ok_or_else(|| "no running robotsd has fetched it yet".to_owned()))
+            saved.map_err(|error| error.to_string())?.ok_or_else(|| "no running robotsd has fetched it yet".to_owned())
         }
         AppendSource::Url(_) => Err("it is fetched, and without a state_dir no copy of it is kept".to_owned()),
     }
@@ -170,17 +171,17 @@ impl PartReader {
                 Ok(AppendedPart { reader: self, _watched: Some(watched), followed: None })
             }
             AppendSource::Url(PublishedSettings { url, ca, saved_in }) => {
-                let failed = |error| format!("{url}: the part to append cannot be fetched: {error}");
+                let failed = |error: &dyn Display| format!("{url}: the part to append cannot be fetched: {error}");
                 let reader = self.clone();
                 let builder = Published::<Fragment>::builder(url.clone(), &self.settings.title)
-                    .fetcher(&fetcher_trusting(ca.as_deref(), fetcher).map_err(failed)?)
+                    .fetcher(&fetcher_trusting(ca.as_deref(), fetcher).map_err(|error| failed(&error))?)
                     .on_event(move |event| match event {
                         PublishedEvent::Changed(fragment, _) => reader.take(Ok((Fragment::clone(fragment), None))),
                         PublishedEvent::Failed(why) => reader.take(Err(why.to_string())),
                         _ => reader.recovered(),
                     });
                 let builder = saved_in.into_iter().fold(builder, |builder, folder| builder.saved_in(folder));
-                let (followed, trouble) = builder.start().map_err(failed)?;
+                let (followed, trouble) = builder.start().map_err(|error| failed(&error))?;
                 if let Some(fragment) = followed.current() {
                     self.take(Ok((Fragment::clone(&fragment), None)));
                 }
@@ -314,11 +315,11 @@ impl FollowedRegistry {
         changed: Arc<Notify>,
         log: &Log,
     ) -> Result<Self, String> {
-        let failed = |error| format!("{}: the registry cannot be fetched: {error}", settings.url);
+        let failed = |error: &dyn Display| format!("{}: the registry cannot be fetched: {error}", settings.url);
         let (of, to) = (settings.url.clone(), log.clone());
         let reading = settings.url.clone();
         let builder = Published::<Registry>::builder(settings.url.clone(), move |text| read_published(&reading, text))
-            .fetcher(&fetcher_trusting(settings.ca.as_deref(), fetcher).map_err(failed)?)
+            .fetcher(&fetcher_trusting(settings.ca.as_deref(), fetcher).map_err(|error| failed(&error))?)
             .accept(accept.iter().cloned())
             .on_event(move |event| match event {
                 PublishedEvent::Changed(..) => changed.notify_one(),
@@ -330,7 +331,7 @@ impl FollowedRegistry {
                 _ => to.say(LogEvent::Registry, format!("{of}: {event}")),
             });
         let builder = settings.saved_in.iter().fold(builder, |builder, folder| builder.saved_in(folder));
-        let (registry, trouble) = builder.start().map_err(failed)?;
+        let (registry, trouble) = builder.start().map_err(|error| failed(&error))?;
         if let Some(trouble) = trouble {
             log.say(LogEvent::RegistryRejected, format!("{}: what was saved cannot be used: {trouble}", settings.url));
         }

@@ -1,6 +1,5 @@
 //! A breaker for each path that claims come on, and the file that keeps what it learned for the next start.
 
-use crate::live::Mutex;
 use std::collections::HashMap;
 use std::fs;
 use std::hash::BuildHasher;
@@ -12,14 +11,15 @@ use std::time::{Duration, SystemTime};
 
 use foldhash::fast::RandomState;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 
-use super::document::read_json;
 use super::lookup_queue::RecentMarks;
 use super::verification_plan::{OperatorTable, ResolverProof};
 use super::verified_claims::{minute, number};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::{Breaker, PublicAddress};
-use crate::live::Clock;
+use crate::live::{Clock, Mutex};
+use crate::source::follow::read_json;
 
 /// Paths that have a breaker of their own. Where crawlers were lately verified on so many, nothing is refuted on others.
 const MOST: usize = 4_096;
@@ -339,6 +339,19 @@ pub(super) struct Learned {
 impl SavedPaths {
     pub(super) fn in_folder(folder: &Path) -> Self {
         Self(folder.join("claim-paths.json"))
+    }
+
+    /// What an earlier process learned; it is written down again whenever it changes.
+    pub(super) fn restore(self, clock: &Clock, runtime: &Handle) -> (Arc<ClaimPaths>, Arc<OperatorTable>) {
+        let (now, paths) = (clock.now(), Arc::new(ClaimPaths::default()));
+        let learned = self.load(now).unwrap_or_else(|trouble| {
+            paths.not_saved(trouble);
+            Learned::default()
+        });
+        paths.restore(learned.paths, now);
+        let operators = Arc::new(OperatorTable::new(learned.proofs));
+        runtime.spawn(self.keep(Arc::downgrade(&paths), Arc::downgrade(&operators), clock.clone()));
+        (paths, operators)
     }
 
     /// What was saved, as far as their times say something now. A file with times that are still to come is removed: when

@@ -1,7 +1,6 @@
 //! DNS queries to a resolver, how many of them leave, and names of addresses for a program that judges a log and waits
 //! for the answers.
 
-use crate::live::Mutex;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,10 +15,11 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tokio::sync::Semaphore;
 use tokio::time::{self, sleep_until};
 
-use super::document::VerifierError;
 use crate::identity::{
     AddressRecord, DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsQuestion, RdnsStep,
 };
+use crate::live::Mutex;
+use crate::source::follow::FollowError;
 
 /// Addresses that are looked up at once.
 pub(super) const IN_FLIGHT: usize = 32;
@@ -187,9 +187,9 @@ impl NameResolver {
     /// # Errors
     ///
     /// If the resolvers of the system cannot be found.
-    pub fn new(servers: &[SocketAddr]) -> Result<Self, VerifierError> {
+    pub fn new(servers: &[SocketAddr]) -> Result<Self, FollowError> {
         let resolver =
-            DnsResolver::new(servers).map_err(|error| VerifierError::new(format!("no resolver for names: {error}")))?;
+            DnsResolver::new(servers).map_err(|error| FollowError::new(format!("no resolver for names: {error}")))?;
         Ok(Self { resolver, in_flight: Semaphore::new(IN_FLIGHT) })
     }
 

@@ -1,12 +1,12 @@
 //! The copies of a published list that are there without fetching it, and which of them counts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::document::{SavedLists, VerifierError};
-use super::followed::EvidenceOrigin;
 use crate::identity::{ListEvidence, RangeList, embedded_lists};
+use crate::source::fetch::FetchUrl;
 use crate::source::file;
+use crate::source::follow::{DocumentOrigin, FollowError, SavedDocuments};
 
 /// A copy of a published list.
 #[derive(Clone, Debug)]
@@ -15,11 +15,39 @@ pub struct ListCopy {
     /// The list.
     pub list: RangeList,
     /// Where the copy is from.
-    pub origin: EvidenceOrigin,
+    pub origin: DocumentOrigin,
     /// When the list's server last said that it is right; `None` for a copy that was not fetched from it.
     pub confirmed: Option<SystemTime>,
     /// The day of an embedded copy, as `2026-09-02`.
     pub fetched: Option<&'static str>,
+}
+
+/// The folder of [`VerifierBuilder::saved_in`](super::VerifierBuilder::saved_in), read by another program: nothing is fetched
+/// or written.
+#[derive(Clone, Debug)]
+pub struct SavedLists(SavedDocuments);
+
+impl SavedLists {
+    /// The lists in a folder, which need not exist.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self(SavedDocuments::new(folder.into()))
+    }
+
+    /// The list that was fetched from a URL; `None` if none was saved.
+    ///
+    /// # Errors
+    ///
+    /// If the URL is none that is fetched, or the file cannot be read or holds no list.
+    pub fn read(&self, url: &str) -> Result<Option<ListCopy>, FollowError> {
+        let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
+        let Some(saved) = self.0.read(&url.to_string())? else {
+            return Ok(None);
+        };
+        let list = RangeList::parse(&saved.octets)
+            .map_err(|error| FollowError::new(format!("the list that was saved of {url}: {error}")))?;
+        let confirmed = Some(saved.confirmed);
+        Ok(Some(ListCopy { list, origin: DocumentOrigin::Saved, confirmed, fetched: None }))
+    }
 }
 
 impl ListCopy {
@@ -27,34 +55,26 @@ impl ListCopy {
     /// operator's own file, the embedded one. A `Verifier` takes them in this order too, until it has fetched the list.
     ///
     /// A copy that cannot be read is an error in its place, and the next one counts.
-    pub fn all(url: &str, saved: Option<&SavedLists>, own: Option<&Path>) -> Vec<Result<Self, VerifierError>> {
-        let saved = saved.and_then(|saved| saved.read(url).transpose()).map(|saved| {
-            let saved = saved?;
-            Ok(Self {
-                list: saved.list,
-                origin: EvidenceOrigin::Saved,
-                confirmed: Some(saved.confirmed),
-                fetched: None,
-            })
-        });
+    pub fn all(url: &str, saved: Option<&SavedLists>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
+        let saved = saved.and_then(|saved| saved.read(url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
     }
 
     /// The operator's own copy.
-    pub(super) fn of_file(path: &Path) -> Result<Self, VerifierError> {
-        let wrong = |why: &dyn std::fmt::Display| VerifierError::new(format!("{}: {why}", path.display()));
+    pub(super) fn of_file(path: &Path) -> Result<Self, FollowError> {
+        let wrong = |why: &dyn std::fmt::Display| FollowError::new(format!("{}: {why}", path.display()));
         let octets = file::read(path).map_err(|error| wrong(&error))?;
         let list = RangeList::parse(&octets).map_err(|error| match error.position() {
-            Some(_) => VerifierError::new(format!("{}:{error}", path.display())),
+            Some(_) => FollowError::new(format!("{}:{error}", path.display())),
             None => wrong(&error),
         })?;
-        Ok(Self { list, origin: EvidenceOrigin::File, confirmed: None, fetched: None })
+        Ok(Self { list, origin: DocumentOrigin::File, confirmed: None, fetched: None })
     }
 
     pub(super) fn embedded(url: &str) -> Option<Self> {
         let list = embedded_lists().iter().find(|list| list.url == url)?;
         let fetched = Some(list.fetched);
-        Some(Self { list: RangeList::from(list), origin: EvidenceOrigin::Embedded, confirmed: None, fetched })
+        Some(Self { list: RangeList::from(list), origin: DocumentOrigin::Embedded, confirmed: None, fetched })
     }
 
     /// What the list says about addresses.
@@ -69,7 +89,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::source::evidence::document::SavedDocuments;
     use crate::source::fetch::Validators;
 
     const GPTBOT: &str = "https://openai.com/gptbot.json";
@@ -83,7 +102,7 @@ mod tests {
             let copies = ListCopy::all(GPTBOT, saved, own).into_iter();
             copies.map(|copy| copy.map(|copy| copy.origin).map_err(|error| error.to_string())).collect()
         };
-        let embedded = || Ok(EvidenceOrigin::Embedded);
+        let embedded = || Ok(DocumentOrigin::Embedded);
         assert_eq!(origins(None, None), [embedded()]);
         assert_eq!(origins(Some(&lists), None), [embedded()]);
         let why = |error: &str| Err(format!("{}{error}", own.display()));
@@ -94,9 +113,27 @@ mod tests {
         let documents = SavedDocuments::new(folder.path().to_owned());
         documents.save(GPTBOT, b"9.9.9.0/24\n", confirmed, &Validators::default()).expect("saved");
         let all = origins(Some(&lists), Some(&own));
-        assert_eq!(all, [Ok(EvidenceOrigin::Saved), Ok(EvidenceOrigin::File), embedded()]);
+        assert_eq!(all, [Ok(DocumentOrigin::Saved), Ok(DocumentOrigin::File), embedded()]);
         let copies = ListCopy::all(GPTBOT, Some(&lists), Some(&own));
         let confirmed_at: Vec<_> = copies.into_iter().map(|copy| copy.expect("a list").confirmed).collect();
         assert_eq!(confirmed_at, [Some(confirmed), None, None]);
+    }
+
+    const URL: &str = "https://lists.test/one.json";
+
+    #[test]
+    fn what_was_saved_is_read_with_its_date() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lists = SavedLists::in_folder(folder.path().join("evidence"));
+        assert!(lists.read(URL).expect("no folder yet").is_none());
+        let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000);
+        let save = |octets: &[u8]| lists.0.save(URL, octets, confirmed, &Validators::default()).expect("saved");
+        save(b"8.8.8.0/24\n");
+        let saved = lists.read(URL).expect("a list").expect("saved");
+        assert_eq!((saved.list.prefixes, saved.confirmed), (1, Some(confirmed)));
+        save(b"<html>");
+        let error = lists.read(URL).expect_err("no list").to_string();
+        assert!(error.starts_with("the list that was saved of https://lists.test/one.json: "), "{error}");
+        assert!(lists.read("ftp://lists.test/").is_err());
     }
 }

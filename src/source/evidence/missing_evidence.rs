@@ -88,8 +88,8 @@ pub(super) async fn report(evidence: Weak<Evidence>, listeners: Vec<EvidenceList
     let mut said: BTreeMap<String, String> = BTreeMap::new();
     loop {
         {
-            let Some(evidence) = evidence.upgrade() else { return };
-            let verifier = Verifier::of(evidence);
+            let Some(inner) = evidence.upgrade() else { return };
+            let verifier = Verifier { inner };
             if verifier.has_asked() || began.elapsed() > FIRST_FETCHES {
                 let found = verifier.status().by_cause();
                 for (_, trouble) in found.iter().filter(|(cause, _)| !said.contains_key(*cause)) {

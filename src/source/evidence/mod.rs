@@ -3,8 +3,8 @@
 //! The room `identity` judges by evidence that it is given; this one has it. No request waits for it: what is not at hand
 //! makes a claim undecided, and is there for the next request.
 //!
-//! 1. Lists and key directories are followed as documents (`followed`): fetched with validators, checked by their
-//!    shape, and kept through every failure.
+//! 1. Lists and key directories are [`Published`] documents that are followed (`documents`): fetched with validators, checked
+//!    by their shape, and kept through every failure.
 //! 2. Names of addresses are looked up in the order in which requests need them, within bounds that no client can
 //!    exceed and of which every network has its share (`lookups`, `lookup_queue`, `known_names`).
 //! 3. Results of signatures are kept until they expire, and those that fail are bounded by their sender
@@ -15,22 +15,22 @@
 //!    (`claim_paths`).
 //! 6. What cannot be fetched is reported once by its cause (`missing_evidence`).
 //!
-//! A registry of crawlers or a part of a robots.txt that is [`Published`] is followed as lists are.
+//! A registry of crawlers, which says whose evidence is fetched, is followed alike (`registry`).
 //!
 //! Nothing leaves the machine unless a [`Verifier`] or a [`Published`] is started.
+//!
+//! [`Published`]: super::follow::Published
 
 mod claim_paths;
 mod claimants;
 mod dns_resolver;
-mod document;
-mod followed;
+mod documents;
 mod known_names;
 mod list_copies;
 mod lookup_queue;
 mod lookups;
 mod missing_evidence;
-mod publishable;
-mod published;
+mod registry;
 mod signature_results;
 mod verification_plan;
 mod verified_claims;
@@ -43,11 +43,8 @@ pub(crate) mod tests;
 
 pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::dns_resolver::NameResolver;
-pub use self::document::{SavedList, SavedLists, VerifierError};
-pub use self::followed::EvidenceOrigin;
-pub use self::list_copies::ListCopy;
+pub use self::list_copies::{ListCopy, SavedLists};
 pub use self::missing_evidence::EvidenceEvent;
-pub use self::published::{Published, PublishedBuilder, PublishedEvent, PublishedStatus, WaitingVersion};
 pub use self::verifier::Verifier;
 pub use self::verifier_builder::VerifierBuilder;
 pub use self::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};

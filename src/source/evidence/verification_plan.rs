@@ -1,17 +1,16 @@
 //! What a registry says about verifying its crawlers, read, and the names of each operator's addresses.
 
-use crate::live::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::document::VerifierError;
-use super::followed::Follower;
 use super::lookups::OperatorNames;
 use crate::agent::{Crawler, Registry};
 use crate::identity::{DirectoryUrl, NamePattern, PublicAddress, RangeList};
+use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
+use crate::source::follow::{FollowError, Published};
 
 /// The methods of all crawlers of a registry, each URL and pattern read.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ pub(super) struct CrawlerPlan {
 
 impl VerificationPlan {
     /// Reads the rows of a registry, with directories that are configured beside it.
-    pub(super) fn of(registry: &Registry, directories: &[DirectoryUrl]) -> Result<Self, VerifierError> {
+    pub(super) fn of(registry: &Registry, directories: &[DirectoryUrl]) -> Result<Self, FollowError> {
         let mut plan = Self { rows: Vec::new(), lists: BTreeMap::new(), directories: HashMap::new() };
         for directory in directories {
             plan.directory(directory)?;
@@ -43,9 +42,9 @@ impl VerificationPlan {
         Ok(plan)
     }
 
-    fn crawler(&mut self, crawler: &Crawler) -> Result<(), VerifierError> {
+    fn crawler(&mut self, crawler: &Crawler) -> Result<(), FollowError> {
         let wrong = |field: &str, value: &str, why: &dyn std::fmt::Display| {
-            VerifierError::new(format!("crawler {:?}, {field} {value:?}: {why}", &crawler.name))
+            FollowError::new(format!("crawler {:?}, {field} {value:?}: {why}", &crawler.name))
         };
         let mut row = CrawlerPlan { name: crawler.name.as_str().into(), lists: Vec::new(), patterns: Vec::new() };
         for text in &crawler.ranges {
@@ -66,9 +65,9 @@ impl VerificationPlan {
         Ok(())
     }
 
-    fn directory(&mut self, directory: &DirectoryUrl) -> Result<(), VerifierError> {
+    fn directory(&mut self, directory: &DirectoryUrl) -> Result<(), FollowError> {
         let url = directory.as_str().parse();
-        let url = url.map_err(|error| VerifierError::new(format!("directory {:?}: {error}", directory.as_str())))?;
+        let url = url.map_err(|error| FollowError::new(format!("directory {:?}: {error}", directory.as_str())))?;
         self.directories.insert(directory.clone(), url);
         Ok(())
     }
@@ -147,7 +146,7 @@ fn written(patterns: &[NamePattern]) -> String {
 /// The ways in which the claims of one crawler can be checked, with the evidence for them.
 #[derive(Debug)]
 pub(super) struct CrawlerMethods {
-    pub(super) lists: Box<[Arc<Follower<RangeList>>]>,
+    pub(super) lists: Box<[Published<RangeList>]>,
     pub(super) names: Option<Arc<OperatorNames>>,
 }
 

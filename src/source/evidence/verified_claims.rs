@@ -15,7 +15,7 @@ const SLOTS: usize = 2_048;
 
 /// The number of the evidence at hand: another one, wherever what verified before may verify no more. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct EvidenceVersion(Arc<AtomicU64>);
+pub struct EvidenceVersion(Arc<AtomicU64>);
 
 /// Remembers who was verified by an address, so that the next request of the same client is not judged anew.
 ///

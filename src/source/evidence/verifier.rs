@@ -1,10 +1,9 @@
 //! The evidence about crawlers, as requests read it.
 
-use crate::live::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
@@ -14,8 +13,6 @@ use robots_core::internals::distance;
 
 use super::claim_paths::{ClaimPath, ClaimPaths};
 use super::claimants::FirstSeen;
-use super::document::VerifierError;
-use super::followed::{Follower, Following, Held};
 use super::list_copies::ListCopy;
 use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
@@ -27,7 +24,9 @@ use crate::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,
     MethodOutcome, PublicAddress, RangeList, RangeSet, SignatureChecks, Signers,
 };
+use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
+use crate::source::follow::{FollowError, Following, Held, Published, PublishedBuilder};
 
 /// Keeps the evidence about crawlers fresh, and says what it shows about a request.
 ///
@@ -37,31 +36,25 @@ use crate::source::fetch::FetchUrl;
 /// Cheap to clone; clones share the evidence. The last one that is dropped ends the work.
 #[derive(Clone)]
 pub struct Verifier {
-    inner: Arc<Evidence>,
+    pub(super) inner: Arc<Evidence>,
 }
 
 pub(super) struct Evidence {
-    following: Following,
-    methods: ArcSwap<MethodTable>,
-    directories: ArcSwap<DirectoryTable>,
-    learned: Learned,
-    verified: VerifiedClaims,
-    first_seen: FirstSeen,
-    signatures: SignatureResults,
-    signers: ArcSwap<Signers>,
-    trusted_proxies: ArcSwap<RangeSet>,
-    configured: Configured,
+    pub(super) following: Following,
+    pub(super) configured: Configured,
+    pub(super) trusted_proxies: ArcSwap<RangeSet>,
     /// The lists by URL, which another registry takes over. Held while the registry changes.
-    lists: Mutex<BTreeMap<String, Arc<Follower<RangeList>>>>,
-}
-
-/// What requests and answers show, beside lists and keys.
-#[derive(Debug)]
-pub(super) struct Learned {
+    pub(super) lists: Mutex<BTreeMap<String, Published<RangeList>>>,
+    pub(super) methods: ArcSwap<MethodTable>,
+    pub(super) directories: ArcSwap<DirectoryTable>,
+    pub(super) signers: ArcSwap<Signers>,
     pub(super) lookups: Option<Arc<Lookups>>,
     pub(super) paths: Arc<ClaimPaths>,
     pub(super) operators: Arc<OperatorTable>,
     pub(super) version: EvidenceVersion,
+    pub(super) verified: VerifiedClaims,
+    pub(super) first_seen: FirstSeen,
+    pub(super) signatures: SignatureResults,
 }
 
 /// What was configured beside the registry.
@@ -87,40 +80,15 @@ impl Configured {
     }
 }
 
-type DirectoryTable = HashMap<DirectoryUrl, Arc<Follower<KeySet>>, RandomState>;
+pub(super) type DirectoryTable = HashMap<DirectoryUrl, Published<KeySet>, RandomState>;
 
 impl Verifier {
-    pub(super) fn new(
-        following: Following,
-        learned: Learned,
-        trusted_proxies: RangeSet,
-        configured: Configured,
-        registry: &Registry,
-    ) -> Result<Self, VerifierError> {
-        let evidence = Evidence {
-            following,
-            methods: ArcSwap::default(),
-            directories: ArcSwap::default(),
-            learned,
-            verified: VerifiedClaims::default(),
-            first_seen: FirstSeen::default(),
-            signatures: SignatureResults::default(),
-            signers: ArcSwap::default(),
-            trusted_proxies: ArcSwap::from_pointee(trusted_proxies),
-            configured,
-            lists: Mutex::default(),
-        };
-        let verifier = Self { inner: Arc::new(evidence) };
-        verifier.follow(registry)?;
-        Ok(verifier)
-    }
-
     /// Whether another registry can be followed. Nothing changes.
     ///
     /// # Errors
     ///
     /// Where a row names a list, a host pattern or a directory that cannot be read.
-    pub fn check(&self, registry: &Registry) -> Result<(), VerifierError> {
+    pub fn check(&self, registry: &Registry) -> Result<(), FollowError> {
         VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
     }
 
@@ -129,40 +97,31 @@ impl Verifier {
     /// # Errors
     ///
     /// Where a row names a list, a host pattern or a directory that cannot be read. Then everything stays as it was.
-    pub fn follow(&self, registry: &Registry) -> Result<(), VerifierError> {
+    pub fn follow(&self, registry: &Registry) -> Result<(), FollowError> {
         let evidence = &*self.inner;
         let mut known = evidence.lists.lock();
         let plan = VerificationPlan::of(registry, &evidence.configured.directories)?;
-        let lists: BTreeMap<String, Arc<Follower<RangeList>>> = plan
-            .lists
-            .into_iter()
-            .map(|(text, url)| {
-                let kept = known.get(&text).cloned();
-                let list = kept.unwrap_or_else(|| Arc::new(evidence.follow_list(url)));
-                (text, list)
-            })
-            .collect();
+        let follow_list = |(text, url)| {
+            let list = known.get(&text).cloned().unwrap_or_else(|| evidence.follow_list(url));
+            (text, list)
+        };
+        let lists: BTreeMap<_, _> = plan.lists.into_iter().map(follow_list).collect();
         let mut methods = MethodTable::default();
         for row in plan.rows {
-            let names = (!row.patterns.is_empty()).then(|| evidence.learned.operators.names_of(row.patterns));
+            let names = (!row.patterns.is_empty()).then(|| evidence.operators.names_of(row.patterns));
             let lists = row.lists.iter().map(|text| lists[text].clone()).collect();
             methods.insert(row.name, CrawlerMethods { lists, names });
         }
         let before = evidence.directories.load();
-        let directories: DirectoryTable = plan
-            .directories
-            .into_iter()
-            .map(|(directory, url)| {
-                let follower = before.get(&directory).cloned();
-                let follower =
-                    follower.unwrap_or_else(|| Arc::new(Follower::start(url, (), None, &evidence.following).0));
-                (directory, follower)
-            })
-            .collect();
-        evidence.directories.store(Arc::new(directories));
+        let follow_keys = |(directory, url)| {
+            let start = || Published::start(PublishedBuilder::of(url, ()).followed, None, &evidence.following).0;
+            let keys = before.get(&directory).cloned().unwrap_or_else(start);
+            (directory, keys)
+        };
+        evidence.directories.store(Arc::new(plan.directories.into_iter().map(follow_keys).collect()));
         evidence.methods.store(Arc::new(methods));
         evidence.signers.store(Arc::new(Signers::of(registry)));
-        evidence.learned.version.change();
+        evidence.version.change();
         *known = lists;
         Ok(())
     }
@@ -171,7 +130,7 @@ impl Verifier {
     /// is reloaded.
     pub fn set_trusted_proxies(&self, networks: impl IntoIterator<Item = Network>) {
         self.inner.trusted_proxies.store(Arc::new(networks.into_iter().collect()));
-        self.inner.learned.version.change();
+        self.inner.version.change();
     }
 
     /// The client's address, as a claim can be judged by it; `None` where it says nothing about the client, as
@@ -189,7 +148,7 @@ impl Verifier {
         let mut identified = request.identify(self, now);
         // All requests that claim no crawler of the registry, and are signed, are counted together: a client makes no names up.
         let crawler = identified.registered.unwrap_or_default();
-        let paths = &self.inner.learned.paths;
+        let paths = &self.inner.paths;
         let claims = paths.of_crawler(path, crawler);
         identified.identity = paths.judge(claims, identified.identity, request.address, now);
         identified
@@ -209,9 +168,9 @@ impl Verifier {
             // Of several agents the strictest counts, so that one alone says nothing.
             return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity;
         };
-        let paths = &evidence.learned.paths;
+        let paths = &evidence.paths;
         let claims = paths.of_crawler(path, agent.registered().map_or("", |crawler| &crawler.name));
-        let key = ClaimKey::new(claims.key, client, now, evidence.learned.version.current());
+        let key = ClaimKey::new(claims.key, client, now, evidence.version.current());
         if let Some(method) = evidence.verified.find(&key) {
             return Identity::Verified(method);
         }
@@ -241,12 +200,12 @@ impl Verifier {
 
     /// Has every list fetched again as soon as that may be: an hour after the last time.
     pub fn refresh(&self) {
-        self.inner.lists.lock().values().for_each(|list| list.followed.want());
+        self.inner.lists.lock().values().for_each(|list| list.want());
     }
 
     /// Completes when names have been looked up after the call; never where none are looked up.
     pub async fn looked_up(&self) {
-        match &self.inner.learned.lookups {
+        match &self.inner.lookups {
             Some(lookups) => lookups.ended().await,
             None => std::future::pending().await,
         }
@@ -256,33 +215,23 @@ impl Verifier {
     pub fn status(&self) -> VerifierStatus {
         let evidence = &*self.inner;
         let (lists, unnamed_lists) = {
-            let followed = evidence.lists.lock();
-            let lists: Vec<_> = followed.values().map(|list| ListStatus::of(&list.followed)).collect();
-            (lists, evidence.configured.unnamed(followed.keys()))
+            let lists = evidence.lists.lock();
+            (lists.values().map(ListStatus::of).collect(), evidence.configured.unnamed(lists.keys()))
         };
         let directories = evidence.directories.load();
-        let mut directories: Vec<_> =
-            directories.values().map(|directory| DirectoryStatus::of(&directory.followed)).collect();
+        let mut directories: Vec<_> = directories.values().map(DirectoryStatus::of).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
-        let lookups = evidence.learned.lookups.as_ref();
+        let lookups = evidence.lookups.as_ref();
         let lookups = lookups.map(|lookups| LookupStatus { known: lookups.known(), waiting: lookups.waiting() });
-        let suspects = evidence.learned.paths.suspects(evidence.following.clock.now());
+        let suspects = evidence.paths.suspects(evidence.following.clock.now());
         let known_signatures = evidence.signatures.known();
-        let paths_trouble = evidence.learned.paths.trouble();
+        let paths_trouble = evidence.paths.trouble();
         VerifierStatus { lists, directories, unnamed_lists, lookups, known_signatures, suspects, paths_trouble }
     }
 
     /// Whether every list was requested once, successfully or not.
     pub(super) fn has_asked(&self) -> bool {
-        self.inner.lists.lock().values().all(|list| list.followed.was_asked())
-    }
-
-    pub(super) const fn of(inner: Arc<Evidence>) -> Self {
-        Self { inner }
-    }
-
-    pub(super) fn downgrade(&self) -> Weak<Evidence> {
-        Arc::downgrade(&self.inner)
+        self.inner.lists.lock().values().all(|list| list.was_asked())
     }
 }
 
@@ -297,23 +246,18 @@ impl ClaimEvidence for Verifier {
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let methods = self.inner.methods.load();
         let names = methods.get(crawler.name.as_str())?.names.as_ref()?;
-        Some(self.inner.learned.lookups.as_ref()?.outcome(address, names, now))
+        Some(self.inner.lookups.as_ref()?.outcome(address, names, now))
     }
 
     fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> DirectoryKeys {
         let directories = self.inner.directories.load();
-        let Some(follower) = directories.get(directory) else { return DirectoryKeys::NotConfigured };
-        let followed = &follower.followed;
-        followed.want_if_stale(now);
-        match followed.held() {
-            None => DirectoryKeys::Unavailable,
-            Some(held) => {
-                if !held.document.thumbprints().any(|thumbprint| thumbprint == keyid) {
-                    followed.want();
-                }
-                DirectoryKeys::Loaded(held.document.clone())
-            }
+        let Some(directory) = directories.get(directory) else { return DirectoryKeys::NotConfigured };
+        directory.want_if_stale(now);
+        let Some(keys) = directory.current() else { return DirectoryKeys::Unavailable };
+        if !keys.thumbprints().any(|thumbprint| thumbprint == keyid) {
+            directory.want();
         }
+        DirectoryKeys::Loaded(keys)
     }
 
     /// A valid signature is checked once, and so many fail from one address in a second.
@@ -329,18 +273,18 @@ impl ClaimEvidence for Verifier {
 }
 
 impl Evidence {
-    fn follow_list(&self, url: FetchUrl) -> Follower<RangeList> {
+    fn follow_list(&self, url: FetchUrl) -> Published<RangeList> {
         let text = url.to_string();
         // What was saved counts before these: the order of `ListCopy::all`.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
-        Follower::start(url, self.learned.version.clone(), copy, &self.following).0
+        Published::start(PublishedBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
     }
 
-    fn range(&self, lists: &[Arc<Follower<RangeList>>], address: PublicAddress, now: SystemTime) -> MethodOutcome {
+    fn range(&self, lists: &[Published<RangeList>], address: PublicAddress, now: SystemTime) -> MethodOutcome {
         let examine = |first_seen: Option<SystemTime>| {
             ListEvidence::combine(lists.iter().map(|list| {
-                list.followed.with_held(|held| {
+                list.with_held(|held| {
                     let Some(held) = held else { return MethodOutcome::Undecided(UndecidedReason::NotLoaded) };
                     let set = &held.document.set;
                     let evidence = held
@@ -364,7 +308,7 @@ impl Evidence {
                     None => outcome,
                 };
                 if matches!(outcome, MethodOutcome::Undecided(_)) {
-                    lists.iter().for_each(|list| list.followed.want());
+                    lists.iter().for_each(|list| list.want());
                 }
                 outcome
             }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::claim_paths::SuspectPath;
-use super::followed::{EvidenceOrigin, Followed};
 use crate::identity::{KeySet, RangeList};
+use crate::source::follow::{DocumentOrigin, Published, PublishedStatus};
 
 /// What evidence a [`Verifier`](super::Verifier) has at hand.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct ListStatus {
     /// Where it is published.
     pub url: String,
     /// Where the list at hand is from; `None` if there is none.
-    pub origin: Option<EvidenceOrigin>,
+    pub origin: Option<DocumentOrigin>,
     /// How many prefixes it has.
     pub prefixes: usize,
     /// When its operator made it, as it says itself.
@@ -71,29 +71,17 @@ pub struct LookupStatus {
 }
 
 impl ListStatus {
-    pub(super) fn of(list: &Followed<RangeList>) -> Self {
-        let held = list.held();
-        let held = held.as_deref();
-        Self {
-            url: list.url.to_string(),
-            origin: held.map(|held| held.origin),
-            prefixes: held.map_or(0, |held| held.document.prefixes),
-            created: held.and_then(|held| held.document.created.as_deref()).map(str::to_owned),
-            confirmed: held.and_then(|held| held.confirmed),
-            trouble: list.trouble(),
-        }
+    pub(super) fn of(published: &Published<RangeList>) -> Self {
+        let PublishedStatus { url, origin, confirmed, trouble, .. } = published.status();
+        let list = published.current();
+        let created = list.as_ref().and_then(|list| list.created.as_deref()).map(str::to_owned);
+        Self { url, origin, prefixes: list.map_or(0, |list| list.prefixes), created, confirmed, trouble }
     }
 }
 
 impl DirectoryStatus {
-    pub(super) fn of(directory: &Followed<KeySet>) -> Self {
-        let held = directory.held();
-        let held = held.as_deref();
-        Self {
-            url: directory.url.to_string(),
-            keys: held.map(|held| held.document.len()),
-            confirmed: held.and_then(|held| held.confirmed),
-            trouble: directory.trouble(),
-        }
+    pub(super) fn of(published: &Published<KeySet>) -> Self {
+        let PublishedStatus { url, confirmed, trouble, .. } = published.status();
+        Self { url, keys: published.current().map(|keys| keys.len()), confirmed, trouble }
     }
 }

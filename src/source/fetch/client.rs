@@ -20,7 +20,6 @@ use super::request::{FetchAnswer, FetchExchange, FetchRequest};
 use super::resolver::{self, Peer, Resolver};
 use super::url::FetchUrl;
 use super::wire::{self, Approach, Excess, Stream};
-use crate::live::MAX_FILE;
 
 /// Redirects that are followed (RFC 9309, section 2.3.1.2).
 const HOPS: usize = 5;
@@ -49,21 +48,15 @@ pub(in crate::source) struct FetchTarget {
 }
 
 impl FetchTarget {
-    /// A robots.txt at its URL.
-    pub(super) fn robots_txt(url: FetchUrl) -> Self {
-        Self { url, via: Arc::default(), server_name: None, most: MAX_FILE }
-    }
-
-    /// Another document at its URL.
-    #[cfg(feature = "verify")]
-    pub(in crate::source) fn document(url: FetchUrl, most: u64) -> Self {
+    /// What is at a URL, read up to so many octets.
+    pub(in crate::source) fn new(url: FetchUrl, most: u64) -> Self {
         Self { url, via: Arc::default(), server_name: None, most }
     }
 }
 
 /// The party that a fetch is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::source) enum FetchMode {
+pub enum FetchMode {
     /// A crawler: redirects may lead to any host.
     Crawler,
     /// The site: not from https to http, and an upstream only within the site.

@@ -15,6 +15,7 @@ use super::outcome::{FetchError, FetchErrorKind, FetchOutcome, Validators};
 use super::request::{FetchExchange, FetchRequest};
 use super::resolver::Resolver;
 use super::url::FetchUrl;
+use crate::live::MAX_FILE;
 
 /// Threads that resolve names and compile what was fetched, at most; they end when there is nothing to do.
 const HELPERS: usize = 16;
@@ -87,7 +88,7 @@ impl Fetcher {
         url: &FetchUrl,
         known: Option<&Validators>,
     ) -> impl Future<Output = FetchOutcome> + Send + use<> {
-        let place = FetchTarget::robots_txt(url.clone());
+        let place = FetchTarget::new(url.clone(), MAX_FILE);
         let known = known.cloned().unwrap_or_default();
         let fetched = self.spawn(async move |client| client.fetch(&place, &known, FetchMode::Crawler, 0).await);
         async { fetched.await.unwrap_or_else(|_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped))) }

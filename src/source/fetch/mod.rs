@@ -28,11 +28,9 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-#[cfg(feature = "verify")]
 pub(super) use self::client::{Client, FetchMode, FetchTarget};
 pub use self::crawler::{CrawlerCache, CrawlerReading, Unreachable};
 pub use self::fetcher::{FetchBody, Fetcher, FetcherBuilder};
-#[cfg(feature = "verify")]
 pub(super) use self::freshness::later;
 pub use self::freshness::{Freshness, Schedule};
 pub use self::outcome::{FetchError, FetchErrorKind, FetchOutcome, Found, Validators};

@@ -85,7 +85,6 @@ impl FetchOutcome {
 
 impl Validators {
     /// Those that were saved with what was fetched from a URL.
-    #[cfg(feature = "verify")]
     pub(in crate::source) const fn saved(
         etag: Option<HeaderValue>,
         last_modified: Option<HeaderValue>,

@@ -10,8 +10,8 @@ use super::poller::SitePoller;
 use super::resolver::Peer;
 use super::url::UrlError;
 use crate::live::{
-    Completion, LiveRobots, Loaded, Rejection, RejectionKind, ReloadOutcome, Site, SiteSettings, Source, SourceStatus,
-    WhenMissing,
+    Completion, LiveRobots, Loaded, MAX_FILE, Rejection, RejectionKind, ReloadOutcome, Site, SiteSettings, Source,
+    SourceStatus, WhenMissing,
 };
 use crate::source::builder::{LiveBuilder, SiteSource, sealed};
 
@@ -75,7 +75,7 @@ impl LiveRobots {
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn url(url: &str) -> Result<LiveBuilder<UrlSource>, UrlError> {
-        let target = FetchTarget::robots_txt(url.parse()?);
+        let target = FetchTarget::new(url.parse()?, MAX_FILE);
         Ok(LiveBuilder::new(UrlSource(Remote::at(target))).when_missing(WhenMissing::Unavailable))
     }
 
@@ -108,7 +108,7 @@ impl LiveRobots {
             return Err(UrlError::host(host));
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
-        let target = FetchTarget { via, ..FetchTarget::robots_txt(url.parse()?) };
+        let target = FetchTarget { via, ..FetchTarget::new(url.parse()?, MAX_FILE) };
         Ok(LiveBuilder::new(UpstreamSource(Remote::at(target))).when_missing(WhenMissing::Relay))
     }
 }

@@ -1,15 +1,14 @@
-//! What makes a registry and a part of a robots.txt [`Published`], and the checks that the text of a registry has to pass.
+//! A registry that is [`Published`], and the checks that its text has to pass before it says whose evidence is fetched.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::document::{Document, HOUR, MINUTE};
-use super::published::{Publishable, Published, PublishedBuilder};
 use super::verification_plan::VerificationPlan;
 use crate::agent::{Crawler, Recognizer, Registry};
 use crate::identity::RangeList;
-use crate::rules::{Fragment, RobotsTxt};
+use crate::rules::RobotsTxt;
 use crate::source::fetch::{FetchUrl, Schedule};
+use crate::source::follow::{Document, HOUR, Published, PublishedBuilder};
 
 impl Published<Registry> {
     /// Follows the registry at a URL of `https`. `read` makes a registry of its text, and says with line and column what is wrong
@@ -21,19 +20,12 @@ impl Published<Registry> {
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
     ) -> PublishedBuilder<Registry> {
-        Self::following(url, Box::new(read))
+        let read: <Registry as Document>::Reading = Box::new(read);
+        PublishedBuilder::of(url, read)
     }
 }
 
-impl Published<Fragment> {
-    /// Follows the fragment at a URL, such as a list of AI crawlers. The title names it in comments of the file that is served.
-    /// What is no list of rules for crawlers cannot be used.
-    pub fn builder(url: FetchUrl, title: &str) -> PublishedBuilder<Fragment> {
-        Self::following(url, title.into())
-    }
-}
-
-impl Publishable for Registry {
+impl Document for Registry {
     const NOUN: &'static str = "registry";
     const ONLY_HTTPS: bool = true;
     const GAP: Duration = HOUR;
@@ -58,22 +50,6 @@ impl Publishable for Registry {
             0 => (!named.is_empty()).then_some(named),
             more => Some(format!("{named}; and {more} more")),
         }
-    }
-}
-
-impl Publishable for Fragment {
-    const NOUN: &'static str = "robots.txt";
-    const ONLY_HTTPS: bool = false;
-    const GAP: Duration = MINUTE;
-    type Reading = Arc<str>;
-
-    /// As a robots.txt is.
-    fn schedule() -> Schedule {
-        Schedule::new()
-    }
-
-    fn read(title: &Arc<str>, octets: &[u8]) -> Result<Self, String> {
-        Self::parse(title, octets).map_err(|error| error.to_string())
     }
 }
 

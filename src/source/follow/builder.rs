@@ -1,0 +1,118 @@
+//! Starting to follow.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+use std::{fmt, io};
+
+use super::document::Document;
+use super::published::{Following, Published, PublishedEvent, PublishedSettings};
+use super::saved::{FollowError, SavedDocuments};
+use crate::live::{Clock, VersionHashPrefix};
+use crate::rules::Fragment;
+use crate::source::fetch::{FetchUrl, Fetcher};
+
+/// Starts to follow what is fetched and kept: one [`Published`] document, or the evidence of a `Verifier`.
+#[must_use]
+pub struct FollowBuilder<F> {
+    pub(in crate::source) followed: F,
+    fetcher: Option<Fetcher>,
+    folder: Option<PathBuf>,
+    clock: Clock,
+}
+
+/// Starts to follow what is [`Published`].
+pub type PublishedBuilder<D> = FollowBuilder<PublishedSettings<D>>;
+
+impl<F> FollowBuilder<F> {
+    pub(in crate::source) fn new(followed: F, clock: Clock) -> Self {
+        Self { followed, fetcher: None, folder: None, clock }
+    }
+
+    /// The fetcher to fetch with. Default: one of its own.
+    pub fn fetcher(mut self, fetcher: &Fetcher) -> Self {
+        self.fetcher = Some(fetcher.clone());
+        self
+    }
+
+    /// The folder in which what was fetched last, and for a `Verifier` also the paths on which crawlers were verified, is saved for
+    /// the next start. Default: none.
+    pub fn saved_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// The time, for tests. Default: the system's; for a `Verifier` it may be some milliseconds behind, where reading it costs
+    /// less then.
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Clock::new(clock);
+        self
+    }
+
+    /// What was configured, and what following it needs.
+    pub(in crate::source) fn into_parts(self) -> io::Result<(F, Following)> {
+        let fetcher = self.fetcher.map_or_else(Fetcher::new, Ok)?;
+        Ok((self.followed, Following { fetcher, clock: self.clock, saved: self.folder.map(SavedDocuments::new) }))
+    }
+}
+
+impl Published<Fragment> {
+    /// Follows the fragment at a URL, such as a list of AI crawlers. The title names it in comments of the file that is served.
+    /// What is no list of rules for crawlers cannot be used.
+    pub fn builder(url: FetchUrl, title: &str) -> PublishedBuilder<Fragment> {
+        PublishedBuilder::of(url, title.into())
+    }
+}
+
+impl<D: Document> PublishedBuilder<D> {
+    pub(in crate::source) fn of(url: FetchUrl, reading: D::Reading) -> Self {
+        let followed = PublishedSettings { url, reading, accepted: Vec::new(), on_event: Box::new(|_| {}) };
+        Self::new(followed, Clock::default())
+    }
+
+    /// The versions that are used whatever they change. Default: none.
+    pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
+        self.followed.accepted = hashes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Called on a thread of the fetcher when something is different; it may block.
+    pub fn on_event(mut self, listener: impl Fn(&PublishedEvent<D>) + Send + Sync + 'static) -> Self {
+        self.followed.on_event = Box::new(listener);
+        self
+    }
+
+    /// The version that another process saved in the folder; `None` where none did. Nothing is fetched.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn saved(self) -> Result<Option<D>, FollowError> {
+        let Some(folder) = self.folder else { return Ok(None) };
+        let saved = SavedDocuments::new(folder).read(&self.followed.url.to_string())?;
+        let read = |octets: &[u8]| D::read(&self.followed.reading, octets).map_err(FollowError::new);
+        saved.map(|saved| read(&saved.octets)).transpose()
+    }
+
+    /// Starts to follow it. Returns also why what was saved cannot be used, where that is so.
+    ///
+    /// # Errors
+    ///
+    /// If the URL of a registry is none of `https`, or if the system gives no thread.
+    pub fn start(self) -> Result<(Published<D>, Option<FollowError>), FollowError> {
+        let url = &self.followed.url;
+        if D::ONLY_HTTPS && !url.is_https() {
+            let noun = D::NOUN;
+            return Err(FollowError::new(format!(
+                "{url} is fetched in the clear: a {noun} is published at an https URL"
+            )));
+        }
+        let (followed, following) = self.into_parts().map_err(|error| FollowError::new(error.to_string()))?;
+        Ok(Published::start(followed, None, &following))
+    }
+}
+
+impl<F> fmt::Debug for FollowBuilder<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FollowBuilder").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}

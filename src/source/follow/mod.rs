@@ -1,0 +1,22 @@
+//! What is fetched and kept: published lists, directories of keys, a registry, parts that are appended to a robots.txt.
+//!
+//! 1. A [`Document`](document::Document) says how one kind is read, how often it is fetched, and what has to be accepted first.
+//! 2. [`Published`] is one that is followed: one loop until it is due, fetch it, conclude. It is fetched with validators, and
+//!    kept through every failure.
+//! 3. The last good one is saved in a folder (`saved`), for the next start without a network.
+//!
+//! What the evidence of crawlers is, and what is made of it, is the matter of `evidence`. Nothing leaves the machine unless a
+//! [`Published`] or a `Verifier` is started.
+
+mod builder;
+mod document;
+mod published;
+mod saved;
+
+pub use self::builder::{FollowBuilder, PublishedBuilder};
+pub use self::published::{DocumentOrigin, Published, PublishedEvent, PublishedStatus, WaitingVersion};
+pub use self::saved::FollowError;
+
+pub(super) use self::document::{Demand, Document, HOUR, MINUTE};
+pub(super) use self::published::{Following, Held};
+pub(super) use self::saved::{SavedDocuments, read_json};

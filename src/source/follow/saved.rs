@@ -1,0 +1,143 @@
+//! Copies of what was fetched, in a folder, and what goes wrong with them.
+
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use std::{fmt, fs};
+
+use http::HeaderValue;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::source::fetch::{FetchUrl, Validators};
+
+/// A folder with a file for each document, named by the hash of its URL: for the next start, which may have no network.
+#[derive(Clone, Debug)]
+pub(in crate::source) struct SavedDocuments(PathBuf);
+
+/// A document that was saved.
+#[derive(Debug)]
+pub(in crate::source) struct SavedDocument {
+    pub(in crate::source) octets: Vec<u8>,
+    pub(in crate::source) confirmed: SystemTime,
+    etag: Option<String>,
+    last_modified: Option<String>,
+}
+
+/// What is read of a file: more than the largest document, written as a string of JSON, and than all paths there can be.
+const MOST: u64 = 8 << 20;
+
+impl SavedDocuments {
+    pub(in crate::source) fn new(folder: PathBuf) -> Self {
+        Self(folder)
+    }
+
+    /// The folder.
+    pub(in crate::source) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a document, in one step: a process that ends meanwhile leaves the one before.
+    pub(in crate::source) fn save(
+        &self,
+        url: &str,
+        octets: &[u8],
+        confirmed: SystemTime,
+        validators: &Validators,
+    ) -> io::Result<()> {
+        let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let since = confirmed.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let body = std::str::from_utf8(octets).map_err(io::Error::other)?;
+        let written = json!({
+            "url": url,
+            "confirmed": since.as_secs(),
+            "etag": text(validators.etag()),
+            "last_modified": text(validators.last_modified()),
+            "body": body,
+        });
+        let (mut folders, mut options) = (fs::DirBuilder::new(), fs::OpenOptions::new());
+        // A URL may hold what only its owner knows.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+            folders.mode(0o700);
+            options.mode(0o600);
+        }
+        folders.recursive(true).create(&self.0)?;
+        let path = self.path_of(url);
+        let draft = path.with_extension("tmp");
+        // One that a process left may be open to others.
+        let _ = fs::remove_file(&draft);
+        options.write(true).create_new(true).open(&draft)?.write_all(written.to_string().as_bytes())?;
+        fs::rename(&draft, &path)
+    }
+
+    /// Reads a document; `None` if it was never saved.
+    pub(in crate::source) fn read(&self, url: &str) -> Result<Option<SavedDocument>, FollowError> {
+        let path = self.path_of(url);
+        let failed = |why: &str| FollowError::new(format!("{}: {why}", path.display()));
+        let Some(value) = read_json(&path).map_err(FollowError::new)? else { return Ok(None) };
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        if text("url").as_deref() != Some(url) {
+            return Err(failed("it was saved for another URL"));
+        }
+        let confirmed = value.get("confirmed").and_then(Value::as_u64);
+        let confirmed = confirmed.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+        match (text("body"), confirmed) {
+            (Some(body), Some(confirmed)) => Ok(Some(SavedDocument {
+                octets: body.into_bytes(),
+                confirmed,
+                etag: text("etag"),
+                last_modified: text("last_modified"),
+            })),
+            _ => Err(failed("`body` or `confirmed` is missing")),
+        }
+    }
+
+    fn path_of(&self, url: &str) -> PathBuf {
+        let hash = Sha256::digest(url.as_bytes());
+        let name: String = hash.iter().take(16).map(|octet| format!("{octet:02x}")).collect();
+        Path::new(&self.0).join(format!("{name}.json"))
+    }
+}
+
+impl SavedDocument {
+    /// The validators that it was saved with.
+    pub(super) fn validators(&self, url: &FetchUrl) -> Validators {
+        let value = |text: &Option<String>| text.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
+        Validators::saved(value(&self.etag), value(&self.last_modified), url.clone())
+    }
+}
+
+/// Reads a file that was saved; `None` if there is none.
+pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String> {
+    let failed = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
+    let mut octets = Vec::new();
+    match fs::File::open(path) {
+        Ok(file) => file.take(MOST).read_to_end(&mut octets).map_err(|error| failed(&error))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(&error)),
+    };
+    serde_json::from_slice(&octets).map(Some).map_err(|error| failed(&error))
+}
+
+/// Why something cannot be followed, or what was saved of it cannot be read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FollowError(String);
+
+impl FollowError {
+    pub(in crate::source) const fn new(message: String) -> Self {
+        Self(message)
+    }
+}
+
+impl fmt::Display for FollowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+crate::debug_as_displayed!(FollowError);
+
+impl Error for FollowError {}
