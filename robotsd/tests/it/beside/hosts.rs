@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::decision_hosts;
 use super::server::{SERVERS, Stage};
+use super::with_each;
 use crate::harness::{Answer, FIREFOX, GPTBOT, is_long};
 
 /// A host in so many of those that are generated.
@@ -25,26 +26,14 @@ fn no_host_or_url_is_a_way_past_a_rule_through_real_servers() {
         }))
         .chain(["GET drafts/x HTTP/1.1\r\nHost: h.test\r\n".to_owned(), "GET /drafts/x HTTP/1.0\r\n".to_owned()])
         .collect();
-    let playing: Vec<_> = SERVERS
-        .iter()
-        .filter_map(|server| Some((server, crate::programs::present(server.find())?)))
-        .map(|(server, program)| {
-            let heads = heads.clone();
-            std::thread::spawn(move || {
-                let named = |text: String| text.replace("hosts       = []", "hosts = [\"h.test\"]");
-                let stage = Stage::set_with(server, &program, "", &named);
-                heads
-                    .iter()
-                    .filter_map(|head| fault(&stage, head))
-                    .map(|fault| format!("{}: {fault}\n", server.name))
-                    .collect()
-            })
-        })
-        .collect();
-    let faults: String =
-        playing.into_iter().map(|playing| playing.join().unwrap()).flat_map(|faults: Vec<_>| faults).collect();
+    let faults = with_each(|server, program| {
+        let named = |text: String| text.replace("hosts       = []", "hosts = [\"h.test\"]");
+        let stage = Stage::set_with(server, program, "", &named);
+        let faults = heads.iter().filter_map(|head| fault(&stage, head));
+        faults.map(|fault| format!("{}: {fault}\n", server.name)).collect::<String>()
+    });
     println!("{} requests through {} servers, by a crawler and by a browser", heads.len(), SERVERS.len());
-    assert_eq!(faults, "");
+    assert_eq!(faults.concat(), "");
 }
 
 /// What is wrong with the answers to a request. A question may take longer than a server waits on a busy machine, and then the

@@ -148,9 +148,8 @@ impl Layouts {
     /// robotsd is asked anew after a moment in which it was too slow, so a refusal is waited for; what is wrong stays wrong.
     fn refused(&self, request: &Request<'_>) {
         wait_until(&format!("a refusal of {request:?}"), || {
-            let answer = self.stage.send_raw(&request.octets("asked"));
-            without_source(request, &String::from_utf8_lossy(&answer));
-            let answer = Answer::parse(&answer);
+            let Some(answer) = self.stage.offer(&request.octets("asked")) else { return false };
+            without_source(request, &format!("{}{}", answer.head, answer.body));
             let is_refusal = answer.status == 403 && answer.field("cache-control") == Some("no-store");
             is_refusal && (request.method == "HEAD" || answer.body.contains(REFUSED))
         });

@@ -12,13 +12,14 @@ mod table;
 mod vhosts;
 
 use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::programs::present;
-use crate::harness::{GPTBOT, folder, project, serving};
+use crate::harness::{Answer, GPTBOT, folder, project, serving, wait_for};
 
 use self::scene::SCENES;
-use self::server::{SERVERS, Stage};
+use self::server::{SERVERS, Server, Stage};
 use self::table::Table;
 
 /// How long a scene is played again for.
@@ -30,74 +31,74 @@ struct Column {
     outcomes: Vec<String>,
 }
 
+/// Plays something with each of the servers that are here, all at once, and gives what came of it.
+fn with_each<T: Send>(play: impl Fn(&'static Server, &Path) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let play = &play;
+        let here = |server: &'static Server| {
+            let program = present(server.find().map_err(|why| format!("{}: {why}", server.name)))?;
+            Some((server.name, scope.spawn(move || play(server, &program))))
+        };
+        let playing: Vec<_> = SERVERS.iter().filter_map(here).collect();
+        let joined = playing.into_iter().map(|(name, playing)| (name, playing.join()));
+        joined.map(|(name, outcome)| outcome.unwrap_or_else(|_| panic!("{name}: see above"))).collect()
+    })
+}
+
 #[test]
 fn every_server_gives_the_outcomes_of_the_table() {
     let table = Table::of_the_chapter();
-    let playing: Vec<_> = SERVERS
-        .iter()
-        .filter_map(|server| Some((server, present(server.find().map_err(|why| format!("{}: {why}", server.name)))?)))
-        .map(|(server, program)| {
-            let expected = table.column(server.name);
-            (server, std::thread::spawn(move || play(Stage::set(server, &program), &expected)))
-        })
-        .collect();
-    let columns: Vec<_> = playing
-        .into_iter()
-        .map(|(server, playing)| Column {
-            server: server.name,
-            outcomes: playing.join().unwrap_or_else(|_| panic!("{}: see above", server.name)),
-        })
-        .collect();
+    let columns = with_each(|server, program| {
+        let outcomes = play(Stage::set(server, program), &table.column(server.name));
+        Column { server: server.name, outcomes }
+    });
     table.check(&columns);
 }
 
 /// What the chapter says of each server.
 #[test]
 fn a_status_of_the_site_for_refusals_is_passed_on() {
-    for server in SERVERS {
-        let Ok(program) = server.find() else { continue };
-        let stage = Stage::set_with(server, &program, "\n[site.refusal]\nstatus = 451\n", &|text| text);
+    with_each(|server, program| {
+        let stage = Stage::set_with(server, program, "\n[site.refusal]\nstatus = 451\n", &|text| text);
         let expected = if server.name == "ingress-nginx" { 403 } else { 451 };
-        let refusal = crate::harness::wait_for("a refusal", || {
+        let refusal = wait_for("a refusal", || {
             Some(stage.ask("GET", b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())], "")).filter(|it| it.status != 200)
         });
         assert_eq!(refusal.status, expected, "{}: {refusal:?}", server.name);
-    }
+    });
 }
 
+/// A client does not choose it.
 #[test]
-fn the_request_id_of_a_refusal_that_is_fetched_is_in_the_log() {
-    for name in ["nginx", "HAProxy, SPOE"] {
+fn the_request_id_of_a_refusal_is_in_the_log() {
+    let of_page = |refusal: Answer| {
+        let id = refusal.field("x-request-id").expect("an id").to_owned();
+        assert!(id.len() >= 32 && refusal.body.contains(&id), "{refusal:?}");
+        id
+    };
+    let of_grpc = |refusal: Answer| {
+        let id = refusal.body.lines().find_map(|line| line.strip_prefix("Request id: ")).expect("an id").to_owned();
+        assert_eq!(id.len(), 36, "Envoy's are UUIDs: {id}");
+        id
+    };
+    let rows: [(_, _, &dyn Fn(Answer) -> String); 3] = [
+        ("nginx", "Request ", &of_page),
+        ("HAProxy, SPOE", "Request ", &of_page),
+        ("Envoy, gRPC", "Request id: ", &of_grpc),
+    ];
+    for (name, mark, id) in rows {
         let server = SERVERS.iter().find(|server| server.name == name).expect("it is among them");
         let Some(program) = present(server.find()) else { continue };
         let stage = Stage::set(server, &program);
-        // A client does not choose it.
         let chosen = "chosen-by-a-client";
         let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", chosen.as_bytes())];
-        let refusal = crate::harness::wait_for("a refusal by robotsd", || {
-            Some(stage.ask("GET", b"/drafts/x", &fields, "")).filter(|answer| answer.body.contains("Request "))
+        let refusal = wait_for("a refusal by robotsd", || {
+            Some(stage.ask("GET", b"/drafts/x", &fields, "")).filter(|answer| answer.body.contains(mark))
         });
-        let id = refusal.field("x-request-id").expect("an id").to_owned();
-        assert!(id.len() >= 32 && refusal.body.contains(&id), "{name}: {refusal:?}");
+        let id = id(refusal);
         stage.robotsd.wait_for_event("refused", |line| line["request_id"] == id.as_str());
-        assert!(!stage.robotsd.has_event("refused", |line| line["request_id"] == chosen));
+        assert!(!stage.robotsd.has_event("refused", |line| line["request_id"] == chosen), "{name}");
     }
-}
-
-#[test]
-fn envoy_gives_its_request_id_to_a_question_over_grpc() {
-    let server = SERVERS.iter().find(|server| server.name == "Envoy, gRPC").expect("it is among them");
-    let Some(program) = present(server.find()) else { return };
-    let stage = Stage::set(server, &program);
-    let chosen = "chosen-by-a-client";
-    let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", chosen.as_bytes())];
-    let id = crate::harness::wait_for("a refusal by robotsd", || {
-        let refusal = stage.ask("GET", b"/drafts/x", &fields, "").body;
-        refusal.lines().find_map(|line| line.strip_prefix("Request id: ")).map(str::to_owned)
-    });
-    assert_eq!(id.len(), 36, "Envoy's are UUIDs: {id}");
-    stage.robotsd.wait_for_event("refused", |line| line["request_id"] == id.as_str());
-    assert!(!stage.robotsd.has_event("refused", |line| line["request_id"] == chosen));
 }
 
 #[test]

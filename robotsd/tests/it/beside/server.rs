@@ -1,5 +1,6 @@
 //! A server with its files from `config/beside`, in front of a site and beside robotsd.
 
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -247,16 +248,34 @@ impl Stage {
         try_send(self.address, request).unwrap_or_else(|| panic!("no answer: {}", self.log()))
     }
 
-    /// The same, of a server that may not answer; it has two seconds.
+    /// The same, of a server that may not answer; it has two seconds. An answer with a length is not waited for any longer: Envoy
+    /// keeps a connection for a second after a request that it does not take, and nginx one that asks for another protocol.
     pub(super) fn offer(&self, request: &[u8]) -> Option<Answer> {
-        let stream = TcpStream::connect(self.address).ok()?;
+        let mut stream = TcpStream::connect(self.address).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
-        offer(stream, request).map(|answer| Answer::parse(&answer))
+        stream.write_all(request).ok()?;
+        let (mut octets, mut room) = (Vec::new(), [0; 4096]);
+        while let Ok(read @ 1..) = stream.read(&mut room) {
+            octets.extend_from_slice(&room[..read]);
+            if is_whole(&octets) {
+                break;
+            }
+        }
+        octets.starts_with(b"HTTP/1.").then(|| Answer::parse(&octets))
     }
 
     pub(super) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.at("log")).unwrap_or_default()
     }
+}
+
+/// Whether an answer says how long its body is, and all of it is there.
+fn is_whole(octets: &[u8]) -> bool {
+    let end = octets.windows(4).position(|end| end == b"\r\n\r\n");
+    end.is_some_and(|end| {
+        let length = Answer::parse(&octets[..end]).field("content-length").and_then(|length| length.parse().ok());
+        length.is_some_and(|length: usize| octets.len() >= end + 4 + length)
+    })
 }
 
 fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], body: &str) -> Vec<u8> {
