@@ -13,7 +13,7 @@ use robotsd::shared_rate::{
 use super::daemon::free_ports;
 use crate::harness::{Authority, PATIENCE, assert_has, certificate_for, wait_until};
 
-use self::server::{StoreServer, any, played, programs, repeated};
+use self::server::{StoreServer, any, each_program, each_store, played, programs, repeated};
 
 fn settings(url: &str) -> StoreSettings {
     StoreSettings::new(StoreUrl::new(url).unwrap())
@@ -52,10 +52,9 @@ fn wide() -> SharedBucket {
     SharedBucket::new(Duration::from_millis(1), 10_000)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_replicas_allow_exactly_what_one_bucket_holds() {
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
+#[test]
+fn three_replicas_allow_exactly_what_one_bucket_holds() {
+    each_store(async |name, store| {
         let replicas: Vec<_> = (0..3).map(|_| replica(StoreSettings { batch: 1, ..settings(&store.url()) })).collect();
         replicas.iter().for_each(used);
         let tries = (0..12).map(|task| {
@@ -88,15 +87,14 @@ async fn three_replicas_allow_exactly_what_one_bucket_holds() {
         if unheard == 0 {
             assert_eq!(passed, 20, "{name}");
         }
-    }
+    });
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
+#[test]
+fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
     const INTERVAL: Duration = Duration::from_millis(20);
     const EACH: u64 = 200;
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
+    each_store(async |name, store| {
         let replicas: Vec<_> = (0..3).map(|_| replica(settings(&store.url()))).collect();
         replicas.iter().for_each(used);
         let (bucket, start) = (SharedBucket::new(INTERVAL, 5), Instant::now());
@@ -126,14 +124,13 @@ async fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
         let ahead = u128::from((3 + unheard) * u64::from(StoreSettings::BATCH));
         assert!(passed <= allowed + ahead, "{name}: {passed} of {allowed}, {unheard} unanswered");
         assert!(calls * 10 <= sent + 3 * 100, "{name}: {calls} calls for {sent} requests");
-    }
+    });
 }
 
 /// What a site only observes waits for no answer, and is counted for all replicas.
 #[test]
 fn what_is_noted_is_counted_and_waits_for_nothing() {
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
+    each_store(async |name, store| {
         let [one, other] = [(); 2].map(|()| replica(StoreSettings { batch: 1, ..settings(&store.url()) }));
         used(&one);
         used(&other);
@@ -150,7 +147,7 @@ fn what_is_noted_is_counted_and_waits_for_nothing() {
         }
         assert!(began.elapsed() < Duration::from_millis(10 * 12), "{name}: {:?}", began.elapsed());
         store.signal("CONT");
-    }
+    });
 }
 
 /// Sends requests until the store is used again, or is not: none may be denied, and none may wait. Returns what came last.
@@ -188,38 +185,40 @@ async fn back(rate: &SharedRate, name: &str) {
     until(rate, "back", name, |rate, said| said == SharedVerdict::Allow && is_used(rate)).await;
 }
 
-#[tokio::test]
-async fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
-        let rate = replica(StoreSettings { batch: 1, ..settings(&store.url()) });
-        back(&rate, name).await;
+/// A replica that asks a store about every request, once its store has answered one.
+async fn using(store: &StoreServer, name: &str) -> SharedRate {
+    let rate = replica(StoreSettings { batch: 1, ..settings(&store.url()) });
+    back(&rate, name).await;
+    rate
+}
+
+#[test]
+fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
+    each_store(async |name, store| {
+        let rate = using(&store, name).await;
         store.signal("STOP");
         lost(&rate, name).await;
         assert!(rate.report().counts.late >= 3, "{name}: {:?}", rate.report());
         store.signal("CONT");
         back(&rate, name).await;
-    }
+    });
 }
 
-#[tokio::test]
-async fn a_store_that_dies_is_used_again_once_it_is_back() {
-    for (name, program) in programs() {
-        let mut store = StoreServer::start(&program).ready();
-        let rate = replica(StoreSettings { batch: 1, ..settings(&store.url()) });
-        back(&rate, name).await;
+#[test]
+fn a_store_that_dies_is_used_again_once_it_is_back() {
+    each_store(async |name, mut store| {
+        let rate = using(&store, name).await;
         store.kill();
         lost(&rate, name).await;
         store.start_again();
         back(&rate, name).await;
-    }
+    });
 }
 
 /// No request asks: the status says the truth even so.
 #[test]
 fn a_store_that_nobody_asks_is_probed() {
-    for (name, program) in programs() {
-        let mut store = StoreServer::start(&program).ready();
+    each_store(async |name, mut store| {
         let rate = replica(settings(&store.url()));
         used(&rate);
         let is_out = || wait_until("a store that is out", || rate.report().usage == StoreUsage::Out);
@@ -237,7 +236,7 @@ fn a_store_that_nobody_asks_is_probed() {
             (2, 0, 0),
             "{name}: probes are not counted: {report:?}"
         );
-    }
+    });
 }
 
 #[tokio::test]
@@ -252,12 +251,10 @@ async fn a_store_that_is_not_there_at_first_is_used_once_it_is() {
     back(&rate, "absent").await;
 }
 
-#[tokio::test]
-async fn a_store_that_forgets_its_scripts_is_given_them() {
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
-        let rate = replica(StoreSettings { batch: 1, ..settings(&store.url()) });
-        back(&rate, name).await;
+#[test]
+fn a_store_that_forgets_its_scripts_is_given_them() {
+    each_store(async |name, store| {
+        let rate = using(&store, name).await;
         assert_eq!(store.send("SCRIPT FLUSH"), "+OK");
         back(&rate, name).await;
         let report = rate.report();
@@ -266,23 +263,21 @@ async fn a_store_that_forgets_its_scripts_is_given_them() {
             (0, 0, StoreUsage::Used),
             "{name}: {report:?}"
         );
-    }
+    });
 }
 
-#[tokio::test]
-async fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
-        let rate = replica(StoreSettings { batch: 1, ..settings(&store.url()) });
-        back(&rate, name).await;
+#[test]
+fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
+    each_store(async |name, store| {
+        let rate = using(&store, name).await;
         // Another server took its place, and it becomes a replica of that one.
-        let other = StoreServer::start(&program).ready();
+        let other = StoreServer::start(&store.program).ready();
         assert!(store.send(&format!("REPLICAOF 127.0.0.1 {}", other.port)).starts_with("+OK"));
         lost(&rate, name).await;
         assert!(why(&rate).contains("it is a replica and takes no writes: name the primary"), "{name}: {}", why(&rate));
         assert!(store.send("REPLICAOF NO ONE").starts_with("+OK"));
         back(&rate, name).await;
-    }
+    });
 }
 
 #[tokio::test]
@@ -354,10 +349,9 @@ async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedV
     }
 }
 
-#[tokio::test]
-async fn a_store_whose_clock_goes_back_denies_nobody() {
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
+#[test]
+fn a_store_whose_clock_goes_back_denies_nobody() {
+    each_store(async |name, store| {
         // A bucket that is empty, whose requests are reported in batches: its TAT may be far ahead.
         let busy = SharedBucket::new(Duration::from_secs(1), 5);
         spent(&store, name, busy, 5).await;
@@ -369,7 +363,7 @@ async fn a_store_whose_clock_goes_back_denies_nobody() {
         move_clock(&store, usize::MAX, 20);
         assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name}");
         lives_until_it_is_full(&store, name);
-    }
+    });
 }
 
 /// The one bucket there is, of the slow kind.
@@ -378,10 +372,9 @@ fn lives_until_it_is_full(store: &StoreServer, name: &str) {
     assert!(life > 0 && life <= 30_000, "{name}: {life}");
 }
 
-#[tokio::test]
-async fn a_time_that_no_bucket_has_denies_nobody() {
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
+#[test]
+fn a_time_that_no_bucket_has_denies_nobody() {
+    each_store(async |name, store| {
         // Written now, and so far ahead as no bucket can be.
         spent(&store, name, slow(), 20).await;
         move_clock(&store, 1, 20 * 600);
@@ -392,7 +385,7 @@ async fn a_time_that_no_bucket_has_denies_nobody() {
             assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name} {stored}");
             lives_until_it_is_full(&store, name);
         }
-    }
+    });
 }
 
 /// The longest that a bucket in the process makes anyone wait is an interval.
@@ -429,10 +422,9 @@ async fn a_password_is_sent_and_never_shown() {
 }
 
 /// What its user may not do is said, and what it should be allowed.
-#[tokio::test]
-async fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
+#[test]
+fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
+    each_store(async |name, store| {
         assert_eq!(store.send("ACL SETUSER robotsd on >hunter2 ~* +get"), "+OK");
         let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{}", store.port)));
         lost(&rate, name).await;
@@ -445,7 +437,7 @@ async fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
             "+OK"
         );
         back(&rate, name).await;
-    }
+    });
 }
 
 /// It sends back what it is sent, the login among it.
@@ -459,13 +451,13 @@ async fn a_server_that_repeats_the_password_does_not_get_it_into_the_status() {
     assert!(!why(&rate).is_empty() && !shown.contains("hunter2"), "{shown}");
 }
 
-#[tokio::test]
-async fn a_cluster_is_asked() {
-    for (name, program) in programs() {
+#[test]
+fn a_cluster_is_asked() {
+    each_program(async |name, program| {
         let port = free_ports(1)[0];
         let (port_argument, bus) = (port.to_string(), free_ports(1)[0].to_string());
         let arguments = ["--port", &*port_argument, "--cluster-enabled", "yes", "--cluster-port", &*bus];
-        let store = StoreServer::start_with(&program, port, &arguments).ready();
+        let store = StoreServer::start_with(program, port, &arguments).ready();
         assert_eq!(store.send("CLUSTER ADDSLOTSRANGE 0 16383"), "+OK");
         let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, batch: 1, ..settings(&store.url()) });
         back(&rate, name).await;
@@ -474,17 +466,16 @@ async fn a_cluster_is_asked() {
             assert!(!matches!(said, SharedVerdict::Deny { .. }));
         }
         assert!(rate.report().counts.allowed > 10, "{name}: {:?}", rate.report());
-    }
+    });
 }
 
-#[tokio::test]
-async fn one_server_that_is_taken_for_a_cluster_is_said_to_be_none() {
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
+#[test]
+fn one_server_that_is_taken_for_a_cluster_is_said_to_be_none() {
+    each_store(async |name, store| {
         let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&store.url()) });
         lost(&rate, name).await;
         assert!(why(&rate).contains("it is no node of a cluster: leave out cluster = true"), "{name}: {}", why(&rate));
-    }
+    });
 }
 
 /// Debian's server speaks TLS.

