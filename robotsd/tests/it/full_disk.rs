@@ -125,37 +125,24 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
     });
 }
 
+/// The file of each switch is there from the first start on, and is overwritten in place.
 #[test]
-fn the_switch_of_every_site_holds_on_a_full_disk_and_after_a_kill() {
-    SmallDisk::with("full_disk::the_switch_of_every_site_holds_on_a_full_disk_and_after_a_kill", |disk| {
-        let site = shop(&disk.path().join("state"));
-        let mut running = site.start();
-        wait_until("the first version on the disk", || disk.path().join("state/sites/shop/live").exists());
-        disk.fill();
-        for to in ["off", "on", "off"] {
-            running.command(&["enforce", to]).succeeded();
-            running.kill();
-            running = site.start();
-            assert_eq!(running.json(&["status"])["enforcement"], *to);
-        }
-    });
-}
-
-/// As the switch of every site: its file is there from the first start on, and is overwritten in place.
-#[test]
-fn the_switch_of_one_site_holds_on_a_full_disk_and_after_a_kill() {
-    SmallDisk::with("full_disk::the_switch_of_one_site_holds_on_a_full_disk_and_after_a_kill", |disk| {
+fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
+    SmallDisk::with("full_disk::the_switches_hold_on_a_full_disk_and_after_a_kill", |disk| {
         let site = shop(&disk.path().join("state"));
         let own = disk.path().join("state/sites/shop");
         let mut running = site.start();
+        wait_until("the first version on the disk", || own.join("live").exists());
         wait_until("the first files of the site", || own.join("enforcement").exists());
         assert_eq!(fs::read(own.join("enforcement")).unwrap(), b"on \n");
         disk.fill();
-        for to in ["off", "on", "off"] {
-            running.command(&["enforce", to, "--site", "shop"]).succeeded();
-            running.kill();
-            running = site.start();
-            assert_eq!(running.json(&["status"])["sites"][0]["switch"], *to);
+        for (of_site, shown) in [(&[][..], "/enforcement"), (&["--site", "shop"], "/sites/0/switch")] {
+            for to in ["off", "on", "off"] {
+                running.command(&[&["enforce", to], of_site].concat()).succeeded();
+                running.kill();
+                running = site.start();
+                assert_eq!(running.json(&["status"]).pointer(shown), Some(&to.into()));
+            }
         }
     });
 }
