@@ -60,42 +60,30 @@ proptest! {
     }
 }
 
+/// How often one of ten threads takes a token, each of which tries so many times.
+fn taken_by_ten_threads(tries: usize, take: impl Fn(usize) -> bool + Sync) -> usize {
+    let passed = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..10 {
+            scope.spawn(|| passed.fetch_add((0..tries).filter(|at| take(*at)).count(), Ordering::Relaxed));
+        }
+    });
+    passed.into_inner()
+}
+
 #[test]
 fn ten_threads_on_one_bucket_take_exactly_what_is_allowed() {
     for now in [Duration::ZERO, 100 * SECOND] {
-        let (bucket, passed) = (Bucket::default(), AtomicUsize::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..10 {
-                scope.spawn(|| {
-                    for _ in 0..1000 {
-                        if bucket.take(quota(SECOND, 700), now).is_ok() {
-                            passed.fetch_add(1, Ordering::Relaxed);
-                        }
-                    }
-                });
-            }
-        });
-        assert_eq!(passed.into_inner(), 700);
+        let bucket = Bucket::default();
+        assert_eq!(taken_by_ten_threads(1000, |_| bucket.take(quota(SECOND, 700), now).is_ok()), 700);
     }
 }
 
 #[test]
 fn ten_threads_on_one_network_take_exactly_what_is_allowed() {
-    let networks = Arc::new(NetworkBuckets::new());
-    let (site, passed, token) = (SiteBuckets::new(1, networks), AtomicUsize::new(0), ProductToken::new("a"));
+    let (site, token) = (SiteBuckets::new(1, Arc::new(NetworkBuckets::new())), ProductToken::new("a"));
     let key = RateKey::new(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::LOCALHOST))));
-    std::thread::scope(|scope| {
-        for _ in 0..10 {
-            scope.spawn(|| {
-                for _ in 0..1000 {
-                    if site.take(&key, quota(SECOND, 700), SECOND).is_ok() {
-                        passed.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
-    assert_eq!(passed.into_inner(), 700);
+    assert_eq!(taken_by_ten_threads(1000, |_| site.take(&key, quota(SECOND, 700), SECOND).is_ok()), 700);
 }
 
 #[test]
@@ -221,19 +209,11 @@ fn names_past_the_most_are_counted_all_the_same() {
 
 #[test]
 fn ten_threads_with_the_same_new_names_take_exactly_what_is_allowed() {
-    let (site, passed) = (SiteBuckets::new(1, Arc::new(NetworkBuckets::new())), AtomicUsize::new(0));
+    let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new()));
     let names: Vec<_> = (0..500).map(|name| ProductToken::new(name.to_string())).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..10 {
-            scope.spawn(|| {
-                for token in &names {
-                    let key = RateKey::new(token, RateSender::Verified);
-                    passed.fetch_add(usize::from(site.take(&key, quota(SECOND, 3), SECOND).is_ok()), Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    assert_eq!((passed.into_inner(), site.names()), (1500, 500));
+    let key = |name: usize| RateKey::new(&names[name], RateSender::Verified);
+    let passed = taken_by_ten_threads(500, |name| site.take(&key(name), quota(SECOND, 3), SECOND).is_ok());
+    assert_eq!((passed, site.names()), (1500, 500));
 }
 
 /// The same log has the same counts whenever it is read.
