@@ -13,8 +13,6 @@ mod service;
 #[cfg(all(feature = "tls", feature = "verify"))]
 mod signed;
 mod tags;
-#[cfg(feature = "tracing")]
-mod trace_events;
 #[cfg(feature = "verify")]
 mod verify;
 

@@ -1,11 +1,17 @@
 //! The events of the feature `tracing`: their targets and levels are documented, so filters can rely on them.
 
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use http::Request;
+#[cfg(feature = "axum08")]
+use http::Uri;
+use http::{Request, Response, StatusCode};
+use tower::{Layer, ServiceExt, service_fn};
 use tower_robots::layer::{Original, RobotsLayer};
 use tower_robots::live::LiveRobots;
+use tower_robots::policy::{Impostors, Mode, Override, Policy, RateMode};
 use tower_robots::source::Directory;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -14,19 +20,19 @@ use tracing::{Event, Level, Metadata, Subscriber};
 /// Level, target and message of an event.
 type Emitted = (Level, &'static str, String);
 
-/// Keeps the events of the library.
-#[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<Emitted>>>);
+/// The fields of an event, its message among them.
+#[derive(Clone, Debug, Default)]
+struct Fields(BTreeMap<&'static str, String>);
 
-struct Message<'m>(&'m mut String);
-
-impl Visit for Message<'_> {
+impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            *self.0 = format!("{value:?}");
-        }
+        self.0.insert(field.name(), format!("{value:?}"));
     }
 }
+
+/// Keeps the events of the library.
+#[derive(Clone, Default)]
+struct Events(Arc<Mutex<Vec<(Level, &'static str, Fields)>>>);
 
 impl Subscriber for Events {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -42,9 +48,9 @@ impl Subscriber for Events {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut message = String::new();
-        event.record(&mut Message(&mut message));
-        self.0.lock().unwrap().push((*event.metadata().level(), event.metadata().target(), message));
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        self.0.lock().unwrap().push((*event.metadata().level(), event.metadata().target(), fields));
     }
 
     fn enter(&self, _: &Id) {}
@@ -52,12 +58,18 @@ impl Subscriber for Events {
     fn exit(&self, _: &Id) {}
 }
 
-/// What `work` emits on this thread.
-fn events(work: impl FnOnce()) -> Vec<Emitted> {
+/// What `work` emits on this thread, with all fields.
+fn events_with_fields(work: impl FnOnce()) -> Vec<(Level, &'static str, Fields)> {
     let events = Events::default();
     tracing::subscriber::with_default(events.clone(), work);
     let events = events.0.lock().unwrap();
     events.clone()
+}
+
+/// Level, target and message of what `work` emits on this thread.
+fn events(work: impl FnOnce()) -> Vec<Emitted> {
+    let message = |mut fields: Fields| fields.0.remove("message").unwrap_or_default();
+    events_with_fields(work).into_iter().map(|(level, target, fields)| (level, target, message(fields))).collect()
 }
 
 #[test]
@@ -76,8 +88,6 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
 /// What no crawler reads as it is meant is a warning at the start, with the lines, and so is an override for no crawler.
 #[test]
 fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
-    use tower_robots::policy::{Mode, Override, Policy};
-
     let policy = Policy::builder().with_override(Override::agent("Googelbot", Mode::Off).unwrap()).build();
     let file = "User-agent: *\nDisalow: /a\nDisallow: private/\nDisallow /x\n";
     let events = events(|| drop(LiveRobots::inline(file).policy(policy).open().unwrap()));
@@ -96,8 +106,6 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
 /// A policy against impostors under a layer that checks no claim.
 #[test]
 fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
-    use tower_robots::policy::{Impostors, Mode, Policy};
-
     for (impostors, warned) in [(Impostors::Observe, 0), (Impostors::Refuse, 2)] {
         let policy = Policy::builder().mode(Mode::Refuse).impostors(impostors).build();
         let live = LiveRobots::inline("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
@@ -123,8 +131,6 @@ fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
 
 #[test]
 fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own() {
-    use tower_robots::policy::{Mode, Policy, RateMode};
-
     let file = "User-agent: GPTBot\nCrawl-delay: 60\nDisallow: /cart\n";
     let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
     let layer = RobotsLayer::new(LiveRobots::inline(file).policy(policy).open().unwrap());
@@ -154,4 +160,67 @@ fn a_directory_reports_its_hosts_and_what_it_passes_over() {
     let said =
         |text: &str| of_directory.iter().any(|(level, _, message)| *level == Level::INFO && message.contains(text));
     assert!(said("shop.example") && said("no host.txt"), "{events:?}");
+}
+
+/// A layer that refuses GPTBot its drafts, and the service behind it.
+fn drafts() -> (LiveRobots, RobotsLayer) {
+    let policy = Policy::builder().mode(Mode::Refuse).build();
+    let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open().unwrap();
+    (live.clone(), RobotsLayer::new(live))
+}
+
+fn by_gptbot(target: &str) -> Request<()> {
+    let agent =
+        "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+    Request::get(target).header("user-agent", agent).body(()).unwrap()
+}
+
+/// The status of the answer of a service that answers 200.
+fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
+    let service = layer.layer(service_fn(async |_| Ok::<_, Infallible>(Response::new(String::new()))));
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(service.oneshot(request)).unwrap().status()
+}
+
+#[test]
+fn an_event_names_host_path_and_rule() {
+    // Where another test's thread meets the place of the event first while this one subscribes, it would stay without a subscriber.
+    status(drafts().1, by_gptbot("/drafts/"));
+    let events = events_with_fields(|| {
+        let (_, layer) = drafts();
+        let mut request = by_gptbot("/drafts/%0Ax?token=secret");
+        request.headers_mut().insert("host", "example.com".parse().unwrap());
+        status(layer.clone(), request);
+        status(layer, by_gptbot("/"));
+    });
+    let of_layer: Vec<_> = events.iter().filter(|(_, target, _)| *target == "tower_robots::layer").collect();
+    let [(_, _, Fields(event))] = of_layer[..] else { panic!("{of_layer:?}") };
+    for (field, want) in [
+        ("agent", "\"GPTBot\""),
+        ("host", "\"example.com\""),
+        ("path", "/drafts/%0Ax"),
+        ("rule", "\"/drafts/\""),
+        ("line", "2"),
+        ("decision", "\"refuse\""),
+        ("reason", "\"disallowed\""),
+        ("would", "\"refuse\""),
+        ("message", "robots.txt disallows the request"),
+    ] {
+        assert_eq!(event.get(field).map(String::as_str), Some(want), "{field}");
+    }
+}
+
+#[cfg(feature = "axum08")]
+#[test]
+fn the_first_target_without_its_prefix_is_warned_of() {
+    let (live, layer) = drafts();
+    let events = events(|| {
+        for _ in 0..2 {
+            let mut request = by_gptbot("/x");
+            request.extensions_mut().insert(axum::extract::OriginalUri(Uri::from_static("/drafts/x")));
+            assert_eq!(status(layer.clone(), request), StatusCode::OK);
+        }
+    });
+    assert_eq!(live.status().stripped_targets, 2);
+    let [(_, "tower_robots::layer", message)] = &events[..] else { panic!("{events:?}") };
+    assert!(message.contains("use RobotsLayer::for_axum08 there"), "{events:?}");
 }
