@@ -64,6 +64,11 @@ impl ServedEdge {
         Raw::connect(self.address).await
     }
 
+    /// A client that has sent something.
+    pub(crate) async fn sent(&self, octets: impl AsRef<[u8]>) -> Raw {
+        Raw::sent(self.address, octets).await
+    }
+
     pub(crate) async fn ask(&self, request: &str) -> RawMessage {
         self.client().await.ask(request).await
     }

@@ -94,6 +94,33 @@ impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         Self::new(soon(TcpStream::connect(address)).await.expect("a connection"))
     }
+
+    /// A connection on which something has been sent.
+    pub(crate) async fn sent(address: SocketAddr, octets: impl AsRef<[u8]>) -> Self {
+        let mut peer = Self::connect(address).await;
+        peer.send(octets).await;
+        peer
+    }
+
+    /// So many of them.
+    pub(crate) async fn many(count: usize, address: SocketAddr, octets: impl AsRef<[u8]>) -> Vec<Self> {
+        let mut peers = Vec::new();
+        for _ in 0..count {
+            peers.push(Self::sent(address, &octets).await);
+        }
+        peers
+    }
+
+    /// So many connections on which a request has been answered with 200.
+    pub(crate) async fn kept(count: usize, address: SocketAddr, request: &str) -> Vec<Self> {
+        let mut peers = Vec::new();
+        for _ in 0..count {
+            let mut peer = Self::sent(address, request).await;
+            assert_eq!(peer.message().await.status(), 200);
+            peers.push(peer);
+        }
+        peers
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {

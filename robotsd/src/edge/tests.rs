@@ -135,8 +135,7 @@ fn unanswered() -> (ServedEdge, &'static Notify, oneshot::Receiver<()>) {
 #[tokio::test]
 async fn a_client_that_leaves_ends_its_request() {
     let (edge, begun, gone) = unanswered();
-    let mut client = edge.client().await;
-    client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let client = edge.sent("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
     drop(client);
     assert!(soon(gone).await.is_err());
@@ -168,13 +167,11 @@ async fn connections_beyond_the_limit_wait_for_a_place_while_all_are_busy() {
     let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     let mut busy = Vec::new();
     for _ in 0..2 {
-        let mut client = edge.client().await;
-        client.send(request).await;
+        let client = edge.sent(request).await;
         soon(begun.notified()).await;
         busy.push(client);
     }
-    let mut waiting = edge.client().await;
-    waiting.send(request).await;
+    let mut waiting = edge.sent(request).await;
     edge.reports(ConnectionErrorKind::Full).await;
     assert!(timeout(MOMENT, begun.notified()).await.is_err(), "served without a place");
     assert!(!edge.has_reported(ConnectionErrorKind::Recycled));

@@ -186,6 +186,11 @@ fn watched_in(
     watched(&OriginsSettings { versions, ..settings(urls) }, limits)
 }
 
+/// So few connections, each of which is waited for so long.
+fn few(connections: usize, connect: Duration) -> impl FnOnce(&mut UpstreamLimits) {
+    move |limits| (limits.connections, limits.connect) = (connections, connect)
+}
+
 fn open_connections(upstream: &Upstream) -> usize {
     upstream.0.shared.connection_limit.open.load(Ordering::SeqCst)
 }

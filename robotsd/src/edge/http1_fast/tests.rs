@@ -111,8 +111,7 @@ async fn answers_without_a_body_have_none() {
 async fn a_body_that_is_not_what_was_said_ends_the_connection() {
     let address = start();
     for (path, rest) in [("/short", "ab"), ("/long", "ab"), ("/broken", "2\r\nab\r\n")] {
-        let mut client = Raw::connect(address).await;
-        client.send(get(path)).await;
+        let mut client = Raw::sent(address, get(path)).await;
         let head = client.until(b"\r\n\r\n").await;
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
         let said = client.rest().await;
@@ -137,8 +136,7 @@ async fn requests_of_every_kind_share_a_connection() {
 
 #[tokio::test]
 async fn requests_sent_at_once_are_answered_in_order() {
-    let mut client = Raw::connect(start()).await;
-    client.send(format!("{}{}", get("/length"), get("/"))).await;
+    let mut client = Raw::sent(start(), format!("{}{}", get("/length"), get("/"))).await;
     assert_eq!(client.message().await.body, "abcde");
     assert_eq!(client.message().await.body, "ok");
     assert_eq!(client.ask(&get("/length")).await.body, "abcde");
@@ -185,8 +183,7 @@ async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
 
 /// Status and body of the answer to a request that is the first of its connection.
 async fn answered(address: SocketAddr, line: &[u8], fields: &[u8]) -> (u16, String) {
-    let mut client = Raw::connect(address).await;
-    client.send([line, b"\r\nHost: h\r\n", fields, b"\r\n"].concat()).await;
+    let mut client = Raw::sent(address, [line, b"\r\nHost: h\r\n", fields, b"\r\n"].concat()).await;
     let head = client.until(b"\r\n\r\n").await;
     let said = head.lines().find_map(|line| line.strip_prefix("content-length: "));
     let is_head = line.starts_with(b"HEAD ");

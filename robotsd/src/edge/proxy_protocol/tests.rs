@@ -152,8 +152,7 @@ fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
 
 /// Sends octets, and a request after them.
 async fn ask(edge: &ServedEdge, octets: &[u8]) -> Raw {
-    let mut client = edge.client().await;
-    client.send([octets, GET].concat()).await;
+    let client = edge.sent([octets, GET].concat()).await;
     client
 }
 
@@ -226,8 +225,7 @@ async fn without_a_header_nothing_is_answered() {
         "{first}"
     );
     // One that ends within it.
-    let mut client = edge.client().await;
-    client.send(b"PROXY TC").await;
+    let mut client = edge.sent(b"PROXY TC").await;
     client.finish().await;
     assert_eq!(client.rest().await, "");
     counts(&edge, ConnectionErrorKind::ProxyHeader, 5).await;
@@ -291,8 +289,7 @@ async fn a_header_has_the_deadlines_of_a_head() {
     let limits = EdgeLimits { first_byte: MOMENT, header_read: MOMENT, ..EdgeLimits::default() };
     let edge = behind(LOOPBACK, limits);
     for octets in [b"".to_vec(), b"PROXY TCP4 ".to_vec(), version_2(1, 0x11, &[0; 500])[..400].to_vec()] {
-        let mut client = edge.client().await;
-        client.send(octets).await;
+        let mut client = edge.sent(octets).await;
         assert_eq!(client.rest().await, "");
     }
     counts(&edge, ConnectionErrorKind::Slow, 3).await;

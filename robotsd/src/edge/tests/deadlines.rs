@@ -57,8 +57,7 @@ async fn a_request_body_that_stands_still_ends() {
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
     let (edge, dropped) = endless_once(brief(|limits| limits.body_idle = MOMENT));
-    let mut client = edge.client().await;
-    client.send("GET /endless HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let _client = edge.sent("GET /endless HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(dropped).await.unwrap();
     edge.reports(ConnectionErrorKind::Broken).await;
 }

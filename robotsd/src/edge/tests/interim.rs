@@ -47,8 +47,7 @@ const REQUESTS: [(&str, &str); 6] = [
 async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     for (request, body) in REQUESTS {
-        let mut client = edge.client().await;
-        client.send(request).await;
+        let mut client = edge.sent(request).await;
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
     // One after the other on one connection, whose ways change; and all at once.
@@ -57,8 +56,7 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
         client.send(request).await;
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
-    let mut client = edge.client().await;
-    client.send(REQUESTS.map(|(request, _)| request).concat()).await;
+    let mut client = edge.sent(REQUESTS.map(|(request, _)| request).concat()).await;
     for (request, body) in REQUESTS {
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
@@ -77,8 +75,7 @@ async fn an_interim_response_does_not_wait_for_the_final_one() {
     });
     let edge = ServedEdge::start(EdgeLimits::default(), service);
     for (request, _) in REQUESTS {
-        let mut client = edge.client().await;
-        client.send(request).await;
+        let mut client = edge.sent(request).await;
         for link in ["</a>", "</b>"] {
             let interim = client.message().await;
             assert_eq!((interim.status(), interim.field("link")), (103, Some(link)), "{request}");
@@ -99,8 +96,7 @@ async fn a_client_of_http_1_0_gets_none() {
 #[tokio::test]
 async fn an_expectation_is_met_among_them() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
-    let mut client = edge.client().await;
-    client.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
+    let mut client = edge.sent("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
     let mut statuses = Vec::new();
     while statuses.len() < 3 {
         statuses.push(client.message().await.status());
@@ -117,8 +113,7 @@ async fn an_expectation_is_met_among_them() {
 async fn responses_that_a_client_reads_late_keep_their_order() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     for (request, body) in REQUESTS {
-        let mut client = edge.client().await;
-        client.send(["GET /large HTTP/1.1\r\nHost: h\r\n\r\n", request].concat()).await;
+        let mut client = edge.sent(["GET /large HTTP/1.1\r\nHost: h\r\n\r\n", request].concat()).await;
         // The buffers of the system are full by then.
         tokio::time::sleep(MOMENT).await;
         assert_eq!(read_hinted(&mut client).await.body.len(), 16 << 20);
@@ -133,8 +128,7 @@ async fn interim_responses_without_end_do_not_pile_up() {
     let service = service_fn(move |request: Request<RequestBody>| hint_without_end(request, NotifyOnDrop(stopped)));
     let edge = ServedEdge::start(brief(|limits| limits.body_idle = MOMENT), service);
     for (request, _) in REQUESTS {
-        let mut client = edge.client().await;
-        client.send(request).await;
+        let _client = edge.sent(request).await;
         // The connection ends, and the request with it, though the client is still there.
         soon(stopped.notified()).await;
     }
@@ -184,8 +178,7 @@ async fn a_response_behind_interim_ones_can_be_given_up() {
         }
     });
     let edge = ServedEdge::start(EdgeLimits::default(), service);
-    let mut client = edge.client().await;
-    client.send("GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n\r\n").await;
+    let _client = edge.sent("GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n\r\n").await;
     soon(wanted.0.notified()).await;
 }
 

@@ -146,12 +146,7 @@ async fn idle_connections_of_every_kind_give_way() {
 #[tokio::test]
 async fn clients_beyond_the_limit_are_all_answered() {
     let edge = ServedEdge::start(few_places(), service_fn(mirror));
-    let mut kept = Vec::new();
-    for _ in 0..10 * PLACES {
-        let mut client = edge.client().await;
-        assert_eq!(client.ask(REQUEST).await.status(), 200);
-        kept.push(client);
-    }
+    let mut kept = Raw::kept(10 * PLACES, edge.address, REQUEST).await;
     // A closed connection has an end, not half a response.
     for client in &mut kept[..9 * PLACES] {
         assert_eq!(client.rest().await, "");
@@ -171,8 +166,7 @@ async fn an_idle_http_2_connection_gets_a_goaway_for_a_new_one() {
     edge.reports(ConnectionErrorKind::Recycled).await;
     assert!(!edge.has_reported(ConnectionErrorKind::Broken));
 
-    let mut raw = edge.client().await;
-    raw.send(PREFACE).await;
+    let mut raw = edge.sent(PREFACE).await;
     raw.until(b"\0\0\0\x04\x01\0\0\0\0").await;
     assert_eq!(edge.ask(REQUEST).await.status(), 200);
     let rest = raw.rest().await;
@@ -185,8 +179,7 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
     let mut busy = Vec::new();
     // All but one of the places, plain and through hyper; one sends a body slowly, another speaks HTTP/2.
     for request in [REQUEST, REQUEST, UPLOAD, UPLOAD, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab"] {
-        let mut client = edge.client().await;
-        client.send(request).await;
+        let client = edge.sent(request).await;
         soon(begun.notified()).await;
         busy.push(client);
     }
@@ -197,8 +190,7 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
         idle_ones.push(idle(&edge, Idling::Silent).await);
     }
     idle_ones.push(idle(&edge, Idling::Preface).await);
-    let mut last = edge.client().await;
-    last.send(REQUEST).await;
+    let mut last = edge.sent(REQUEST).await;
     soon(begun.notified()).await;
     edge.reports(ConnectionErrorKind::Recycled).await;
     release.notify_waiters();
@@ -221,20 +213,13 @@ async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
         Ok(Response::new(if is_last { Full::from(vec![b'x'; 60_000]) } else { body }))
     });
     let edge = ServedEdge::start(brief(|limits| limits.connections = 3), service);
-    let mut upload = edge.client().await;
-    upload.send(UPLOAD).await;
+    let mut upload = edge.sent(UPLOAD).await;
     upload.until(b"\r\n\r\n").await;
     // A window that takes less than the answer (RFC 9113, section 6.5.2).
-    let mut http2 = edge.client().await;
-    http2.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\x03\xE8").await;
+    let mut http2 = edge.sent(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\x03\xE8").await;
     http2.send(b"\0\0\x0F\x01\x05\0\0\0\x01\x82\x86\x04\x05/tail\x01\x04h.te").await;
     assert!(soon(http2.heard(&[b'x'; 1000])).await);
-    let mut kept = Vec::new();
-    for _ in 0..6 {
-        let mut client = edge.client().await;
-        assert_eq!(client.ask("GET /small HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
-        kept.push(client);
-    }
+    let _kept = Raw::kept(6, edge.address, "GET /small HTTP/1.1\r\nHost: h\r\n\r\n").await;
     edge.reports(ConnectionErrorKind::Recycled).await;
     http2.send(b"\0\0\x04\x08\0\0\0\0\x01\0\x01\0\0").await;
     assert!(soon(http2.heard(&[b'x'; 16_000])).await);
@@ -322,16 +307,10 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
     let other = Worker::start(edge, service_fn(mirror));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut idle_ones = Vec::new();
-        for _ in 0..PLACES {
-            let mut client = Raw::connect(late.address).await;
-            assert_eq!(client.ask(REQUEST).await.status(), 200);
-            idle_ones.push(client);
-        }
+        let mut idle_ones = Raw::kept(PLACES, late.address, REQUEST).await;
         idle_ones[0].send("GET /late HTTP/1.1\r\nHost: h\r\n\r\n").await;
         begun.recv_timeout(Duration::from_secs(20)).unwrap();
-        let mut new = Raw::connect(other.address).await;
-        new.send(REQUEST).await;
+        let mut new = Raw::sent(other.address, REQUEST).await;
         while reported.recv_timeout(Duration::from_secs(20)).unwrap() != ConnectionErrorKind::Recycled {}
         // Long enough to claim many more.
         assert!(timeout(CLAIM_AGAIN * 20, new.some()).await.is_err());
@@ -356,12 +335,7 @@ fn idle_connections_of_another_worker_give_way() {
     let second = Worker::start(edge.clone(), service_fn(mirror));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut idle_ones = Vec::new();
-        for _ in 0..PLACES {
-            let mut client = Raw::connect(first.address).await;
-            assert_eq!(client.ask(REQUEST).await.status(), 200);
-            idle_ones.push(client);
-        }
+        let mut idle_ones = Raw::kept(PLACES, first.address, REQUEST).await;
         let mut kept = Raw::connect(second.address).await;
         assert_eq!(kept.ask(REQUEST).await.status(), 200);
         assert_eq!(idle_ones[0].rest().await, "");

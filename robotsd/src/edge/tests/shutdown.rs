@@ -6,13 +6,11 @@ use super::*;
 async fn shutdown_closes_idle_connections_and_finishes_requests() {
     let Held { mut edge, begun, release } = held(EdgeLimits::default());
     let mut idle = edge.client().await;
-    let mut kept = edge.client().await;
-    kept.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let mut kept = edge.sent("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
     release.notify_one();
     assert_eq!(kept.message().await.status(), 200);
-    let mut busy = edge.client().await;
-    busy.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let mut busy = edge.sent("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
 
     edge.begin_shutdown();
@@ -43,8 +41,7 @@ async fn shutdown_waits_a_moment_for_first_requests() {
 #[tokio::test]
 async fn shutdown_has_a_deadline() {
     let Held { mut edge, begun, .. } = held(brief(|limits| limits.drain = MOMENT));
-    let mut busy = edge.client().await;
-    busy.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let mut busy = edge.sent("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
     edge.begin_shutdown();
     assert_eq!(busy.rest().await, "");
@@ -56,8 +53,7 @@ async fn shutdown_has_a_deadline() {
 async fn shutdown_serves_connections_of_the_backlog() {
     // The listener's backlog is filled before the edge first runs, and the shutdown has begun.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut waiting = Raw::connect(listener.local_addr().unwrap()).await;
-    waiting.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let mut waiting = Raw::sent(listener.local_addr().unwrap(), "GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
     let serving: Pin<Box<dyn Future<Output = ()> + Send + '_>> =
         Box::pin(edge.serve(listener, ListenerSettings::default(), service_fn(mirror), async {}));
@@ -68,11 +64,9 @@ async fn shutdown_serves_connections_of_the_backlog() {
 #[tokio::test]
 async fn shutdown_serves_a_connection_that_waits_for_a_slot() {
     let Held { mut edge, begun, release } = held(EdgeLimits { connections: 1, ..EdgeLimits::default() });
-    let mut busy = edge.client().await;
-    busy.send(GET).await;
+    let mut busy = edge.sent(GET).await;
     soon(begun.notified()).await;
-    let mut waiting = edge.client().await;
-    waiting.send(GET).await;
+    let mut waiting = edge.sent(GET).await;
     edge.reports(ConnectionErrorKind::Full).await;
     edge.begin_shutdown();
     for client in [&mut busy, &mut waiting] {

@@ -43,10 +43,7 @@ async fn who_waits_gets_the_connection_that_comes_back() {
             }
         }
     });
-    let (origins, _) = limited(&origin, |limits| {
-        limits.connections = 1;
-        limits.connect = Duration::from_secs(15);
-    });
+    let (origins, _) = limited(&origin, few(1, Duration::from_secs(15)));
     let upstream = worker(&origins);
     let requests: Vec<_> = (0..5).map(|_| asking(&upstream, "GET")).collect();
     for _ in 0..5 {
@@ -62,10 +59,7 @@ async fn who_waits_gets_the_connection_that_comes_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_requests_of_several_workers_share_few_connections() {
     let origin = Origin::always(OK);
-    let (origins, events) = limited(&origin, |limits| {
-        limits.connections = 3;
-        limits.connect = Duration::from_secs(15);
-    });
+    let (origins, events) = limited(&origin, few(3, Duration::from_secs(15)));
     let mut asking = tokio::task::JoinSet::new();
     for _ in 0..4 {
         let upstream = worker(&origins);
@@ -115,13 +109,9 @@ async fn a_tunnel_takes_its_place_until_it_ends() {
             peer.send(OK).await;
         }
     });
-    let (origins, _) = limited(&origin, |limits| {
-        limits.connections = 1;
-        limits.connect = Duration::from_secs(1);
-    });
+    let (origins, _) = limited(&origin, few(1, Duration::from_secs(1)));
     let address = proxy(worker(&origins));
-    let mut tunnel = Raw::connect(address).await;
-    tunnel.send(HANDSHAKE).await;
+    let mut tunnel = Raw::sent(address, HANDSHAKE).await;
     tunnel.until(b"\r\n\r\n").await;
     let mut client = Raw::connect(address).await;
     assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 503);

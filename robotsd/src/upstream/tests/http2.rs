@@ -169,10 +169,7 @@ fn origin_of_one_stream() -> (Origin, mpsc::UnboundedReceiver<Respond>) {
 #[tokio::test]
 async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
     let (origin, mut came) = origin_of_one_stream();
-    let upstream = origin.upstream_with(|limits| {
-        limits.connections = 1;
-        limits.connect = Duration::from_secs(10);
-    });
+    let upstream = origin.upstream_with(few(1, Duration::from_secs(10)));
     let first = asking(&upstream, "GET");
     answer(soon(came.recv()).await.unwrap(), "ok");
     assert_eq!(soon(first).await.unwrap(), 200);
@@ -186,10 +183,7 @@ async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
 #[tokio::test]
 async fn a_request_that_no_stream_comes_free_for_is_told_so() {
     let (origin, mut came) = origin_of_one_stream();
-    let upstream = origin.upstream_with(|limits| {
-        limits.connections = 1;
-        limits.connect = MOMENT;
-    });
+    let upstream = origin.upstream_with(few(1, MOMENT));
     // Its settings are known after the first exchange.
     let first = asking(&upstream, "GET");
     answer(soon(came.recv()).await.unwrap(), "ok");

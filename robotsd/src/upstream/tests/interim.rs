@@ -110,8 +110,7 @@ async fn of_many_interim_responses_the_first_are_passed_on() {
         answer(respond, "ok");
     });
     for upstream in [origin.upstream(), origin_http2.upstream()] {
-        let mut client = Raw::connect(proxy(upstream)).await;
-        client.send(GET).await;
+        let mut client = Raw::sent(proxy(upstream), GET).await;
         let mut statuses = Vec::new();
         while !matches!(statuses.last(), Some(200..)) {
             statuses.push(client.message().await.status());
@@ -159,8 +158,7 @@ async fn interim_responses_without_end_are_a_bad_gateway_and_no_delay() {
         }
     });
     for upstream in [flood().upstream(), endless.upstream()] {
-        let mut client = Raw::connect(proxy(upstream)).await;
-        client.send(GET).await;
+        let mut client = Raw::sent(proxy(upstream), GET).await;
         let mut last = client.message().await;
         while last.status() == 103 {
             last = client.message().await;
@@ -182,8 +180,7 @@ async fn interim_responses_without_end_are_a_bad_gateway_and_no_delay() {
     });
     let brief = |limits: &mut UpstreamLimits| limits.response_header = MOMENT;
     for upstream in [slow.upstream_with(brief), upstream_to([slow_http2.address], brief)] {
-        let mut client = Raw::connect(proxy(upstream)).await;
-        client.send(GET).await;
+        let mut client = Raw::sent(proxy(upstream), GET).await;
         let mut last = client.message().await;
         while last.status() == 102 {
             last = client.message().await;
@@ -196,8 +193,7 @@ async fn interim_responses_without_end_are_a_bad_gateway_and_no_delay() {
 async fn a_websocket_may_come_after_them() {
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello";
     let origin = Origin::saying([HINTS, switch].concat());
-    let mut client = Raw::connect(proxy(origin.upstream())).await;
-    client.send(HANDSHAKE).await;
+    let mut client = Raw::sent(proxy(origin.upstream()), HANDSHAKE).await;
     for status in [103, 102, 101] {
         assert_eq!(client.message().await.status(), status);
     }

@@ -34,8 +34,7 @@ async fn a_client_that_leaves_releases_the_upstream() {
             sender.map(|sender| sender.send(()));
         }
     });
-    let mut client = Raw::connect(proxy(origin.upstream())).await;
-    client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let client = Raw::sent(proxy(origin.upstream()), "GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
     drop(client);
     soon(closed).await.unwrap();
@@ -71,8 +70,7 @@ async fn bodies_larger_than_every_window_pass_through_http_2() {
 #[tokio::test]
 async fn a_slow_upload_is_not_the_upstreams_fault() {
     let upstream = echo().upstream_with(|limits| limits.response_header = MOMENT);
-    let mut client = Raw::connect(proxy(upstream)).await;
-    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n").await;
+    let mut client = Raw::sent(proxy(upstream), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n").await;
     for octet in ["a", "b", "c"] {
         // Slowness is what is tested: nothing is waited for.
         tokio::time::sleep(MOMENT).await;
@@ -92,8 +90,11 @@ async fn a_broken_request_body_is_the_clients_fault() {
 
 #[tokio::test]
 async fn expectations_are_met_at_the_edge() {
-    let mut client = Raw::connect(proxy(echo().upstream())).await;
-    client.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
+    let mut client = Raw::sent(
+        proxy(echo().upstream()),
+        "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
+    )
+    .await;
     assert_eq!(client.until(b"\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
     client.send("ab").await;
     assert_eq!(client.message().await.body, "ab");

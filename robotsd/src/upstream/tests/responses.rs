@@ -112,8 +112,7 @@ async fn a_cut_response_does_not_look_complete() {
             peer.until(b"\r\n\r\n").await;
             peer.send(answer).await;
         });
-        let mut client = Raw::connect(proxy(origin.upstream())).await;
-        client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+        let mut client = Raw::sent(proxy(origin.upstream()), "GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
         let received = client.rest().await;
         assert!(received.starts_with("HTTP/1.1 200 OK\r\n"), "{received}");
         assert!(!received.ends_with("0\r\n\r\n"), "{received}");
@@ -123,8 +122,8 @@ async fn a_cut_response_does_not_look_complete() {
 #[tokio::test]
 async fn head_keeps_the_length_it_would_have() {
     let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n");
-    let mut client = Raw::connect(proxy(origin.upstream())).await;
-    client.send("HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
+    let mut client =
+        Raw::sent(proxy(origin.upstream()), "HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
     let answer = client.rest().await;
     assert!(answer.contains("content-length: 12345\r\n"), "{answer}");
     assert!(answer.ends_with("\r\n\r\n"), "{answer}");

@@ -128,10 +128,7 @@ async fn an_answer_too_many_is_not_the_next_answer() {
 #[tokio::test]
 async fn requests_beyond_the_limit_get_retry_after() {
     let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab");
-    let upstream = origin.upstream_with(|limits| {
-        limits.connections = 1;
-        limits.connect = MOMENT;
-    });
+    let upstream = origin.upstream_with(few(1, MOMENT));
     let first = soon(upstream.forward(request("GET", "/"))).await;
     let second = soon(upstream.forward(request("GET", "/"))).await;
     assert_eq!((second.status().as_u16(), second.headers()["retry-after"].to_str().unwrap()), (503, "1"));

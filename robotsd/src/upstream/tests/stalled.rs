@@ -237,12 +237,7 @@ async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
     // Of HTTP/1.0, so that hyper writes the answer; and of HTTP/1.1, which is written without.
     for version in ["1.0", "1.1"] {
         let scene = scene(8, |_| {});
-        let mut clients = Vec::new();
-        for _ in 0..12 {
-            let mut client = Raw::connect(scene.address).await;
-            client.send(format!("GET /large HTTP/{version}\r\nHost: h\r\n\r\n")).await;
-            clients.push(client);
-        }
+        let _clients = Raw::many(12, scene.address, format!("GET /large HTTP/{version}\r\nHost: h\r\n\r\n")).await;
         scene.opens(8).await;
         is_served(scene.address, 50).await;
     }
@@ -294,13 +289,9 @@ async fn a_tunnel_within_its_share_stays() {
             }
         }
     });
-    let upstream = origin.upstream_with(|limits| {
-        limits.connections = 8;
-        limits.connect = Duration::from_secs(15);
-    });
+    let upstream = origin.upstream_with(few(8, Duration::from_secs(15)));
     let address = proxy(upstream);
-    let mut tunnel = Raw::connect(address).await;
-    tunnel.send(HANDSHAKE).await;
+    let mut tunnel = Raw::sent(address, HANDSHAKE).await;
     tunnel.until(b"\r\n\r\n").await;
     besiege(address, Ipv4Addr::LOCALHOST, 2, "/large").await;
     is_served(address, 20).await;
@@ -322,10 +313,7 @@ async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
             peer.pour(4 * LARGE).await;
         }
     });
-    let upstream = origin.upstream_with(|limits| {
-        limits.connections = 4;
-        limits.connect = Duration::from_secs(15);
-    });
+    let upstream = origin.upstream_with(few(4, Duration::from_secs(15)));
     let address = proxy(upstream);
     let mut tunnels = Vec::new();
     for _ in 0..4 {
@@ -340,12 +328,8 @@ async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
 #[tokio::test]
 async fn requests_whose_bodies_do_not_come_hold_no_slot_for_long() {
     let scene = scene(8, |_| {});
-    let mut clients = Vec::new();
-    for _ in 0..8 {
-        let mut client = Raw::connect(scene.address).await;
-        client.send("POST /form HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n1").await;
-        clients.push(client);
-    }
+    let form = "POST /form HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n1";
+    let clients = Raw::many(8, scene.address, form).await;
     scene.opens(8).await;
     is_served(scene.address, 20).await;
     let mut given_up = 0;
@@ -359,12 +343,9 @@ async fn requests_whose_bodies_do_not_come_hold_no_slot_for_long() {
 #[tokio::test]
 async fn requests_that_stop_after_an_early_response_hold_no_slot_for_long() {
     let scene = scene(8, |_| {});
-    let mut clients = Vec::new();
-    for _ in 0..8 {
-        let mut client = Raw::connect(scene.address).await;
-        client.send("POST /early HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n1").await;
+    let early = "POST /early HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n1";
+    for client in &mut Raw::many(8, scene.address, early).await {
         client.until(b"\r\n\r\n").await;
-        clients.push(client);
     }
     is_served(scene.address, 20).await;
 }
@@ -381,13 +362,11 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
     let get =
         |target: &str, client: &str| format!("GET {target} HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n");
     // It has stalled for longest, and has no more than its share.
-    let mut patient = Raw::connect(address).await;
-    patient.send(get("/large", "192.0.2.3")).await;
+    let mut patient = Raw::sent(address, get("/large", "192.0.2.3")).await;
     patient.until(b"\r\n\r\n").await;
     let mut greedy = Vec::new();
     for _ in 0..7 {
-        let mut client = Raw::connect(address).await;
-        client.send(get("/large", "192.0.2.1")).await;
+        let mut client = Raw::sent(address, get("/large", "192.0.2.1")).await;
         client.until(b"\r\n\r\n").await;
         greedy.push(client);
     }

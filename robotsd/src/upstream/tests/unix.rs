@@ -61,8 +61,7 @@ async fn a_websocket_goes_over_a_unix_socket() {
         assert_eq!(peer.exactly(4).await, "ping");
         peer.send("pong").await;
     });
-    let mut client = Raw::connect(proxy(upstream_at(&path))).await;
-    client.send(format!("{HANDSHAKE}ping")).await;
+    let mut client = Raw::sent(proxy(upstream_at(&path)), format!("{HANDSHAKE}ping")).await;
     assert!(client.until(b"\r\n\r\n").await.starts_with("HTTP/1.1 101 "));
     assert_eq!(client.exactly(4).await, "pong");
 }

@@ -34,8 +34,7 @@ async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
 async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_without_tls() {
     let (authority, edge) = secure(EdgeLimits::default());
     for request in [&get("a.test")[..], "POST /x HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
-        let mut client = edge.client().await;
-        client.send(request).await;
+        let mut client = edge.sent(request).await;
         client.finish().await;
         let answer = client.message().await;
         assert_eq!((answer.status(), &*answer.body), (400, "400 this port speaks TLS: use https://\n"), "{request}");
@@ -57,8 +56,7 @@ async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_witho
 async fn a_handshake_has_a_deadline() {
     let (_, edge) = secure(EdgeLimits { tls_handshake: MOMENT, ..EdgeLimits::default() });
     for begun in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"] {
-        let mut client = edge.client().await;
-        client.send(begun).await;
+        let mut client = edge.sent(begun).await;
         let opened = Instant::now();
         client.rest().await;
         assert!(opened.elapsed() < EdgeLimits::default().tls_handshake, "{begun:?}");
@@ -82,9 +80,7 @@ async fn a_handshake_counts_once_its_hello_is_whole() {
     let hello = client_hello(&client);
     let mut slow = Vec::new();
     for length in [0, 1, 3, 5, 6, 64, hello.len() - 1] {
-        let mut client = edge.client().await;
-        client.send(&hello[..length]).await;
-        slow.push(client);
+        slow.push(edge.sent(&hello[..length]).await);
     }
     for _ in 0..3 {
         assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
@@ -95,8 +91,7 @@ async fn a_handshake_counts_once_its_hello_is_whole() {
 #[tokio::test]
 async fn a_hello_has_a_bound() {
     let (_, edge) = secure(EdgeLimits::default());
-    let mut client = edge.client().await;
-    client.send(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
+    let mut client = edge.sent(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
     client.try_send([0; 32 * 1024]).await;
     client.rest().await;
     assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "a ClientHello of more than 16384 octets");
@@ -106,8 +101,7 @@ async fn a_hello_has_a_bound() {
 async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
     let (authority, edge) = secure(EdgeLimits { handshakes: 1, ..EdgeLimits::default() });
     let client = authority.client(&[]);
-    let mut slow = edge.client().await;
-    slow.send(client_hello(&client)).await;
+    let mut slow = edge.sent(client_hello(&client)).await;
     slow.some().await;
     let waiting = edge.ask_secured(&client, "a.test", "a.test");
     let ending = async {
@@ -124,9 +118,7 @@ async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
     let client = authority.client(&[]);
     let mut abandoned = Vec::new();
     for _ in 0..6 {
-        let mut slow = edge.client().await;
-        slow.send(client_hello(&client)).await;
-        abandoned.push(slow);
+        abandoned.push(edge.sent(client_hello(&client)).await);
     }
     let asked = Instant::now();
     assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
@@ -138,12 +130,7 @@ async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
 async fn connections_within_their_hello_give_way_to_new_ones() {
     let (authority, edge) = secure(EdgeLimits { connections: 4, ..EdgeLimits::default() });
     let client = authority.client(&[]);
-    let mut slow = Vec::new();
-    for _ in 0..12 {
-        let mut client = edge.client().await;
-        client.send(b"\x16\x03\x01").await;
-        slow.push(client);
-    }
+    let mut slow = Raw::many(12, edge.address, b"\x16\x03\x01").await;
     let mut kept = edge.raw(&client, "a.test").await;
     for _ in 0..8 {
         assert_eq!(kept.ask(&get("a.test")).await.status(), 200);
@@ -169,13 +156,8 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
 async fn a_large_hello_counts_before_it_is_whole() {
     let (authority, edge) = secure(EdgeLimits { handshakes: 1, ..EdgeLimits::default() });
     let client = authority.client(&[]);
-    let mut large = Vec::new();
-    for _ in 0..3 {
-        let mut client = edge.client().await;
-        client.send(b"\x16\x03\x01\x40\x00\x01\x00\x30\x00").await;
-        client.send([0; 8 * 1024]).await;
-        large.push(client);
-    }
+    let hello = [&b"\x16\x03\x01\x40\x00\x01\x00\x30\x00"[..], &[0; 8 * 1024]].concat();
+    let _large = Raw::many(3, edge.address, hello).await;
     // More is read of the first alone; it gives its place up like any handshake that stands still.
     edge.reports(ConnectionErrorKind::Full).await;
     let asked = Instant::now();
