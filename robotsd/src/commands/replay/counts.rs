@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::{io, slice, thread};
 
 use foldhash::fast::RandomState;
+use indicatif::ProgressBar;
 use tower_robots::agent::{Identity, UndecidedReason};
 
 use super::chunks;
@@ -19,8 +20,8 @@ use super::privacy::ReportPrivacy;
 use super::rows::{self, AddressTally, RowPart, Rows};
 use super::rule_paths::{DecidingRule, Effect};
 use super::selection::{LogSelection, RequestedHosts};
-use super::source::{self, Meter};
-use super::tally::{Hours, Period};
+use super::source;
+use super::tally::{Hours, Period, RequestTally};
 use super::visitors::Visitors;
 use crate::evaluator::{Evaluator, KnownSender};
 
@@ -109,10 +110,10 @@ impl ReplayCounts {
         let identity = header.sender(&plan.evidence, address, entry.time);
         let RowPart { tally, rules, failed } = self.rows.of(kind).note(identity, entry.time);
         if !kind.is_crawler && header.agents.iter().all(|agent| !agent.is_judged) {
+            tally.requests += 1;
             return;
         }
         let path = plan.evaluators[0].path(&entry.target);
-        tally.robots_txt += u64::from(path.is_robots_txt());
         let method = std::str::from_utf8(&entry.method).unwrap_or_default();
         let sender = KnownSender { identity, address: logged };
         let mut judgements = [Judgement::Allowed; 2];
@@ -126,28 +127,31 @@ impl ReplayCounts {
         let (first, now) = (judgements[0], judgements[plan.evaluators.len() - 1]);
         let early = plan.effective_from.is_some_and(|from| entry.time.is_some_and(|time| time < from));
         let rule = deciding_rule(compared, first, now).filter(|_| !early);
-        let effect = rule.map(|rule| rule.effect);
-        let (shut, opened) = (effect == Some(Effect::ShutOut), effect == Some(Effect::LetIn));
+        let has_effect = |effect| u64::from(rule.is_some_and(|rule| rule.effect == effect));
+        let (shut, opened) = (has_effect(Effect::ShutOut), has_effect(Effect::LetIn));
+        let one = RequestTally {
+            requests: 1,
+            disallowed: u64::from(!early && now.is_disallowed()),
+            shut,
+            opened,
+            not_blamed: u64::from(early && now.is_disallowed()),
+            disallowed_before: u64::from(!early && first.is_disallowed()),
+            shut_search_engines: if kind.is_index_engine { shut } else { 0 },
+            robots_txt: u64::from(path.is_robots_txt()),
+        };
+        tally.add(&one);
         let hours = match failed {
             Some((hours, addresses)) => {
                 // Without an address nothing fails.
                 if let Some(address) = address {
-                    addresses.note(address, now.is_disallowed() && !early);
+                    addresses.note(address, one.disallowed > 0);
                 }
                 hours
             }
             None => &mut self.hours,
         };
         if let Some(hour) = entry.time.filter(|_| kind.is_crawler).and_then(|time| hours.of(time)) {
-            let count = match (now.is_disallowed(), early) {
-                (false, _) => &mut hour.allowed,
-                (true, false) => &mut hour.disallowed,
-                (true, true) => &mut hour.not_blamed,
-            };
-            *count += 1;
-            hour.shut += u64::from(shut);
-            hour.shut_search_engines += u64::from(shut && kind.is_index_engine);
-            hour.opened += u64::from(opened);
+            hour.add(&one);
         }
         if let (Some((evaluator, judged, Some(decision))), Some(time)) = (last, entry.time)
             && !early
@@ -162,14 +166,8 @@ impl ReplayCounts {
             }
         }
         if early {
-            tally.early += u64::from(now.is_disallowed());
             return;
         }
-        for (count, judgement) in tally.disallowed.iter_mut().zip(judgements) {
-            *count += u64::from(judgement.is_disallowed());
-        }
-        tally.shut += u64::from(shut);
-        tally.opened += u64::from(opened);
         if let Some(rule) = rule {
             rules.add(rule, &plan.privacy.target(&entry.target));
         }
@@ -294,8 +292,8 @@ impl SearchRequests {
         selection: &LogSelection,
         evaluator: &Evaluator,
     ) -> (Self, Vec<io::Error>) {
-        let meter = Meter::default();
-        let inputs = logs.iter().map(|path| source::open(path, &meter));
+        let progress = ProgressBar::hidden();
+        let inputs = logs.iter().map(|path| source::open(path, &progress));
         let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let mut all = Self::default();
         let evidence = LogEvidence::default();

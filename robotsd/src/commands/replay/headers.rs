@@ -100,27 +100,19 @@ impl AgentKind {
                 is_index_engine: agent.is_index_engine(),
                 operator: agent.registered().map(|crawler| crawler.operator.to_owned()),
             },
-            None => Self {
-                name: class.as_str().to_owned(),
-                class,
-                category: None,
-                is_crawler: false,
-                is_index_engine: false,
-                operator: None,
-            },
+            None => Self::unnamed(class.as_str(), class, false),
         }
     }
 
     /// What stands for crawlers that get no row of their own.
     pub(super) fn other_crawlers() -> Self {
-        Self {
-            name: "other crawlers".to_owned(),
-            class: Class::Declared,
-            category: None,
-            is_crawler: true,
-            is_index_engine: false,
-            operator: None,
-        }
+        Self::unnamed("other crawlers", Class::Declared, true)
+    }
+
+    /// Several agents that are counted together.
+    fn unnamed(name: &str, class: Class, is_crawler: bool) -> Self {
+        let name = name.to_owned();
+        Self { name, class, category: None, is_crawler, is_index_engine: false, operator: None }
     }
 }
 

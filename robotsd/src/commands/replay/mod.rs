@@ -33,9 +33,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use indicatif::ProgressBar;
 use tower_robots::policy::RateMode;
 use tower_robots::rules::Reading;
 
@@ -49,7 +49,6 @@ use self::identity::{LogEvidence, NameAnswers, NameQuestions};
 use self::privacy::ReportPrivacy;
 use self::report::{Report, ReportForm};
 pub(super) use self::selection::LogSelection;
-use self::source::{Meter, ProgressDrawer};
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use super::test::{EvaluatedExpectations, Spelling};
 use crate::evaluator::EvaluatorSettings;
@@ -98,7 +97,7 @@ pub(crate) struct ReplayArgs {
     /// Requests before this day or moment (UTC), such as 2026-11-01 or 2026-11-01T12:00:00Z, are counted apart: the rules did
     /// not hold yet
     #[arg(long, value_name = "TIME", value_parser = moment)]
-    effective_from: Option<SystemTime>,
+    effective_from: Option<i64>,
 
     /// Expectations that the robots.txt must meet, as for the command test
     #[arg(long, value_name = "FILE")]
@@ -133,21 +132,21 @@ pub(crate) struct ReplayArgs {
     keep_addresses: bool,
 }
 
-/// A moment, or the beginning of a day.
-fn moment(text: &str) -> Result<SystemTime, String> {
+/// A moment, or the beginning of a day, in seconds since 1970.
+fn moment(text: &str) -> Result<i64, String> {
     let text = text.trim();
     let is_day = text.len() == "2026-11-01".len();
     let moment = if is_day { format!("{text}T00:00:00Z") } else { text.to_owned() };
     humantime::parse_rfc3339_weak(&moment)
+        .map(identity::seconds)
         .map_err(|_| "write a day or a moment of UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned())
 }
 
 /// The address of a resolver, with its port or without.
 fn resolver(text: &str) -> Result<SocketAddr, String> {
-    let with_port = || text.parse::<SocketAddr>();
-    let address = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
-    address
-        .or_else(|_| with_port())
+    let without_port = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
+    without_port
+        .or_else(|_| text.parse())
         .map_err(|_| "write an address, such as 192.0.2.53 or [2001:db8::53]:5353".to_owned())
 }
 
@@ -158,8 +157,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     let against = args.against.as_deref().map(|name| site.named(name)).transpose()?;
     let mut plan = args.plan(&site, robots, against)?;
     if args.rdns {
-        let answers = args.look_names_up(&plan, &site.evidence.resolvers)?;
-        plan.evidence.answer(answers);
+        plan.evidence.answers = Some(args.look_names_up(&plan, &site.evidence.resolvers)?);
     }
     let mut all = ReplayCounts::of_plan(&plan);
     let errors = args.read_logs(
@@ -214,15 +212,13 @@ impl ReplayArgs {
         let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &settings);
         let (evidence, troubles) = LogEvidence::read(&site.settings.registry, &site.evidence);
         troubles.iter().for_each(|trouble| complain(trouble));
-        let since =
-            |time: SystemTime| time.duration_since(UNIX_EPOCH).ok().and_then(|since| since.as_secs().try_into().ok());
         Ok(ReplayPlan {
             logs: self.logs.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
             robots: robots.name.clone(),
             against: against.as_ref().map(|file| file.name.clone()),
             evaluators: std::iter::once(robots).chain(against).map(evaluator).collect::<io::Result<_>>()?,
             selection: LogSelection::of(site, self.log_format, self.host.as_deref())?,
-            effective_from: self.effective_from.and_then(since),
+            effective_from: self.effective_from,
             privacy: ReportPrivacy { keep_queries: self.keep_queries, keep_addresses: self.keep_addresses },
             evidence,
         })
@@ -231,13 +227,12 @@ impl ReplayArgs {
     /// Reads the logs with every core, and joins what `work` makes of the chunks in their order.
     fn read_logs<C: Send>(
         &self,
-        open: impl Fn(&Path, &Meter) -> io::Result<Box<dyn Read + Send>>,
+        open: impl Fn(&Path, &ProgressBar) -> io::Result<Box<dyn Read + Send>>,
         work: impl Fn(&mut HeaderCache, &[u8]) -> C + Sync,
         join: impl FnMut(C, ChunkPlace),
     ) -> Vec<io::Error> {
-        let meter = Meter::default();
-        let _progress = ProgressDrawer::start(&meter, source::total(&self.logs));
-        let inputs = self.logs.iter().map(|path| open(path, &meter));
+        let progress = source::reading_bar(&self.logs);
+        let inputs = self.logs.iter().map(|path| open(path, &progress));
         let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         chunks::for_each(inputs, workers, HeaderCache::default, work, join)
     }
@@ -258,7 +253,7 @@ impl ReplayArgs {
             |next, _| questions.merge(next),
         );
         let resolvers = if self.resolver.is_empty() { configured } else { &self.resolver };
-        identity::look_up(questions, plan.evidence.patterns(), resolvers)
+        identity::look_up(questions, &plan.evidence.patterns, resolvers)
     }
 
     /// Whether the last robots.txt meets the expectations; writes to standard error what it does not meet.

@@ -102,13 +102,13 @@ impl ReplayRow {
         }
     }
 
-    /// Counts a request with this identity, and returns what the rest of it is counted in.
+    /// Notes the identity of a request, and returns what the request is counted in.
     pub(super) fn note(&mut self, identity: Identity, time: Option<i64>) -> RowPart<'_> {
         self.is_checked |= !matches!(
             identity,
             Identity::Unclaimed | Identity::Unverifiable | Identity::Undecided(UndecidedReason::Address)
         );
-        let part = match identity {
+        match identity {
             Identity::Verified(_) => {
                 self.verified_period.note(time);
                 RowPart { tally: &mut self.verified, rules: &mut self.rules, failed: None }
@@ -125,9 +125,7 @@ impl ReplayRow {
                 RowPart { tally: &mut self.claimed, rules: &mut self.rules, failed: None }
             }
             Identity::Unclaimed => RowPart { tally: &mut self.claimed, rules: &mut self.rules, failed: None },
-        };
-        part.tally.requests += 1;
-        part
+        }
     }
 
     /// Requests that are not an impostor's.
@@ -185,8 +183,8 @@ pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + 
     let is_suspect = |row: &&ReplayRow| {
         row.failed.as_ref().is_some_and(|failed| {
             let is_alone = row.verified.requests == 0 || failed.period.is_apart_from(&row.verified_period, DAY);
-            let is_crowd = failed.addresses.count() > HANDFUL;
-            (is_crowd && is_alone) || failed.addresses.networks().iter().any(|address| shared.contains(address))
+            let clients = failed.addresses.networks();
+            (clients.len() > HANDFUL && is_alone) || clients.iter().any(|address| shared.contains(address))
         })
     };
     rows.filter(is_suspect).map(|row| row.agent.name.clone()).collect()
@@ -234,7 +232,7 @@ pub(super) struct FailedAddresses {
     /// With a fast hash of a random seed: every failed request is counted here.
     counts: HashMap<IpAddr, AddressTally, RandomState>,
     /// Of the addresses that were dropped for others.
-    dropped: AddressTally,
+    pub(super) dropped: AddressTally,
 }
 
 /// Requests from an address, or from several.
@@ -316,17 +314,7 @@ impl FailedAddresses {
         sorted(self.counts.clone())
     }
 
-    /// The requests of addresses that are not known any more.
-    pub(super) const fn dropped(&self) -> AddressTally {
-        self.dropped
-    }
-
-    /// How many addresses there are, as far as they are known. Those of one IPv6 network (/64) count once.
-    pub(super) fn count(&self) -> usize {
-        self.networks().len()
-    }
-
-    /// The clients: addresses, or networks of one client.
+    /// The clients, as far as they are known: addresses, or networks of one client, as each /64 of IPv6 is.
     pub(super) fn networks(&self) -> HashSet<IpAddr> {
         self.counts.keys().map(|address| client(*address)).collect()
     }
@@ -395,7 +383,7 @@ mod tests {
         let known = all.sorted();
         assert_eq!(known[0], (busy, AddressTally { requests: 16_000, disallowed: 16_000 }));
         let sum: u64 = known.iter().map(|(_, tally)| tally.requests).sum();
-        assert_eq!(sum + all.dropped().requests, 32_000);
+        assert_eq!(sum + all.dropped.requests, 32_000);
     }
 
     #[test]
@@ -404,6 +392,6 @@ mod tests {
         for address in ["9.9.9.9", "2001:db8:1:2::1", "2001:db8:1:2:3::", "2001:db8:1:3::1"] {
             all.note(address.parse().expect(address), false);
         }
-        assert_eq!((all.sorted().len(), all.count()), (4, 3));
+        assert_eq!((all.sorted().len(), all.networks().len()), (4, 3));
     }
 }

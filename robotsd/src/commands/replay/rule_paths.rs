@@ -64,7 +64,7 @@ impl RulePaths {
     /// By effect, and the rules that decide about the most requests first.
     pub(super) fn sorted(&self) -> Vec<(DecidingRule, &PathTree)> {
         let mut rules: Vec<_> = self.rules.iter().map(|(rule, tree)| (*rule, tree)).collect();
-        rules.sort_by_key(|(rule, tree)| (rule.effect, std::cmp::Reverse(tree.total()), *rule));
+        rules.sort_by_key(|(rule, tree)| (rule.effect, std::cmp::Reverse(tree.total), *rule));
         rules
     }
 
@@ -90,12 +90,12 @@ impl RulePaths {
 
     /// Tells the less frequent half of the rules apart no more.
     fn join_rare_rules(&mut self) {
-        let mut totals: Vec<u64> = self.rules.values().map(PathTree::total).collect();
+        let mut totals: Vec<u64> = self.rules.values().map(|tree| tree.total).collect();
         let middle = totals.len() / 2;
         let (_, median, _) = totals.select_nth_unstable(middle);
         let most = *median;
         for (rule, tree) in std::mem::take(&mut self.rules) {
-            let line = rule.line.filter(|_| tree.total() > most);
+            let line = rule.line.filter(|_| tree.total > most);
             self.rules.entry(DecidingRule { line, ..rule }).or_default().merge(tree);
         }
         self.nodes = self.rules.values().map(PathTree::size).sum();
@@ -127,7 +127,7 @@ pub(super) struct PathTree {
     part: Box<[u8]>,
     /// Requests that end here, and with those below.
     ends: u64,
-    total: u64,
+    pub(super) total: u64,
     /// Whether what follows is not distinguished any more.
     is_cut: bool,
     /// In the order of their parts.
@@ -169,10 +169,6 @@ impl PathTree {
         if self.is_cut || other.is_cut {
             self.cut(0);
         }
-    }
-
-    pub(super) const fn total(&self) -> u64 {
-        self.total
     }
 
     /// Nodes, with this one.

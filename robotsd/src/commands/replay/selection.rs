@@ -34,19 +34,16 @@ impl LogSelection {
         host: Option<&str>,
     ) -> io::Result<Self> {
         let hosts = site.own_hosts()?;
-        let error = match (&hosts, host) {
-            (None, Some(_)) => Some("--host is for the log of a site: name the site with --config FILE".to_owned()),
+        match (&hosts, host) {
+            (None, Some(_)) => {
+                Err(io::Error::other("--host is for the log of a site: name the site with --config FILE"))
+            }
             (Some(hosts), Some(host)) if !hosts.have(host.as_bytes()) => {
                 let (site, list) = (hosts.site(), hosts.list());
-                Some(format!(
-                    "--host {host:?} is no host of the site {site:?}, which serves {list}: no request would count"
-                ))
+                let no_host = format!("--host {host:?} is no host of the site {site:?}, which serves {list}");
+                Err(io::Error::other(format!("{no_host}: no request would count")))
             }
-            _ => None,
-        };
-        match error {
-            Some(error) => Err(io::Error::other(error)),
-            None => Ok(Self { format, hosts: hosts.filter(|hosts| !hosts.are_all()), is_host_named: host.is_some() }),
+            _ => Ok(Self { format, hosts: hosts.filter(|hosts| !hosts.are_all()), is_host_named: host.is_some() }),
         }
     }
 

@@ -1,11 +1,8 @@
 //! Logs as streams of octets: files, compressed or not, and standard input; and the progress of reading them.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use flate2::bufread::MultiGzDecoder;
@@ -24,26 +21,16 @@ const AHEAD: usize = 256 << 10;
 /// Octets of a log that are looked at before it is read.
 const HEAD: usize = 4 << 10;
 
-/// Octets read from the files, before decompression.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Meter(Arc<AtomicU64>);
-
-impl Meter {
-    pub(super) fn read(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// How many octets the files have together, or `None` where one is no plain file.
-pub(super) fn total(paths: &[PathBuf]) -> Option<u64> {
+fn total(paths: &[PathBuf]) -> Option<u64> {
     let size = |path: &PathBuf| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
     paths.iter().map(size).sum()
 }
 
 /// Opens a log; `-` is standard input. Its first octets, not its name, show how it is compressed. Errors name the log, also
-/// those of reading on. That a log is empty is said on standard error.
-pub(super) fn open(path: &Path, meter: &Meter) -> io::Result<Box<dyn Read + Send>> {
-    let mut log = open_named(path, meter)?;
+/// those of reading on. That a log is empty is said on standard error. The progress is that of what is read, before decompression.
+pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
+    let mut log = open_named(path, progress)?;
     if log.fill_buf()?.is_empty() {
         complain(&format_args!("{}: the log is empty", log.get_ref().name));
     }
@@ -51,14 +38,14 @@ pub(super) fn open(path: &Path, meter: &Meter) -> io::Result<Box<dyn Read + Send
 }
 
 /// As [`open`], for a log that is opened again later.
-pub(super) fn open_unchecked(path: &Path, meter: &Meter) -> io::Result<Box<dyn Read + Send>> {
-    Ok(Box::new(open_named(path, meter)?))
+pub(super) fn open_unchecked(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
+    Ok(Box::new(open_named(path, progress)?))
 }
 
-fn open_named(path: &Path, meter: &Meter) -> io::Result<BufReader<NamedLog>> {
+fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<NamedLog>> {
     let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.to_string_lossy().into_owned() };
     let mut log = NamedLog { name: printable(&name), log: Box::new(io::empty()), is_packed: false };
-    (log.log, log.is_packed) = unpacked(path, meter).map_err(|error| log.named(&error))?;
+    (log.log, log.is_packed) = unpacked(path, progress).map_err(|error| log.named(&error))?;
     let mut beginning = BufReader::with_capacity(HEAD, log);
     let name = beginning.get_ref().name.clone();
     match beginning.fill_buf()? {
@@ -72,10 +59,10 @@ fn open_named(path: &Path, meter: &Meter) -> io::Result<BufReader<NamedLog>> {
 }
 
 /// The octets of a log, and whether they were compressed.
-fn unpacked(path: &Path, meter: &Meter) -> io::Result<(Box<dyn Read + Send>, bool)> {
+fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> =
         if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(open_log(path)?) };
-    let mut input = BufReader::with_capacity(AHEAD, Metered { raw, meter: meter.clone() });
+    let mut input = BufReader::with_capacity(AHEAD, progress.wrap_read(raw));
     let start = input.fill_buf()?;
     Ok(if start.starts_with(GZIP) {
         (Box::new(MultiGzDecoder::new(input)), true)
@@ -132,19 +119,6 @@ impl Read for NamedLog {
     }
 }
 
-struct Metered {
-    raw: Box<dyn Read + Send>,
-    meter: Meter,
-}
-
-impl Read for Metered {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.raw.read(buffer)?;
-        self.meter.0.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
-    }
-}
-
 /// A zstd file is frames in a row; logs that were joined have several.
 struct Zstd<R: BufRead> {
     decoder: Option<StreamingDecoder<R, FrameDecoder>>,
@@ -172,54 +146,25 @@ impl<R: BufRead> Read for Zstd<R> {
     }
 }
 
-/// A bar on standard error; erased on drop.
-#[derive(Debug)]
-pub(super) struct ProgressDrawer {
-    over: Arc<AtomicBool>,
-    drawer: Option<JoinHandle<()>>,
+/// A bar for reading these files.
+pub(super) fn reading_bar(paths: &[PathBuf]) -> ProgressBar {
+    let total = total(paths);
+    let template = match total {
+        Some(_) => "{bar:40} {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left",
+        None => "{spinner} {bytes}, {binary_bytes_per_sec}",
+    };
+    bar(total, template)
 }
 
-impl ProgressDrawer {
-    /// Draws nothing where standard error is no terminal.
-    pub(super) fn start(meter: &Meter, total: Option<u64>) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let drawer = io::stderr().is_terminal().then(|| {
-            let (over, meter) = (over.clone(), meter.clone());
-            thread::spawn(move || {
-                let template = match total {
-                    Some(_) => "{bar:40} {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left",
-                    None => "{spinner} {bytes}, {binary_bytes_per_sec}",
-                };
-                let bar = bar(total, template);
-                while !over.load(Ordering::Relaxed) {
-                    bar.set_position(meter.read());
-                    thread::park_timeout(Duration::from_millis(100));
-                }
-                bar.finish_and_clear();
-            })
-        });
-        Self { over, drawer }
-    }
-}
-
-impl Drop for ProgressDrawer {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        if let Some(drawer) = self.drawer.take() {
-            drawer.thread().unpark();
-            // A bar that could not be drawn is no reason to lose the counts.
-            let _ = drawer.join();
-        }
-    }
-}
-
+/// A bar on standard error, hidden where that is no terminal, and erased once it is dropped.
 pub(super) fn bar(total: Option<u64>, template: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
     // The templates are right; should they not be, the default one will do.
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr()).with_style(style);
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_millis(100));
     }
+    bar
 }
 
 #[cfg(test)]
@@ -232,10 +177,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::fs::write(&path, packed).expect("a file");
-        let meter = Meter::default();
+        let progress = ProgressBar::hidden();
         let mut text = Vec::new();
-        open(&path, &meter).expect("a log").read_to_end(&mut text).expect("text");
-        assert_eq!(meter.read(), packed.len() as u64);
+        open(&path, &progress).expect("a log").read_to_end(&mut text).expect("text");
+        assert_eq!(progress.position(), packed.len() as u64);
         text
     }
 

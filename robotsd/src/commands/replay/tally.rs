@@ -4,17 +4,23 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// What became of requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What became of requests, under the last of the files. As JSON, what stands beside a kind of senders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,
-    /// Under each of the files.
-    pub(super) disallowed: [u64; 2],
-    /// Allowed under the first and disallowed under the second, and the other way about.
+    pub(super) disallowed: u64,
+    /// Allowed under the first file and disallowed under the second, and the other way about.
     pub(super) shut: u64,
     pub(super) opened: u64,
     /// Disallowed, but before the rules held.
-    pub(super) early: u64,
+    pub(super) not_blamed: u64,
+    /// Disallowed under the first file.
+    #[serde(skip)]
+    pub(super) disallowed_before: u64,
+    /// Those that a change shuts out which are of search engines with an index.
+    #[serde(skip)]
+    pub(super) shut_search_engines: u64,
+    #[serde(skip)]
     pub(super) robots_txt: u64,
 }
 
@@ -26,15 +32,19 @@ pub(super) struct Period {
 }
 
 impl RequestTally {
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(super) const fn add(&mut self, other: &Self) {
         self.requests += other.requests;
-        for (count, more) in self.disallowed.iter_mut().zip(other.disallowed) {
-            *count += more;
-        }
+        self.disallowed += other.disallowed;
         self.shut += other.shut;
         self.opened += other.opened;
-        self.early += other.early;
+        self.not_blamed += other.not_blamed;
+        self.disallowed_before += other.disallowed_before;
+        self.shut_search_engines += other.shut_search_engines;
         self.robots_txt += other.robots_txt;
+    }
+
+    pub(super) const fn allowed(&self) -> u64 {
+        self.requests - self.disallowed - self.not_blamed
     }
 
     /// Of both.
@@ -69,11 +79,12 @@ impl Period {
 /// Hours with counts of their own: a little more than four years.
 const HOURS: usize = 40_000;
 
+/// What became of the requests of crawlers, hour by hour.
 #[derive(Clone, Debug)]
 pub(super) struct Hours {
     /// How many hours have counts.
     most: usize,
-    hours: BTreeMap<i64, HourCounts>,
+    hours: BTreeMap<i64, RequestTally>,
 }
 
 impl Default for Hours {
@@ -82,30 +93,17 @@ impl Default for Hours {
     }
 }
 
-/// Requests of crawlers in an hour, or in several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct HourCounts {
-    pub(super) allowed: u64,
-    pub(super) disallowed: u64,
-    /// Disallowed, but before the rules held.
-    pub(super) not_blamed: u64,
-    /// Those that a change shuts out, of them those of search engines with an index, and those that it lets in.
-    pub(super) shut: u64,
-    pub(super) shut_search_engines: u64,
-    pub(super) opened: u64,
-}
-
 impl Hours {
     pub(super) const fn new(most: usize) -> Self {
         Self { most, hours: BTreeMap::new() }
     }
 
     /// The counts of the hour of a time in seconds since 1970, or `None` where there are too many hours.
-    pub(super) fn of(&mut self, time: i64) -> Option<&mut HourCounts> {
+    pub(super) fn of(&mut self, time: i64) -> Option<&mut RequestTally> {
         self.hour(time.div_euclid(3600))
     }
 
-    fn hour(&mut self, hour: i64) -> Option<&mut HourCounts> {
+    fn hour(&mut self, hour: i64) -> Option<&mut RequestTally> {
         if self.hours.len() >= self.most && !self.hours.contains_key(&hour) {
             return None;
         }
@@ -115,25 +113,14 @@ impl Hours {
     pub(super) fn merge(&mut self, other: Self) {
         for (hour, counts) in other.hours {
             if let Some(own) = self.hour(hour) {
-                own.add(counts);
+                own.add(&counts);
             }
         }
     }
 
     /// Hours as seconds since 1970.
-    pub(super) fn sorted(&self) -> impl Iterator<Item = (i64, HourCounts)> {
+    pub(super) fn sorted(&self) -> impl Iterator<Item = (i64, RequestTally)> {
         self.hours.iter().map(|(hour, counts)| (hour * 3600, *counts))
-    }
-}
-
-impl HourCounts {
-    pub(super) const fn add(&mut self, other: Self) {
-        self.allowed += other.allowed;
-        self.disallowed += other.disallowed;
-        self.not_blamed += other.not_blamed;
-        self.shut += other.shut;
-        self.shut_search_engines += other.shut_search_engines;
-        self.opened += other.opened;
     }
 }
 

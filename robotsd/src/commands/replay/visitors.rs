@@ -7,7 +7,7 @@
 //! are known to render, are not suspected.
 
 use std::collections::HashMap;
-use std::collections::hash_map::{DefaultHasher, Entry};
+use std::collections::hash_map::DefaultHasher;
 use std::hash::{BuildHasher, BuildHasherDefault};
 
 use tower_robots::rules::Authority;
@@ -89,13 +89,10 @@ impl Visitors {
             next.sort_unstable_by_key(|(key, _)| *key);
         }
         for (key, more) in next {
-            let is_known = self.known.contains_key(&key);
-            if !is_known && !self.has_room() {
-                continue;
-            }
-            match self.known.entry(key) {
-                Entry::Occupied(mut known) => known.get_mut().merge(more),
-                Entry::Vacant(free) => drop(free.insert(more)),
+            if let Some(known) = self.known.get_mut(&key) {
+                known.merge(more);
+            } else if self.has_room() {
+                self.known.insert(key, more);
             }
         }
     }

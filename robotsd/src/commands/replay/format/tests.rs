@@ -243,3 +243,21 @@ fn no_line_has_a_host_for_an_address_where_another_format_has_the_address() {
         assert!(matches!(reader.read(named.as_bytes()), LogLine::Request(_)));
     }
 }
+
+#[test]
+fn times_are_read_in_every_form() {
+    for (text, want) in [
+        ("10/Oct/2000:13:55:36 -0700", Some(971_211_336)),
+        ("01/Jan/1970:00:00:00 +0000", Some(0)),
+        ("29/Feb/2024:23:59:59 +0100", Some(1_709_247_599)),
+        ("2024-02-29T22:59:59Z", Some(1_709_247_599)),
+        ("2024-02-29T23:59:59.5+01:00", Some(1_709_247_599)),
+        ("2024-02-29 22:59:59", Some(1_709_247_599)),
+        ("1709247599.123", Some(1_709_247_599)),
+        ("yesterday", None),
+        ("10/Okt/2000:13:55:36 -0700", None),
+        ("", None),
+    ] {
+        assert_eq!(any_time(text.as_bytes()), want, "{text}");
+    }
+}

@@ -30,7 +30,7 @@ use tower_robots::identity::{
 
 use crate::commands::arguments::site::EvidencePlaces;
 
-pub(super) use self::list_copies::ListCopies;
+pub(super) use self::list_copies::{ListCopies, seconds};
 pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 
 /// The evidence that a log is judged by.
@@ -39,8 +39,9 @@ pub(super) struct LogEvidence {
     crawlers: Vec<CrawlerEvidence>,
     by_name: HashMap<Box<str>, usize>,
     lists: Vec<ListCopies>,
-    patterns: Vec<Arc<[NamePattern]>>,
-    answers: Option<NameAnswers>,
+    /// The patterns of names by the numbers that questions have.
+    pub(super) patterns: Vec<Arc<[NamePattern]>>,
+    pub(super) answers: Option<NameAnswers>,
     /// The proxies of the config: what came through one is no evidence about the client.
     trusted_proxies: Vec<Network>,
 }
@@ -106,20 +107,6 @@ impl LogEvidence {
         let evidence = EvidenceAt { evidence: self, methods, time, questions };
         // What the evidence says depends on the time of the request, which is part of it.
         IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
-    }
-
-    /// What is answered about names from now on.
-    pub(super) fn answer(&mut self, answers: NameAnswers) {
-        self.answers = Some(answers);
-    }
-
-    pub(super) const fn answers(&self) -> Option<&NameAnswers> {
-        self.answers.as_ref()
-    }
-
-    /// The patterns of names by the numbers that questions have.
-    pub(super) fn patterns(&self) -> &[Arc<[NamePattern]>] {
-        &self.patterns
     }
 
     /// The lists of these crawlers, by URL.

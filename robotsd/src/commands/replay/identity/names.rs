@@ -4,7 +4,7 @@
 //! known by then counts.
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -55,7 +55,14 @@ pub(crate) fn look_up(
         return Ok(NameAnswers { outcomes: HashMap::new(), asked: seconds(SystemTime::now()), left_out });
     }
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let progress = Progress::start(questions.len());
+    let addresses = questions.len();
+    let progress = source::bar(Some(addresses as u64), "{bar:40} names of {pos} of {len} addresses, {eta} left");
+    if progress.is_hidden() && addresses > FEW {
+        let seconds = addresses / PACE;
+        complain(&format_args!(
+            "the names of {addresses} addresses are looked up, which takes {seconds} seconds or more"
+        ));
+    }
     let mut outcomes = runtime.block_on(ask(&questions, patterns, resolvers, &progress))?;
     drop(progress);
     let unasked = questions.len() - outcomes.len();
@@ -71,7 +78,7 @@ async fn ask(
     questions: &[NameQuestion],
     patterns: &[Arc<[NamePattern]>],
     resolvers: &[SocketAddr],
-    progress: &Progress,
+    progress: &ProgressBar,
 ) -> io::Result<HashMap<NameQuestion, MethodOutcome>> {
     let resolver = Arc::new(NameResolver::new(resolvers).map_err(io::Error::other)?);
     let mut checks = JoinSet::new();
@@ -89,7 +96,7 @@ async fn ask(
                 None => break,
                 Some(Ok((question, outcome))) => {
                     outcomes.insert(question, outcome);
-                    progress.advance();
+                    progress.inc(1);
                 }
                 // A check that panicked has no outcome.
                 Some(Err(_)) => {}
@@ -120,38 +127,6 @@ fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, Met
     for ((names, _), outcome) in outcomes {
         if matches!(outcome, MethodOutcome::Failed(_)) && !is_proven.get(*names).copied().unwrap_or(false) {
             *outcome = MethodOutcome::Undecided(UndecidedReason::UnprovenResolver);
-        }
-    }
-}
-
-/// A bar on standard error, or a line where that is no terminal.
-struct Progress(Option<ProgressBar>);
-
-impl Progress {
-    fn start(addresses: usize) -> Self {
-        if !io::stderr().is_terminal() {
-            if addresses > FEW {
-                complain(&format_args!(
-                    "the names of {addresses} addresses are looked up, which takes {} seconds or more",
-                    addresses / PACE
-                ));
-            }
-            return Self(None);
-        }
-        Self(Some(source::bar(Some(addresses as u64), "{bar:40} names of {pos} of {len} addresses, {eta} left")))
-    }
-
-    fn advance(&self) {
-        if let Some(bar) = &self.0 {
-            bar.inc(1);
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
         }
     }
 }

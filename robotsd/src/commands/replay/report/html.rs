@@ -6,10 +6,10 @@
 
 use std::io::{self, Write};
 
-use super::contents::{CrawlerRow, HourRow, Report, log_gaps, other_requests};
-use super::rows::COUNTED_TOGETHER;
+use super::rows::{COUNTED_TOGETHER, RequestCounts, RequestOutcomes};
 use super::tables;
-use crate::commands::replay::tally::HourCounts;
+use super::{CrawlerRow, HourRow, Report, log_gaps, other_requests};
+use crate::commands::replay::tally::RequestTally;
 use crate::html::{Escaped, STYLE, counted, grouped, moment, percent, period};
 
 /// Crawlers in a chart.
@@ -50,38 +50,32 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
     }
     writeln!(out, ", from {}</p>", Escaped(&report.logs.join(", ")))?;
     let totals = &report.totals;
-    out.write_all(b"<div class=\"cards\">\n")?;
-    card(
-        out,
-        "Requests by crawlers",
-        totals.crawler_requests,
-        &share(totals.crawler_requests, report.requests, "of all requests"),
-    )?;
-    card(
-        out,
-        "Disallowed",
-        totals.outcomes.disallowed,
-        &share(totals.outcomes.disallowed, totals.crawler_requests, "of those"),
-    )?;
+    let (crawlers, outcomes) = (totals.crawler_requests, &totals.outcomes);
+    let share = |part, whole, of| format!("{} {of}", percent(part, whole));
+    let as_said = str::to_owned;
+    let mut cards = vec![
+        ("Requests by crawlers", crawlers, share(crawlers, report.requests, "of all requests")),
+        ("Disallowed", outcomes.disallowed, share(outcomes.disallowed, crawlers, "of those")),
+    ];
     if report.is_compared() {
-        card(out, "Shut out by the change", totals.outcomes.shut, "were allowed before")?;
-        card(out, "Let in by the change", totals.outcomes.opened, "were disallowed before")?;
+        cards.push(("Shut out by the change", outcomes.shut, as_said("were allowed before")));
+        cards.push(("Let in by the change", outcomes.opened, as_said("were disallowed before")));
     } else {
-        card(
-            out,
-            "Allowed",
-            totals.outcomes.allowed,
-            &share(totals.outcomes.allowed, totals.crawler_requests, "of those"),
-        )?;
+        cards.push(("Allowed", outcomes.allowed, share(outcomes.allowed, crawlers, "of those")));
     }
-    if totals.outcomes.not_blamed > 0 {
-        card(out, "Counted apart", totals.outcomes.not_blamed, "came before --effective-from")?;
+    if outcomes.not_blamed > 0 {
+        cards.push(("Counted apart", outcomes.not_blamed, as_said("came before --effective-from")));
     }
-    if report.identity.split.impostors.requests > 0 {
-        let note = "under a crawler's name, counted apart";
-        card(out, "Requests by impostors", report.identity.split.impostors.requests, note)?;
+    let impostors = report.identity.split.impostors.requests;
+    if impostors > 0 {
+        cards.push(("Requests by impostors", impostors, as_said("under a crawler's name, counted apart")));
     }
-    card(out, "Suspected people", report.suspect_human_count as u64, "under a crawler's name")?;
+    cards.push(("Suspected people", report.suspect_human_count as u64, as_said("under a crawler's name")));
+    out.write_all(b"<div class=\"cards\">\n")?;
+    for (title, number, note) in cards {
+        let (number, note) = (grouped(number), Escaped(&note));
+        writeln!(out, "<div class=\"card\"><span>{title}</span><b>{number}</b><small>{note}</small></div>")?;
+    }
     out.write_all(b"</div>\n")?;
     for gap in log_gaps(report) {
         writeln!(out, "<p class=\"warn\">{}.</p>", Escaped(&gap))?;
@@ -111,19 +105,7 @@ fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
     out.write_all(b"</section>\n")
 }
 
-fn share(part: u64, whole: u64, of: &str) -> String {
-    format!("{} {of}", percent(part, whole))
-}
-
-fn card(out: &mut impl Write, title: &str, number: u64, note: &str) -> io::Result<()> {
-    writeln!(
-        out,
-        "<div class=\"card\"><span>{title}</span><b>{}</b><small>{}</small></div>",
-        grouped(number),
-        Escaped(note)
-    )
-}
-
+/// Requests by crawler and over time; first what a change changes.
 fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.crawlers.is_empty() {
         return Ok(());
@@ -133,57 +115,67 @@ fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     let disallowed = format!("disallowed by {}", report.against.as_ref().unwrap_or(&report.robots));
     let early = (report.totals.outcomes.not_blamed > 0).then_some(("early", "disallowed, but before --effective-from"));
-    out.write_all(b"<section><h2>By crawler</h2>\n")?;
-    key(out, [("disallowed", disallowed.as_str())].into_iter().chain(early).chain([("allowed", "allowed")]))?;
-    let (shown, rest) = report.crawlers.split_at(report.crawlers.len().min(CHARTED));
-    crawlers(out, shown)?;
-    more_crawlers(out, rest.len(), rest.iter().map(|row| row.counts.requests).sum())?;
-    out.write_all(b"</section>\n")?;
+    let meanings = [("disallowed", disallowed.as_str())].into_iter().chain(early).chain([("allowed", "allowed")]);
+    let parts =
+        |of: &RequestOutcomes| [("disallowed", of.disallowed), ("early", of.not_blamed), ("allowed", of.allowed)];
+    let value = |row: &CrawlerRow| {
+        let RequestCounts { requests, outcomes, .. } = row.counts;
+        match outcomes.disallowed {
+            0 => counted(requests, "request"),
+            disallowed => format!("{}, {} disallowed", counted(requests, "request"), percent(disallowed, requests)),
+        }
+    };
+    by_crawler(out, "By crawler", meanings, &report.crawlers.iter().collect::<Vec<_>>(), parts, value)?;
     if report.is_compared() || report.hours.is_empty() {
         return Ok(());
     }
     out.write_all(b"<section><h2>Over time</h2>\n")?;
-    hours(out, &report.hours)?;
+    let parts =
+        |sum: &RequestTally| [("disallowed", sum.disallowed), ("early", sum.not_blamed), ("allowed", sum.allowed())];
+    let title =
+        |sum: &RequestTally| format!("{} allowed, {} disallowed", grouped(sum.allowed()), grouped(sum.disallowed));
+    columns(out, &report.hours, "Requests of crawlers", parts, title)?;
     out.write_all(b"</section>\n")
 }
 
 /// What the change changes, by crawler and over time.
 fn change(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let changed: Vec<_> =
-        report.crawlers.iter().filter(|row| row.counts.outcomes.shut + row.counts.outcomes.opened > 0).collect();
+    let parts = |of: &RequestOutcomes| [("disallowed", of.shut), ("opened", of.opened)];
+    let changed: Vec<_> = report.crawlers.iter().filter(|row| sum(parts(&row.counts.outcomes)) > 0).collect();
     if changed.is_empty() {
         return out.write_all(b"<section><h2>The change</h2>\n<p>No request is judged differently.</p></section>\n");
     }
-    out.write_all(b"<section><h2>The change, by crawler</h2>\n")?;
-    key(out, [("disallowed", "shut out"), ("opened", "let in")])?;
-    let (shown, rest) = changed.split_at(changed.len().min(CHARTED));
-    change_by_crawler(out, shown)?;
-    more_crawlers(out, rest.len(), rest.iter().map(|row| row.counts.outcomes.shut + row.counts.outcomes.opened).sum())?;
-    out.write_all(b"</section>\n")?;
+    let value = |row: &CrawlerRow| {
+        let RequestOutcomes { shut, opened, .. } = row.counts.outcomes;
+        format!("{} shut out, {} let in", grouped(shut), grouped(opened))
+    };
+    let meanings = [("disallowed", "shut out"), ("opened", "let in")];
+    by_crawler(out, "The change, by crawler", meanings, &changed, parts, value)?;
     if report.hours.is_empty() {
         return Ok(());
     }
     out.write_all(b"<section><h2>The change, over time</h2>\n")?;
     key(out, [("engine", "search engines shut out"), ("disallowed", "other crawlers shut out"), ("opened", "let in")])?;
-    changed_hours(out, &report.hours)?;
+    // Those of search engines at the bottom.
+    let parts = |sum: &RequestTally| {
+        let others = sum.shut - sum.shut_search_engines;
+        [("engine", sum.shut_search_engines), ("disallowed", others), ("opened", sum.opened)]
+    };
+    let title = |sum: &RequestTally| {
+        let engines = grouped(sum.shut_search_engines);
+        format!("{} shut out, {engines} of them of search engines, {} let in", grouped(sum.shut), grouped(sum.opened))
+    };
+    columns(out, &report.hours, "Requests that the change shuts out or lets in", parts, title)?;
     out.write_all(b"</section>\n")
 }
 
 /// What the colours of a chart mean.
-fn key<'a>(out: &mut impl Write, parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> io::Result<()> {
+fn key<'a>(out: &mut impl Write, meanings: impl IntoIterator<Item = (&'a str, &'a str)>) -> io::Result<()> {
     out.write_all(b"<p class=\"key\">")?;
-    for (class, meaning) in parts {
+    for (class, meaning) in meanings {
         write!(out, "<span><i class=\"{class}\"></i>{}</span> ", Escaped(meaning))?;
     }
     out.write_all(b"</p>\n")
-}
-
-fn more_crawlers(out: &mut impl Write, count: usize, requests: u64) -> io::Result<()> {
-    if count == 0 {
-        return Ok(());
-    }
-    let (crawlers, requests) = (counted(count as u64, "more crawler"), counted(requests, "request"));
-    writeln!(out, "<p class=\"sub\">and {crawlers} with {requests}</p>")
 }
 
 fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -253,96 +245,59 @@ const COLUMNS: i64 = 72;
 /// Parts of a bar or column: the class that colours it, and its requests.
 type Parts<const N: usize> = [(&'static str, u64); N];
 
-/// Requests of each crawler, allowed and disallowed, as bars.
-pub(super) fn crawlers(out: &mut impl Write, rows: &[CrawlerRow]) -> io::Result<()> {
-    let most = rows.iter().map(|row| row.counts.requests).max().unwrap_or(0);
+fn sum<const N: usize>(parts: Parts<N>) -> u64 {
+    parts.iter().map(|(_, count)| count).sum()
+}
+
+/// A section with a bar for each crawler, and in a line what is left of them.
+fn by_crawler<'a, const N: usize>(
+    out: &mut impl Write,
+    title: &str,
+    meanings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    rows: &[&CrawlerRow],
+    parts: impl Fn(&RequestOutcomes) -> Parts<N>,
+    value: impl Fn(&CrawlerRow) -> String,
+) -> io::Result<()> {
+    writeln!(out, "<section><h2>{title}</h2>")?;
+    key(out, meanings)?;
+    let (shown, rest) = rows.split_at(rows.len().min(CHARTED));
+    let height = |row: &&CrawlerRow| sum(parts(&row.counts.outcomes));
+    let most = shown.iter().map(height).max().unwrap_or(0);
     out.write_all(b"<ul class=\"bars\">\n")?;
-    for row in rows {
-        let value = match row.counts.outcomes.disallowed {
-            0 => counted(row.counts.requests, "request"),
-            disallowed => {
-                format!(
-                    "{}, {} disallowed",
-                    counted(row.counts.requests, "request"),
-                    percent(disallowed, row.counts.requests)
-                )
-            }
-        };
-        let parts = [
-            ("disallowed", row.counts.outcomes.disallowed),
-            ("early", row.counts.outcomes.not_blamed),
-            ("allowed", row.counts.outcomes.allowed),
-        ];
-        bar(out, &row.name, parts, most, &value)?;
+    for row in shown {
+        write!(out, "<li><span>{}</span><span class=\"bar\">", Escaped(&row.name))?;
+        for (class, count) in parts(&row.counts.outcomes).into_iter().filter(|(_, count)| *count > 0) {
+            write!(out, "<i class=\"{class}\" style=\"width:{:.2}%\"></i>", of_hundred(count, most))?;
+        }
+        writeln!(out, "</span><span class=\"value\">{}</span></li>", Escaped(&value(row)))?;
     }
-    out.write_all(b"</ul>\n")
-}
-
-/// Requests of each crawler that a change shuts out and lets in, as bars.
-pub(super) fn change_by_crawler(out: &mut impl Write, rows: &[&CrawlerRow]) -> io::Result<()> {
-    let most = rows.iter().map(|row| row.counts.outcomes.shut + row.counts.outcomes.opened).max().unwrap_or(0);
-    out.write_all(b"<ul class=\"bars\">\n")?;
-    for row in rows {
-        let value =
-            format!("{} shut out, {} let in", grouped(row.counts.outcomes.shut), grouped(row.counts.outcomes.opened));
-        bar(
-            out,
-            &row.name,
-            [("disallowed", row.counts.outcomes.shut), ("opened", row.counts.outcomes.opened)],
-            most,
-            &value,
-        )?;
+    out.write_all(b"</ul>\n")?;
+    if !rest.is_empty() {
+        let crawlers = counted(rest.len() as u64, "more crawler");
+        let requests = counted(rest.iter().map(height).sum(), "request");
+        writeln!(out, "<p class=\"sub\">and {crawlers} with {requests}</p>")?;
     }
-    out.write_all(b"</ul>\n")
+    out.write_all(b"</section>\n")
 }
 
-fn bar<const N: usize>(out: &mut impl Write, name: &str, parts: Parts<N>, most: u64, value: &str) -> io::Result<()> {
-    write!(out, "<li><span>{}</span><span class=\"bar\">", Escaped(name))?;
-    for (class, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
-        write!(out, "<i class=\"{class}\" style=\"width:{:.2}%\"></i>", of_hundred(count, most))?;
-    }
-    writeln!(out, "</span><span class=\"value\">{}</span></li>", Escaped(value))
-}
-
-/// Requests of crawlers over time, allowed and disallowed, as columns.
-pub(super) fn hours(out: &mut impl Write, hours: &[HourRow]) -> io::Result<()> {
-    let parts =
-        |sum: &HourCounts| [("disallowed", sum.disallowed), ("early", sum.not_blamed), ("allowed", sum.allowed)];
-    let title = |sum: &HourCounts| format!("{} allowed, {} disallowed", grouped(sum.allowed), grouped(sum.disallowed));
-    columns(out, hours, "Requests of crawlers", parts, title)
-}
-
-/// Requests of crawlers over time that a change shuts out and lets in, as columns; those of search engines at the bottom.
-fn changed_hours(out: &mut impl Write, hours: &[HourRow]) -> io::Result<()> {
-    let parts = |sum: &HourCounts| {
-        let others = sum.shut - sum.shut_search_engines;
-        [("engine", sum.shut_search_engines), ("disallowed", others), ("opened", sum.opened)]
-    };
-    let title = |sum: &HourCounts| {
-        let engines = grouped(sum.shut_search_engines);
-        format!("{} shut out, {engines} of them of search engines, {} let in", grouped(sum.shut), grouped(sum.opened))
-    };
-    columns(out, hours, "Requests that the change shuts out or lets in", parts, title)
-}
-
+/// Requests of crawlers over time, as columns.
 fn columns<const N: usize>(
     out: &mut impl Write,
     hours: &[HourRow],
     label: &str,
-    parts: impl Fn(&HourCounts) -> Parts<N>,
-    title: impl Fn(&HourCounts) -> String,
+    parts: impl Fn(&RequestTally) -> Parts<N>,
+    title: impl Fn(&RequestTally) -> String,
 ) -> io::Result<()> {
     let (Some(first), Some(last)) = (hours.first(), hours.last()) else { return Ok(()) };
     let (first, last) = (first.start, last.start);
     let step = (((last - first) / 3600 + 1) + COLUMNS - 1) / COLUMNS * 3600;
-    let mut sums = vec![HourCounts::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];
+    let mut sums = vec![RequestTally::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];
     for hour in hours {
         if let Some(sum) = usize::try_from((hour.start - first) / step).ok().and_then(|at| sums.get_mut(at)) {
-            sum.add(hour.counts);
+            sum.add(&hour.tally);
         }
     }
-    let height = |sum: &HourCounts| parts(sum).iter().map(|(_, count)| count).sum::<u64>();
-    let most = sums.iter().map(height).max().unwrap_or(0);
+    let most = sums.iter().map(|hours| sum(parts(hours))).max().unwrap_or(0);
     let every = if step == 3600 { "hour".to_owned() } else { format!("{} hours", step / 3600) };
     writeln!(
         out,
@@ -353,10 +308,10 @@ fn columns<const N: usize>(
         moment(last + 3600),
         grouped(most)
     )?;
-    for (at, sum) in sums.iter().enumerate() {
+    for (at, hours) in sums.iter().enumerate() {
         let from = moment(first + step * at as i64);
-        write!(out, "<span title=\"{from} UTC: {}\">", title(sum))?;
-        for (class, count) in parts(sum).into_iter().rev().filter(|(_, count)| *count > 0) {
+        write!(out, "<span title=\"{from} UTC: {}\">", title(hours))?;
+        for (class, count) in parts(hours).into_iter().rev().filter(|(_, count)| *count > 0) {
             write!(out, "<i class=\"{class}\" style=\"height:{:.2}%\"></i>", of_hundred(count, most))?;
         }
         out.write_all(b"</span>\n")?;

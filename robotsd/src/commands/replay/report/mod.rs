@@ -1,6 +1,5 @@
-//! The report of a replay, as text, JSON or HTML.
+//! The report of a replay, as text, JSON or HTML, and what it holds: counted, sorted and redacted.
 
-mod contents;
 mod html;
 mod rows;
 mod senders;
@@ -9,9 +8,20 @@ mod text;
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+use tower_robots::agent::{Category, Class};
+
+use self::rows::{RequestCounts, RequestOutcomes, RobotsFiles, RuleRows, TotalCounts, text_of};
+use self::senders::{ImpostorRow, SenderSplit, Senders};
+use super::counts::{ReplayCounts, ReplayPlan};
+use super::paces::PaceCount;
+use super::rows::ReplayRow;
+use super::tally::RequestTally;
+use crate::html::grouped;
 use crate::render::write_json;
 
-pub(super) use self::contents::Report;
+/// Suspects in a report.
+const SUSPECTS: usize = 20;
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -29,5 +39,248 @@ pub(super) fn write(report: &Report, out: &mut impl Write, form: ReportForm) -> 
         ReportForm::Text => text::write(out, report),
         ReportForm::Json => write_json(out, report),
         ReportForm::Html => html::write(out, report),
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) logs: Vec<String>,
+    pub(crate) robots: String,
+    pub(crate) against: Option<String>,
+    pub(crate) requests: u64,
+    /// Requests for hosts of other sites, which are in no other count, and requests without a host, which are.
+    other_hosts: u64,
+    without_host: u64,
+    #[serde(skip)]
+    host_notes: Vec<String>,
+    pub(crate) unread_lines: u64,
+    unread_samples: Vec<String>,
+    /// Requests without a User-Agent: all of them where the format lacks it.
+    nameless: u64,
+    /// Requests whose time cannot be read.
+    timeless: u64,
+    /// Seconds since 1970.
+    first: Option<i64>,
+    last: Option<i64>,
+    totals: TotalCounts,
+    /// People who may be refused.
+    pub(crate) suspect_humans: Vec<Suspect>,
+    pub(crate) suspect_human_count: usize,
+    /// Search engines with an index that people use, from whom the change takes paths that they requested.
+    pub(crate) search_engines_shut_out: Vec<String>,
+    /// Who sent requests under crawlers' names.
+    identity: Senders,
+    crawlers: Vec<CrawlerRow>,
+    /// What was requested under crawlers' names by others.
+    impostors: Vec<ImpostorRow>,
+    /// Crawlers of which requests came sooner than their delay lets them, the most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    paces: Vec<PaceCount>,
+    /// Whether the lines of a log are not in the order of their times, so that the paces say little.
+    out_of_order: bool,
+    /// Agents that are no crawlers, by class.
+    others: Vec<ClassRow>,
+    /// Requests of crawlers by the hour.
+    hours: Vec<HourRow>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Suspect {
+    address: String,
+    claims: String,
+    disallowed: u64,
+    target: String,
+}
+
+#[derive(Debug, Serialize)]
+struct CrawlerRow {
+    name: String,
+    class: Class,
+    category: Option<Category>,
+    #[serde(flatten)]
+    counts: RequestCounts,
+    /// Who sent requests under its name. Those of impostors are not in the other counts of this row.
+    identity: SenderSplit,
+    #[serde(flatten)]
+    by_rule: RuleRows,
+}
+
+#[derive(Debug, Serialize)]
+struct HourRow {
+    /// Seconds since 1970.
+    start: i64,
+    allowed: u64,
+    disallowed: u64,
+    not_blamed: u64,
+    shut: u64,
+    shut_search_engines: u64,
+    opened: u64,
+    #[serde(skip)]
+    tally: RequestTally,
+}
+
+#[derive(Debug, Serialize)]
+struct ClassRow {
+    class: Class,
+    requests: u64,
+    disallowed: u64,
+}
+
+impl Report {
+    pub(crate) fn new(plan: &ReplayPlan, counts: &ReplayCounts) -> Self {
+        let compared = plan.evaluators.len() > 1;
+        let files = RobotsFiles::of(plan);
+        let mut rows: Vec<(&ReplayRow, RequestTally)> = counts.rows.iter().map(|row| (row, row.own())).collect();
+        let harm = |own: &RequestTally| if compared { own.shut + own.opened } else { own.disallowed };
+        let is_engine_shut_out =
+            |(row, own): &(&ReplayRow, RequestTally)| compared && row.agent.is_index_engine && own.shut > 0;
+        rows.sort_by(|a, b| {
+            is_engine_shut_out(b)
+                .cmp(&is_engine_shut_out(a))
+                .then(harm(&b.1).cmp(&harm(&a.1)))
+                .then(b.1.requests.cmp(&a.1.requests))
+                .then_with(|| a.0.agent.name.cmp(&b.0.agent.name))
+        });
+        // A name that impostors alone use is among theirs.
+        let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
+        let crawlers: Vec<_> =
+            rows.iter().filter(is_crawler).map(|(row, own)| CrawlerRow::new(row, own, compared, &files)).collect();
+        let total = rows.iter().filter(is_crawler).fold(RequestTally::default(), |total, (_, own)| total.with(own));
+        let others = rows.iter().filter(|(row, _)| !row.agent.is_crawler).map(|(row, own)| ClassRow {
+            class: row.agent.class,
+            requests: own.requests,
+            disallowed: own.disallowed,
+        });
+        let impostors = ImpostorRow::all(counts, plan, compared, &files);
+        let suspects = counts.visitors.suspects();
+        Self {
+            logs: plan.logs.clone(),
+            robots: plan.robots.clone(),
+            against: plan.against.clone(),
+            requests: counts.requests,
+            other_hosts: counts.hosts.other,
+            without_host: counts.hosts.unnamed,
+            host_notes: plan.selection.notes(counts.hosts, counts.requests),
+            unread_lines: counts.unread,
+            unread_samples: counts.samples.iter().map(|line| text_of(&plan.privacy.line(line))).collect(),
+            nameless: counts.nameless,
+            timeless: counts.timeless,
+            first: counts.period.first,
+            last: counts.period.last,
+            totals: TotalCounts { crawler_requests: total.requests, outcomes: RequestOutcomes::of(&total, compared) },
+            suspect_human_count: suspects.len(),
+            suspect_humans: suspects
+                .into_iter()
+                .take(SUSPECTS)
+                .map(|visitor| Suspect {
+                    address: plan.privacy.address(&visitor.address),
+                    claims: visitor.claims.clone(),
+                    disallowed: visitor.disallowed,
+                    target: text_of(&plan.privacy.target(&visitor.target)),
+                })
+                .collect(),
+            search_engines_shut_out: rows
+                .iter()
+                .filter(|row| is_engine_shut_out(row))
+                .map(|(row, _)| row.agent.name.clone())
+                .collect(),
+            identity: Senders::new(plan, counts),
+            crawlers,
+            impostors,
+            out_of_order: counts.paces.is_out_of_order(),
+            paces: counts.paces.sorted().into_iter().cloned().collect(),
+            others: others.collect(),
+            hours: counts.hours.sorted().map(HourRow::new).collect(),
+        }
+    }
+
+    const fn is_compared(&self) -> bool {
+        self.against.is_some()
+    }
+
+    /// Whether the log does not hold who sent its requests, or nobody said.
+    const fn lacks_names(&self) -> bool {
+        self.requests > 0 && self.nameless == self.requests
+    }
+
+    /// Whether the requests that are not of crawlers are worth a line: those without any name are, where something of them is
+    /// disallowed.
+    pub(crate) fn has_others(&self) -> bool {
+        !self.lacks_names() || self.others.iter().any(|row| row.disallowed > 0)
+    }
+}
+
+impl CrawlerRow {
+    fn new(row: &ReplayRow, own: &RequestTally, compared: bool, files: &RobotsFiles<'_>) -> Self {
+        Self {
+            name: row.agent.name.clone(),
+            class: row.agent.class,
+            category: row.agent.category,
+            counts: RequestCounts::of(own, compared),
+            identity: SenderSplit::of(row),
+            by_rule: RuleRows::new(&row.rules, files),
+        }
+    }
+}
+
+impl HourRow {
+    fn new((start, tally): (i64, RequestTally)) -> Self {
+        let RequestTally { disallowed, not_blamed, shut, shut_search_engines, opened, .. } = tally;
+        let allowed = tally.allowed();
+        Self { start, allowed, disallowed, not_blamed, shut, shut_search_engines, opened, tally }
+    }
+}
+
+/// As sentences without a stop.
+fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
+    let nameless = report.lacks_names().then(|| {
+        "no request has a User-Agent, or the log does not hold it, so crawlers cannot be told from others: the combined \
+         format has it (W3C: cs(User-Agent))"
+            .to_owned()
+    });
+    let untimed = match report.timeless {
+        0 => None,
+        all if all == report.requests => Some("all requests have".to_owned()),
+        1 => Some("1 request has".to_owned()),
+        some => Some(format!("{} requests have", grouped(some))),
+    };
+    let timeless = untimed.map(|lines| {
+        format!("{lines} no time that can be read: what came faster than a Crawl-delay or before --effective-from is not known")
+    });
+    let unordered = report.out_of_order.then(|| {
+        "the lines of a log are not in the order of their times: what came faster than a Crawl-delay is not known; sort them, the \
+         earliest first"
+            .to_owned()
+    });
+    report.host_notes.iter().cloned().chain(nameless).chain(timeless).chain(unordered)
+}
+
+/// Requests of agents that are no crawlers, as `115 by browsers, 2 by HTTP libraries`; `None` where there are none.
+fn other_requests(rows: &[ClassRow]) -> Option<String> {
+    let by = |row: &ClassRow| {
+        let agents = match row.class {
+            Class::Empty => "without a User-Agent",
+            Class::Browser => "by browsers",
+            Class::Headless => "by headless browsers",
+            Class::Library => "by HTTP libraries",
+            Class::App => "by apps",
+            Class::Infrastructure => "by infrastructure",
+            _ => "by other programs",
+        };
+        format!("{} {agents}", grouped(row.requests))
+    };
+    (!rows.is_empty()).then(|| rows.iter().map(by).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_that_are_no_crawlers_are_counted_by_what_they_are() {
+        let row = |class, requests| ClassRow { class, requests, disallowed: 0 };
+        let rows = [row(Class::Browser, 1150), row(Class::Library, 1)];
+        assert_eq!(other_requests(&rows).as_deref(), Some("1,150 by browsers, 1 by HTTP libraries"));
+        assert_eq!(other_requests(&[]), None);
     }
 }

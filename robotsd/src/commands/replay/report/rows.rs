@@ -70,7 +70,7 @@ impl RuleRows {
         Self {
             rules: shown.iter().map(|(rule, paths)| RuleRow::new(*rule, paths, files)).collect(),
             other_rules: other.len() as u64,
-            other_rules_requests: other.iter().map(|(_, paths)| paths.total()).sum(),
+            other_rules_requests: other.iter().map(|(_, paths)| paths.total).sum(),
         }
     }
 }
@@ -88,7 +88,7 @@ impl RuleRow {
             file: file.to_owned(),
             line: rule.line,
             pattern: found.map(|rule| text_of(rule.pattern())),
-            requests: paths.total(),
+            requests: paths.total,
             paths: shown.iter().map(row).collect(),
             other_paths: other.len() as u64,
             other_paths_requests: other.iter().map(|(_, requests)| requests).sum(),
@@ -156,14 +156,13 @@ impl RequestCounts {
 
 impl RequestOutcomes {
     pub(super) fn of(tally: &RequestTally, compared: bool) -> Self {
-        let disallowed = tally.disallowed[usize::from(compared)];
         Self {
-            allowed: tally.requests - disallowed - tally.early,
-            disallowed,
-            disallowed_before: compared.then_some(tally.disallowed[0]),
+            allowed: tally.allowed(),
+            disallowed: tally.disallowed,
+            disallowed_before: compared.then_some(tally.disallowed_before),
             shut: tally.shut,
             opened: tally.opened,
-            not_blamed: tally.early,
+            not_blamed: tally.not_blamed,
         }
     }
 }

@@ -38,21 +38,12 @@ pub(super) struct SenderSplit {
     /// Whether any claim could be checked.
     #[serde(skip)]
     pub(super) is_checked: bool,
-    pub(super) verified: SenderShare,
-    pub(super) claimed: SenderShare,
+    pub(super) verified: RequestTally,
+    pub(super) claimed: RequestTally,
     /// Why they are not verified, and not refuted: the words of the log.
     pub(super) claimed_because: BTreeMap<&'static str, u64>,
     /// Counted nowhere else.
-    pub(super) impostors: SenderShare,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct SenderShare {
-    pub(super) requests: u64,
-    pub(super) disallowed: u64,
-    pub(super) shut: u64,
-    pub(super) opened: u64,
-    pub(super) not_blamed: u64,
+    pub(super) impostors: RequestTally,
 }
 
 /// A list that took part.
@@ -105,11 +96,10 @@ pub(super) struct AddressRow {
 }
 
 impl Senders {
-    pub(super) fn new(plan: &ReplayPlan, counts: &ReplayCounts, compared: bool) -> Self {
+    pub(super) fn new(plan: &ReplayPlan, counts: &ReplayCounts) -> Self {
         let crawlers = || counts.rows.iter().filter(|row| row.agent.is_crawler);
         let share = |of: fn(&ReplayRow) -> RequestTally| {
-            let total = crawlers().map(of).reduce(|total, own| total.with(&own));
-            SenderShare::of(&total.unwrap_or_default(), compared)
+            crawlers().map(of).fold(RequestTally::default(), |total, own| total.with(&own))
         };
         let mut claimed_because = BTreeMap::new();
         for (reason, requests) in crawlers().flat_map(|row| &row.undecided) {
@@ -135,9 +125,7 @@ impl Senders {
                     prefixes: list.best.copy.list.prefixes,
                 })
                 .collect(),
-            names: plan
-                .evidence
-                .answers()
+            names: (plan.evidence.answers.as_ref())
                 .map(|answers| NamesRow { looked_up: answers.outcomes.len(), left_out: answers.left_out }),
             split,
             suspect_paths: counts.suspects.iter().map(|suspect| SuspectRow::new(suspect, plan.privacy)).collect(),
@@ -186,25 +174,13 @@ impl Senders {
 }
 
 impl SenderSplit {
-    pub(super) fn of(row: &ReplayRow, compared: bool) -> Self {
+    pub(super) fn of(row: &ReplayRow) -> Self {
         Self {
             is_checked: row.is_checked,
-            verified: SenderShare::of(&row.verified, compared),
-            claimed: SenderShare::of(&row.claimed, compared),
+            verified: row.verified,
+            claimed: row.claimed,
             claimed_because: row.undecided.clone(),
-            impostors: SenderShare::of(&row.of_impostors(), compared),
-        }
-    }
-}
-
-impl SenderShare {
-    fn of(tally: &RequestTally, compared: bool) -> Self {
-        Self {
-            requests: tally.requests,
-            disallowed: tally.disallowed[usize::from(compared)],
-            shut: tally.shut,
-            opened: tally.opened,
-            not_blamed: tally.early,
+            impostors: row.of_impostors(),
         }
     }
 }
@@ -243,7 +219,7 @@ impl ImpostorRow {
             counts: RequestCounts::of(&failed.tally, compared),
             addresses,
             other_addresses: rest.len() as u64,
-            other_addresses_requests: rest_requests + failed.addresses.dropped().requests,
+            other_addresses_requests: rest_requests + failed.addresses.dropped.requests,
             by_rule: RuleRows::new(&failed.rules, files),
         }
     }

@@ -4,8 +4,8 @@
 
 use std::io::{self, Write};
 
-use super::contents::Report;
-use super::rows::{RuleRow, RuleRows};
+use super::Report;
+use super::rows::{RequestCounts, RequestOutcomes, RuleRow, RuleRows};
 use crate::html::{Escaped, counted, grouped};
 
 pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -27,47 +27,58 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     out.write_all(b"</section>\n")
 }
 
-fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let mut heads = vec!["Requests", "Verified", "Allowed", "Disallowed"];
-    if report.totals.outcomes.not_blamed > 0 {
-        heads.push("Counted apart");
+/// A column of numbers, and its value in a row.
+type Column = (&'static str, fn(&RequestOutcomes) -> u64);
+
+/// The columns of what became of requests.
+fn outcome_columns(report: &Report, has_early: bool) -> Vec<Column> {
+    let mut columns: Vec<Column> = vec![("Allowed", |of| of.allowed), ("Disallowed", |of| of.disallowed)];
+    if report.totals.outcomes.not_blamed > 0 || has_early {
+        columns.push(("Counted apart", |of| of.not_blamed));
     }
     if report.is_compared() {
-        heads.extend(["Shut out", "Let in"]);
+        columns.push(("Shut out", |of| of.shut));
+        columns.push(("Let in", |of| of.opened));
     }
-    heads.push("robots.txt fetched");
+    columns
+}
+
+fn number_head(out: &mut impl Write, head: &str) -> io::Result<()> {
+    write!(out, "<th scope=\"col\" class=\"n\">{head}</th>")
+}
+
+fn number(out: &mut impl Write, head: &str, value: &str) -> io::Result<()> {
+    write!(out, "<td class=\"n\" data-label=\"{head}\">{value}</td>")
+}
+
+/// The head of a row, which leads to the rules that decide about its requests, where there are any.
+fn row_head(out: &mut impl Write, id: &str, name: &str, by_rule: &RuleRows) -> io::Result<()> {
+    let name = Escaped(name);
+    match by_rule.rules.is_empty() {
+        true => write!(out, "<tr><th scope=\"row\">{name}</th>"),
+        false => write!(out, "<tr><th scope=\"row\"><a href=\"#{id}\">{name}</a></th>"),
+    }
+}
+
+fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let columns = outcome_columns(report, false);
     out.write_all(
         b"<section id=\"crawlers\"><h2>Crawlers</h2>\n<table class=\"stacked\"><thead><tr>\
           <th scope=\"col\">Crawler</th><th scope=\"col\">Category</th>",
     )?;
-    for head in &heads {
-        write!(out, "<th scope=\"col\" class=\"n\">{head}</th>")?;
-    }
+    let heads = ["Requests", "Verified"].into_iter().chain(columns.iter().map(|(head, _)| *head));
+    heads.chain(["robots.txt fetched"]).try_for_each(|head| number_head(out, head))?;
     out.write_all(b"</tr></thead><tbody>\n")?;
     for (at, row) in report.crawlers.iter().enumerate() {
+        let RequestCounts { requests, outcomes, robots_txt } = &row.counts;
+        row_head(out, &format!("crawler-{at}"), &row.name, &row.by_rule)?;
         let category = row.category.map_or(row.class.as_str(), |category| category.as_str());
-        let name = Escaped(&row.name);
-        out.write_all(b"<tr><th scope=\"row\">")?;
-        if row.by_rule.rules.is_empty() {
-            write!(out, "{name}")?;
-        } else {
-            write!(out, "<a href=\"#crawler-{at}\">{name}</a>")?;
-        }
-        write!(out, "</th><td data-label=\"Category\">{category}</td>")?;
-        for head in &heads {
-            let value = match *head {
-                "Requests" => grouped(row.counts.requests),
-                "Verified" => grouped(row.identity.verified.requests),
-                "Allowed" => grouped(row.counts.outcomes.allowed),
-                "Disallowed" => grouped(row.counts.outcomes.disallowed),
-                "Counted apart" => grouped(row.counts.outcomes.not_blamed),
-                "Shut out" => grouped(row.counts.outcomes.shut),
-                "Let in" => grouped(row.counts.outcomes.opened),
-                _ if row.counts.robots_txt == 0 => "never".to_owned(),
-                _ => grouped(row.counts.robots_txt),
-            };
-            write!(out, "<td class=\"n\" data-label=\"{head}\">{value}</td>")?;
-        }
+        write!(out, "<td data-label=\"Category\">{category}</td>")?;
+        number(out, "Requests", &grouped(*requests))?;
+        number(out, "Verified", &grouped(row.identity.verified.requests))?;
+        columns.iter().try_for_each(|(head, value)| number(out, head, &grouped(value(outcomes))))?;
+        let fetched = if *robots_txt == 0 { "never".to_owned() } else { grouped(*robots_txt) };
+        number(out, "robots.txt fetched", &fetched)?;
         out.write_all(b"</tr>\n")?;
     }
     out.write_all(b"</tbody></table></section>\n")
@@ -184,42 +195,19 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
     if report.impostors.is_empty() {
         return Ok(());
     }
-    let mut heads = vec!["Requests", "Allowed", "Disallowed"];
-    if report.totals.outcomes.not_blamed > 0 || report.impostors.iter().any(|row| row.counts.outcomes.not_blamed > 0) {
-        heads.push("Counted apart");
-    }
-    if report.is_compared() {
-        heads.extend(["Shut out", "Let in"]);
-    }
+    let columns = outcome_columns(report, report.impostors.iter().any(|row| row.counts.outcomes.not_blamed > 0));
     out.write_all(
         b"<section id=\"impostors\"><h2>Impostors</h2>\n<p class=\"sub\">Requests under a crawler's name from addresses that \
           are not its operator's. No crawler is blamed for them.</p>\n<table class=\"stacked\"><thead><tr>\
           <th scope=\"col\">Impostors of</th>",
     )?;
-    for head in &heads {
-        write!(out, "<th scope=\"col\" class=\"n\">{head}</th>")?;
-    }
+    let mut heads = ["Requests"].into_iter().chain(columns.iter().map(|(head, _)| *head));
+    heads.try_for_each(|head| number_head(out, head))?;
     out.write_all(b"<th scope=\"col\">From</th></tr></thead><tbody>\n")?;
     for (at, row) in report.impostors.iter().enumerate() {
-        let name = Escaped(&row.crawler);
-        out.write_all(b"<tr><th scope=\"row\">")?;
-        if row.by_rule.rules.is_empty() {
-            write!(out, "{name}")?;
-        } else {
-            write!(out, "<a href=\"#impostor-{at}\">{name}</a>")?;
-        }
-        out.write_all(b"</th>")?;
-        for head in &heads {
-            let value = match *head {
-                "Requests" => row.counts.requests,
-                "Allowed" => row.counts.outcomes.allowed,
-                "Disallowed" => row.counts.outcomes.disallowed,
-                "Counted apart" => row.counts.outcomes.not_blamed,
-                "Shut out" => row.counts.outcomes.shut,
-                _ => row.counts.outcomes.opened,
-            };
-            write!(out, "<td class=\"n\" data-label=\"{head}\">{}</td>", grouped(value))?;
-        }
+        row_head(out, &format!("impostor-{at}"), &row.crawler, &row.by_rule)?;
+        number(out, "Requests", &grouped(row.counts.requests))?;
+        columns.iter().try_for_each(|(head, value)| number(out, head, &grouped(value(&row.counts.outcomes))))?;
         writeln!(out, "<td data-label=\"From\">{}</td></tr>", Escaped(&row.addresses_in_words(usize::MAX)))?;
     }
     out.write_all(b"</tbody></table>\n")?;

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::contents::{CrawlerRow, Report, log_gaps, other_requests};
 use super::rows::{COUNTED_TOGETHER, RuleRows};
-use super::senders::SenderShare;
+use super::{CrawlerRow, Report, log_gaps, other_requests};
+use crate::commands::replay::tally::RequestTally;
 use crate::html::{counted, grouped, percent, period};
 use crate::render::printable;
 
@@ -263,12 +263,12 @@ const DETAILED_IMPOSTORS: usize = 3;
 pub(super) fn split(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let Some(evidence) = report.identity.evidence() else { return Ok(()) };
     let split = &report.identity.split;
-    let harm = |share: &SenderShare| {
+    let harm = |share: &RequestTally| {
         let (count, what) =
             if report.is_compared() { (share.shut, "newly disallowed") } else { (share.disallowed, "disallowed") };
         if share.requests == 0 { String::new() } else { format!(" ({} {what})", grouped(count)) }
     };
-    let part = |share: &SenderShare, what: &str| format!("{} {what}{}", grouped(share.requests), harm(share));
+    let part = |share: &RequestTally, what: &str| format!("{} {what}{}", grouped(share.requests), harm(share));
     let (verified, claimed) = (part(&split.verified, "verified"), part(&split.claimed, "only claimed"));
     writeln!(out, "{evidence}, {verified} and {claimed}")?;
     if split.impostors.requests > 0 {
