@@ -17,7 +17,7 @@ use crate::date;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::{Log, LostLines};
 use crate::metrics::{Exposition, family};
-use crate::report::{ConfigReload, KindCount, ListenerReport, StatusReport, TrafficReport, UpgradeReport};
+use crate::report::{KindCount, ListenerReport, ReloadOutcome, StatusReport, TrafficReport, UpgradeReport};
 use crate::sites::{Sites, write_responses};
 use crate::word_enum::word_enum;
 
@@ -233,7 +233,7 @@ pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct ConfigRequests(mpsc::Sender<ReloadWaiter>);
 
 /// Receives the outcome of a request.
-pub(crate) type ReloadWaiter = oneshot::Sender<ConfigReload>;
+pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 
 impl ConfigRequests {
     pub(crate) fn new() -> (Self, mpsc::Receiver<ReloadWaiter>) {
@@ -242,7 +242,7 @@ impl ConfigRequests {
     }
 
     /// Has the config file read again and applied, and waits for the outcome. None while the process starts or ends.
-    pub(crate) async fn reconfigure(&self) -> Option<ConfigReload> {
+    pub(crate) async fn reconfigure(&self) -> Option<ReloadOutcome> {
         let (waiter, outcome) = oneshot::channel();
         let requesting = async {
             self.0.send(waiter).await.ok()?;
@@ -250,7 +250,7 @@ impl ConfigRequests {
         };
         timeout(CONFIG_PATIENCE, requesting).await.unwrap_or_else(|_| {
             let message = format!("still being read after {} s; the outcome is logged", CONFIG_PATIENCE.as_secs());
-            Some(ConfigReload { outcome: "kept".to_owned(), message })
+            Some(ReloadOutcome { outcome: "kept".to_owned(), message })
         })
     }
 }

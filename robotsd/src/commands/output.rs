@@ -38,6 +38,11 @@ impl Page {
         self.fold("", 2, text);
     }
 
+    /// Text that is folded and not indented.
+    pub(in crate::commands) fn paragraph(&mut self, text: &str) {
+        self.fold("", 0, text);
+    }
+
     /// A command to be copied: never folded, quoted for a shell.
     pub(in crate::commands) fn command(&mut self, command: &[String]) {
         let words: Vec<String> = command.iter().map(|word| shell_word(word)).collect();

@@ -17,8 +17,8 @@ use super::output::{Page, say_report};
 use crate::admin::client::{AdminEndpoint, ask};
 use crate::config::{AdminSettings, USUAL_CONFIG, config_if_any};
 use crate::exit::{answer, complain};
-use crate::render::{printable, short_hash};
-use crate::report::{HistoryReport, RecordedReload, ReloadReport, UpgradeReport};
+use crate::render::{plural, printable, short_hash};
+use crate::report::{HistoryReport, RecordedReload, ReloadOutcome, ReloadReport, UpgradeReport};
 
 /// For a connection on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -166,8 +166,7 @@ fn describe_reload(page: &mut Page, entry: &RecordedReload) {
     }
     let findings = entry.findings;
     if findings.errors + findings.warnings > 0 {
-        let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
-        let counts = [number(findings.errors, "error"), number(findings.warnings, "warning")];
+        let counts = [plural(findings.errors, "error"), plural(findings.warnings, "warning")];
         page.line("findings", &counts.join(", "));
     }
 }
@@ -188,32 +187,25 @@ pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     let report: ReloadReport = asked(&args.running, &Method::POST, &target)?;
     let is_accepted = |outcome: &str| matches!(outcome, "published" | "unchanged");
     let sites = report.sites.iter().all(|site| is_accepted(&site.outcome));
-    let config = report.config.as_ref().is_none_or(|config| is_accepted(&config.outcome));
-    let registry = report.registry.as_ref().is_none_or(|registry| is_accepted(&registry.outcome));
-    let code = answer(sites && registry && config);
+    let mut others = report.config.iter().chain(&report.registry);
+    let code = answer(sites && others.all(|other| is_accepted(&other.outcome)));
     say_report(&report, args.running.json, || reload_text(&report), code)
 }
 
 fn reload_text(report: &ReloadReport) -> String {
     let mut out = String::new();
-    if let Some(config) = &report.config {
-        let _ = writeln!(out, "config: {}: {}", printable(&config.outcome), printable(&config.message));
-    }
-    if let Some(registry) = &report.registry {
-        let _ = writeln!(out, "registry: {}: {}", printable(&registry.outcome), printable(&registry.message));
+    for (what, reload) in [("config", &report.config), ("registry", &report.registry)] {
+        if let Some(ReloadOutcome { outcome, message }) = reload {
+            let _ = writeln!(out, "{what}: {}: {}", printable(outcome), printable(message));
+        }
     }
     for site in &report.sites {
         let grace = site.grace_end.as_ref().map(|end| {
             format!("; newly disallowed requests are only observed, until {} at the latest", printable(end))
         });
         let grace = grace.unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "{}: {}: {}{grace}",
-            printable(&site.name),
-            printable(&site.outcome),
-            printable(&site.message)
-        );
+        let [name, outcome, message] = [&site.name, &site.outcome, &site.message].map(printable);
+        let _ = writeln!(out, "{name}: {outcome}: {message}{grace}");
     }
     out
 }

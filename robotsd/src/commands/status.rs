@@ -11,7 +11,7 @@ use super::agents::CheckedShare;
 use super::output::{Page, say_report};
 use super::running::{Running, asked};
 use crate::exit;
-use crate::render::short_hash;
+use crate::render::{plural, short_hash};
 use crate::report::{
     ConfigReport, FetchReport, HeldBackSetting, IdentityReport, KindCount, ListReport, ListenerReport as Listener,
     NextStep, PublishedRegistryReport, RateStoreReport, RegistryReport, RequestsReport, SiteReport, SiteTraffic,
@@ -217,7 +217,7 @@ fn describe_site_traffic(page: &mut Page, traffic: &SiteTraffic) {
 
 fn describe_upstream(upstream: &UpstreamReport) -> String {
     let UpstreamReport { server, state, connections, .. } = upstream;
-    let connections = format!("{connections} {}", if *connections == 1 { "connection" } else { "connections" });
+    let connections = plural(*connections, "connection");
     let (Some(since), Some(check), Some(why)) = (&upstream.since, &upstream.check, &upstream.why) else {
         return format!("{server}: {state}, {connections}");
     };
@@ -277,7 +277,7 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
     match (&site.findings_summary, site.findings.notes) {
         (Some(summary), _) => page.line("findings", summary),
         (None, 0) => page.line("findings", "none"),
-        (None, notes) => page.line("findings", &format!("{notes} note{}", if notes == 1 { "" } else { "s" })),
+        (None, notes) => page.line("findings", &plural(notes, "note")),
     }
     if let Some(reload) = site.last_reload.as_ref().filter(|reload| reload.outcome == "kept") {
         page.line("not taken", &reload.message);

@@ -4,11 +4,8 @@
 //! and to the log of a CI run.
 
 mod answer_finding;
-mod csv;
 mod diagnostic;
-mod github;
-mod json;
-mod markdown;
+mod formats;
 mod printable;
 mod sarif;
 mod text;
@@ -18,11 +15,11 @@ use std::io::{self, Write};
 use tower_robots::check::Finding;
 
 pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint, Checked};
-pub(crate) use self::csv::csv_row;
 pub(crate) use self::diagnostic::{Diagnostic, complain_at};
-pub(crate) use self::markdown::code as markdown_code;
+pub(crate) use self::formats::{csv_row, markdown_code};
 pub(crate) use self::printable::{
-    printable, printable_path, shell_word, short_hash, stderr, stdout, styled_stdout, write_json, write_pretty_json,
+    plural, printable, printable_path, shell_word, short_hash, stderr, stdout, styled_stdout, write_json,
+    write_pretty_json,
 };
 pub(crate) use self::sarif::SarifLog;
 pub(crate) use self::text::{Colour, finding_line};
@@ -52,9 +49,9 @@ pub(crate) fn findings(out: &mut impl Write, form: FindingFormat, checked: Check
     match form {
         FindingFormat::Text(colour) => text::write(out, colour, checked),
         FindingFormat::Concise => text::write_concise(out, checked),
-        FindingFormat::Markdown => markdown::write(out, checked),
-        FindingFormat::Json => json::write(out, checked),
-        FindingFormat::Github => github::write(out, checked),
+        FindingFormat::Markdown => formats::markdown(out, checked),
+        FindingFormat::Json => formats::json(out, checked),
+        FindingFormat::Github => formats::github(out, checked),
     }
 }
 
@@ -68,8 +65,8 @@ pub(crate) fn answer_findings(
     match form {
         FindingFormat::Text(colour) => text::write_answer(out, colour, findings),
         FindingFormat::Concise => findings.iter().try_for_each(|finding| writeln!(out, "{finding}")),
-        FindingFormat::Markdown => markdown::write_answer(out, name, findings),
+        FindingFormat::Markdown => formats::markdown_answers(out, name, findings),
         FindingFormat::Json => findings.iter().try_for_each(|finding| write_json(out, finding)),
-        FindingFormat::Github => github::write_answer(out, findings),
+        FindingFormat::Github => formats::github_answers(out, findings),
     }
 }

@@ -26,6 +26,11 @@ pub(crate) fn short_hash(hash: &str) -> &str {
     digits.get(..16).unwrap_or(digits)
 }
 
+/// `1 line`, `2 lines`.
+pub(crate) fn plural(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Whether a character prints as itself.
 pub(super) fn is_shown(char: char) -> bool {
     matches!(char, '"' | '\'' | '\\') || (char.escape_debug().len() == 1 && !looks_blank(char))

@@ -53,6 +53,25 @@ pub(crate) enum CrawlerAccess {
     Nothing,
 }
 
+/// What crawlers make of an answer.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct AnswerReading {
+    /// What RFC 9309 has a crawler do that has no copy of the file from before; that 429 is read as a server error, which
+    /// the RFC does not say, is current practice.
+    pub(crate) crawlers: CrawlerAccess,
+    /// The section of RFC 9309 that says so.
+    pub(crate) section: &'static str,
+    /// How crawlers differ that go by other pages or by older ones.
+    pub(crate) other_readings: Option<&'static str>,
+}
+
+/// As in `crawlers take everything as allowed (RFC 9309, section 2.3.1.3)`.
+impl fmt::Display for AnswerReading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "crawlers {} (RFC 9309, section {})", self.crawlers, self.section)
+    }
+}
+
 impl AnswerKind {
     pub(crate) fn of(chain: &RetrievalChain) -> Self {
         let status = match (&chain.last.answer, &chain.end) {
@@ -84,56 +103,44 @@ impl AnswerKind {
         }
     }
 
-    /// What RFC 9309 has a crawler do that has no copy of the file from before; that 429 is read as a server error, which
-    /// the RFC does not say, is current practice.
+    /// What crawlers may do then.
     pub(crate) const fn access(self) -> CrawlerAccess {
-        self.reading().0
+        self.reading().crawlers
     }
 
-    /// The section of RFC 9309 that says so.
-    pub(crate) const fn section(self) -> &'static str {
-        self.reading().1
-    }
-
-    const fn reading(self) -> (CrawlerAccess, &'static str) {
-        match self {
-            Self::Success(_) => (CrawlerAccess::Rules, "2.3.1.1"),
-            Self::RedirectLoop | Self::TooManyRedirects | Self::LeadsNowhere | Self::NoRedirect(_) => {
-                (CrawlerAccess::Everything, "2.3.1.2")
+    /// What crawlers make of it.
+    pub(crate) const fn reading(self) -> AnswerReading {
+        let (crawlers, section, other_readings) = match self {
+            Self::Success(StatusCode::OK) => (CrawlerAccess::Rules, "2.3.1.1", None),
+            Self::Success(_) => {
+                (CrawlerAccess::Rules, "2.3.1.1", Some("crawlers that take only 200 for an answer find no rules"))
             }
-            Self::Missing(_) | Self::Restricted(_) | Self::ClientError(_) => (CrawlerAccess::Everything, "2.3.1.3"),
-            Self::NotModified
-            | Self::TooManyRequests
-            | Self::ServerError(_)
-            | Self::NoStatus(_)
-            | Self::Failed(_)
-            | Self::Unreachable(_) => (CrawlerAccess::Nothing, "2.3.1.4"),
-        }
-    }
-
-    /// How crawlers differ that go by other pages or by older ones.
-    pub(crate) const fn other_readings(self) -> Option<&'static str> {
-        Some(match self {
-            Self::Restricted(_) => {
-                "the Internet draft of 1996, and robots written after it such as Python's urllib.robotparser, take the whole \
-                 site as disallowed"
+            Self::RedirectLoop | Self::TooManyRedirects => {
+                (CrawlerAccess::Everything, "2.3.1.2", Some("some crawlers follow more than five redirects"))
             }
-            Self::TooManyRequests => {
-                "RFC 9309 counts every 4xx as no rules at all; Google, and this program, read 429 as a server error"
+            Self::LeadsNowhere | Self::NoRedirect(_) => (CrawlerAccess::Everything, "2.3.1.2", None),
+            Self::Missing(_) | Self::ClientError(_) => (CrawlerAccess::Everything, "2.3.1.3", None),
+            Self::Restricted(_) => (CrawlerAccess::Everything, "2.3.1.3", Some(DRAFT_READING)),
+            Self::TooManyRequests => (
+                CrawlerAccess::Nothing,
+                "2.3.1.4",
+                Some(
+                    "RFC 9309 counts every 4xx as no rules at all; Google, and this program, read 429 as a server error",
+                ),
+            ),
+            Self::NotModified | Self::ServerError(_) | Self::NoStatus(_) | Self::Failed(_) | Self::Unreachable(_) => {
+                (CrawlerAccess::Nothing, "2.3.1.4", Some(READING_OF_COPIES))
             }
-            Self::ServerError(_) | Self::Failed(_) | Self::Unreachable(_) | Self::NotModified | Self::NoStatus(_) => {
-                "crawlers that have a copy may go on by it; after 30 days without an answer many take everything as allowed"
-            }
-            Self::RedirectLoop | Self::TooManyRedirects => "some crawlers follow more than five redirects",
-            Self::Success(StatusCode::OK)
-            | Self::LeadsNowhere
-            | Self::NoRedirect(_)
-            | Self::Missing(_)
-            | Self::ClientError(_) => return None,
-            Self::Success(_) => "crawlers that take only 200 for an answer find no rules",
-        })
+        };
+        AnswerReading { crawlers, section, other_readings }
     }
 }
+
+const DRAFT_READING: &str = "the Internet draft of 1996, and robots written after it such as Python's urllib.robotparser, \
+                             take the whole site as disallowed";
+
+const READING_OF_COPIES: &str = "crawlers that have a copy may go on by it; after 30 days without an answer many take \
+                                 everything as allowed";
 
 /// The answer in a few words, as in `503 Service Unavailable`.
 impl fmt::Display for AnswerKind {

@@ -15,7 +15,7 @@ mod retriever;
 
 use tower_robots::source::fetch::{FetchUrl, UrlError};
 
-pub(crate) use self::answer_kind::{AnswerKind, CrawlerAccess, DocumentError};
+pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, DocumentError};
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{
     ChainEnd, RequestedCodings, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever,

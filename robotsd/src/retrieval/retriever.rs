@@ -66,12 +66,11 @@ fn time(text: &str) -> Result<Duration, String> {
 
 /// What to retrieve, and how far to go.
 #[derive(Clone, Debug)]
-#[must_use]
 pub(crate) struct RetrievalRequest {
-    url: FetchUrl,
-    most: u64,
-    redirects: usize,
-    codings: RequestedCodings,
+    pub(crate) url: FetchUrl,
+    /// How many octets are read of the body as it is sent.
+    pub(crate) most: u64,
+    pub(crate) codings: RequestedCodings,
 }
 
 /// What a request says about content codings.
@@ -104,18 +103,7 @@ impl Default for RetrievalSettings {
 impl RetrievalRequest {
     /// A robots.txt, or another document under the same bounds: 8 MiB, five redirects to any host.
     pub(crate) const fn new(url: FetchUrl) -> Self {
-        Self { url, most: MAX_FILE, redirects: REDIRECTS, codings: RequestedCodings::Accepted }
-    }
-
-    /// How many octets are read of the body as it is sent.
-    pub(crate) const fn at_most(mut self, octets: u64) -> Self {
-        self.most = octets;
-        self
-    }
-
-    pub(crate) const fn codings(mut self, codings: RequestedCodings) -> Self {
-        self.codings = codings;
-        self
+        Self { url, most: MAX_FILE, codings: RequestedCodings::Accepted }
     }
 }
 
@@ -165,7 +153,7 @@ impl Retriever {
             let end = match to {
                 Err(why) => ChainEnd::Nowhere(why),
                 Ok(to) if to == hop.url || hops.iter().any(|hop: &Hop| hop.url == to) => ChainEnd::Loop(to),
-                Ok(_) if hops.len() >= request.redirects => ChainEnd::TooMany,
+                Ok(_) if hops.len() >= REDIRECTS => ChainEnd::TooMany,
                 Ok(to) => {
                     let next = self.hop(request, to, Some(&hop)).await;
                     hops.push(std::mem::replace(&mut hop, next));
@@ -190,10 +178,8 @@ impl Retriever {
                 Ok(exchange) => (exchange.address, exchange.answer),
                 Err(_) => {
                     let whole = humantime::format_duration(self.whole);
-                    failed(
-                        FetchErrorKind::Stopped,
-                        format!("all requests together may take {whole}, and that time is over"),
-                    )
+                    let cause = format!("all requests together may take {whole}, and that time is over");
+                    failed(FetchErrorKind::Stopped, cause)
                 }
             },
         };

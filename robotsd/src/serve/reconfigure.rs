@@ -30,7 +30,7 @@ use crate::config::{Config, SettingChange, setting_changes};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::{Log, LogEntry, LogEvent};
-use crate::report::ConfigReload;
+use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
 #[cfg(target_os = "linux")]
@@ -433,7 +433,7 @@ impl ConfigWaiters {
         };
         for waiter in self.now.drain(..) {
             // The client may have gone.
-            let _ = waiter.send(ConfigReload { outcome: sent.to_owned(), message: text.clone() });
+            let _ = waiter.send(ReloadOutcome { outcome: sent.to_owned(), message: text.clone() });
         }
         let Some(next) = self.next.take() else { return false };
         self.now = next;
@@ -448,8 +448,8 @@ mod tests {
 
     use super::*;
 
-    fn outcome(mut waiting: oneshot::Receiver<ConfigReload>) -> (String, String) {
-        let ConfigReload { outcome, message } = waiting.try_recv().unwrap();
+    fn outcome(mut waiting: oneshot::Receiver<ReloadOutcome>) -> (String, String) {
+        let ReloadOutcome { outcome, message } = waiting.try_recv().unwrap();
         (outcome, message)
     }
 

@@ -151,7 +151,8 @@ fn read_for_gate(site: &SiteConfig, settings: &GateSettings, sitemaps: &[Sitemap
             let retriever = retriever.get_or_init(|| Retriever::new(&RetrievalSettings::default()));
             let retriever = retriever.as_ref().map_err(|error| format!("{url}: {error}"))?;
             // One more shows that there is more.
-            let chain = retriever.retrieve(&RetrievalRequest::new(url.clone()).at_most(MOST_OCTETS as u64 + 1));
+            let most = MOST_OCTETS as u64 + 1;
+            let chain = retriever.retrieve(&RetrievalRequest { most, ..RetrievalRequest::new(url.clone()) });
             chain.into_document(MOST_OCTETS).map(Some).map_err(|error| format!("{url}: {error}"))
         }
     });

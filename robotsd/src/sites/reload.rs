@@ -22,7 +22,7 @@ use super::site_robots::LiveSite;
 use crate::config::{RegistrySources, extended_registry};
 use crate::date::rfc3339;
 use crate::log::LogEvent;
-use crate::report::{RegistryReload, ReloadReport, SiteReload};
+use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 
 /// Sites read at once: each has a thread, and there may be thousands.
 const AT_ONCE: usize = 16;
@@ -115,7 +115,7 @@ impl Sites {
     }
 
     /// Reads the extra registry again, and applies it with the published one; none without either.
-    async fn reload_registry(self: &Arc<Self>) -> Option<RegistryReload> {
+    async fn reload_registry(self: &Arc<Self>) -> Option<ReloadOutcome> {
         let RegistrySources { extra, published } = self.registry.clone();
         if extra.is_none() && published.is_none() {
             return None;
@@ -152,7 +152,7 @@ impl Sites {
             Err(message) => (LogEvent::RegistryRejected, "kept", format!("{message}; the one before stays in force")),
         };
         self.log.say(event, message.clone());
-        Some(RegistryReload { outcome: outcome.to_owned(), message })
+        Some(ReloadOutcome { outcome: outcome.to_owned(), message })
     }
 
     /// Applies a registry to every robots.txt.

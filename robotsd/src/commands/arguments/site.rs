@@ -240,12 +240,9 @@ impl RobotsFile {
         let chain = retriever.retrieve(&RetrievalRequest::new(robots_url(url).map_err(io::Error::other)?));
         let unusable = |error: DocumentError| {
             let meaning = match &error {
-                DocumentError::Answer(kind, _) => Some(*kind),
-                DocumentError::Coding(_) => None,
+                DocumentError::Answer(kind, _) => format!("; {}", kind.reading()),
+                DocumentError::Coding(_) => String::new(),
             };
-            let meaning = meaning.map_or_else(String::new, |kind| {
-                format!("; crawlers {} (RFC 9309, section {})", kind.access(), kind.section())
-            });
             io::Error::other(format!("{}: {}{meaning}", chain.url(), printable(error.to_string())))
         };
         let document = chain.document(MOST_OCTETS).map_err(unusable)?;

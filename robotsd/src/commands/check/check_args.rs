@@ -1,17 +1,21 @@
-//! The options of `robotsd check`.
+//! The options of `robotsd check`, and the codes that they take, those of files and those of what servers answer: `--explain` says
+//! what a code means and why it matters, with an example that has it and one without.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use tower_robots::check::Safety;
+use tower_robots::check::{Lint, Safety, Severity, lint, lints};
 
 use super::check_settings::Deny;
-use super::lint_codes::known_code;
+use super::live::{answer_lint, answer_lints};
 use crate::commands::arguments::WithinArgs;
 use crate::commands::arguments::site::SiteArgs;
-use crate::render::{Colour, FindingFormat};
+use crate::commands::output::Page;
+use crate::render::{AnswerLint, Colour, FindingFormat, stdout};
 use crate::retrieval::{is_url, shown_url};
+use crate::suggestion::did_you_mean;
 
 /// Check robots.txt files before they are published
 #[derive(Args, Debug)]
@@ -165,4 +169,68 @@ impl FixArgs {
         (self.fix && paths.len() > 1 && paths.iter().any(|path| path == Path::new("-")))
             .then(|| "--fix writes the text of standard input to standard output: name - alone, or files".to_owned())
     }
+}
+
+/// The code of a lint that exists.
+fn known_code(code: &str) -> Result<&'static str, String> {
+    let known = codes().find(|known| *known == code);
+    known.ok_or_else(|| format!("no lint has this code: {}", hint(code)))
+}
+
+/// What to write in place of a code that no lint has.
+fn hint(code: &str) -> String {
+    did_you_mean(code, codes()).unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned())
+}
+
+/// Every code.
+fn codes() -> impl Iterator<Item = &'static str> {
+    lints().iter().map(|lint| lint.code).chain(answer_lints().iter().map(|lint| lint.code))
+}
+
+/// Explains one code, or lists all of them.
+pub(super) fn explain_codes(code: Option<&str>) -> io::Result<ExitCode> {
+    let mut out = stdout();
+    match code {
+        None => list(&mut out)?,
+        Some(code) => match (lint(code), answer_lint(code)) {
+            (Some(lint), _) => explain(&mut out, lint)?,
+            (None, Some(lint)) => explain_answer(&mut out, lint)?,
+            (None, None) => return Err(io::Error::other(format!("no lint has the code {code:?}: {}", hint(code)))),
+        },
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(out: &mut impl Write) -> io::Result<()> {
+    let width = codes().map(str::len).max().unwrap_or(0);
+    let of_files = lints().iter().map(|lint| (lint.code, lint.severity, lint.summary));
+    let of_answers = answer_lints().iter().map(|lint| (lint.code, lint.severity, lint.summary));
+    for (code, severity, summary) in of_files.chain(of_answers) {
+        writeln!(out, "{code:width$}  {:7}  {summary}", severity.as_str())?;
+    }
+    Ok(())
+}
+
+fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
+    write_why(out, lint.code, lint.severity, lint.summary, lint.why)?;
+    for (title, example) in [("Found:", &lint.bad), ("Not found:", &lint.good)] {
+        writeln!(out, "\n{title}\n")?;
+        example.to_string().lines().try_for_each(|line| writeln!(out, "    {line}"))?;
+    }
+    writeln!(out, "\nOff for a line with the comment \"# robots-check: allow({})\".", lint.code)
+}
+
+/// A lint of what servers answer, which no file is an example of.
+fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
+    write_why(out, lint.code, lint.severity, lint.summary, lint.why)?;
+    writeln!(out, "\nFound only where a URL is checked. Off with --ignore {}; see {}", lint.code, lint.url())
+}
+
+fn write_why(out: &mut impl Write, code: &str, severity: Severity, summary: &str, why: &str) -> io::Result<()> {
+    let mut page = Page::default();
+    page.title(&format!("{code}: {summary} ({severity})"));
+    page.blank();
+    page.paragraph(why);
+    out.write_all(page.into_string().as_bytes())
 }

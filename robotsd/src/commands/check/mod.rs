@@ -10,7 +10,6 @@
 mod check_args;
 mod check_settings;
 mod fixing;
-mod lint_codes;
 mod live;
 mod summary;
 
@@ -60,7 +59,7 @@ enum Detail {
 /// Checks the files and writes what it finds to standard output.
 pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     if let Some(code) = &args.explain {
-        return lint_codes::run(code.as_deref());
+        return check_args::explain_codes(code.as_deref());
     }
     if let Some(reason) = args.fixing.refusal(&args.paths) {
         return Err(io::Error::other(reason));

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use tower_robots::check::{Finding, Report, Safety, Severity};
 
-use crate::render::{self, AnswerFinding, Checked, Colour, finding_line, printable};
+use crate::render::{self, AnswerFinding, Checked, Colour, finding_line, plural, printable};
 
 /// Files that the table lists.
 const LISTED: usize = 100;
@@ -87,14 +87,14 @@ impl CheckSummary {
             .iter()
             .zip(Severity::ALL)
             .filter(|(count, _)| **count > 0)
-            .map(|(count, severity)| counted(*count, severity.as_str()))
+            .map(|(count, severity)| plural(*count, severity.as_str()))
             .collect();
         let found = if found.is_empty() { "nothing found".to_owned() } else { found.join(", ") };
         let hint = match (notes, self.files, self.found) {
             (ShownNotes::Counted, 2.., [_, _, notes]) if notes > 0 => " (--notes shows the notes)",
             _ => "",
         };
-        writeln!(out, "{} checked: {found}{hint}", counted(self.files, "file"))?;
+        writeln!(out, "{} checked: {found}{hint}", plural(self.files, "file"))?;
         let or_more = if self.has_omitted { " or more" } else { "" };
         match self.fixable {
             [0, _] => Ok(()),
@@ -124,10 +124,6 @@ impl CheckSummary {
         }
         writeln!(out)
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Findings of one code that are shown whole; of more only the first is.

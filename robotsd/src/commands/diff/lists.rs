@@ -172,7 +172,8 @@ fn open(
             }
             let Some(retriever) = retriever else { return Err(named(&"no client")) };
             // One more shows that there is more.
-            let chain = retriever.retrieve(&RetrievalRequest::new(url.clone()).at_most(MOST_OCTETS as u64 + 1));
+            let most = MOST_OCTETS as u64 + 1;
+            let chain = retriever.retrieve(&RetrievalRequest { most, ..RetrievalRequest::new(url.clone()) });
             chain.into_document(MOST_OCTETS).map_err(|error| named(&error))
         }
     }

@@ -8,8 +8,8 @@ use tower_robots::check::{Breadth, Change, Decider, Delay, DelayChange, Diff, Ef
 use tower_robots::rules::Access;
 
 use super::lists::{ListLoss, ListLosses};
-use crate::html::{self, grouped, percent};
-use crate::render::{finding_line, printable};
+use crate::html::{counted, grouped, percent};
+use crate::render::{finding_line, plural, printable};
 
 /// Crawlers of each kind that are shown by name.
 const SHOWN: usize = 4;
@@ -84,7 +84,7 @@ pub(super) fn nothing_lost(of: &str, count: u64) -> String {
 }
 
 fn pages_of(count: u64) -> String {
-    html::counted(count, "page")
+    counted(count, "page")
 }
 
 /// Writes the effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
@@ -191,7 +191,7 @@ pub(super) fn crawlers(crawlers: &[Subject]) -> String {
     let mut parts = Vec::new();
     parts.extend((!search.is_empty()).then(|| list(&search, "search engines")));
     parts.extend((!named.is_empty()).then(|| list(&named, "that the files name")));
-    parts.extend((rest > 0).then(|| format!("{rest} other known crawler{}", if rest == 1 { "" } else { "s" })));
+    parts.extend((rest > 0).then(|| plural(rest, "other known crawler")));
     parts.extend(has_unnamed.then(|| "any crawler that neither file names".to_owned()));
     parts.join("; ")
 }
@@ -244,7 +244,7 @@ fn totals(effects: &[Effect]) -> String {
     let change = if rules.len() == 1 { "changes" } else { "change" };
     format!(
         "{} {change} for {}: {}{more}",
-        counted(rules.len(), "rule"),
+        plural(rules.len(), "rule"),
         whom(effects.iter().map(|effect| &*effect.crawlers)),
         parts.join(", ")
     )
@@ -256,11 +256,7 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     let others = crawlers.contains(&None);
     match (crawlers.len() - usize::from(others), others) {
         (0, _) => "every crawler that neither file names".to_owned(),
-        (count, false) => counted(count, "crawler"),
-        (count, true) => format!("{} and every other that neither file names", counted(count, "crawler")),
+        (count, false) => plural(count, "crawler"),
+        (count, true) => format!("{} and every other that neither file names", plural(count, "crawler")),
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

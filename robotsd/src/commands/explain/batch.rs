@@ -1,6 +1,5 @@
 //! `robotsd explain --batch`: JSON questions in, JSON answers out, a line each, in order; and who sends the request of a question.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
@@ -10,8 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tower_robots::agent::{Agent, Identity, IdentityMethod, IdentityOutcome};
-use tower_robots::identity::{Identified, IdentityRequest, MessageHead, PublicAddress, Signers};
+use tower_robots::agent::{Agent, Identity};
+use tower_robots::identity::{IdentityRequest, MessageHead, PublicAddress, Signers};
 use tower_robots::policy::{Action, HumanEvidence};
 use tower_robots::rules::{Access, PathForm, Reading, Rule};
 
@@ -128,21 +127,13 @@ fn answer(
     match evaluators.get(&question).and_then(|evaluator| Ok((evaluator, parts(evaluator)?))) {
         Ok((evaluator, (requester, url))) => {
             let path = evaluator.path(&url);
-            let (identity, signer) = match question.sender(&url) {
-                Some(sender) => {
-                    let agents = question.claimed_agents(evaluator, &requester);
-                    let (identity, signer) = sender.identify(&agents, signers);
-                    (Some(identity), signer)
-                }
-                None => (None, None),
-            };
+            let (identity, signer) = question.identify(evaluator, &requester, &url, signers).unzip();
             // A request that only its signature names is the crawler's that signed it.
-            let requester = signer.map_or(requester, |signer| Requester::user_agent(evaluator, &signer));
+            let requester = signer.flatten().map_or(requester, |signer| Requester::user_agent(evaluator, &signer));
             let identified = identity.as_ref().map_or(Identity::Unclaimed, |summary| summary.identity);
             let known = KnownSender { identity: identified, address: question.address };
             let evidence = human_evidence(question.fields());
-            let explanation =
-                Explanation::with_evidence(evaluator, &requester, known, &question.method, &path, &evidence);
+            let explanation = Explanation::new(evaluator, &requester, known, &question.method, &path, &evidence);
             write_json(answers, &BatchAnswer::new(&question.id, &explanation, identity))?;
             Ok(Ok(()))
         }
@@ -179,27 +170,43 @@ impl BatchQuestion {
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
     }
 
-    /// Who the request says it is from.
-    fn claimed_agents<'r>(&self, evaluator: &Evaluator, requester: &'r Requester) -> Cow<'r, [Agent]> {
-        match &self.token {
-            Some(token) => evaluator.resolve(token).agents.to_vec().into(),
-            None => requester.agents().into(),
-        }
-    }
-
-    /// What is said about the sender, where anything is. A URL that only the reference parser reads has none.
-    fn sender<'q>(&'q self, url: &'q [u8]) -> Option<Sender<'q>> {
+    /// Who sent the request, where anything is said about the sender, and the crawler whose request it is by its signature alone.
+    /// A URL that only the reference parser reads has no sender.
+    fn identify(
+        &self,
+        evaluator: &Evaluator,
+        requester: &Requester,
+        url: &[u8],
+        signers: &Signers,
+    ) -> Option<(IdentitySummary, Option<String>)> {
         let is_said = self.address.is_some() || self.headers.is_some() || self.now.is_some() || self.evidence.is_some();
         let url = TargetUrl::parse(url).ok().filter(|_| is_said)?;
+        let named = self.token.as_ref().map(|token| evaluator.resolve(token).agents);
+        let agents = named.as_deref().unwrap_or(requester.agents());
+        let now = self.now.and_then(|now| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(now)));
+        let now = now.unwrap_or_else(SystemTime::now);
+        let address = PublicAddress::of(self.address, |_| false).ok();
         let fields = self.fields();
-        let (method, evidence) = (&self.method, self.evidence.as_ref());
-        Some(Sender { method, url, address: self.address, fields, now: self.now, evidence })
+        let host = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let authority = url.host().and_then(|host| std::str::from_utf8(host).ok());
+        let authority = authority.or(host.map(|(_, value)| value.as_str()));
+        // A path is that of a site as it is usually served.
+        let scheme = if url.host().is_none() || url.is_https() { "https" } else { "http" };
+        let target = String::from_utf8_lossy(url.path());
+        let message = MessageHead::new(&self.method, scheme, authority, &target, &fields);
+        let request = IdentityRequest::new(agents, address).signed(&message, signers);
+        let found = match &self.evidence {
+            Some(evidence) => request.identify(evidence, now),
+            None => request.identify(&EmbeddedEvidence, now),
+        };
+        let signer = found.signer.and_then(Agent::crawler).map(str::to_owned);
+        Some((IdentitySummary { identity: found.identity, crawler: found.crawler.map(str::to_owned) }, signer))
     }
 
     fn url(&self) -> Result<Vec<u8>, String> {
         match (&self.url, &self.url_base64) {
             (Some(url), None) => Ok(url.clone().into_bytes()),
-            (None, Some(url)) => BASE64.decode(url).map_err(|error| format!("\"url_base64\" is not base64: {error}")),
+            (None, Some(url)) => decoded("url_base64", url),
             _ => Err("a question has a \"url\" or a \"url_base64\"".to_owned()),
         }
     }
@@ -246,17 +253,6 @@ enum RobotsOrigin {
     Site,
 }
 
-impl RobotsOrigin {
-    /// What errors call it.
-    fn name(&self) -> String {
-        match self {
-            Self::Path(path) => path.clone(),
-            Self::Base64(_) => "\"robots_base64\"".to_owned(),
-            Self::Site => "the robots.txt of the site".to_owned(),
-        }
-    }
-}
-
 impl EvaluatorCache<'_> {
     fn get(&mut self, question: &BatchQuestion) -> Result<&Evaluator, String> {
         let origin = match (&question.robots, &question.robots_base64) {
@@ -267,59 +263,47 @@ impl EvaluatorCache<'_> {
         };
         let key = (origin, question.reading);
         if !self.evaluators.contains_key(&key) {
-            let bytes = self.read(&key.0)?;
-            let cost = bytes.len() + OVERHEAD;
+            let file = self.read(&key.0)?;
+            let cost = file.bytes.len() + OVERHEAD;
             self.octets += cost;
             if self.octets > KEPT {
                 self.evaluators.clear();
                 self.octets = cost;
             }
-            let name = key.0.name();
-            let evaluator = RobotsFile { name, bytes }
-                .of_any(question.reading, &self.site.settings)
-                .map_err(|error| error.to_string())?;
+            let evaluator = file.of_any(question.reading, &self.site.settings).map_err(|error| error.to_string())?;
             self.evaluators.insert(key.clone(), evaluator);
         }
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())
     }
 
-    fn read(&self, origin: &RobotsOrigin) -> Result<Vec<u8>, String> {
-        match origin {
+    /// Reads a file; its name is what errors call it.
+    fn read(&self, origin: &RobotsOrigin) -> Result<RobotsFile, String> {
+        let (name, bytes) = match origin {
             // Not `-`: standard input holds the questions.
             RobotsOrigin::Path(path) => {
-                InputSource::File(path.into()).read().map_err(|error| format!("{path}: {error}"))
+                let read = InputSource::File(path.into()).read();
+                (path.clone(), read.map_err(|error| format!("{path}: {error}"))?)
             }
-            RobotsOrigin::Base64(text) => {
-                BASE64.decode(text).map_err(|error| format!("\"robots_base64\" is not base64: {error}"))
-            }
+            RobotsOrigin::Base64(text) => ("\"robots_base64\"".to_owned(), decoded("robots_base64", text)?),
             RobotsOrigin::Site => {
-                self.site.robots(None).map(|RobotsFile { bytes, .. }| bytes).map_err(|error| error.to_string())
+                let file = self.site.robots(None).map_err(|error| error.to_string())?;
+                ("the robots.txt of the site".to_owned(), file.bytes)
             }
-        }
+        };
+        Ok(RobotsFile { name, bytes })
     }
 }
 
-/// What a question says about its sender, besides the agent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sender<'q> {
-    pub(super) method: &'q str,
-    pub(super) url: TargetUrl<'q>,
-    pub(super) address: Option<IpAddr>,
-    pub(super) fields: &'q [(String, String)],
-    /// In seconds since the epoch.
-    pub(super) now: Option<u64>,
-    pub(super) evidence: Option<&'q OfflineEvidence>,
+fn decoded(key: &str, text: &str) -> Result<Vec<u8>, String> {
+    BASE64.decode(text).map_err(|error| format!("{key:?} is not base64: {error}"))
 }
 
 /// Who sent the request, as an answer shows it.
-#[derive(Debug, Serialize)]
-pub(super) struct IdentitySummary {
-    outcome: IdentityOutcome,
-    method: Option<IdentityMethod>,
-    reason: Option<&'static str>,
+#[derive(Serialize)]
+struct IdentitySummary {
+    #[serde(flatten)]
+    identity: Identity,
     crawler: Option<String>,
-    #[serde(skip)]
-    pub(super) identity: Identity,
 }
 
 /// The fields that suggest a person, as the layer reads them. A `Referer` adds nothing that a decision depends on.
@@ -331,41 +315,4 @@ fn human_evidence(fields: &[(String, String)]) -> HumanEvidence<'_> {
     let first = |name| lines(name).next().unwrap_or_default();
     let evidence = lines("cookie").fold(HumanEvidence::new(), HumanEvidence::cookies);
     evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
-}
-
-impl Sender<'_> {
-    /// Who it is. The second part is the crawler whose request it is by its signature alone.
-    pub(super) fn identify(&self, agents: &[Agent], signers: &Signers) -> (IdentitySummary, Option<String>) {
-        let now = self.now.map_or_else(SystemTime::now, |now| {
-            SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(now)).unwrap_or_else(SystemTime::now)
-        });
-        let address = PublicAddress::of(self.address, |_| false).ok();
-        let host = self.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
-        let authority = self.url.host().and_then(|host| std::str::from_utf8(host).ok());
-        let authority = authority.or(host.map(|(_, value)| value.as_str()));
-        // A path is that of a site as it is usually served.
-        let scheme = if self.url.host().is_none() || self.url.is_https() { "https" } else { "http" };
-        let target = String::from_utf8_lossy(self.url.path());
-        let message = MessageHead::new(self.method, scheme, authority, &target, &self.fields);
-        let request = IdentityRequest::new(agents, address).signed(&message, signers);
-        let found = match self.evidence {
-            Some(evidence) => request.identify(evidence, now),
-            None => request.identify(&EmbeddedEvidence, now),
-        };
-        let signer = found.signer.and_then(Agent::crawler).map(str::to_owned);
-        (IdentitySummary::new(&found), signer)
-    }
-}
-
-impl IdentitySummary {
-    fn new(found: &Identified<'_>) -> Self {
-        let identity = found.identity;
-        Self {
-            outcome: identity.outcome(),
-            method: identity.method(),
-            reason: identity.reason(),
-            crawler: found.crawler.map(str::to_owned),
-            identity,
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use tower_robots::agent::{Agent, Category, Class, Identity, NamedAs, Obeys};
-use tower_robots::policy::{Action, Decision, HumanEvidence, Reason};
+use tower_robots::policy::{Action, HumanEvidence, Reason};
 use tower_robots::rules::{
     Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
 };
@@ -134,6 +134,13 @@ pub(super) struct ExplainedRequest<'a> {
     pub(super) policy: ShownPolicy,
 }
 
+impl ExplainedRequest<'_> {
+    pub(super) fn explain<'e>(&self, evaluator: &'e Evaluator, path: &RequestPath<'_>) -> Explanation<'e> {
+        let (sender, nothing) = (self.sender.known(), HumanEvidence::new());
+        Explanation::new(evaluator, self.requester, sender, self.method, path, &nothing)
+    }
+}
+
 /// The verdict of the file about a request, and the decision of the policy.
 #[derive(Debug)]
 pub(super) struct Explanation<'e> {
@@ -152,19 +159,8 @@ pub(super) struct Explanation<'e> {
 }
 
 impl<'e> Explanation<'e> {
-    /// The explanation of a request, with what is known of its sender.
-    pub(super) fn for_sender(
-        evaluator: &'e Evaluator,
-        requester: &Requester,
-        sender: KnownSender,
-        method: &str,
-        path: &RequestPath<'_>,
-    ) -> Self {
-        Self::with_evidence(evaluator, requester, sender, method, path, &HumanEvidence::new())
-    }
-
-    /// The same of a request whose fields are known.
-    pub(super) fn with_evidence(
+    /// The explanation of a request, with what is known of its sender and what suggests a person.
+    pub(super) fn new(
         evaluator: &'e Evaluator,
         requester: &Requester,
         sender: KnownSender,
@@ -172,57 +168,39 @@ impl<'e> Explanation<'e> {
         path: &RequestPath<'_>,
         evidence: &HumanEvidence<'_>,
     ) -> Self {
-        match requester {
-            Requester::Token { tokens, fallback, .. } => Self::of_token(evaluator, tokens.clone(), *fallback, path),
+        let (verdict, reason, action, agent, tokens, fallback) = match requester {
+            Requester::Token { tokens, fallback, .. } => {
+                // RFC 9309, section 2.2.2: implicitly allowed. The reference parser leaves that to its caller.
+                let is_exempt = evaluator.reading() != Reading::Reference && path.is_robots_txt();
+                let verdict = (!is_exempt).then(|| evaluator.rules().select(tokens, *fallback).verdict(path));
+                let reason = match verdict.map(|verdict| (verdict.group(), verdict.access())) {
+                    None => Reason::Exempt,
+                    Some((None, _)) => Reason::NoGroup,
+                    Some((Some(_), Access::Allow)) => Reason::Allowed,
+                    Some((Some(_), Access::Disallow)) => Reason::Disallowed,
+                };
+                (verdict, reason, None, None, tokens.clone(), *fallback)
+            }
             Requester::Agents { agents, .. } => {
                 let decision = evaluator.decide_for_sender(agents, sender, method, path);
                 let decision = evaluator.weigh(decision, evidence);
                 let agent = agents.get(decision.agent).or(agents.first()).cloned().unwrap_or_else(Agent::empty);
-                Self::of_decision(evaluator, &decision, agent, path)
+                let fallback = if evaluator.holds_to_star(&agent) { Fallback::Star } else { Fallback::Nothing };
+                let tokens = agent.tokens().to_vec();
+                (decision.verdict, decision.reason, Some(decision.action), Some(agent), tokens, fallback)
             }
-        }
-    }
-
-    fn of_token(
-        evaluator: &'e Evaluator,
-        tokens: Vec<ProductToken>,
-        fallback: Fallback,
-        path: &RequestPath<'_>,
-    ) -> Self {
-        // RFC 9309, section 2.2.2: implicitly allowed. The reference parser leaves that to its caller.
-        let is_exempt = evaluator.reading() != Reading::Reference && path.is_robots_txt();
-        let verdict = (!is_exempt).then(|| evaluator.rules().select(&tokens, fallback).verdict(path));
-        let reason = match verdict.map(|verdict| (verdict.group(), verdict.access())) {
-            None => Reason::Exempt,
-            Some((None, _)) => Reason::NoGroup,
-            Some((Some(_), Access::Allow)) => Reason::Allowed,
-            Some((Some(_), Access::Disallow)) => Reason::Disallowed,
         };
+        let form = if agent.is_some() { path.form() } else { PathForm::Standard };
         Self {
             evaluator,
             access: verdict.map_or(Access::Allow, |verdict| verdict.access()),
-            form: verdict.map_or(PathForm::Standard, |verdict| verdict.form()),
+            form: verdict.map_or(form, |verdict| verdict.form()),
             verdict,
             reason,
-            action: None,
-            agent: None,
+            action,
+            agent,
             tokens,
             fallback,
-        }
-    }
-
-    fn of_decision(evaluator: &'e Evaluator, decision: &Decision<'e>, agent: Agent, path: &RequestPath<'_>) -> Self {
-        let verdict = decision.verdict;
-        Self {
-            evaluator,
-            access: verdict.map_or(Access::Allow, |verdict| verdict.access()),
-            form: verdict.map_or_else(|| path.form(), |verdict| verdict.form()),
-            verdict,
-            reason: decision.reason,
-            action: Some(decision.action),
-            tokens: agent.tokens().to_vec(),
-            fallback: if evaluator.holds_to_star(&agent) { Fallback::Star } else { Fallback::Nothing },
-            agent: Some(agent),
         }
     }
 

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::slice;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use tower_robots::policy::HumanEvidence;
 use tower_robots::rules::Reading;
 
 use self::explanation::{AssumedHost, ExplainedRequest, ExplainedSender, Explanation, Requester, ShownPolicy};
@@ -148,7 +149,7 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
         if matches!(format, ExplainFormat::Csv | ExplainFormat::Matrix) {
             let path = evaluator.path(url.as_bytes());
             let answer = |(requester, sender): (&Requester, &ExplainedSender)| {
-                Explanation::for_sender(&evaluator, requester, sender.known(), &args.method, &path)
+                Explanation::new(&evaluator, requester, sender.known(), &args.method, &path, &HumanEvidence::new())
             };
             let answers: Vec<_> = requesters.iter().zip(&senders).map(answer).collect();
             let answers = names.iter().map(String::as_str).zip(&answers);
@@ -186,16 +187,13 @@ impl ExplainArgs {
             return Err(format!("there is no robots.txt: name one with --robots {file}, or a site with --config FILE"));
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
-            return Err(
-                "there is no crawler: name one with --user-agent NAME, or with --token TOKEN for what the file \
-                        says alone"
-                    .to_owned(),
-            );
+            let fault = "there is no crawler: name one with --user-agent NAME, or with --token TOKEN for what the file \
+                         says alone";
+            return Err(fault.to_owned());
         }
         if self.token.iter().any(|token| token.trim().is_empty()) {
-            return Err(
-                "the token is empty: write one such as GPTBot, or * for a crawler that no group names".to_owned()
-            );
+            let fault = "the token is empty: write one such as GPTBot, or * for a crawler that no group names";
+            return Err(fault.to_owned());
         }
         if self.urls.is_empty() {
             return Err("there is no URL: write a path such as /, a URL, or - for a list on standard input".to_owned());

@@ -137,8 +137,7 @@ struct ExplainedForm {
 
 pub(super) fn json_row(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
     let path = evaluator.path(request.url.as_bytes());
-    let explanation =
-        Explanation::for_sender(evaluator, request.requester, request.sender.known(), request.method, &path);
+    let explanation = request.explain(evaluator, &path);
     let trace = explanation.trace(&path);
     let token = trace.as_ref().and_then(|trace| explanation.token_of(trace));
     let json = ExplanationJson {

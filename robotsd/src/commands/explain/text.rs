@@ -18,8 +18,7 @@ const SHOWN: usize = 20;
 
 pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
     let path = evaluator.path(request.url.as_bytes());
-    let explanation =
-        Explanation::for_sender(evaluator, request.requester, request.sender.known(), request.method, &path);
+    let explanation = request.explain(evaluator, &path);
     let trace = explanation.trace(&path);
     writeln!(out, "{}", headline(evaluator, request, &explanation, trace.as_ref(), &path))?;
     match (request.requester.as_token(), explanation.agent()) {

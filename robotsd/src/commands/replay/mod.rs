@@ -47,7 +47,7 @@ pub use self::format::log_line;
 use self::headers::HeaderCache;
 use self::identity::{LogEvidence, NameAnswers, NameQuestions};
 use self::privacy::ReportPrivacy;
-use self::report::{Report, ReportForm};
+use self::report::Report;
 pub(super) use self::selection::LogSelection;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use super::test::{EvaluatedExpectations, Spelling};
@@ -55,7 +55,7 @@ use crate::evaluator::EvaluatorSettings;
 use crate::exit::{self, FAILED, complain, fail};
 use crate::expectations::ExpectationsFile;
 use crate::input::{self, named, stdin_once};
-use crate::render::{printable_path, stderr, stdout};
+use crate::render::{printable_path, stderr, stdout, write_json};
 
 /// What to do about logs of which no line is a request.
 const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
@@ -132,6 +132,17 @@ pub(crate) struct ReplayArgs {
     keep_addresses: bool,
 }
 
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ReportForm {
+    /// Bars in the terminal
+    Text,
+    /// One JSON object
+    Json,
+    /// A page that needs nothing else
+    Html,
+}
+
 /// A moment, or the beginning of a day, in seconds since 1970.
 fn moment(text: &str) -> Result<i64, String> {
     let text = text.trim();
@@ -200,7 +211,11 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
 
 fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
     let mut out = BufWriter::new(out);
-    report::write(report, &mut out, form)?;
+    match form {
+        ReportForm::Text => report::text::write(&mut out, report)?,
+        ReportForm::Json => write_json(&mut out, report)?,
+        ReportForm::Html => report::html::write(&mut out, report)?,
+    }
     out.flush()
 }
 

@@ -16,9 +16,9 @@ const LONG: usize = 3;
 
 /// What crawlers make of an answer, as a sentence without its subject.
 pub(super) fn meaning(kind: AnswerKind) -> String {
-    let access = kind.access();
-    let others = kind.other_readings().map_or_else(String::new, |others| format!("; {others}"));
-    format!("crawlers {access} (RFC 9309, section {}){others}", kind.section())
+    let reading = kind.reading();
+    let others = reading.other_readings.map_or_else(String::new, |others| format!("; {others}"));
+    format!("{reading}{others}")
 }
 
 /// The finding about what came at the end; none for 200, and for a server that cannot be reached from here.
@@ -68,16 +68,12 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
     let urls: Vec<&FetchUrl> = chain.hops().map(|hop| &hop.url).collect();
     let last = &chain.last.url;
     if let Some(elsewhere) = urls.iter().find(|url| name(url) != name(chain.url())) {
-        let message = format!(
-            "the rules of {} come from {}: crawlers follow the redirect, and what they find there holds for {}",
-            chain.url().host(),
-            last.host(),
-            chain.url().host()
-        );
+        let (host, from) = (chain.url().host(), last.host());
         let message = if name(last) == name(chain.url()) {
             format!("the way to the rules leads over another host, {}", elsewhere.host())
         } else {
-            message
+            let why = "crawlers follow the redirect, and what they find there holds for";
+            format!("the rules of {host} come from {from}: {why} {host}")
         };
         let help =
             format!("serve the rules at {} itself, unless {} may decide about them", chain.url(), elsewhere.host());
@@ -102,30 +98,21 @@ fn name(url: &FetchUrl) -> &str {
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// `Content-Type`, as far as it matters here.
-#[derive(Debug, PartialEq, Eq)]
-struct MediaType {
-    name: String,
-    charset: Option<String>,
-}
-
 /// Every finding about the fields of an answer with this body.
 pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFinding> {
     let Some(headers) = chain.headers() else { return Vec::new() };
     let finding = |lint, message: &str| AnswerFinding::new(lint, chain.url(), message);
     let mut findings = Vec::new();
+    let send_plain = "send \"Content-Type: text/plain; charset=utf-8\"";
     match media_type(headers) {
-        None => findings.push(
-            finding(&lints::CONTENT_TYPE, "there is no Content-Type: RFC 9309 wants text/plain (section 2.3)")
-                .severity_is(Severity::Note)
-                .help("send \"Content-Type: text/plain; charset=utf-8\""),
-        ),
-        Some(MediaType { name, charset }) => {
+        None => {
+            let missing = "there is no Content-Type: RFC 9309 wants text/plain (section 2.3)";
+            findings.push(finding(&lints::CONTENT_TYPE, missing).severity_is(Severity::Note).help(send_plain));
+        }
+        Some((name, charset)) => {
             if name != "text/plain" {
                 let message = format!("it comes as {name:?}: RFC 9309 wants text/plain (section 2.3)");
-                findings.push(
-                    finding(&lints::CONTENT_TYPE, &message).help("send \"Content-Type: text/plain; charset=utf-8\""),
-                );
+                findings.push(finding(&lints::CONTENT_TYPE, &message).help(send_plain));
             }
             findings.extend(charset.and_then(|charset| of_charset(&charset, body)).map(|(severity, message)| {
                 finding(&lints::CHARSET, &message).severity_is(severity).help("save the file as UTF-8, and say so")
@@ -158,19 +145,16 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding>
 /// A file of ASCII is the same in nearly every charset.
 fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
+    let message = format!("it comes with the charset {charset:?}, and crawlers read it as UTF-8");
     match charset {
         "utf-8" | "utf8" | "us-ascii" | "ascii" => None,
-        _ if is_harmless => Some((
-            Severity::Note,
-            format!(
-                "it comes with the charset {charset:?}, and crawlers read it as UTF-8: no difference while it is ASCII"
-            ),
-        )),
-        _ => Some((Severity::Warning, format!("it comes with the charset {charset:?}, and crawlers read it as UTF-8"))),
+        _ if is_harmless => Some((Severity::Note, message + ": no difference while it is ASCII")),
+        _ => Some((Severity::Warning, message)),
     }
 }
 
-fn media_type(headers: &HeaderMap) -> Option<MediaType> {
+/// `Content-Type`, as far as it matters here: its name and its charset.
+fn media_type(headers: &HeaderMap) -> Option<(String, Option<String>)> {
     let value = String::from_utf8_lossy(headers.get(CONTENT_TYPE)?.as_bytes()).to_ascii_lowercase();
     let mut parts = value.split(';').map(str::trim);
     let name = parts.next().filter(|name| !name.is_empty())?.chars().take(64).collect();
@@ -178,7 +162,7 @@ fn media_type(headers: &HeaderMap) -> Option<MediaType> {
         let (key, value) = part.split_once('=')?;
         (key.trim() == "charset").then(|| value.trim().trim_matches('"').chars().take(64).collect())
     });
-    Some(MediaType { name, charset })
+    Some((name, charset))
 }
 
 /// How old a copy is, by the caches that it came through.
@@ -203,7 +187,7 @@ mod tests {
         let read = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, value.parse().expect("a value"));
-            media_type(&headers).map(|MediaType { name, charset }| (name, charset.unwrap_or_default()))
+            media_type(&headers).map(|(name, charset)| (name, charset.unwrap_or_default()))
         };
         for (value, name, charset) in [
             ("text/plain", "text/plain", ""),

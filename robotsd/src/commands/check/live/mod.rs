@@ -1,6 +1,6 @@
 //! `robotsd check https://example.com`: what crawlers meet where a site is served.
 //!
-//! The robots.txt is fetched as crawlers fetch it, by each name and scheme of the site ([`SiteVariants`]). What is found about the
+//! The robots.txt is fetched as crawlers fetch it, by each name and scheme of the site ([`names_of_site`]). What is found about the
 //! answers is in [`answers`] and [`sitemaps`], with the table of everything that can be found in [`lints`]; the
 //! file is then checked like any other, and [`FrontPage`] shows who may fetch `/`.
 //!
@@ -23,8 +23,8 @@ use self::report::{AnswerSummary, FrontPage, LiveReport, SameFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::render::AnswerFinding;
 use crate::retrieval::{
-    AnswerKind, CrawlerAccess, DocumentError, RequestedCodings, RetrievalChain, RetrievalRequest, Retriever, codings,
-    robots_url,
+    AnswerKind, AnswerReading, CrawlerAccess, DocumentError, RequestedCodings, RetrievalChain, RetrievalRequest,
+    Retriever, codings, robots_url,
 };
 
 pub(super) use self::lints::{answer_lint, answer_lints};
@@ -54,7 +54,7 @@ impl LiveCheck<'_> {
     ///
     /// If the word names none.
     fn check(&self, word: &str) -> Result<LiveReport, String> {
-        let SiteVariants { named, others } = SiteVariants::of(word)?;
+        let (named, others) = names_of_site(word)?;
         let chain = self.retriever.retrieve(&RetrievalRequest::new(named));
         let kind = AnswerKind::of(&chain);
         let mut findings: Vec<_> =
@@ -100,12 +100,10 @@ impl LiveCheck<'_> {
             (None, _, access) => FrontPage::without_rules(self.settings, access),
         };
         let unreached = matches!(kind, AnswerKind::Unreachable(_)).then(|| {
-            let (detail, access) = (chain.detail().unwrap_or_default(), kind.access());
-            let section = kind.section();
-            format!(
-                "{}: {detail}; crawlers that cannot reach it either {access} (RFC 9309, section {section})",
-                chain.url()
-            )
+            let detail = chain.detail().unwrap_or_default();
+            let AnswerReading { crawlers, section, .. } = kind.reading();
+            let then = format!("crawlers that cannot reach it either {crawlers} (RFC 9309, section {section})");
+            format!("{}: {detail}; {then}", chain.url())
         });
         Ok(LiveReport { name: chain.url().to_string(), answers, findings, evaluator, sitemaps, front_page, unreached })
     }
@@ -115,7 +113,8 @@ impl LiveCheck<'_> {
         if codings(chain.headers()?).is_empty() {
             return None;
         }
-        let request = RetrievalRequest::new(chain.url().clone()).codings(RequestedCodings::Unmentioned);
+        let request = RetrievalRequest::new(chain.url().clone());
+        let request = RetrievalRequest { codings: RequestedCodings::Unmentioned, ..request };
         answers::of_unasked_coding(&self.retriever.retrieve(&request))
     }
 }
@@ -142,42 +141,32 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     Some(finding.severity_is(severity).help(&help))
 }
 
-/// The robots.txt of a host, and those of its other names.
-#[derive(Debug)]
-struct SiteVariants {
-    named: FetchUrl,
-    others: Vec<FetchUrl>,
-}
-
-impl SiteVariants {
-    /// Of a URL of the command line.
-    ///
-    /// # Errors
-    ///
-    /// If it is no URL that can be fetched, or not one of a robots.txt.
-    fn of(word: &str) -> Result<Self, String> {
-        let named = robots_url(word).map_err(|error: UrlError| error.to_string())?;
-        let scheme = if named.is_https() { "https" } else { "http" };
-        if named.target().as_str() != "/robots.txt" {
-            return Err(format!(
-                "{named}: crawlers read robots.txt at the top of a host and nowhere else (RFC 9309, section 2.3): write \
+/// The robots.txt of a URL of the command line, and those of the other names of its host.
+///
+/// # Errors
+///
+/// If it is no URL that can be fetched, or not one of a robots.txt.
+fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
+    let named = robots_url(word).map_err(|error: UrlError| error.to_string())?;
+    let scheme = if named.is_https() { "https" } else { "http" };
+    if named.target().as_str() != "/robots.txt" {
+        return Err(format!(
+            "{named}: crawlers read robots.txt at the top of a host and nowhere else (RFC 9309, section 2.3): write \
                  {scheme}://{}",
-                named.authority()
-            ));
-        }
-        let others = if named.authority().ends_with(&format!(":{}", named.port())) {
-            // There is no telling what listens on other ports.
-            Vec::new()
-        } else {
-            let hosts: Vec<_> =
-                [Some(named.host().to_owned()), counterpart(named.host())].into_iter().flatten().collect();
-            let schemes = [scheme, if named.is_https() { "http" } else { "https" }];
-            let brackets = |host: &str| if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-            let urls = hosts.iter().flat_map(|host| schemes.map(|scheme| format!("{scheme}://{}", brackets(host))));
-            urls.filter_map(|url| robots_url(&url).ok()).filter(|url| *url != named).collect()
-        };
-        Ok(Self { named, others })
+            named.authority()
+        ));
     }
+    let others = if named.authority().ends_with(&format!(":{}", named.port())) {
+        // There is no telling what listens on other ports.
+        Vec::new()
+    } else {
+        let hosts: Vec<_> = [Some(named.host().to_owned()), counterpart(named.host())].into_iter().flatten().collect();
+        let schemes = [scheme, if named.is_https() { "http" } else { "https" }];
+        let brackets = |host: &str| if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let urls = hosts.iter().flat_map(|host| schemes.map(|scheme| format!("{scheme}://{}", brackets(host))));
+        urls.filter_map(|url| robots_url(&url).ok()).filter(|url| *url != named).collect()
+    };
+    Ok((named, others))
 }
 
 /// The name with `www.`, or without it.
@@ -207,17 +196,17 @@ mod tests {
             ("http://localhost", "https://localhost"),
             ("http://www.localhost", "https://www.localhost"),
         ] {
-            let variants = SiteVariants::of(word).expect(word);
-            let others: Vec<_> = variants.others.iter().map(|url| url.to_string().replace("/robots.txt", "")).collect();
+            let (_, others) = names_of_site(word).expect(word);
+            let others: Vec<_> = others.iter().map(|url| url.to_string().replace("/robots.txt", "")).collect();
             assert_eq!(others.join(" "), want, "{word}");
         }
     }
 
     #[test]
     fn a_file_elsewhere_is_no_robots_txt() {
-        let error = SiteVariants::of("https://example.com/folder/robots.txt").expect_err("not at the top");
+        let error = names_of_site("https://example.com/folder/robots.txt").expect_err("not at the top");
         assert!(error.contains("at the top of a host") && error.ends_with("write https://example.com"), "{error}");
-        let error = SiteVariants::of("ftp://example.com").expect_err("ftp");
+        let error = names_of_site("ftp://example.com").expect_err("ftp");
         assert!(error.contains("ftp is not spoken here"), "{error}");
     }
 }

@@ -26,10 +26,10 @@ fn write_answers(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
         match answer.same {
             SameFile::Named => {
                 writeln!(out, "{}", whole(answer))?;
-                writeln!(out, "  {}", answers::meaning(answer.meaning.kind))?;
+                writeln!(out, "  {}", answers::meaning(answer.kind))?;
             }
-            SameFile::Same => writeln!(out, "{}{}", way(answer), as_named(answer.meaning.kind))?,
-            SameFile::Differs => writeln!(out, "{}: {}", way(answer), differs(answer.meaning.kind))?,
+            SameFile::Same => writeln!(out, "{}{}", way(answer), as_named(answer.kind))?,
+            SameFile::Differs => writeln!(out, "{}: {}", way(answer), differs(answer.kind))?,
             SameFile::NoSite => writeln!(out, "{}: there is no such name", printable(&answer.url))?,
         }
     }
@@ -145,7 +145,7 @@ fn way(answer: &AnswerSummary) -> String {
     for RedirectSummary { status, to } in &answer.redirects {
         let _ = write!(text, "{status} to {to}, ");
     }
-    match (answer.meaning.kind, &answer.detail) {
+    match (answer.kind, &answer.detail) {
         (AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => text.push_str(detail),
         (kind, _) => {
             let _ = write!(text, "{kind}");

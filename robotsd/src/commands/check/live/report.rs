@@ -8,7 +8,7 @@ use tower_robots::source::fetch::FetchErrorKind;
 use super::sitemaps::SitemapSummary;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::render::AnswerFinding;
-use crate::retrieval::{AnswerKind, CrawlerAccess, DecodedBody, RetrievalChain, codings};
+use crate::retrieval::{AnswerKind, AnswerReading, CrawlerAccess, DecodedBody, RetrievalChain, codings};
 
 /// Everything about one URL of the command line. As a JSON object it stands behind the findings.
 #[derive(Debug, Serialize)]
@@ -38,8 +38,11 @@ pub(super) struct AnswerSummary {
     pub(super) url: String,
     /// Each redirect that was followed.
     pub(super) redirects: Vec<RedirectSummary>,
+    #[serde(skip)]
+    pub(super) kind: AnswerKind,
+    answer: String,
     #[serde(flatten)]
-    pub(super) meaning: AnswerMeaning,
+    reading: AnswerReading,
     pub(super) detail: Option<String>,
     /// The address that sent the last answer.
     pub(super) address: Option<String>,
@@ -62,17 +65,6 @@ pub(super) struct RedirectSummary {
     pub(super) to: String,
 }
 
-/// What crawlers make of an answer.
-#[derive(Debug, Serialize)]
-pub(super) struct AnswerMeaning {
-    #[serde(skip)]
-    pub(super) kind: AnswerKind,
-    answer: String,
-    crawlers: CrawlerAccess,
-    section: &'static str,
-    other_readings: Option<&'static str>,
-}
-
 /// What another name of a site has to do with the one that was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -92,6 +84,7 @@ impl AnswerSummary {
             let value = chain.headers()?.get(name)?;
             Some(String::from_utf8_lossy(value.as_bytes()).chars().take(256).collect())
         };
+        let kind = AnswerKind::of(chain);
         let hops: Vec<_> = chain.hops().collect();
         let redirects = hops.windows(2).filter_map(|pair| {
             let answer = pair[0].answer.as_ref().ok()?;
@@ -102,7 +95,9 @@ impl AnswerSummary {
         Self {
             url: chain.url().to_string(),
             redirects: redirects.collect(),
-            meaning: AnswerMeaning::of(AnswerKind::of(chain)),
+            kind,
+            answer: kind.to_string(),
+            reading: kind.reading(),
             detail: chain.detail(),
             address: chain.last.address.map(|address| address.to_string()),
             content_type: field("content-type"),
@@ -113,13 +108,6 @@ impl AnswerSummary {
             is_cut: body.is_some_and(|body| body.is_cut),
             same,
         }
-    }
-}
-
-impl AnswerMeaning {
-    fn of(kind: AnswerKind) -> Self {
-        let (answer, crawlers) = (kind.to_string(), kind.access());
-        Self { kind, answer, crawlers, section: kind.section(), other_readings: kind.other_readings() }
     }
 }
 
@@ -195,19 +183,19 @@ impl FrontPage {
     /// By the rules of a file.
     pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
         let path = evaluator.path(b"/");
-        let row = |crawler: &Crawler, kind| {
+        let decide = |crawler: &Crawler| {
             let named = evaluator.resolve(&crawler.name);
             let verdict = evaluator.rules().select(named.agent().tokens(), named.fallback()).verdict(&path);
             let line = verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(|rule| rule.line());
-            FrontPageRow::new(crawler, kind, verdict.access(), line)
+            (verdict.access(), line)
         };
-        Self { rows: rows(settings, row), has_rules: true }
+        Self { rows: rows(settings, decide), has_rules: true }
     }
 
     /// By an answer that brings no rules.
     pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
         let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
-        Self { rows: rows(settings, |crawler, kind| FrontPageRow::new(crawler, kind, access, None)), has_rules: false }
+        Self { rows: rows(settings, |_| (access, None)), has_rules: false }
     }
 
     /// Those of a kind, in the order of the registry.
@@ -216,14 +204,11 @@ impl FrontPage {
     }
 }
 
-impl FrontPageRow {
-    fn new(crawler: &Crawler, kind: CrawlerKind, access: Access, line: Option<usize>) -> Self {
-        let ignores_robots = crawler.obeys_robots == Obeys::No;
-        Self { crawler: crawler.name.to_owned(), kind, access, line, ignores_robots }
-    }
-}
-
-fn rows(settings: &EvaluatorSettings, row: impl Fn(&Crawler, CrawlerKind) -> FrontPageRow) -> Vec<FrontPageRow> {
-    let crawlers = settings.registry.crawlers();
-    crawlers.filter_map(|crawler| Some(row(crawler, CrawlerKind::of(crawler)?))).collect()
+fn rows(settings: &EvaluatorSettings, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<FrontPageRow> {
+    let row = |crawler: &Crawler| {
+        let kind = CrawlerKind::of(crawler)?;
+        let ((access, line), ignores_robots) = (decide(crawler), crawler.obeys_robots == Obeys::No);
+        Some(FrontPageRow { crawler: crawler.name.to_owned(), kind, access, line, ignores_robots })
+    };
+    settings.registry.crawlers().filter_map(row).collect()
 }

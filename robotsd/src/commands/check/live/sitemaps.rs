@@ -94,7 +94,7 @@ fn elsewhere(url: &FetchUrl, site: &FetchUrl) -> Option<AnswerFinding> {
 }
 
 fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary, Vec<AnswerFinding>) {
-    let request = RetrievalRequest::new(url.clone()).at_most(MOST_OCTETS as u64);
+    let request = RetrievalRequest { most: MOST_OCTETS as u64, ..RetrievalRequest::new(url.clone()) };
     let chain = retriever.retrieve(&request);
     let mut summary = SitemapSummary { url: url.to_string(), answer: String::new(), urls: None, is_index: false };
     let finding = |lint: &'static AnswerLint, message: &str| AnswerFinding::new(lint, &url, message);

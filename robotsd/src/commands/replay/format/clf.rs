@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tower_robots::rules::Authority;
 
-use super::{LoggedRequest, clf_time, rfc3339};
+use super::logged_request::{LoggedRequest, clf_time, rfc3339};
 
 /// Whether the line begins with the virtual host.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::html::{Escaped, STYLE, counted, grouped, moment, percent, period};
 /// Crawlers in a chart.
 const CHARTED: usize = 20;
 
-pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
+pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let title = match &report.against {
         Some(against) => format!("changing {} to {against}", report.robots),
         None => report.robots.clone(),

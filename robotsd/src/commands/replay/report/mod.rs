@@ -1,12 +1,10 @@
 //! The report of a replay, as text, JSON or HTML, and what it holds: counted, sorted and redacted.
 
-mod html;
+pub(super) mod html;
 mod rows;
 mod senders;
 mod tables;
-mod text;
-
-use std::io::{self, Write};
+pub(super) mod text;
 
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
@@ -18,29 +16,9 @@ use super::paces::PaceCount;
 use super::rows::ReplayRow;
 use super::tally::RequestTally;
 use crate::html::grouped;
-use crate::render::write_json;
 
 /// Suspects in a report.
 const SUSPECTS: usize = 20;
-
-/// How a report is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum ReportForm {
-    /// Bars in the terminal
-    Text,
-    /// One JSON object
-    Json,
-    /// A page that needs nothing else
-    Html,
-}
-
-pub(super) fn write(report: &Report, out: &mut impl Write, form: ReportForm) -> io::Result<()> {
-    match form {
-        ReportForm::Text => text::write(out, report),
-        ReportForm::Json => write_json(out, report),
-        ReportForm::Html => html::write(out, report),
-    }
-}
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {

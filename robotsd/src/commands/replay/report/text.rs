@@ -17,7 +17,7 @@ const DETAILED: usize = 5;
 /// Columns of a bar.
 const BAR: usize = 20;
 
-pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
+pub(in crate::commands::replay) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     head(out, report)?;
     engines(out, report)?;
     suspects(out, report)?;

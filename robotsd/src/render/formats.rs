@@ -1,0 +1,319 @@
+//! Findings for programs: workflow commands, which GitHub shows beside the lines of a pull request, an object of JSON a line, and
+//! Markdown, for the comment on a change; and rows of a spreadsheet.
+
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
+use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, Severity, lint};
+
+use super::answer_finding::{AnswerFinding, Checked};
+use super::printable::{plural, printable, write_json};
+
+pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
+    let file = property(&printable(checked.name));
+    for finding in checked.report {
+        let (line, column, code) = (finding.line, finding.column, finding.code);
+        let place = format!("file={file},line={line},col={column},title={code}");
+        let (help, url) = (finding.help.as_deref(), lint(code).map(Lint::url));
+        annotate(out, finding.severity, &place, &finding.message, help, url.as_deref())?;
+    }
+    match checked.report.omitted() {
+        0 => Ok(()),
+        omitted => writeln!(out, "::notice file={file}::{omitted} more findings of these kinds are not shown"),
+    }
+}
+
+/// An answer is beside no line, so the message names it.
+pub(super) fn github_answers(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
+    findings.iter().try_for_each(|finding| {
+        let AnswerFinding { requested, code, severity, message, help, url, .. } = finding;
+        let message = format!("{requested}: {message}");
+        annotate(out, *severity, &format!("title={code}"), &message, help.as_deref(), Some(url))
+    })
+}
+
+fn annotate(
+    out: &mut impl Write,
+    severity: Severity,
+    properties: &str,
+    message: &str,
+    help: Option<&str>,
+    url: Option<&str>,
+) -> io::Result<()> {
+    let help = help.map_or_else(String::new, |help| format!("%0Ahelp: {}", data(help)));
+    let see = url.map_or_else(String::new, |url| format!("%0Asee {}", data(url)));
+    writeln!(out, "::{} {properties}::{}{help}{see}", command(severity), data(message))
+}
+
+const fn command(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "notice",
+    }
+}
+
+/// Escapes the text of a command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Escapes a property of a command, which also ends at a comma or a colon.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[derive(Serialize)]
+struct FindingRecord<'a> {
+    file: &'a str,
+    #[serde(flatten)]
+    finding: &'a Finding,
+    /// Where the lint is explained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<FixRecord<'a>>,
+}
+
+/// How a finding can be corrected.
+#[derive(Serialize)]
+struct FixRecord<'a> {
+    safety: Safety,
+    edits: Vec<EditRecord<'a>>,
+}
+
+/// Octets of the file and what takes their place: text, or what is no UTF-8 in Base64.
+#[derive(Serialize)]
+struct EditRecord<'a> {
+    start: usize,
+    end: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
+impl<'a> FixRecord<'a> {
+    fn of(fix: &'a Fix) -> Self {
+        let record = |edit: &'a Edit| {
+            let (range, text) = (edit.range(), std::str::from_utf8(edit.replacement()).ok());
+            let base64 = text.is_none().then(|| BASE64_STANDARD.encode(edit.replacement()));
+            EditRecord { start: range.start, end: range.end, text, base64 }
+        };
+        Self { safety: fix.safety, edits: fix.edits.iter().map(record).collect() }
+    }
+}
+
+/// Where a report holds only the first findings, the last line of the file says how many more there are.
+#[derive(Serialize)]
+struct Omitted<'a> {
+    file: &'a str,
+    omitted: usize,
+}
+
+pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
+    for (finding, fix) in checked.findings() {
+        let (url, fix) = (lint(finding.code).map(Lint::url), fix.map(FixRecord::of));
+        write_json(out, &FindingRecord { file: checked.name, finding, url, fix })?;
+    }
+    match checked.report.omitted() {
+        0 => Ok(()),
+        omitted => write_json(out, &Omitted { file: checked.name, omitted }),
+    }
+}
+
+pub(super) fn markdown(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
+    let name = markdown_code(&printable(checked.name));
+    let counts = Severity::ALL.map(|severity| (severity, checked.report.count(severity)));
+    if checked.report.is_clean() {
+        return writeln!(out, "{name}: nothing found\n");
+    }
+    writeln!(out, "{name}: {}\n", found(counts))?;
+    writeln!(out, "| line | | finding |\n| --- | --- | --- |")?;
+    for finding in checked.report {
+        let (line, code, help) = (finding.line.to_string(), finding.code, finding.help.as_deref());
+        row(out, &line, finding.severity, code, lint(code).map(Lint::url), &finding.message, help)?;
+    }
+    match checked.report.omitted() {
+        0 => writeln!(out),
+        omitted => writeln!(out, "\n{omitted} more findings of these kinds are not shown\n"),
+    }
+}
+
+/// A table of the findings about an answer; nothing where there are none.
+pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[AnswerFinding]) -> io::Result<()> {
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let counts = Severity::ALL.map(|severity| (severity, count(severity)));
+    writeln!(out, "{} answers: {}\n", markdown_code(&printable(name)), found(counts))?;
+    writeln!(out, "| URL | | finding |\n| --- | --- | --- |")?;
+    for AnswerFinding { requested, code: name, severity, message, help, url, .. } in findings {
+        row(out, &markdown_code(requested), *severity, name, Some(url.clone()), message, help.as_deref())?;
+    }
+    writeln!(out)
+}
+
+/// As in `1 error, 2 notes`.
+fn found(counts: [(Severity, usize); 3]) -> String {
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    let words = counts.map(|(severity, count)| plural(count, severity.as_str()));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn row(
+    out: &mut impl Write,
+    place: &str,
+    severity: Severity,
+    name: &str,
+    url: Option<String>,
+    message: &str,
+    help: Option<&str>,
+) -> io::Result<()> {
+    let link = url.map_or_else(|| name.to_owned(), |url| format!("[{name}]({url})"));
+    let help = help.map_or_else(String::new, |help| format!("<br>help: {}", markdown_code(help)));
+    writeln!(out, "| {place} | {severity} {link} | {}{help} |", markdown_code(message))
+}
+
+/// Backticks in a row that are shown: readers of Markdown know no fence that is much longer.
+const MOST_BACKTICKS: usize = 16;
+
+/// A text as code, in a cell of a table: nothing in it is markup, the name of a person, or a link, and it can be copied.
+pub(crate) fn markdown_code(text: &str) -> String {
+    let (mut shown, mut run, mut longest) = (String::with_capacity(text.len()), 0, 0);
+    for char in text.chars() {
+        run = if char == '`' { run + 1 } else { 0 };
+        longest = longest.max(run.min(MOST_BACKTICKS));
+        match char {
+            '`' if run == MOST_BACKTICKS + 1 => shown.push('…'),
+            '`' if run > MOST_BACKTICKS => {}
+            '|' => shown.push_str("\\|"),
+            _ => shown.push(char),
+        }
+    }
+    if shown.is_empty() {
+        // Two backticks would begin code.
+        shown.push(' ');
+    }
+    let fence = "`".repeat(longest + 1);
+    let space = if shown.starts_with('`') || shown.ends_with('`') { " " } else { "" };
+    format!("{fence}{space}{shown}{space}{fence}")
+}
+
+/// A row (RFC 4180). Fields hold what clients and files say: one that a spreadsheet would take for a formula begins with an
+/// apostrophe.
+pub(crate) fn csv_row<const N: usize>(fields: [String; N]) -> String {
+    let quoted = fields.map(|field| {
+        let is_formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
+        let field = if is_formula { format!("'{field}") } else { field };
+        let is_quoted = field.contains(['"', ',', ';', '\n', '\r', '\'']);
+        if is_quoted { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+    });
+    quoted.join(",") + "\r\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_robots::check::{Options, check};
+    use tower_robots::rules::RobotsTxt;
+
+    use super::*;
+
+    /// What a format makes of a file under this name.
+    fn written(write: fn(&mut Vec<u8>, Checked<'_>) -> io::Result<()>, name: &str, file: &[u8]) -> String {
+        let robots = RobotsTxt::parse(file);
+        let report = check(&robots, &Options::new());
+        let mut out = Vec::new();
+        write(&mut out, Checked { name, robots: &robots, report: &report }).expect("a vector takes all");
+        String::from_utf8(out).expect("the output is UTF-8")
+    }
+
+    #[test]
+    fn what_ends_a_command_is_escaped() {
+        let want = "::error file=a%2Cb%3Ac\\n,line=2,col=11,title=path-without-slash::\"100%25\" begins with neither \
+                    \"/\" nor \"*\": it matches no path%0Ahelp: write \"/100%25\"%0Asee https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash\n";
+        assert_eq!(written(github, "a,b:c\n", b"User-agent: *\nDisallow: 100%\n"), want);
+    }
+
+    #[test]
+    fn a_fix_is_its_edits() {
+        let with_fixes = |out: &mut Vec<u8>, checked: Checked<'_>| {
+            let report = checked.report.clone().with_fixes(checked.robots, &Options::new());
+            json(out, Checked { report: &report, ..checked })
+        };
+        let text = written(with_fixes, "a", b"User-agent: *\nDissallow: /p\n");
+        let want = r#""fix":{"safety":"safe","edits":[{"start":14,"end":23,"text":"Disallow"}]}}"#;
+        assert!(text.trim_end().ends_with(want), "{text}");
+    }
+
+    #[test]
+    fn a_finding_is_an_object_on_one_line() {
+        let want = concat!(
+            r#"{"file":"a\nb","code":"path-without-slash","severity":"error","line":2,"column":11,"#,
+            r#""span":{"start":24,"end":26},"message":"\"a\\u{1b}\" begins with neither \"/\" nor \"*\": it matches "#,
+            r#"no path","help":"write \"/a\\u{1b}\"","#,
+            r#""url":"https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash"}"#,
+            "\n"
+        );
+        assert_eq!(written(json, "a\nb", b"User-agent: *\nDisallow: a\x1b\n"), want);
+    }
+
+    #[test]
+    fn a_finding_is_a_row_with_a_link() {
+        let text = written(markdown, "robots.txt", b"User-agent: *\nDisallow: private/\n");
+        let row = text.lines().nth(4).expect("a row");
+        assert!(text.starts_with("`robots.txt`: 1 error\n\n| line | | finding |\n"), "{text}");
+        let want = "| 2 | error [path-without-slash](https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash) \
+                    | `\"private/\" begins with neither \"/\" nor \"*\": it matches no path`<br>help: `write \"/private/\"` |";
+        assert_eq!(row, want);
+        assert_eq!(
+            written(markdown, "robots.txt", b"User-agent: *\nDisallow: /private/\n"),
+            "`robots.txt`: nothing found\n\n"
+        );
+    }
+
+    #[test]
+    fn what_a_file_holds_is_markdown_code() {
+        assert_eq!(markdown_code("a @team | b"), "`a @team \\| b`");
+        assert_eq!(markdown_code("a``b`c"), "```a``b`c```");
+        assert_eq!(markdown_code("`a"), "`` `a ``");
+        assert_eq!(markdown_code(""), "` `");
+        let (ticks, fence) = ("`".repeat(16), "`".repeat(17));
+        assert_eq!(markdown_code(&ticks), format!("{fence} {ticks} {fence}"));
+        assert_eq!(markdown_code(&format!("{}@team", "`".repeat(400))), format!("{fence} {ticks}…@team {fence}"));
+        let text = written(
+            markdown,
+            "a|b`c.txt",
+            b"User-agent: *\nDisallow: @team <img src=x> | [a](b) ``c` https://x.test\n",
+        );
+        for row in text.lines().filter(|line| line.starts_with("| 2 |")) {
+            assert_eq!(row.replace("\\|", "").matches('|').count(), 4, "{row}");
+            // Outside of code there is nothing of the file.
+            let outside: String = row.split("```").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect();
+            assert!(!outside.contains('@') && !outside.contains("<img"), "{row}");
+        }
+    }
+
+    #[test]
+    fn no_field_is_a_formula_and_none_ends_early() {
+        for (field, want) in [
+            ("GPTBot", "GPTBot"),
+            ("/a?b=c", "/a?b=c"),
+            ("a,b", "\"a,b\""),
+            ("a\"b", "\"a\"\"b\""),
+            ("/a,b\"c", "\"/a,b\"\"c\""),
+            ("=HYPERLINK(1)", "\"'=HYPERLINK(1)\""),
+            ("=1+1", "\"'=1+1\""),
+            ("@bot", "\"'@bot\""),
+            ("@x\n", "\"'@x\n\""),
+            ("-1+1", "\"'-1+1\""),
+            ("+x", "\"'+x\""),
+            ("", ""),
+        ] {
+            assert_eq!(csv_row([field.to_owned()]), format!("{want}\r\n"));
+        }
+    }
+}
