@@ -4,15 +4,18 @@
 //! the settings of a configured site, with `serve`: same registry, same policy, same checks. Where the settings come from
 //! is in [`EvaluatorSettings`]; which site is meant is a matter of the command line.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tower_robots::agent::{Agent, Agents, Class, Identity, NamedAgent, NamedAs, Recognizer, Registry};
-use tower_robots::check::{self, Diff, DiffOptions, ExpectationOutcome, Expectations, Guard, Page, PageLoss, Report};
+use tower_robots::check::{
+    self, Diff, DiffOptions, ExpectationOutcome, Expectations, Finding, Guard, Page, PageLoss, Report,
+};
 use tower_robots::policy::{Decision, Facts, HumanEvidence, Policy};
-use tower_robots::rules::{Fallback, Reading, RequestPath, RobotsTxt, RuleSet};
+use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet, STANDARD_LIMIT};
 
 use crate::config::{self, Config, ConfigError};
 use crate::unknown_name::UnknownName;
@@ -20,6 +23,24 @@ use crate::unknown_name::UnknownName;
 /// How long two files are compared, and how long one is corrected: what is done by then counts, and a message says that it is not
 /// all. Real files take milliseconds; parsing and checking one of 8 MiB takes two seconds besides.
 pub(crate) const MOST_TIME: Duration = Duration::from_secs(1);
+
+/// Lints about a file in whose place a person sees more rules than crawlers do.
+const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
+
+/// Those of them about a file that is no robots.txt.
+pub(crate) const OF_OTHER_FILES: [&str; 2] = ["html-instead-of-text", "no-known-field"];
+
+/// Lints about a line that crawlers ignore, or read otherwise than it looks, or that is for a crawler that does not exist.
+const OF_LINES: [&str; 8] = [
+    "not-a-field",
+    "missing-colon",
+    "misspelled-directive",
+    "unknown-directive",
+    "rule-before-group",
+    "path-without-slash",
+    "url-as-path",
+    "unknown-crawler",
+];
 
 /// What is known of the sender of a request, besides its agents.
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,6 +156,29 @@ impl Evaluator {
         self.report.get_or_init(|| check::check(self.robots(), &self.settings.checks))
     }
 
+    /// The findings about the whole file for which a person sees more rules than crawlers do. Only a file that may have one is checked:
+    /// a check costs more than most answers.
+    pub(crate) fn unread_of_file(&self) -> Vec<&Finding> {
+        let robots = self.robots();
+        let is_suspect = robots.groups().len() == 0
+            || robots.bytes().len() > STANDARD_LIMIT
+            || robots.bytes().trim_ascii_start().first() == Some(&b'<');
+        if is_suspect { self.findings(&OF_FILES).collect() } else { Vec::new() }
+    }
+
+    /// The findings about lines that crawlers do not read as they look, and that an older file does not have: no effect shows them.
+    pub(crate) fn unread_lines_since(&self, old: &Self) -> Vec<&Finding> {
+        let found: Vec<&Finding> = self.findings(&OF_LINES).collect();
+        let known: HashSet<&[u8]> = old.robots().lines().map(|line| line.bytes().trim_ascii()).collect();
+        let is_new = |line: &Line<'_>| !known.contains(line.bytes().trim_ascii());
+        let added: HashSet<usize> = self.robots().lines().filter(is_new).map(|line| line.number()).collect();
+        found.into_iter().filter(|finding| added.contains(&finding.line)).collect()
+    }
+
+    fn findings<'e>(&'e self, codes: &'static [&'static str]) -> impl Iterator<Item = &'e Finding> {
+        self.check().findings.iter().filter(|finding| codes.contains(&finding.code))
+    }
+
     /// The findings, and how each can be corrected, which costs more than finding them.
     pub(crate) fn check_with_fixes(&self) -> Report {
         self.check().clone().with_fixes(self.robots(), &self.settings.checks)
@@ -179,5 +223,17 @@ impl EvaluatorSettings {
 impl Default for EvaluatorSettings {
     fn default() -> Self {
         Self { registry: Registry::builtin().clone(), policy: Policy::default(), checks: check::Options::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lints_exist() {
+        for code in OF_FILES.iter().chain(&OF_OTHER_FILES).chain(&OF_LINES) {
+            assert!(check::lint(code).is_some(), "{code}");
+        }
     }
 }

@@ -11,8 +11,7 @@ use std::{fs, io};
 
 use tower_robots::live::VersionHash;
 
-use super::day_file::{self, Damage};
-use super::day_rows::{DayRows, SiteLine};
+use super::day::{self, Damage, DayRows, SiteLine};
 use super::row::{DAY, Second, date_of, day_named, day_of};
 use super::watch::Lost;
 
@@ -107,7 +106,7 @@ impl History {
     fn read(&self, site: &str, day: Second) -> (DayRows, u64) {
         match self {
             Self::Memory(days) => (days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(), 0),
-            Self::Files(folder) => match day_file::read(&path_of(folder, site, day), day) {
+            Self::Files(folder) => match day::read(&path_of(folder, site, day), day) {
                 Ok((rows, _, octets)) => (rows, octets),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => (DayRows::default(), 0),
                 Err(_) => (DayRows::of_lost_day(day), 0),
@@ -217,7 +216,7 @@ impl History {
     /// Gives up the hours of a file. It has either the hours or the day that is made of them, whenever the process is killed.
     /// Blocks.
     pub(super) fn fold(&mut self, file: &DayFile) -> io::Result<Added> {
-        match day_file::read(&file.path, file.day) {
+        match day::read(&file.path, file.day) {
             Ok((rows, Damage::None, _)) if !rows.has_hours() => Ok(Added::Whole),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Added::Whole),
             _ => rewrite(&file.path, file.day, DayRows::fold),
@@ -284,7 +283,7 @@ fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<Da
 /// Changes what a file has of a day, and writes it anew.
 fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::Result<Added> {
     let (mut all, mut added) = (DayRows::default(), Added::Whole);
-    match day_file::read(path, day) {
+    match day::read(path, day) {
         Ok((rows, damage, _)) => {
             all = rows;
             if damage == Damage::Some {
@@ -299,7 +298,7 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
     }
     change(&mut all);
     all.bound();
-    day_file::write(path, &all)?;
+    day::write(path, &all)?;
     Ok(added)
 }
 
@@ -358,7 +357,7 @@ fn site_of(folder: &Path) -> Option<String> {
 
 fn site_line(path: &Path) -> Option<SiteLine> {
     let day = path.file_stem().and_then(|stem| day_named(stem.to_str()?))?;
-    day_file::read(path, day).ok()?.0.site
+    day::read(path, day).ok()?.0.site
 }
 
 /// The days from one moment to another, both included.

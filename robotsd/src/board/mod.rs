@@ -1,7 +1,7 @@
 //! The board: which crawler read which version of robots.txt, what it requested then, and the one word about it.
 //!
 //! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the
-//! [`history`], a [`day_file`] for each day. [`row`] is what all of them add up, and [`day_rows`] are those of a site.
+//! [`history`], a file for each [`day`] of a site. [`row`] is what all of them add up.
 //! [`judgement`] says what requests say about a crawler, with the times that [`watch`] does not cover; [`summary`]
 //! makes the [`report`] of it. The [`requested_paths`] are for the gate. Nothing here decides about a request, and none
 //! waits for it.
@@ -11,16 +11,13 @@ mod row;
 mod judgement;
 mod watch;
 
-mod day_rows;
-
-mod day_file;
+mod day;
 
 mod history;
 mod recorder;
 mod report;
 mod requested_paths;
 mod summary;
-mod traffic;
 
 mod table;
 mod view;
@@ -31,10 +28,9 @@ pub(crate) use self::page::{BoardPage, PageReload, style};
 pub(crate) use self::recorder::SiteRecorders;
 pub(crate) use self::row::{Second, seconds};
 pub(crate) use self::table::{Board, SiteMoment};
-pub(crate) use self::traffic::TrafficTotals;
 pub(crate) use self::view::{BoardQuery, BoardSpan, merge};
 pub(crate) use self::watch::Sight;
-pub(crate) use report::{BoardReport, CrawlerBoard, csv};
+pub(crate) use report::{BoardReport, CrawlerBoard, TrafficTotals, csv};
 
 #[cfg(test)]
 mod tests;

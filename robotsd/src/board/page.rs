@@ -149,22 +149,7 @@ impl BoardPage<'_> {
 
     fn sites(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("<section><h2>Sites</h2>\n")?;
-        table(
-            f,
-            "stacked",
-            "Sites, with requests since the start of the process",
-            &[
-                ("Site", false),
-                ("State", false),
-                ("Mode", false),
-                ("Version", false),
-                ("Findings", false),
-                ("Requests", true),
-                ("Refused", true),
-                ("Now", true),
-                ("p99 of a decision", true),
-            ],
-        )?;
+        table(f, "Sites, with requests since the start of the process", &SITES)?;
         let is_shown = |site: &&SiteReport| self.query.site.as_ref().is_none_or(|wanted| is_of(wanted, &site.name));
         for site in self.status.sites.iter().filter(is_shown) {
             let traffic = self.status.traffic.as_ref();
@@ -172,32 +157,24 @@ impl BoardPage<'_> {
                 traffic.and_then(|traffic| traffic.sites.iter().find(|traffic| is_of(&traffic.name, &site.name)));
             let requests = traffic.map(|traffic| &traffic.requests);
             let (total, refused) = requests.map_or((0, 0), |requests| (requests.total, requests.refused));
-            let findings = site.findings;
-            let findings = format!(
-                "{}, {}",
-                counted(findings.errors as u64, "error"),
-                counted(findings.warnings as u64, "warning")
-            );
-            let link = target(Some(site.name.split('/').next().unwrap_or_default()), self.query.span, self.reload);
-            write!(f, "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th>", Escaped(&link), Escaped(&site.name))?;
-            cell(f, "State", &Escaped(&site.state), false)?;
             let mode = if site.enforcement == "off" { "off by the switch" } else { &*site.mode };
-            cell(f, "Mode", &Escaped(mode), false)?;
-            cell(
-                f,
-                "Version",
-                &format_args!("<code>{}</code>", Escaped(short_hash(site.hash.as_deref().unwrap_or("none")))),
-                false,
-            )?;
-            cell(f, "Findings", &findings, false)?;
-            cell(f, "Requests", &grouped(total), true)?;
-            cell(f, "Refused", &format_args!("{} ({})", grouped(refused), Escaped(&percent(refused, total))), true)?;
             let now = self.board.sites.iter().find(|board| is_of(&board.site, &site.name));
             let now = now.and_then(|board| board.traffic);
-            cell(f, "Now", &Escaped(&now.map_or_else(|| "not known yet".to_owned(), |now| now.rate())), true)?;
             let p99 = now.and_then(|now| now.decision_p99());
-            cell(f, "p99 of a decision", &Escaped(p99.as_deref().unwrap_or("none timed yet")), true)?;
-            f.write_str("</tr>\n")?;
+            let (errors, warnings) = (site.findings.errors as u64, site.findings.warnings as u64);
+            let link = target(Some(site.name.split('/').next().unwrap_or_default()), self.query.span, self.reload);
+            let head = format!("<a href=\"{}\">{}</a>", Escaped(&link), Escaped(&site.name));
+            let cells = [
+                escaped(&site.state),
+                escaped(mode),
+                code(short_hash(site.hash.as_deref().unwrap_or("none"))),
+                format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
+                grouped(total),
+                format!("{} ({})", grouped(refused), Escaped(&percent(refused, total))),
+                escaped(&now.map_or_else(|| "not known yet".to_owned(), |now| now.rate())),
+                escaped(p99.as_deref().unwrap_or("none timed yet")),
+            ];
+            row(f, &SITES, &head, cells)?;
         }
         f.write_str("</tbody></table></section>\n")
     }
@@ -213,7 +190,7 @@ impl BoardPage<'_> {
         if !site.lines.is_empty() {
             writeln!(f, "<section><h2>{}: lines that disallowed</h2>", Escaped(&site.site))?;
             let caption = format!("Lines of the robots.txt of {} by requests", site.site);
-            table(f, "stacked", &caption, &[("Line", false), ("Version", false), ("Hits", true), ("By", false)])?;
+            table(f, &caption, &LINES_HIT)?;
             for line in site.lines.iter().take(LINES) {
                 line_row(f, line)?;
             }
@@ -246,21 +223,7 @@ impl BoardPage<'_> {
 
     fn crawlers(&self, f: &mut fmt::Formatter<'_>, site: &SiteBoard) -> fmt::Result {
         let caption = format!("Crawlers on {}, those with the most disallowed requests first", site.site);
-        table(
-            f,
-            "stacked",
-            &caption,
-            &[
-                ("Crawler", false),
-                ("Identity", false),
-                ("Word", false),
-                ("Last read", false),
-                ("Allowed", true),
-                ("Disallowed", true),
-                ("Worst line", false),
-                ("Trend", false),
-            ],
-        )?;
+        table(f, &caption, &CRAWLERS)?;
         for crawler in &site.crawlers {
             self.crawler(f, crawler)?;
         }
@@ -270,37 +233,27 @@ impl BoardPage<'_> {
     fn crawler(&self, f: &mut fmt::Formatter<'_>, crawler: &CrawlerBoard) -> fmt::Result {
         let whose = [&*crawler.operator, &*crawler.category].into_iter().filter(|part| !part.is_empty());
         let whose = whose.collect::<Vec<_>>().join(", ");
-        write!(f, "<tr><th scope=\"row\">{}<br><small>{}</small></th>", Escaped(&crawler.crawler), Escaped(&whose))?;
-        cell(f, "Identity", &Escaped(&crawler.identity), false)?;
-        match (&crawler.word, &crawler.no_word) {
-            (Some(word), _) => cell(f, "Word", &format_args!("<strong>{}</strong>", Escaped(word)), false)?,
-            (None, why) => {
-                cell(f, "Word", &format_args!("<small>{}</small>", Escaped(why.as_deref().unwrap_or("none"))), false)?
-            }
-        }
-        match &crawler.last_read {
-            Some(read) => {
+        let head = format!("{}<br><small>{}</small>", Escaped(&crawler.crawler), Escaped(&whose));
+        let word = match (&crawler.word, &crawler.no_word) {
+            (Some(word), _) => format!("<strong>{}</strong>", Escaped(word)),
+            (None, why) => format!("<small>{}</small>", Escaped(why.as_deref().unwrap_or("none"))),
+        };
+        let last_read = crawler.last_read.as_ref().map_or_else(
+            || "none seen here".to_owned(),
+            |read| {
                 let which = match read.is_newest {
                     Some(true) => "the live version",
                     Some(false) => "another version",
                     None => "",
                 };
                 let version = read.version.as_deref().map(short_hash).unwrap_or("of another server");
-                let text = format!(
-                    "{} <small>{}</small> <code>{}</code>",
-                    Escaped(&minute(&read.when)),
-                    Escaped(which),
-                    Escaped(version)
-                );
-                cell(f, "Last read", &text, false)?;
-            }
-            None => cell(f, "Last read", &"none seen here", false)?,
-        }
+                format!("{} <small>{which}</small> {}", Escaped(&minute(&read.when)), code(version))
+            },
+        );
         let limited = match crawler.done.limited {
             0 => String::new(),
             limited => format!(" <small>{} limited</small>", grouped(limited)),
         };
-        cell(f, "Allowed", &format!("{}{limited}", grouped(crawler.allowed)), true)?;
         let share = percent(crawler.disallowed, crawler.allowed + crawler.disallowed);
         let done = [
             (crawler.done.refused, "refused"),
@@ -313,42 +266,34 @@ impl BoardPage<'_> {
         let done = done.collect::<Vec<_>>().join(", ");
         let when = crawler.first_disallowed.as_deref().zip(crawler.last_disallowed.as_deref());
         let when = when.map(|(first, last)| format!("{} to {}", minute(first), minute(last))).unwrap_or_default();
-        let text = format!(
-            "{} ({}) <small>{}</small> <small>{}</small>",
-            grouped(crawler.disallowed),
-            Escaped(&share),
-            Escaped(&done),
-            Escaped(&when)
+        let (disallowed, share) = (grouped(crawler.disallowed), Escaped(&share));
+        let worst_line = crawler.worst_line.as_ref().map_or_else(
+            || "none".to_owned(),
+            |line| format!("<code>{}</code> {}", disallow(line), counted(line.hits, "hit")),
         );
-        cell(f, "Disallowed", &text, true)?;
-        match &crawler.worst_line {
-            Some(line) => {
-                let text = format!(
-                    "<code>{}: Disallow: {}</code> {}",
-                    line.line,
-                    Escaped(&line.pattern),
-                    counted(line.hits, "hit")
-                );
-                cell(f, "Worst line", &text, false)?;
-            }
-            None => cell(f, "Worst line", &"none", false)?,
-        }
-        let trend = trend(&crawler.trend, self.board.step_seconds);
-        cell(f, "Trend", &trend, false)?;
-        f.write_str("</tr>\n")
+        let cells = [
+            escaped(&crawler.identity),
+            word,
+            last_read,
+            format!("{}{limited}", grouped(crawler.allowed)),
+            format!("{disallowed} ({share}) <small>{}</small> <small>{}</small>", Escaped(&done), Escaped(&when)),
+            worst_line,
+            trend(&crawler.trend, self.board.step_seconds),
+        ];
+        row(f, &CRAWLERS, &head, cells)
     }
 }
 
+/// A line of a file, escaped.
+fn disallow(line: &LineBoard) -> String {
+    format!("{}: Disallow: {}", line.line, Escaped(&line.pattern))
+}
+
 fn line_row(f: &mut fmt::Formatter<'_>, line: &LineBoard) -> fmt::Result {
-    match line.line {
-        0 => f.write_str("<tr><th scope=\"row\">other lines</th>")?,
-        number => write!(f, "<tr><th scope=\"row\"><code>{number}: Disallow: {}</code></th>", Escaped(&line.pattern))?,
-    }
-    cell(f, "Version", &format_args!("<code>{}</code>", Escaped(short_hash(&line.version))), false)?;
-    cell(f, "Hits", &grouped(line.hits), true)?;
+    let head = if line.line == 0 { "other lines".to_owned() } else { format!("<code>{}</code>", disallow(line)) };
     let by = line.crawlers.iter().take(5).map(|by| format!("{} ({}) {}", by.crawler, by.identity, grouped(by.hits)));
-    cell(f, "By", &Escaped(&by.collect::<Vec<_>>().join(", ")), false)?;
-    f.write_str("</tr>\n")
+    let by = by.collect::<Vec<_>>().join(", ");
+    row(f, &LINES_HIT, &head, [code(short_hash(&line.version)), grouped(line.hits), escaped(&by)])
 }
 
 /// The lines that may not be needed any more.
@@ -357,7 +302,7 @@ fn never_hit(f: &mut fmt::Formatter<'_>, site: &str, never: &NeverHit) -> fmt::R
     if !never.lines.is_empty() {
         f.write_str("<ul class=\"lines\">\n")?;
         for line in never.lines.iter().take(LINES) {
-            writeln!(f, "<li><code>{}: Disallow: {}</code></li>", line.line, Escaped(&line.pattern))?;
+            writeln!(f, "<li><code>{}</code></li>", disallow(line))?;
         }
         f.write_str("</ul>\n")?;
         let more = never.count.saturating_sub(LINES);
@@ -403,19 +348,59 @@ fn trend(bars: &[TrendBar], step: u64) -> String {
     out + "</svg> <small>" + &Escaped(&text).to_string() + "</small>"
 }
 
-fn table(f: &mut fmt::Formatter<'_>, class: &str, caption: &str, columns: &[(&str, bool)]) -> fmt::Result {
-    write!(f, "<table class=\"{class}\"><caption>{}</caption><thead><tr>", Escaped(caption))?;
-    for (column, is_number) in columns {
+/// A column of a table: its head, and whether it has numbers.
+type Column = (&'static str, bool);
+
+const SITES: [Column; 9] = [
+    ("Site", false),
+    ("State", false),
+    ("Mode", false),
+    ("Version", false),
+    ("Findings", false),
+    ("Requests", true),
+    ("Refused", true),
+    ("Now", true),
+    ("p99 of a decision", true),
+];
+
+const CRAWLERS: [Column; 8] = [
+    ("Crawler", false),
+    ("Identity", false),
+    ("Word", false),
+    ("Last read", false),
+    ("Allowed", true),
+    ("Disallowed", true),
+    ("Worst line", false),
+    ("Trend", false),
+];
+
+const LINES_HIT: [Column; 4] = [("Line", false), ("Version", false), ("Hits", true), ("By", false)];
+
+fn table(f: &mut fmt::Formatter<'_>, caption: &str, columns: &[Column]) -> fmt::Result {
+    write!(f, "<table class=\"stacked\"><caption>{}</caption><thead><tr>", Escaped(caption))?;
+    for (head, is_number) in columns {
         let class = if *is_number { " class=\"n\"" } else { "" };
-        write!(f, "<th scope=\"col\"{class}>{column}</th>")?;
+        write!(f, "<th scope=\"col\"{class}>{head}</th>")?;
     }
     f.write_str("</tr></thead>\n<tbody>\n")
 }
 
-/// `value` is escaped already.
-fn cell(f: &mut fmt::Formatter<'_>, label: &str, value: &dyn fmt::Display, is_number: bool) -> fmt::Result {
-    let class = if is_number { " class=\"n\"" } else { "" };
-    write!(f, "<td{class} data-label=\"{label}\"><span>{value}</span></td>")
+/// A row with its head, and a cell for each further column. All of them are markup already.
+fn row<const N: usize>(f: &mut fmt::Formatter<'_>, columns: &[Column], head: &str, cells: [String; N]) -> fmt::Result {
+    write!(f, "<tr><th scope=\"row\">{head}</th>")?;
+    for ((label, is_number), cell) in columns[1..].iter().zip(cells) {
+        let class = if *is_number { " class=\"n\"" } else { "" };
+        write!(f, "<td{class} data-label=\"{label}\"><span>{cell}</span></td>")?;
+    }
+    f.write_str("</tr>\n")
+}
+
+fn escaped(text: &str) -> String {
+    Escaped(text).to_string()
+}
+
+fn code(text: &str) -> String {
+    format!("<code>{}</code>", Escaped(text))
 }
 
 /// Whether a robots.txt is that of a site, or of one of its hosts.

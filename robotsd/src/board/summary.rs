@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tower_robots::live::Content;
 use tower_robots::rules::Access;
 
-use super::day_rows::DayRows;
+use super::day::DayRows;
 use super::judgement::{Gap, Judgement, Reader, Reading, judge};
 use super::recorder::{self, cut};
 use super::report::{CrawlerBoard, Judged, LastRead, LineBoard, LineCrawler, NeverHit, SiteBoard, TrendBar};

@@ -16,13 +16,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_robots::internals::Mutex;
 use tower_robots::live::Content;
 
-use super::day_rows::{DayRows, SiteLine};
+use super::day::{DayRows, SiteLine};
 use super::history::{Added, History, Retention, mark_folded, unfolded};
 use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
-use super::report::SiteTraffic;
+use super::report::{SiteTraffic, TrafficTotals, TrafficWindow};
 use super::requested_paths::RequestedPaths;
 use super::row::{DAY, HOUR, MINUTE, Row, RowKey, Second, day_of};
-use super::traffic::{TrafficTotals, TrafficWindow};
 use super::watch::{Sight, Watch, Watches};
 use crate::config::BoardConfig;
 

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
-use super::day_rows::DayRows;
+use super::day::DayRows;
 use super::recorder::Counted;
 use super::report::{CrawlerBoard, Judged};
 use super::row::{Case, DAY, HOUR, LineHits, MINUTE, ReadSpan, Row, RowKey, Second, Standing, hour_of};

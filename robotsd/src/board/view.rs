@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::day_rows::DayRows;
+use super::day::DayRows;
 use super::history::History;
 use super::report::{BoardReport, SiteBoard};
 use super::row::{DAY, Second, written};

@@ -21,4 +21,3 @@ pub(crate) mod status;
 mod arguments;
 mod claim;
 mod output;
-mod unread_lines;

@@ -10,7 +10,6 @@
 
 mod answer_kind;
 mod coding;
-mod connect_to;
 mod retriever;
 
 use tower_robots::source::fetch::{FetchUrl, UrlError};

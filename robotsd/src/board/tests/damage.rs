@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use super::super::day_file::{Damage, encoded, parse};
+use super::super::day::{Damage, encoded, parse};
 use super::*;
 
 /// The file of a day of the week.

@@ -1,14 +1,18 @@
-//! Arguments that several commands take.
+//! Arguments that several commands take: the folder that they keep to, and which hosts are those of a site, of all that a config
+//! has.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use tower_robots::source::HostMap;
+
+use crate::config::{Config, SiteConfig};
 use crate::input::named;
+use crate::quoted_list::QuotedList;
 use crate::render::printable_path;
 use crate::retrieval::is_url;
 
 pub(super) mod site;
-pub(super) mod site_hosts;
 
 /// Holds what version control keeps of itself, and of its credentials.
 const VERSION_CONTROL: &str = ".git";
@@ -53,4 +57,71 @@ impl WithinArgs {
     pub(in crate::commands) fn refuse_named(&self, path: &Path) -> io::Result<()> {
         self.refuse(path).map_err(|error| named(path, &error))
     }
+}
+
+/// The hosts of one site. As the server has it, a host belongs to the site whose pattern fits it best, and what no pattern fits to the
+/// site of every other host.
+#[derive(Clone, Debug)]
+pub(in crate::commands) struct SiteHosts {
+    site: String,
+    patterns: Vec<String>,
+    /// Who has a host, and who is meant: by site, then by file where the site has one for each host.
+    owners: Vec<(HostMap<String>, String)>,
+}
+
+impl SiteHosts {
+    fn of(config: &Config, site: &SiteConfig) -> Self {
+        let all = config.sites.iter().flat_map(|site| patterns(site).map(|pattern| (pattern, site.name.clone())));
+        let owners = vec![(owners(all), site.name.clone())];
+        Self { site: site.name.clone(), patterns: patterns(site).map(str::to_owned).collect(), owners }
+    }
+
+    /// Those whose file is the one for a host, of a site with a file for each of these patterns.
+    fn with_file_of(mut self, host: &str, files: &[String]) -> Self {
+        let files = owners(files.iter().map(|pattern| (pattern.as_str(), pattern.clone())));
+        if let Some(file) = files.get(host).cloned() {
+            self.patterns = vec![file.clone()];
+            self.owners.push((files, file));
+        }
+        self
+    }
+
+    /// The name of the site.
+    pub(in crate::commands) fn site(&self) -> &str {
+        &self.site
+    }
+
+    /// Whether a request is for the site: by its host, with or without a port; empty where it named none.
+    pub(in crate::commands) fn have(&self, host: &[u8]) -> bool {
+        self.owners.iter().all(|(owners, meant)| owners.get(host) == Some(meant))
+    }
+
+    /// Whether every request is for the site.
+    pub(in crate::commands) fn are_all(&self) -> bool {
+        self.owners.iter().all(|(owners, _)| owners.len() == 1 && owners.any().is_some())
+    }
+
+    pub(in crate::commands) fn list(&self) -> QuotedList<&String> {
+        QuotedList::of(self.patterns.iter())
+    }
+}
+
+/// The site of each host.
+fn sites_of(config: &Config) -> HostMap<&SiteConfig> {
+    owners(config.sites.iter().flat_map(|site| patterns(site).map(move |pattern| (pattern, site))))
+}
+
+/// The patterns of a site; one without hosts has every other host.
+fn patterns(site: &SiteConfig) -> impl Iterator<Item = &str> {
+    let every = site.hosts.is_empty().then_some("*");
+    every.into_iter().chain(site.hosts.iter().map(String::as_str))
+}
+
+fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
+    let mut map = HostMap::new();
+    for (pattern, owner) in patterns {
+        // A config with a host that is none, or that two sites have, was refused.
+        let _ = map.insert(pattern, owner);
+    }
+    map
 }

@@ -15,10 +15,9 @@ use tower_robots::rules::{Fragment, Reading, RobotsTxt};
 use tower_robots::source::evidence::{ListCopy, SavedLists};
 use tower_robots::source::{Directory, HostMap, Scheme};
 
-use super::site_hosts::{SiteHosts, sites_of};
-use crate::commands::unread_lines;
+use super::{SiteHosts, sites_of};
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
-use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::evaluator::{Evaluator, EvaluatorSettings, OF_OTHER_FILES};
 use crate::exit::complain;
 use crate::input::{self, ReadInput};
 use crate::quoted_list::QuotedList;
@@ -271,7 +270,7 @@ impl RobotsFile {
         reading: Reading,
         settings: &EvaluatorSettings,
     ) -> io::Result<Evaluator> {
-        self.compile(reading, settings, unread_lines::is_of_other_file)
+        self.compile(reading, settings, |finding| OF_OTHER_FILES.contains(&finding.code))
     }
 
     /// What messages call it.
@@ -297,7 +296,7 @@ impl RobotsFile {
         if reading == Reading::Reference {
             return Ok(evaluator);
         }
-        let unread = unread_lines::of_file(&evaluator);
+        let unread = evaluator.unread_of_file();
         if let Some(finding) = unread.iter().find(|finding| is_refused(finding)) {
             return Err(io::Error::other(finding_line(&name, finding)));
         }

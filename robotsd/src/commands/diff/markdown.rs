@@ -30,7 +30,7 @@ pub(super) fn write(
     names: &DiffNames,
     diff: &Diff,
     pages: &ListLosses,
-    unread: &[Finding],
+    unread: &[&Finding],
 ) -> io::Result<()> {
     let mut comment = format!("### {}: what changes for crawlers\n\n", cell(&names.new));
     for loss in &pages.losses {

@@ -20,7 +20,6 @@ use tower_robots::rules::Reading;
 
 use self::lists::{ListLosses, PageListArgs};
 use super::arguments::site::SiteArgs;
-use super::unread_lines;
 use crate::evaluator::MOST_TIME;
 use crate::exit::{self, FAILED, complain};
 use crate::input::stdin_once;
@@ -125,7 +124,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
         return Err(io::Error::other(unknown_crawler(guard, &unknown)));
     }
     let diff = old.diff(&new, args.forbid.iter().cloned());
-    let unread = unread_lines::added(&old, &new);
+    let unread = new.unread_lines_since(&old);
     let pages = args.lists.losses(&site, &old, &new)?;
     let mut out = stdout();
     match args.format {

@@ -92,7 +92,7 @@ pub(in crate::commands) fn write(
     out: &mut impl Write,
     names: &DiffNames,
     diff: &Diff,
-    unread: &[Finding],
+    unread: &[&Finding],
 ) -> io::Result<()> {
     for effect in diff.effects.clone() {
         writeln!(out, "{}", crawlers(&effect.crawlers))?;

@@ -5,8 +5,8 @@ use std::io;
 use tower_robots::rules::Authority;
 
 use super::format::{LoggedRequest, ReplayLogFormat};
+use crate::commands::arguments::SiteHosts;
 use crate::commands::arguments::site::SelectedSite;
-use crate::commands::arguments::site_hosts::SiteHosts;
 use crate::html::counted;
 
 /// How lines are read, and which of their requests count. Without a config all do.
