@@ -10,12 +10,12 @@ use crate::commands::board::{self, BoardArgs};
 use crate::commands::check::{self, CheckArgs};
 use crate::commands::command_line::{CompletionsArgs, ManArgs, completions, man};
 use crate::commands::config::{self, ConfigArgs};
-use crate::commands::decisions::{AcceptArgs, EnforceArgs, RollbackArgs, accept, enforce, rollback};
+use crate::commands::decisions::{AcceptArgs, EnforceArgs, accept, enforce, rollback};
 use crate::commands::diff::{self, DiffArgs};
 use crate::commands::explain::{self, ExplainArgs};
 use crate::commands::replay::{self, ReplayArgs};
-use crate::commands::running::{HistoryArgs, ReloadArgs, UpgradeArgs, history, reload, upgrade};
-use crate::commands::status::{self, StatusArgs};
+use crate::commands::running::{ReloadArgs, Running, RunningSite, history, reload, upgrade};
+use crate::commands::status;
 use crate::commands::test::{self, TestArgs};
 use crate::exit;
 use crate::render::printable;
@@ -33,19 +33,19 @@ enum CliCommand {
     /// Serve and enforce robots.txt in front of sites
     Serve(ServeArgs),
     /// Show what a running robotsd does, site by site
-    Status(StatusArgs),
+    Status(Running),
     /// Reload robots.txt in a running robotsd, and show the result
     Reload(ReloadArgs),
     /// Have a new process of the program take the place of a running robotsd
-    Upgrade(UpgradeArgs),
+    Upgrade(Running),
     /// Publish the version of a site's robots.txt that waits for acceptance
     Accept(AcceptArgs),
     /// Go back to the version of a site's robots.txt that was live before
-    Rollback(RollbackArgs),
+    Rollback(RunningSite),
     /// Turn enforcement off or on, for one site or for all
     Enforce(EnforceArgs),
     /// Show the reloads of a site and their results
-    History(HistoryArgs),
+    History(RunningSite),
     /// Show what crawlers did: what they read of robots.txt, and what they requested then
     Board(BoardArgs),
     /// Check robots.txt files before they are published

@@ -6,15 +6,12 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tower_robots::agent::{Agent, Agents, Class, Identity, NamedAgent, NamedAs, Recognizer, Registry};
-use tower_robots::check::{
-    self, Diff, DiffOptions, ExpectationOutcome, Expectations, Finding, Guard, Page, PageLoss, Report,
-};
-use tower_robots::policy::{Decision, Facts, HumanEvidence, Policy};
+use tower_robots::check::{self, Diff, DiffOptions, Finding, Guard, Page, PageLoss, Report};
+use tower_robots::policy::{Decision, Facts, Policy};
 use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet, STANDARD_LIMIT};
 
 use crate::config::{self, Config, ConfigError};
@@ -52,10 +49,10 @@ pub(crate) struct KnownSender {
 /// A robots.txt, compiled, with the settings of a site.
 #[derive(Debug)]
 pub(crate) struct Evaluator {
-    rules: RuleSet,
+    pub(crate) rules: RuleSet,
     recognizer: Recognizer,
-    reading: Reading,
-    settings: EvaluatorSettings,
+    pub(crate) reading: Reading,
+    pub(crate) settings: EvaluatorSettings,
     /// Made on first use.
     report: OnceLock<Report>,
 }
@@ -75,19 +72,6 @@ impl Evaluator {
 
     pub(crate) const fn robots(&self) -> &RobotsTxt {
         self.rules.document()
-    }
-
-    pub(crate) const fn rules(&self) -> &RuleSet {
-        &self.rules
-    }
-
-    /// Requests of a limited crawler that pass at once after a pause.
-    pub(crate) const fn rate_burst(&self) -> NonZeroU32 {
-        self.settings.policy.rate_burst()
-    }
-
-    pub(crate) const fn reading(&self) -> Reading {
-        self.reading
     }
 
     /// The path of a URL, in the forms that the policy judges. The reference parser knows one form.
@@ -147,11 +131,6 @@ impl Evaluator {
         self.settings.policy.decide(&self.rules, agents, facts)
     }
 
-    /// A decision about a request with fields that suggest a person.
-    pub(crate) fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
-        self.settings.policy.weigh(decision, evidence)
-    }
-
     pub(crate) fn check(&self) -> &Report {
         self.report.get_or_init(|| check::check(self.robots(), &self.settings.checks))
     }
@@ -195,11 +174,6 @@ impl Evaluator {
     /// What a change to another file takes of these pages from search engines.
     pub(crate) fn page_losses(&self, new: &Self, pages: &[Page]) -> Vec<PageLoss> {
         check::page_losses(self.robots(), new.robots(), pages, &self.settings.registry)
-    }
-
-    /// Asks the file about every expectation, as the gate of a site does: modes and exemptions do not count.
-    pub(crate) fn evaluate(&self, expectations: &Expectations) -> ExpectationOutcome {
-        expectations.evaluate(self.robots())
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tower_robots::agent::{Agent, Category, Class, Crawler, IdentityOutcome, NamedAs, Obeys, Registry};
 use tower_robots::rules::Reading;
 
-use super::arguments::site::{SelectedSite, SiteArgs};
+use super::arguments::site::{OtherFiles, SelectedSite, SiteArgs};
 use super::claim::{self, CheckedClaim, Names};
 use crate::config::extended_registry;
 use crate::evaluator::Evaluator;
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &AgentsArgs) -> io::Result<ExitCode> {
     } else {
         let site = args.select()?;
         let evaluator = match &args.robots {
-            Some(path) => site.named(path)?.evaluator(Reading::Standard, &site.settings)?,
+            Some(path) => site.named(path)?.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?,
             None => Evaluator::new(Vec::new(), Reading::Standard, &site.settings),
         };
         identify(&mut out, &evaluator, &args.identify, args.format)?;
@@ -235,12 +235,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
 fn no_crawler(words: &[String], registry: &Registry) -> String {
     let alone = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
     let unknown: Vec<_> = words.iter().filter(|word| !alone(word)).collect();
-    let texts = |crawler: &Crawler| {
-        let tokens = crawler.tokens.iter().map(ToString::to_string);
-        let own = [&*crawler.name, &*crawler.operator, crawler.category.as_str()].map(str::to_owned);
-        own.into_iter().chain(tokens).collect::<Vec<_>>()
-    };
-    let known: Vec<_> = registry.crawlers().flat_map(texts).collect();
+    let known: Vec<_> = registry.crawlers().flat_map(words_of).collect();
     let hint = match unknown.iter().find_map(|word| did_you_mean(word, known.iter().map(String::as_str))) {
         _ if unknown.is_empty() => "each of the words fits others, but none fits all of them".to_owned(),
         Some(hint) => hint,
@@ -253,9 +248,13 @@ fn mentions(crawler: &Crawler, word: &str) -> bool {
     if word == "index" {
         return crawler.is_index_engine;
     }
-    let tokens = crawler.tokens.iter().map(ToString::to_string);
-    let texts = [&crawler.name, &crawler.operator, crawler.category.as_str()];
-    texts.into_iter().map(str::to_lowercase).chain(tokens).any(|text| text.contains(word))
+    words_of(crawler).any(|text| text.to_lowercase().contains(word))
+}
+
+/// What is looked through for words.
+fn words_of(crawler: &Crawler) -> impl Iterator<Item = String> {
+    let own = [&*crawler.name, &*crawler.operator, crawler.category.as_str()].map(str::to_owned);
+    own.into_iter().chain(crawler.tokens.iter().map(ToString::to_string))
 }
 
 fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], format: AgentsFormat) -> io::Result<()> {

@@ -12,7 +12,7 @@ use http::Method;
 use tower_robots::live::{Enforcement, StateDir, StateDirInUse, VersionHashError, VersionHashPrefix};
 
 use super::output::{Page, say, say_json, say_report};
-use super::running::{Running, asked, query, refusal};
+use super::running::{Running, RunningSite, asked, query, refusal};
 use crate::admin::client::{AskError, ask};
 use crate::config::{Config, StatePlace};
 use crate::exit::{self, FAILED, complain};
@@ -97,10 +97,7 @@ fn without_state(path: &std::path::Path) -> String {
 #[derive(Debug, clap::Args)]
 pub(crate) struct AcceptArgs {
     #[command(flatten)]
-    running: Running,
-
-    /// The site, by its name
-    site: String,
+    of: RunningSite,
 
     /// The version that waits, by the 16 hex digits of its hash that messages have; without it, the version that waits is shown
     hash: Option<String>,
@@ -109,17 +106,17 @@ pub(crate) struct AcceptArgs {
 pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     let Some(hash) = &args.hash else { return show_waiting(args) };
     let hash: VersionHashPrefix = hash.parse().map_err(|error: VersionHashError| refusal(error))?;
-    let target = query("/accept", &[("site", &args.site), ("hash", &hash.to_string())]);
-    decide(&args.running, &target, &|config| accept_at_rest(config, &args.site, &hash))
+    let target = query("/accept", &[("site", &args.of.site), ("hash", &hash.to_string())]);
+    decide(&args.of.running, &target, &|config| accept_at_rest(config, &args.of.site, &hash))
 }
 
 /// Shows what waits. Nothing is accepted: exit status 2, as for every decision that is not carried out.
 fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
-    let report: StatusReport = asked(&args.running, &Method::GET, "/status")?;
-    let Some(site) = report.sites.iter().find(|site| site.name == args.site) else {
-        return Err(refusal(unknown(&args.site, report.sites.iter().map(|site| &site.name))));
+    let report: StatusReport = asked(&args.of.running, &Method::GET, "/status")?;
+    let Some(site) = report.sites.iter().find(|site| site.name == args.of.site) else {
+        return Err(refusal(unknown(&args.of.site, report.sites.iter().map(|site| &site.name))));
     };
-    if args.running.json {
+    if args.of.running.json {
         say_json(&site.pending)?;
         return Ok(ExitCode::from(FAILED));
     }
@@ -131,14 +128,10 @@ fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
             page.title(&format!("site {}: a version waits since {}", site.name, pending.since));
             page.line("version", hash);
             page.line("from", &pending.origin);
-            for (number, objection) in pending.objections.iter().enumerate() {
-                page.line(if number == 0 { "because" } else { "" }, objection);
-            }
-            if let Some(effect) = effect(args, &pending.hash) {
-                page.line("effect", &effect);
-            }
+            page.lines("because", &pending.objections);
+            page.lines("effect", effect(args, &pending.hash));
             page.line("next", "to publish it:");
-            page.command(&args.running.command(["robotsd", "accept", &site.name, hash]));
+            page.command(&args.of.running.command(["robotsd", "accept", &site.name, hash]));
         }
     }
     say(&page.into_string());
@@ -147,22 +140,13 @@ fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
 
 /// What the version changes, as the history has it.
 fn effect(args: &AcceptArgs, hash: &str) -> Option<String> {
-    let place = args.running.place().ok()?;
+    let place = args.of.running.place().ok()?;
     let history: HistoryReport =
-        ask(&place, &Method::GET, &query("/history", &[("site", &args.site)]), complain).ok()?;
+        ask(&place, &Method::GET, &query("/history", &[("site", &args.of.site)]), complain).ok()?;
     history.entries.into_iter().rev().find(|entry| entry.hash.as_deref() == Some(hash))?.effect
 }
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct RollbackArgs {
-    #[command(flatten)]
-    running: Running,
-
-    /// The site, by its name
-    site: String,
-}
-
-pub(crate) fn rollback(args: &RollbackArgs) -> io::Result<ExitCode> {
+pub(crate) fn rollback(args: &RunningSite) -> io::Result<ExitCode> {
     let target = query("/rollback", &[("site", &args.site)]);
     decide(&args.running, &target, &|config| roll_back_at_rest(config, &args.site))
 }

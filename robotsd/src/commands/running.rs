@@ -25,7 +25,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// How to reach a running robotsd.
 #[derive(Debug, clap::Args)]
-pub(in crate::commands) struct Running {
+pub(crate) struct Running {
     /// The config file it runs with; `[admin]` has the address [default: $ROBOTSD_CONFIG, else /etc/robotsd/robotsd.toml if
     /// there is one]
     #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
@@ -130,17 +130,18 @@ pub(in crate::commands) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
 }
 
+/// A site of it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct HistoryArgs {
+pub(crate) struct RunningSite {
     #[command(flatten)]
-    running: Running,
+    pub(in crate::commands) running: Running,
 
     /// The site, by its name
-    site: String,
+    pub(in crate::commands) site: String,
 }
 
 /// Exit status: 0, or 2 where robotsd could not be reached.
-pub(crate) fn history(args: &HistoryArgs) -> io::Result<ExitCode> {
+pub(crate) fn history(args: &RunningSite) -> io::Result<ExitCode> {
     let target = query("/history", &[("site", &args.site)]);
     let report: HistoryReport = asked(&args.running, &Method::GET, &target)?;
     say_report(&report, args.running.json, || history_text(&report), ExitCode::SUCCESS)
@@ -161,9 +162,7 @@ fn describe_reload(page: &mut Page, entry: &RecordedReload) {
     let hash = entry.hash.as_ref().map(|hash| format!("  {}", short_hash(hash)));
     page.title(&format!("{}  {} ({}){}", entry.when, entry.outcome, entry.cause, hash.unwrap_or_default()));
     page.line("what", &entry.message);
-    if let Some(effect) = &entry.effect {
-        page.line("effect", effect);
-    }
+    page.lines("effect", &entry.effect);
     let findings = entry.findings;
     if findings.errors + findings.warnings > 0 {
         let counts = [plural(findings.errors, "error"), plural(findings.warnings, "warning")];
@@ -210,17 +209,11 @@ fn reload_text(report: &ReloadReport) -> String {
     out
 }
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct UpgradeArgs {
-    #[command(flatten)]
-    running: Running,
-}
-
 /// Exit status: 0 when the new process serves, 1 when the one before goes on, 2 when robotsd could not be reached.
-pub(crate) fn upgrade(args: &UpgradeArgs) -> io::Result<ExitCode> {
-    let report: UpgradeReport = asked(&args.running, &Method::POST, "/upgrade")?;
+pub(crate) fn upgrade(running: &Running) -> io::Result<ExitCode> {
+    let report: UpgradeReport = asked(running, &Method::POST, "/upgrade")?;
     let text = || format!("{}: {}\n", printable(&report.state), printable(&report.message));
-    say_report(&report, args.running.json, text, answer(report.state == "done"))
+    say_report(&report, running.json, text, answer(report.state == "done"))
 }
 
 #[cfg(test)]

@@ -15,27 +15,21 @@ use crate::render::{plural, short_hash};
 use crate::report::{
     ConfigReport, FetchReport, HeldBackSetting, IdentityReport, KindCount, ListReport, ListenerReport as Listener,
     NextStep, PublishedRegistryReport, RateStoreReport, RegistryReport, RequestsReport, SiteReport, SiteTraffic,
-    StatusReport, SuspectReport, UpstreamReport,
+    StatusReport, SuspectReport, UpstreamReport, WatchedPagesReport,
 };
 
 /// Settings of a rejected config that the text shows.
 const HELD_BACK: usize = 8;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct StatusArgs {
-    #[command(flatten)]
-    running: Running,
-}
-
 /// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config was rejected or a kill switch that
 /// cannot be read counts as off, 2 when it cannot be reached.
-pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
-    let report: StatusReport = asked(&args.running, &Method::GET, "/status")?;
+pub(crate) fn run(running: &Running) -> io::Result<ExitCode> {
+    let report: StatusReport = asked(running, &Method::GET, "/status")?;
     let is_rejected = report.config.as_ref().is_some_and(|config| config.rejected.is_some());
     let of_sites = report.sites.iter().map(|site| &site.switch_trouble);
     let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);
     let code = exit::answer(report.state == "serving" && !is_rejected && !is_switch_unread);
-    say_report(&report, args.running.json, || text(&report, &args.running), code)
+    say_report(&report, running.json, || text(&report, running), code)
 }
 
 fn text(report: &StatusReport, running: &Running) -> String {
@@ -52,9 +46,7 @@ fn text(report: &StatusReport, running: &Running) -> String {
         let Listener { scheme, address, kind, socket, .. } = listener;
         page.title(&format!("listener {scheme}://{address}{name}: {kind}, {socket}"));
     }
-    if let Some(config) = &report.config {
-        describe_config(&mut page, config, running);
-    }
+    report.config.iter().for_each(|config| describe_config(&mut page, config, running));
     if let Some(upgrade) = &report.upgrade {
         page.line("upgrade", &format!("{}, {}", upgrade.state, upgrade.at));
         page.line("", &upgrade.message);
@@ -64,12 +56,8 @@ fn text(report: &StatusReport, running: &Running) -> String {
         page.line("registry", &format!("{crawlers} crawlers, {share}"));
         published.iter().for_each(|published| describe_published(&mut page, published));
     }
-    if let Some(identity) = &report.identity {
-        describe_identity(&mut page, identity);
-    }
-    if let Some(store) = &report.rate_store {
-        describe_rate_store(&mut page, store);
-    }
+    report.identity.iter().for_each(|identity| describe_identity(&mut page, identity));
+    report.rate_store.iter().for_each(|store| describe_rate_store(&mut page, store));
     describe_traffic(&mut page, report);
     if report.enforcement == "off" {
         page.title("ENFORCEMENT IS OFF FOR EVERY SITE: no request is refused, tagged or recorded");
@@ -92,12 +80,11 @@ fn describe_rate_store(page: &mut Page, store: &RateStoreReport) {
         _ => "OUT, this process counts alone",
     };
     page.line("rate store", &format!("{place} {said}"));
-    unasked.iter().for_each(|why| page.line("", why));
+    page.lines("", unasked);
     let list = |counts: &[KindCount]| {
         counts.iter().map(|KindCount { kind, count }| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
     };
-    page.line("", &format!("calls: {}", list(calls)));
-    page.line("", &format!("requests: {}", list(requests)));
+    page.lines("", [format!("calls: {}", list(calls)), format!("requests: {}", list(requests))]);
     if let (Some(trouble), Some(at)) = (trouble, trouble_at) {
         page.line("", &format!("outages: {outages}; the last trouble, {at}: {trouble}"));
     }
@@ -168,9 +155,9 @@ fn describe_traffic(page: &mut Page, report: &StatusReport) {
     let most = most.map(|most| format!(", {most}")).unwrap_or_default();
     let (open, accepted) = (traffic.open_connections, traffic.accepted_connections);
     page.title(&format!("connections: {open} open{most}; {accepted} since the start"));
-    let left = Some(("left before an answer", traffic.unanswered)).filter(|(_, count)| *count > 0);
-    let responses = traffic.responses.iter().map(|class| (&*class.kind, class.count)).filter(|(_, count)| *count > 0);
-    page.line("responses", &format!("since the start: {}", counts(responses.chain(left))));
+    let responses = traffic.responses.iter().map(|class| (&*class.kind, class.count));
+    let responses = responses.chain([("left before an answer", traffic.unanswered)]).filter(|(_, count)| *count > 0);
+    page.line("responses", &format!("since the start: {}", counts(responses)));
     let errors = traffic.connection_errors.iter().map(|error| (&*error.kind, error.count));
     if !traffic.connection_errors.is_empty() {
         page.line("trouble", &format!("with connections since the start: {}", counts(errors)));
@@ -210,9 +197,7 @@ fn describe_site_traffic(page: &mut Page, traffic: &SiteTraffic) {
         let failures = traffic.failures.iter().map(|failure| (&*failure.kind, failure.count));
         page.line("unanswered", &format!("by its upstreams: {}", counts(failures)));
     }
-    for (number, upstream) in traffic.upstreams.iter().enumerate() {
-        page.line(if number == 0 { "upstreams" } else { "" }, &describe_upstream(upstream));
-    }
+    page.lines("upstreams", traffic.upstreams.iter().map(describe_upstream));
 }
 
 fn describe_upstream(upstream: &UpstreamReport) -> String {
@@ -234,12 +219,11 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
     page.title(&format!("site {} ({hosts}): {}", site.name, site.state));
     page.line("robots.txt", &site.origin);
     for part in &site.append {
-        let version = part.hash.as_deref().map(|hash| format!(", version {}", short_hash(hash))).unwrap_or_default();
+        let version = shown_version(part.hash.as_deref());
         page.line("appended", &format!("{}: {}{version}", part.source, part.state));
     }
     for hook in &site.on_publish {
-        let version =
-            hook.version.as_deref().map(|version| format!(", version {}", short_hash(version))).unwrap_or_default();
+        let version = shown_version(hook.version.as_deref());
         page.line("on publish", &format!("{}: {}{version}", hook.target, hook.state));
     }
     match (&site.hash, site.age_seconds) {
@@ -248,9 +232,7 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
         }
         _ => page.line("version", "none, so nothing is enforced"),
     }
-    if let Some(before) = &site.before {
-        page.line("before it", short_hash(before));
-    }
+    page.lines("before it", site.before.as_deref().map(short_hash));
     if site.enforcement == "off" {
         let whose = if site.switch == "off" { "the switch of this site" } else { "the switch of every site" };
         page.line("enforced", &format!("OFF, by {whose}: every request passes"));
@@ -268,12 +250,9 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
         };
         page.line("override", &format!("{}: {}{end}", over.of, over.mode));
     }
-    if let Some(end) = &site.grace_end {
-        page.line("grace", &format!("newly disallowed requests are only observed, until {end} at the latest"));
-    }
-    if let Some(traffic) = traffic {
-        describe_site_traffic(page, traffic);
-    }
+    let grace = |end| format!("newly disallowed requests are only observed, until {end} at the latest");
+    page.lines("grace", site.grace_end.as_ref().map(grace));
+    traffic.iter().for_each(|traffic| describe_site_traffic(page, traffic));
     match (&site.findings_summary, site.findings.notes) {
         (Some(summary), _) => page.line("findings", summary),
         (None, 0) => page.line("findings", "none"),
@@ -284,46 +263,40 @@ fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, r
     }
     if let Some(pending) = &site.pending {
         page.line("waiting", &format!("{} since {}", short_hash(&pending.hash), pending.since));
-        pending.objections.iter().for_each(|objection| page.line("", objection));
+        page.lines("", &pending.objections);
     }
-    if site.watched_pages.as_ref().is_some_and(Vec::is_empty) {
-        page.line(
-            "gate",
-            "watches no pages: no sitemap was read, and neither urls nor requests of search engines are known",
-        );
+    if let Some([]) = site.watched_pages.as_deref() {
+        let why = "watches no pages: no sitemap was read, and neither urls nor requests of search engines are known";
+        page.line("gate", why);
     }
-    for (at, pages) in site.watched_pages.iter().flatten().enumerate() {
-        let noun = if pages.count == 1 { "page" } else { "pages" };
-        page.line(if at == 0 { "gate" } else { "" }, &format!("watches {} {noun} {}", pages.count, pages.of));
-    }
-    if let Some(fetch) = &site.fetch {
-        describe_fetch(page, fetch);
-    }
+    let watched = |WatchedPagesReport { of, count }: &WatchedPagesReport| {
+        format!("watches {count} {} {of}", if *count == 1 { "page" } else { "pages" })
+    };
+    page.lines("gate", site.watched_pages.iter().flatten().map(watched));
+    site.fetch.iter().for_each(|fetch| describe_fetch(page, fetch));
     if site.faults > 0 {
         page.line("faults", &format!("{} requests passed because judging them failed", site.faults));
     }
     if site.callback_faults > 0 {
-        let count = site.callback_faults;
-        page.line(
-            "faults",
-            &format!("{count} lines are missing from the log because writing them failed; the decisions stood"),
-        );
+        let why = "lines are missing from the log because writing them failed; the decisions stood";
+        page.line("faults", &format!("{} {why}", site.callback_faults));
     }
     site.troubles.iter().for_each(|trouble| page.line("trouble", trouble));
     advise(page, &site.next, running);
 }
 
+fn shown_version(hash: Option<&str>) -> String {
+    hash.map(|hash| format!(", version {}", short_hash(hash))).unwrap_or_default()
+}
+
 fn describe_fetch(page: &mut Page, fetch: &FetchReport) {
-    match &fetch.confirmed {
-        Some(confirmed) => page.line("fetched", &format!("confirmed {confirmed}, again at {}", fetch.next)),
-        None => page.line("fetched", &format!("not yet confirmed since the start, again at {}", fetch.next)),
-    }
-    if let Some(since) = &fetch.failing_since {
-        page.line("", &format!("failing since {since}, {} times in a row", fetch.failures));
-    }
-    if let Some(until) = &fetch.held_until {
-        page.line("", &format!("missing at its source; the live version stays in force until {until}"));
-    }
+    let confirmed = fetch.confirmed.as_ref().map(|at| format!("confirmed {at}"));
+    let confirmed = confirmed.as_deref().unwrap_or("not yet confirmed since the start");
+    page.line("fetched", &format!("{confirmed}, again at {}", fetch.next));
+    let failing = |since| format!("failing since {since}, {} times in a row", fetch.failures);
+    page.lines("", fetch.failing_since.as_ref().map(failing));
+    let held = |until| format!("missing at its source; the live version stays in force until {until}");
+    page.lines("", fetch.held_until.as_ref().map(held));
 }
 
 fn advise(page: &mut Page, steps: &[NextStep], running: &Running) {
@@ -360,10 +333,7 @@ fn describe_identity(page: &mut Page, identity: &IdentityReport) {
     }
     page.line("identity", &text);
     // `--json` has the lists and directories one by one.
-    identity.troubles.iter().for_each(|trouble| page.line("", trouble));
-    if let Some(trouble) = &identity.paths_trouble {
-        page.line("", trouble);
-    }
+    page.lines("", identity.troubles.iter().chain(&identity.paths_trouble));
     for SuspectReport { site, listener, crawler, method, networks, last_verified } in &identity.suspects {
         let since = last_verified.as_ref().map_or("never".to_owned(), |at| format!("last {at}"));
         let who = if crawler.is_empty() { "a signature without a crawler's name" } else { crawler };
@@ -374,10 +344,8 @@ fn describe_identity(page: &mut Page, identity: &IdentityReport) {
             page.line("hint", "a proxy in front may change Host or the path, or the clock may be wrong");
         } else if !networks.is_empty() {
             let networks = networks.join(", ");
-            page.line(
-                "addresses",
-                &format!("most are in {networks}: if that is your proxy, add it to trusted_proxies"),
-            );
+            let add = "if that is your proxy, add it to trusted_proxies";
+            page.line("addresses", &format!("most are in {networks}: {add}"));
         }
     }
 }

@@ -13,7 +13,7 @@ use tower_robots::check::{ExpectationOutcome, Unmet};
 use tower_robots::rules::{Access, Reading};
 
 use super::arguments::WithinArgs;
-use super::arguments::site::SiteArgs;
+use super::arguments::site::{OtherFiles, SiteArgs};
 use crate::evaluator::Evaluator;
 use crate::exit::{self, FAILED, complain};
 use crate::expectations::{ExpectationsFile, WrittenWord};
@@ -89,8 +89,8 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     robots.iter().try_for_each(|path| args.within.refuse_named(path))?;
     let robots = site.robots(robots.as_deref())?;
     let name = robots.name.clone();
-    let evaluator = robots.evaluator(Reading::Standard, &site.settings)?;
-    let outcome = evaluator.evaluate(&file.expectations);
+    let evaluator = robots.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
+    let outcome = file.expectations.evaluate(evaluator.robots());
     let evaluated = EvaluatedExpectations { path: &path, file: &file, robots: &name, outcome: &outcome };
     let spelling = evaluated.complain_of_slips(&evaluator);
     let mut out = stdout();

@@ -79,7 +79,7 @@ impl SarifLog {
             self.results.push(json!({
                 "ruleId": code,
                 "ruleIndex": lints().len() + index,
-                "level": level(*severity),
+                "level": severity.as_str(),
                 "message": { "text": with_help(text, help.as_deref()) },
                 "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri_of_url(requested) } } }],
                 "partialFingerprints": { "primaryLocationLineHash": fingerprint(code, requested.as_bytes(), *times) },
@@ -137,17 +137,9 @@ fn rule(code: &str, severity: Severity, summary: &str, why: &str, url: &str) -> 
         "fullDescription": { "text": why },
         "helpUri": url,
         "help": { "text": why, "markdown": format!("{why}\n\n[{code}]({url})") },
-        "defaultConfiguration": { "level": level(severity) },
+        "defaultConfiguration": { "level": severity.as_str() },
         "properties": { "tags": ["robots.txt"], "precision": "high", "problem.severity": problem },
     })
-}
-
-fn level(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
-    }
 }
 
 fn result<'f>(
@@ -164,7 +156,7 @@ fn result<'f>(
     json!({
         "ruleId": finding.code,
         "ruleIndex": lints().iter().position(|lint| lint.code == finding.code),
-        "level": level(finding.severity),
+        "level": finding.severity.as_str(),
         "message": { "text": with_help(&finding.message, finding.help.as_deref()) },
         "locations": [{ "physicalLocation": {
             "artifactLocation": { "uri": uri },

@@ -83,6 +83,14 @@ pub(in crate::commands) struct RobotsFile {
     pub(in crate::commands) bytes: Vec<u8>,
 }
 
+/// What is done with a file that is something else than a robots.txt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum OtherFiles {
+    Refuse,
+    /// It is compared with what takes its place, or what it says is the question.
+    Take,
+}
+
 impl SiteArgs {
     /// The config that is named. One that the environment names is said: an answer must not change without a word.
     fn config_path(&self) -> Option<PathBuf> {
@@ -262,42 +270,24 @@ impl RobotsFile {
         Ok(Self { name: path.display().to_string(), bytes: read(path).map_err(named)? })
     }
 
-    /// Compiles the file with the settings of a site, as [`of_any`](Self::of_any) does. A page, or an error message in its
-    /// place, allows everything to crawlers, which is hardly what is meant: it is an error, but for the
-    /// reference parser.
+    /// Compiles the file with the settings of a site. A file that is no text has no rule, which looks like one that allows
+    /// everything; the reference parser has an answer for it, and that is asked for. A page, and rules that crawlers do not
+    /// read, are said on standard error. A page, or an error message in its place, allows everything to crawlers, which is hardly
+    /// what is meant: it is an error where `pages` are refused, but for the reference parser.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
         settings: &EvaluatorSettings,
+        pages: OtherFiles,
     ) -> io::Result<Evaluator> {
-        self.compile(reading, settings, |finding| OF_OTHER_FILES.contains(&finding.code))
-    }
-
-    /// What messages call it.
-    fn shown_name(&self) -> String {
-        if self.name == "-" { "<stdin>".to_owned() } else { self.name.clone() }
-    }
-
-    /// Compiles the file with the settings of a site. A file that is no text has no rule, which looks like one that allows
-    /// everything; the reference parser has an answer for it, and that is asked for. A page, and rules that crawlers do not
-    /// read, are said on standard error.
-    pub(in crate::commands) fn of_any(self, reading: Reading, settings: &EvaluatorSettings) -> io::Result<Evaluator> {
-        self.compile(reading, settings, |_| false)
-    }
-
-    fn compile(
-        self,
-        reading: Reading,
-        settings: &EvaluatorSettings,
-        is_refused: fn(&Finding) -> bool,
-    ) -> io::Result<Evaluator> {
-        let name = self.shown_name();
+        let name = if self.name == "-" { "<stdin>".to_owned() } else { self.name };
         let evaluator = Evaluator::new(self.bytes, reading, settings);
         if reading == Reading::Reference {
             return Ok(evaluator);
         }
         let unread = evaluator.unread_of_file();
-        if let Some(finding) = unread.iter().find(|finding| is_refused(finding)) {
+        let is_refused = |finding: &&&Finding| pages == OtherFiles::Refuse && OF_OTHER_FILES.contains(&finding.code);
+        if let Some(finding) = unread.iter().find(is_refused) {
             return Err(io::Error::other(finding_line(&name, finding)));
         }
         if let Some(unreadable) = Unreadable::of(evaluator.robots()) {

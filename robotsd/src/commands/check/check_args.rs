@@ -139,6 +139,11 @@ impl CheckFormat {
     }
 }
 
+/// Whether standard input is among these files.
+pub(super) fn has_stdin(paths: &[PathBuf]) -> bool {
+    paths.iter().any(|path| path == Path::new("-"))
+}
+
 impl FixArgs {
     pub(super) const fn is_on(&self) -> bool {
         self.fix || self.diff
@@ -146,7 +151,7 @@ impl FixArgs {
 
     /// Whether lines of files are written as they are.
     pub(super) fn writes_lines(&self, paths: &[PathBuf]) -> bool {
-        self.diff || (self.fix && paths.iter().any(|path| path == Path::new("-")))
+        self.diff || (self.fix && has_stdin(paths))
     }
 
     pub(super) const fn safety(&self) -> Safety {
@@ -166,7 +171,7 @@ impl FixArgs {
             let url = shown_url(url);
             return Some(format!("{option} corrects files, not what a site serves: name the file in place of {url}"));
         }
-        (self.fix && paths.len() > 1 && paths.iter().any(|path| path == Path::new("-")))
+        (self.fix && paths.len() > 1 && has_stdin(paths))
             .then(|| "--fix writes the text of standard input to standard output: name - alone, or files".to_owned())
     }
 }

@@ -13,7 +13,7 @@ use similar::TextDiff;
 use tower_robots::check::{FixedFile, Safety, Severity, fix_while};
 use tower_robots::rules::{Reading, RobotsTxt};
 
-use super::check_args::CheckArgs;
+use super::check_args::{CheckArgs, has_stdin};
 use super::check_settings::CheckFile;
 use crate::commands::diff::{DiffNames, complain_of_cut, write_effects};
 use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME};
@@ -52,10 +52,6 @@ pub(super) enum PreparedFile {
 impl<'a> FixRun<'a> {
     pub(super) const fn new(args: &'a CheckArgs) -> Self {
         Self { args, faults: BTreeSet::new(), corrected: 0, left: 0, left_unsafe: 0, is_cut: false }
-    }
-
-    fn is_stdin(&self) -> bool {
-        self.args.paths.iter().any(|path| path == Path::new("-"))
     }
 
     /// Corrects a file where that is wanted, with the settings that are for it.
@@ -111,7 +107,7 @@ impl<'a> FixRun<'a> {
 
     /// Whether the findings go to standard error, because standard output has the corrected text.
     pub(super) fn is_filter(&self) -> bool {
-        self.args.fixing.fix && self.is_stdin()
+        self.args.fixing.fix && has_stdin(&self.args.paths)
     }
 
     /// The corrected file, once it is written; none where only the difference is shown.
@@ -173,7 +169,7 @@ impl<'a> FixRun<'a> {
             count => format!(" ({count} {need} --unsafe-fixes)"),
         };
         let message = format!("{verb} {corrected} of {all} {findings}{more}");
-        if self.args.format.is_for_people() && !fixing.diff && !self.is_stdin() {
+        if self.args.format.is_for_people() && !fixing.diff && !has_stdin(&self.args.paths) {
             writeln!(out, "{message}")?;
         } else {
             complain(&message);

@@ -172,15 +172,6 @@ impl CheckOutput<'_> {
     fn checked(&mut self, out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
         let groups = FindingGroups::of(checked.report);
         self.summary.add(checked.name, checked.report, &groups);
-        self.write_findings(out, checked, &groups)
-    }
-
-    fn write_findings(
-        &mut self,
-        out: &mut impl Write,
-        checked: Checked<'_>,
-        groups: &FindingGroups<'_>,
-    ) -> io::Result<()> {
         match self.detail {
             Detail::All(form) => render::findings(out, form, checked),
             Detail::Sarif => {
@@ -210,9 +201,7 @@ impl CheckOutput<'_> {
         let (bytes, settings, threshold) = match fixing.prepare(out, name, source, bytes, self.settings)? {
             PreparedFile::Check { bytes, settings, threshold } => (bytes, settings, threshold),
             PreparedFile::Shown { is_changed } => {
-                if is_changed {
-                    self.summary.is_denied = true;
-                }
+                self.summary.is_denied |= is_changed;
                 return Ok(());
             }
             PreparedFile::Failed(reason) => {
@@ -226,9 +215,7 @@ impl CheckOutput<'_> {
         };
         let evaluator = Evaluator::new(bytes, Reading::Standard, &settings);
         let report = evaluator.check_with_fixes();
-        if threshold.is_some() && report.worst() >= threshold {
-            self.summary.is_denied = true;
-        }
+        self.summary.is_denied |= threshold.is_some() && report.worst() >= threshold;
         let checked = Checked { name, robots: evaluator.robots(), report: &report };
         if fixing.is_filter() {
             self.summary.add(name, &report, &FindingGroups::of(&report));

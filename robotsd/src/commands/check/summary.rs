@@ -46,13 +46,7 @@ impl CheckSummary {
         let fixable = [Safety::Safe, Safety::Unsafe].map(|safety| report.fixes.count(safety));
         self.fixable = [self.fixable[0] + fixable[0], self.fixable[1] + fixable[1]];
         let found = Severity::ALL.map(|severity| report.count(severity));
-        for (all, count) in self.found.iter_mut().zip(found) {
-            *all += count;
-        }
-        if found != [0; 3] {
-            let name = printable(name);
-            self.rows.push(FileSummary { name, found, most_frequent: groups.most_frequent() });
-        }
+        self.add_row(printable(name), found, groups.most_frequent());
     }
 
     /// Adds what was found about the answers of a URL. `is_counted` says whether it counts elsewhere: as a file that is
@@ -61,12 +55,15 @@ impl CheckSummary {
         self.files += usize::from(!is_counted);
         let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
         let found = Severity::ALL.map(count);
+        self.add_row(format!("{} answers", printable(name)), found, findings.first().map(|first| (first.code, 1)));
+    }
+
+    fn add_row(&mut self, name: String, found: [usize; 3], most_frequent: Option<(&'static str, usize)>) {
         for (all, count) in self.found.iter_mut().zip(found) {
             *all += count;
         }
-        if let Some(first) = findings.first() {
-            let name = format!("{} answers", printable(name));
-            self.rows.push(FileSummary { name, found, most_frequent: Some((first.code, 1)) });
+        if most_frequent.is_some() {
+            self.rows.push(FileSummary { name, found, most_frequent });
         }
     }
 

@@ -19,7 +19,7 @@ use tower_robots::check::{Diff, Guard};
 use tower_robots::rules::Reading;
 
 use self::lists::{ListLosses, PageListArgs};
-use super::arguments::site::SiteArgs;
+use super::arguments::site::{OtherFiles, SiteArgs};
 use crate::evaluator::MOST_TIME;
 use crate::exit::{self, FAILED, complain};
 use crate::input::stdin_once;
@@ -115,8 +115,8 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
     // A page that was published by mistake is compared with what takes its place.
-    let old = old.of_any(Reading::Standard, &site.settings)?;
-    let new = new.evaluator(Reading::Standard, &site.settings)?;
+    let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
+    let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     // A guard for a crawler that does not exist would hold whatever changes.
     if let Some((guard, unknown)) =
         args.forbid.iter().find_map(|guard| Some((guard, old.unknown_name(&guard.crawler, Some(&new))?)))

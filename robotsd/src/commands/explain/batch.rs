@@ -18,7 +18,7 @@ use super::explanation::{Explanation, Requester};
 use super::offline_evidence::{EmbeddedEvidence, OfflineEvidence};
 use super::rows::text;
 use crate::commands::agents::AgentSummary;
-use crate::commands::arguments::site::{RobotsFile, SelectedSite};
+use crate::commands::arguments::site::{OtherFiles, RobotsFile, SelectedSite};
 use crate::evaluator::{Evaluator, KnownSender};
 use crate::input::InputSource;
 use crate::render::write_json;
@@ -270,7 +270,9 @@ impl EvaluatorCache<'_> {
                 self.evaluators.clear();
                 self.octets = cost;
             }
-            let evaluator = file.of_any(question.reading, &self.site.settings).map_err(|error| error.to_string())?;
+            let evaluator = file
+                .evaluator(question.reading, &self.site.settings, OtherFiles::Take)
+                .map_err(|error| error.to_string())?;
             self.evaluators.insert(key.clone(), evaluator);
         }
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())

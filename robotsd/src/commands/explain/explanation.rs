@@ -32,7 +32,7 @@ impl Requester {
     pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
         let named = evaluator.resolve(token);
         let name = token.to_owned();
-        match named.agent().registered().filter(|_| evaluator.reading() != Reading::Reference) {
+        match named.agent().registered().filter(|_| evaluator.reading != Reading::Reference) {
             Some(crawler) => Self::Token {
                 name,
                 tokens: crawler.tokens.to_vec(),
@@ -171,8 +171,8 @@ impl<'e> Explanation<'e> {
         let (verdict, reason, action, agent, tokens, fallback) = match requester {
             Requester::Token { tokens, fallback, .. } => {
                 // RFC 9309, section 2.2.2: implicitly allowed. The reference parser leaves that to its caller.
-                let is_exempt = evaluator.reading() != Reading::Reference && path.is_robots_txt();
-                let verdict = (!is_exempt).then(|| evaluator.rules().select(tokens, *fallback).verdict(path));
+                let is_exempt = evaluator.reading != Reading::Reference && path.is_robots_txt();
+                let verdict = (!is_exempt).then(|| evaluator.rules.select(tokens, *fallback).verdict(path));
                 let reason = match verdict.map(|verdict| (verdict.group(), verdict.access())) {
                     None => Reason::Exempt,
                     Some((None, _)) => Reason::NoGroup,
@@ -183,7 +183,7 @@ impl<'e> Explanation<'e> {
             }
             Requester::Agents { agents, .. } => {
                 let decision = evaluator.decide_for_sender(agents, sender, method, path);
-                let decision = evaluator.weigh(decision, evidence);
+                let decision = evaluator.settings.policy.weigh(decision, evidence);
                 let agent = agents.get(decision.agent).or(agents.first()).cloned().unwrap_or_else(Agent::empty);
                 let fallback = if evaluator.holds_to_star(&agent) { Fallback::Star } else { Fallback::Nothing };
                 let tokens = agent.tokens().to_vec();
@@ -227,13 +227,13 @@ impl<'e> Explanation<'e> {
 
     /// What the file alone says, without exemptions.
     pub(super) fn verdict_of_file(&self, path: &RequestPath<'_>) -> Verdict<'e> {
-        self.evaluator.rules().select(&self.tokens, self.fallback).verdict(path)
+        self.evaluator.rules.select(&self.tokens, self.fallback).verdict(path)
     }
 
     /// The delay that the agent's requests shall keep; `None` where no group is for this request.
     pub(super) fn crawl_delay(&self) -> Option<CrawlDelay<'e>> {
         self.verdict?.group()?;
-        self.evaluator.rules().select(&self.tokens, self.fallback).crawl_delay()
+        self.evaluator.rules.select(&self.tokens, self.fallback).crawl_delay()
     }
 
     /// Whether the agent's operator says that it keeps a delay.
@@ -249,8 +249,7 @@ impl<'e> Explanation<'e> {
         // The policy has chosen one of these; the line of the deciding group shows which.
         let chain = [own, &own[..own.len().min(1)], &[]];
         let fallbacks = [Fallback::Nothing, Fallback::Nothing, Fallback::Star];
-        let selected =
-            |(tokens, fallback): (&[ProductToken], Fallback)| self.evaluator.rules().select(tokens, fallback);
+        let selected = |(tokens, fallback): (&[ProductToken], Fallback)| self.evaluator.rules.select(tokens, fallback);
         chain
             .into_iter()
             .zip(fallbacks)
@@ -263,7 +262,7 @@ impl<'e> Explanation<'e> {
     pub(super) fn token_of(&self, trace: &Trace<'_>) -> Option<&ProductToken> {
         let line = |group: &Group<'_>| group.line();
         self.tokens.iter().find(|token| {
-            let named = self.evaluator.rules().select(std::slice::from_ref(*token), Fallback::Nothing);
+            let named = self.evaluator.rules.select(std::slice::from_ref(*token), Fallback::Nothing);
             named.applies() && named.groups().map(|group| group.line()).eq(trace.groups.iter().map(line))
         })
     }

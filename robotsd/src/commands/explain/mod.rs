@@ -18,7 +18,7 @@ use tower_robots::policy::HumanEvidence;
 use tower_robots::rules::Reading;
 
 use self::explanation::{AssumedHost, ExplainedRequest, ExplainedSender, Explanation, Requester, ShownPolicy};
-use super::arguments::site::{SelectedSite, SiteArgs};
+use super::arguments::site::{OtherFiles, SelectedSite, SiteArgs};
 use super::claim::{self, Names};
 use crate::evaluator::Evaluator;
 use crate::exit::{FAILED, complain};
@@ -125,7 +125,7 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
     let site = args.site.select()?;
     let robots = site.robots(args.robots.as_deref())?;
     let file = robots.name.clone();
-    let evaluator = robots.evaluator(args.reading, &site.settings)?;
+    let evaluator = robots.evaluator(args.reading, &site.settings, OtherFiles::Refuse)?;
     let requesters = args.requesters(&evaluator);
     for name in args.token.iter().chain(&args.user_agent) {
         if let Some(unknown) = evaluator.unknown_name(name, None) {

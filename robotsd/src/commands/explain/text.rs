@@ -231,7 +231,7 @@ fn without_group(
     explanation: &Explanation<'_>,
     path: &RequestPath<'_>,
 ) -> String {
-    let star = evaluator.rules().select(&[], Fallback::Star).applies();
+    let star = evaluator.rules.select(&[], Fallback::Star).applies();
     match (star, explanation.holds_to_star()) {
         (true, false) if explanation.ignores_star() => {
             "no group names it, and its operator says that it does not obey `*`".to_owned()
@@ -239,7 +239,7 @@ fn without_group(
         (true, false) => match explanation.unheld_category() {
             // The crawler itself may obey the file: that is what an expectation asks for.
             Some(category) => {
-                let star = evaluator.rules().select(&[], Fallback::Star).verdict(path);
+                let star = evaluator.rules.select(&[], Fallback::Star).verdict(path);
                 let disallows = |rule: &Rule<'_>| rule.access() == Access::Disallow && !rule.pattern().is_empty();
                 let though = star.rule().filter(disallows).map_or_else(String::new, |rule| {
                     format!(", though {}, is for every crawler without a group", rule_line(rule))

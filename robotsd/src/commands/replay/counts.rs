@@ -77,7 +77,7 @@ pub(super) struct SuspectPath {
 impl ReplayCounts {
     /// Of no chunk yet.
     pub(super) fn of_plan(plan: &ReplayPlan) -> Self {
-        let burst = plan.evaluators.last().map(Evaluator::rate_burst);
+        let burst = plan.evaluators.last().map(|evaluator| evaluator.settings.policy.rate_burst());
         Self { paces: burst.map(PaceCounts::new).unwrap_or_default(), ..Self::default() }
     }
 
@@ -156,7 +156,7 @@ impl ReplayCounts {
         if let (Some((evaluator, judged, Some(decision))), Some(time)) = (last, entry.time)
             && !early
         {
-            let (agents, rules, address) = (&judged.agents, evaluator.rules(), plan.evidence.client(logged));
+            let (agents, rules, address) = (&judged.agents, &evaluator.rules, plan.evidence.client(logged));
             let line = PacedLogLine { agents, rules, identity, address, target: &entry.target, time };
             self.pace_notes.note(&decision, &line);
             if matches!(identity, Identity::Refuted(_)) {

@@ -49,7 +49,7 @@ use self::identity::{LogEvidence, NameAnswers, NameQuestions};
 use self::privacy::ReportPrivacy;
 use self::report::Report;
 pub(super) use self::selection::LogSelection;
-use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
+use super::arguments::site::{OtherFiles, RobotsFile, SelectedSite, SiteArgs};
 use super::test::{EvaluatedExpectations, Spelling};
 use crate::evaluator::EvaluatorSettings;
 use crate::exit::{self, FAILED, complain, fail};
@@ -224,7 +224,7 @@ impl ReplayArgs {
         // What limiting would do is worth knowing before it is on.
         let policy = site.settings.policy.clone().with_rate_at_least(RateMode::Observe);
         let settings = EvaluatorSettings { policy, ..site.settings.clone() };
-        let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &settings);
+        let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &settings, OtherFiles::Refuse);
         let (evidence, troubles) = LogEvidence::read(&site.settings.registry, &site.evidence);
         troubles.iter().for_each(|trouble| complain(trouble));
         Ok(ReplayPlan {
@@ -275,7 +275,7 @@ impl ReplayArgs {
     fn meets_expectations(&self, site: &SelectedSite, plan: &ReplayPlan, report: &Report) -> io::Result<bool> {
         let (Some(path), Some(evaluator)) = (&self.expect, plan.evaluators.last()) else { return Ok(true) };
         let file = ExpectationsFile::read(path, input::read, &site.settings.registry).map_err(io::Error::other)?;
-        let outcome = evaluator.evaluate(&file.expectations);
+        let outcome = file.expectations.evaluate(evaluator.robots());
         let robots = report.against.as_ref().unwrap_or(&report.robots);
         let evaluated = EvaluatedExpectations { path, file: &file, robots, outcome: &outcome };
         let spelling = evaluated.complain_of_slips(evaluator);

@@ -10,9 +10,8 @@ use tower_robots::rules::Access;
 use super::report::{AnswerSummary, CrawlerKind, FrontPage, FrontPageRow, LiveReport, RedirectSummary, SameFile};
 use super::sitemaps::SitemapSummary;
 use super::{LiveCheck, answers};
-use crate::commands::check::summary::{FindingGroups, ShownNotes};
+use crate::commands::check::summary::ShownNotes;
 use crate::commands::check::{CheckOutput, Detail};
-use crate::evaluator::Evaluator;
 use crate::html::{counted, grouped};
 use crate::render::{self, AnswerFinding, Checked, FindingFormat, printable};
 use crate::retrieval::{AnswerKind, CrawlerAccess, shown_url};
@@ -28,8 +27,14 @@ fn write_answers(out: &mut impl Write, report: &LiveReport) -> io::Result<()> {
                 writeln!(out, "{}", whole(answer))?;
                 writeln!(out, "  {}", answers::meaning(answer.kind))?;
             }
-            SameFile::Same => writeln!(out, "{}{}", way(answer), as_named(answer.kind))?,
-            SameFile::Differs => writeln!(out, "{}: {}", way(answer), differs(answer.kind))?,
+            SameFile::Same => {
+                let file = if answer.kind.access() == CrawlerAccess::Rules { " file" } else { "" };
+                writeln!(out, "{}: the same{file}", way(answer))?;
+            }
+            SameFile::Differs => match answer.kind.access() {
+                CrawlerAccess::Rules => writeln!(out, "{}: another file", way(answer))?,
+                access => writeln!(out, "{}: crawlers {access}", way(answer))?,
+            },
             SameFile::NoSite => writeln!(out, "{}: there is no such name", printable(&answer.url))?,
         }
     }
@@ -154,21 +159,6 @@ fn way(answer: &AnswerSummary) -> String {
     printable(&text)
 }
 
-const fn as_named(kind: AnswerKind) -> &'static str {
-    match kind.access() {
-        CrawlerAccess::Rules => ": the same file",
-        CrawlerAccess::Everything | CrawlerAccess::Nothing => ": the same",
-    }
-}
-
-const fn differs(kind: AnswerKind) -> &'static str {
-    match kind.access() {
-        CrawlerAccess::Rules => "another file",
-        CrawlerAccess::Everything => "crawlers take everything as allowed",
-        CrawlerAccess::Nothing => "crawlers take the whole site as disallowed",
-    }
-}
-
 fn of_sitemap(sitemap: &SitemapSummary) -> String {
     let mut text = printable(format!("{}: {}", sitemap.url, sitemap.answer));
     if let Some(urls) = sitemap.urls {
@@ -196,7 +186,7 @@ impl CheckOutput<'_> {
         report.findings.retain(|finding| is_wanted(finding.code));
         self.answers(out, &report)?;
         if let Some(evaluator) = &report.evaluator {
-            self.file(out, &report.name, evaluator)?;
+            self.checked(out, Checked { name: &report.name, robots: evaluator.robots(), report: evaluator.check() })?;
         }
         self.end(out, &report)?;
         if let Some(reason) = &report.unreached {
@@ -237,14 +227,6 @@ impl CheckOutput<'_> {
             Detail::All(FindingFormat::Markdown) => write_markdown(out, report),
             Detail::All(FindingFormat::Concise | FindingFormat::Github) | Detail::Sarif => Ok(()),
         }
-    }
-
-    /// The file, as one that was read.
-    fn file(&mut self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
-        let report = evaluator.check();
-        let groups = FindingGroups::of(report);
-        self.summary.add(name, report, &groups);
-        self.write_findings(out, Checked { name, robots: evaluator.robots(), report }, &groups)
     }
 }
 

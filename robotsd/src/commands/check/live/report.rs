@@ -185,7 +185,7 @@ impl FrontPage {
         let path = evaluator.path(b"/");
         let decide = |crawler: &Crawler| {
             let named = evaluator.resolve(&crawler.name);
-            let verdict = evaluator.rules().select(named.agent().tokens(), named.fallback()).verdict(&path);
+            let verdict = evaluator.rules.select(named.agent().tokens(), named.fallback()).verdict(&path);
             let line = verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(|rule| rule.line());
             (verdict.access(), line)
         };

@@ -27,8 +27,7 @@ pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
     // Caddy: the request is an object; its keys count before those around it.
     let (mut request, request_line) = match take(&mut line, "request") {
         Some(Node::Map(request)) => (request, None),
-        Some(Node::Text(line)) => (Vec::new(), Some(line)),
-        _ => (Vec::new(), None),
+        other => (Vec::new(), other.and_then(text_of)),
     };
     let mut headers = match take(&mut request, "headers") {
         Some(Node::Map(headers)) => headers,
@@ -142,22 +141,12 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node<'de>, A::Error> {
         let mut entries = Vec::new();
-        while let Some((Key(key), value)) = map.next_entry()? {
-            entries.push((key, value));
+        while let Some((key, value)) = map.next_entry()? {
+            if let Node::Text(key) = key {
+                entries.push((key, value));
+            }
         }
         Ok(Node::Map(entries))
-    }
-}
-
-/// A key, borrowed where it holds no escapes.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match deserializer.deserialize_str(Reader)? {
-            Node::Text(text) => Ok(Self(text)),
-            _ => Ok(Self(Cow::Borrowed(""))),
-        }
     }
 }
 

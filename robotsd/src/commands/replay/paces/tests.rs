@@ -31,7 +31,7 @@ fn evaluator(robots: &str, rate: RateMode) -> Evaluator {
 }
 
 fn counts(evaluator: &Evaluator, lines: &[Line<'_>], chunk: usize, suspects: &[String]) -> PaceCounts {
-    let mut all = PaceCounts::new(evaluator.rate_burst());
+    let mut all = PaceCounts::new(evaluator.settings.policy.rate_burst());
     for chunk in lines.chunks(chunk) {
         all.join(noted(evaluator, chunk));
     }
@@ -50,7 +50,7 @@ fn noted(evaluator: &Evaluator, chunk: &[Line<'_>]) -> PaceNotes {
             let sender = KnownSender { identity, address };
             evaluator.decide_for_sender(&agents, sender, "GET", &path)
         };
-        let (agents, rules) = (&agents, evaluator.rules());
+        let (agents, rules) = (&agents, &evaluator.rules);
         let line = PacedLogLine { agents, rules, identity, address, target: b"/page", time };
         notes.note(&decide(identity), &line);
         if matches!(identity, Identity::Refuted(_)) {
@@ -268,7 +268,7 @@ fn logs_of_two_servers_count_one_by_one() {
     let server = |offset| -> Vec<Line<'_>> {
         (0..40).map(|at| (GPTBOT, VERIFIED, Some("9.9.9.9"), START + offset + 10 * at)).collect()
     };
-    let mut all = PaceCounts::new(evaluator.rate_burst());
+    let mut all = PaceCounts::new(evaluator.settings.policy.rate_burst());
     for lines in [server(0), server(3), server(-5)] {
         all.begin_input();
         all.join(noted(&evaluator, &lines));
@@ -283,7 +283,7 @@ fn a_log_whose_latest_line_comes_first_is_out_of_order() {
     let evaluator = evaluator(DELAY, RateMode::Observe);
     let line = |at: i64| (GPTBOT, VERIFIED, Some("9.9.9.9"), START + 10 * at);
     for (lines, want) in [((0..600).map(line).collect::<Vec<_>>(), false), ((0..600).rev().map(line).collect(), true)] {
-        let mut all = PaceCounts::new(evaluator.rate_burst());
+        let mut all = PaceCounts::new(evaluator.settings.policy.rate_burst());
         all.begin_input();
         all.join(noted(&evaluator, &lines));
         all.conclude(&[]);
