@@ -1,7 +1,7 @@
 //! Answering `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
 //!
-//! The values of `Cache-Control`, `ETag`, `Last-Modified` and `Content-Length` are made in `live::snapshot`, once for
-//! each version.
+//! The values of `Cache-Control`, `ETag`, `Last-Modified` and `Content-Length` are made once for each version, so that a response
+//! only shares them.
 
 use std::time::Duration;
 
@@ -31,40 +31,64 @@ pub(super) fn serve(snapshot: &Snapshot, request: &Original<'_>) -> Option<Respo
             WhenMissing::Fail | WhenMissing::Unavailable => Some(unavailable()),
         };
     };
+    let fields = content.derived(|| FileFields::of(content, snapshot.max_age()))?;
     Some(match *request.method {
-        Method::GET => file(snapshot, content, request.headers, content.body().clone()),
-        Method::HEAD => file(snapshot, content, request.headers, Bytes::new()),
+        Method::GET => file(content, fields, request.headers, content.body().clone()),
+        Method::HEAD => file(content, fields, request.headers, Bytes::new()),
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, (ALLOW, HeaderValue::from_static("GET, HEAD"))),
     })
 }
 
-fn file(snapshot: &Snapshot, content: &Content, request: &HeaderMap, body: Bytes) -> Response<Bytes> {
-    let unchanged = is_unchanged(content, request);
+/// The values of fields that a version is served with.
+struct FileFields {
+    /// Any cache may keep the file this long (RFC 9111, section 5.2.2).
+    cache_control: HeaderValue,
+    /// Strong, and made from the bytes alone, so equal on every replica (RFC 9110, section 8.8.3).
+    etag: HeaderValue,
+    last_modified: Option<HeaderValue>,
+    length: HeaderValue,
+}
+
+impl FileFields {
+    fn of(content: &Content, max_age: Duration) -> Self {
+        // Digits, ASCII words or a formatted date, so they are a field value.
+        let value = |text: String| HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""));
+        Self {
+            cache_control: value(format!("public, max-age={}", max_age.as_secs())),
+            etag: value(format!("\"{}\"", content.hash().short())),
+            last_modified: content.modified().map(|modified| value(httpdate::fmt_http_date(modified))),
+            length: content.body().len().into(),
+        }
+    }
+}
+
+fn file(content: &Content, fields: &FileFields, request: &HeaderMap, body: Bytes) -> Response<Bytes> {
+    let unchanged = is_unchanged(content, &fields.etag, request);
     let mut response = Response::new(if unchanged { Bytes::new() } else { body });
     *response.headers_mut() = HeaderMap::with_capacity(FIELDS);
     let headers = response.headers_mut();
-    insert(headers, CACHE_CONTROL, snapshot.cache_control());
-    insert(headers, ETAG, content.etag());
-    if let Some((_, date)) = content.modified() {
-        insert(headers, LAST_MODIFIED, date);
+    headers.insert(CACHE_CONTROL, fields.cache_control.clone());
+    headers.insert(ETAG, fields.etag.clone());
+    if let Some(date) = &fields.last_modified {
+        headers.insert(LAST_MODIFIED, date.clone());
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if unchanged {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     } else {
         headers.insert(CONTENT_TYPE, TEXT);
-        insert(headers, CONTENT_LENGTH, content.length());
+        headers.insert(CONTENT_LENGTH, fields.length.clone());
     }
     response
 }
 
 /// RFC 9110, section 13.2.2: `If-None-Match` before `If-Modified-Since`.
-fn is_unchanged(content: &Content, request: &HeaderMap) -> bool {
+fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> bool {
     if request.contains_key(IF_NONE_MATCH) {
         let mut values = request.get_all(IF_NONE_MATCH).into_iter().map(|value| value.as_bytes().trim_ascii());
-        return values.any(|value| value == b"*" || entity_tags(value).any(|tag| tag == &content.etag()[..]));
+        return values.any(|value| value == b"*" || entity_tags(value).any(|tag| tag == etag.as_bytes()));
     }
-    let Some((modified, _)) = content.modified() else { return false };
+    let Some(modified) = content.modified() else { return false };
     // A field that is allowed once and comes twice is invalid, and ignored (section 13.1.3).
     let mut since = request.get_all(IF_MODIFIED_SINCE).into_iter();
     let (Some(since), None) = (since.next(), since.next()) else { return false };
@@ -94,11 +118,4 @@ fn plain(status: StatusCode, (name, value): (HeaderName, HeaderValue)) -> Respon
     response.headers_mut().insert(name, value);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
-}
-
-/// Sets a field from octets of a version: digits, ASCII words or a formatted date, so they are a field value.
-fn insert(headers: &mut HeaderMap, name: HeaderName, value: &Bytes) {
-    if let Ok(value) = HeaderValue::from_maybe_shared(value.clone()) {
-        headers.insert(name, value);
-    }
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use super::agent_cache::Budget;
 use super::snapshot::Compiled;
-use super::version::VersionHash;
+use super::versions::VersionHash;
 use crate::agent::Registry;
 use crate::check;
 use crate::rate::{NetworkBuckets, SiteBuckets};

@@ -1,21 +1,23 @@
 //! One site's robots.txt, live: the handle.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use arc_swap::Guard;
 
 use super::gate::Gate;
-use super::kill_switch::Enforcement;
-use super::publisher::{AcceptError, RollbackError};
-use super::rejection::Rejection;
-use super::reload::{HistoryEntry, Reload};
+use super::publisher::{AcceptError, Publisher, RollbackError};
+use super::rejection::{Rejection, RejectionKind};
+use super::reload::{Cause, HistoryEntry, Reload, ReloadOutcome, ReloadOutcomeKind};
 use super::reloading::Reloading;
 use super::site::Site;
 use super::snapshot::Snapshot;
-use super::state::StateError;
+use super::source::{SourceStatus, load_text};
+use super::state::{SiteState, StateError};
 use super::status::Status;
-use super::version::VersionHashPrefix;
+use super::switch::{Enforcement, Switched};
+use super::versions::VersionHashPrefix;
 use crate::agent::Registry;
 use crate::check;
 use crate::policy::Policy;
@@ -45,25 +47,25 @@ pub(crate) struct SiteIdentity(Weak<Site>);
 impl LiveRobots {
     /// The snapshot that is live now. It is immutable.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.site.current().load_full()
+        self.site.current.load_full()
     }
 
     /// Reads the live snapshot, without the cost of sharing it. `read` must not block: the version it sees cannot be
     /// freed meanwhile.
     pub fn with<R>(&self, read: impl FnOnce(&Snapshot) -> R) -> R {
-        read(&self.site.current().load())
+        read(&self.site.current.load())
     }
 
     /// As [`LiveRobots::with`], for a local: the guard must not be kept, nor held across an await.
     pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
-        self.site.current().load()
+        self.site.current.load()
     }
 
     /// Reads the source again now, on a thread of its own, or fetches it. It waits for a source that hangs, and for another
     /// such reload of this site; no other call does.
     pub fn reload(&self) -> Reloading {
         let (reloading, completion) = Reloading::new();
-        self.site.source().reload(completion);
+        self.site.source.reload(completion);
         reloading
     }
 
@@ -95,28 +97,62 @@ impl LiveRobots {
     /// ([`RejectionKind::Gated`](super::RejectionKind::Gated), with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
     /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because its source would bring the other text back.
     pub fn publish(&self, text: impl AsRef<[u8]>) -> Result<Reload, Rejection> {
-        self.site.publish_text(text.as_ref())
+        let site = &self.site;
+        let Some(held) = site.source.text() else {
+            return Err(Rejection::new(RejectionKind::NotInline, &site.origin));
+        };
+        let loaded = load_text(text.as_ref(), &site.origin);
+        let reload = {
+            let _reading = site.reading.lock();
+            let reload = site.consider(Cause::Publish, loaded.clone().into());
+            // One that is no robots.txt leaves the source as it is.
+            if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
+                *held.lock() = version;
+            }
+            reload
+        };
+        site.notices.deliver();
+        match reload.outcome {
+            ReloadOutcome::Kept { rejection, .. } => Err(rejection),
+            ReloadOutcome::Gated { pending, .. } => Err(Rejection::gated(pending, &site.origin)),
+            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } | ReloadOutcome::Absent { .. } => {
+                Ok(reload)
+            }
+        }
     }
 
-    /// Replaces the policy; the rules stay as they are.
+    /// Replaces the policy; the rules stay as they are. Another mode is written down in the history: it is what an operator looks
+    /// for where crawlers are refused all at once.
     pub fn set_policy(&self, policy: Policy) {
-        self.site.set_policy(policy);
+        let policy = Arc::new(policy);
+        let before = self.site.current.load().policy.mode();
+        self.site.change(|next| next.policy = policy.clone());
+        if before != policy.mode() {
+            let detail = format!("mode: {before} → {}", policy.mode());
+            if let Some(state) = self.site.note(Cause::Policy, ReloadOutcomeKind::ModeChanged, detail) {
+                state.write_soon();
+            }
+        }
     }
 
     /// Replaces the registry: the live version is compiled again for it, and later ones are, unless it is the same registry.
     pub fn set_registry(&self, registry: Arc<Registry>) {
-        self.site.set_registry(registry);
+        let mut publisher = self.site.publisher.lock();
+        let is_changed = publisher.set_registry(registry, self.site.clock.now());
+        self.site.store(&publisher, is_changed);
     }
 
     /// Replaces how versions are checked: the live version is checked again, unless the options are the same.
     pub fn set_check(&self, options: check::Options) {
-        self.site.set_check(options);
+        let mut publisher = self.site.publisher.lock();
+        let is_changed = publisher.set_check(options, self.site.clock.now());
+        self.site.store(&publisher, is_changed);
     }
 
     /// Replaces the gate for later versions. A version that waits is examined again when the source is read the next time,
     /// on [`LiveRobots::reload`] for example.
     pub fn set_gate(&self, gate: Gate) {
-        self.site.set_gate(gate);
+        self.site.publisher.lock().set_gate(gate);
     }
 
     /// Publishes the version that waits (see [`Status::pending`]): those very bytes, whatever the source holds by now. It
@@ -126,7 +162,9 @@ impl LiveRobots {
     ///
     /// If nothing waits, or another version does; nothing changes then.
     pub fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, AcceptError> {
-        self.site.accept(hash)
+        let reload = self.site.publish(Cause::Accept, |publisher, now| publisher.accept(hash, now));
+        self.site.notices.deliver();
+        reload
     }
 
     /// Publishes the version that was accepted before the live one. The live one waits from now on, like a
@@ -137,7 +175,9 @@ impl LiveRobots {
     ///
     /// If no version was accepted before.
     pub fn rollback(&self) -> Result<Reload, RollbackError> {
-        self.site.roll_back()
+        let reload = self.site.publish(Cause::Rollback, Publisher::roll_back);
+        self.site.notices.deliver();
+        reload
     }
 
     /// Turns enforcement of this site off, or on again, at once: it waits for no reload. Then it is written to the state
@@ -148,18 +188,48 @@ impl LiveRobots {
     /// If it could not be written to the state directory: it is done, and will be forgotten when the process ends unless it
     /// can be written before, which is tried.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        self.site.set_enforcement(enforcement)
+        let site = &self.site;
+        let _turning = site.switch.lock();
+        let before = site.current.load().switches.site;
+        site.change(|next| next.switches.site = enforcement);
+        let written = site.state.as_ref().map_or(Ok(()), |state| state.set_enforcement(enforcement));
+        if before != enforcement {
+            site.record_switch(enforcement, "this site");
+        }
+        written
     }
 
     /// The live version and its date, the version that waits, and the last reload. It waits for no reload and no disk.
     pub fn status(&self) -> Status {
-        self.site.status()
+        let Site { current, source, record, counts, state, .. } = &*self.site;
+        let snapshot = current.load();
+        let SourceStatus { watch_trouble, fetch } = source.status();
+        let record = record.lock();
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Status {
+            live: snapshot.content().map(|content| content.hash()),
+            report: snapshot.content().map(|content| content.report().clone()),
+            last_reload: record.last.clone(),
+            since: record.since,
+            pending: record.pending.clone(),
+            before: record.before,
+            enforcement: snapshot.enforcement(),
+            switch: snapshot.switches.site,
+            grace_end: snapshot.grace_end(),
+            faults: count(&counts.faults),
+            callback_faults: count(&counts.callback_faults),
+            stripped_targets: count(&counts.stripped_targets),
+            unchecked_claims: count(&counts.unchecked_claims),
+            state_troubles: state.as_ref().map(SiteState::troubles).unwrap_or_default(),
+            watch_trouble,
+            fetch,
+        }
     }
 
     /// Reloads with a new outcome, and turns of the kill switch, the newest last: at most
     /// [`MAX_HISTORY`](super::MAX_HISTORY) entries, with a state directory those of earlier processes too.
     pub fn history(&self) -> Vec<HistoryEntry> {
-        self.site.history()
+        self.site.record.lock().history.iter().cloned().collect()
     }
 
     /// The identity of the site, the same for every handle of it.
@@ -179,6 +249,6 @@ impl LiveRobots {
 
 impl fmt::Debug for LiveRobots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveRobots").field("source", self.site.source()).field("live", &self.site.live()).finish()
+        f.debug_struct("LiveRobots").field("source", &self.site.source).field("live", &self.site.live()).finish()
     }
 }

@@ -15,13 +15,12 @@
     allow(dead_code, unused_imports)
 )]
 
-mod accepted_versions;
 mod agent_cache;
 mod clock;
 mod compile_cache;
 mod gate;
+mod grace;
 mod handle;
-mod kill_switch;
 pub(crate) mod mutex;
 mod publisher;
 mod rejection;
@@ -33,13 +32,13 @@ mod snapshot;
 mod source;
 mod state;
 mod status;
-mod version;
+mod switch;
+mod versions;
 
 pub use self::agent_cache::AgentLookups;
 pub use self::compile_cache::CompileCache;
 pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending, WatchedPages};
 pub use self::handle::LiveRobots;
-pub use self::kill_switch::{Enforcement, KillSwitch};
 pub use self::publisher::{AcceptError, RollbackError};
 pub use self::rejection::{MAX_FILE, Rejection, RejectionKind};
 pub use self::reload::{Cause, HistoryEntry, MAX_HISTORY, Reload, ReloadOutcome, ReloadOutcomeKind};
@@ -49,7 +48,8 @@ pub use self::snapshot::{Content, Snapshot, WhenMissing};
 pub use self::source::{Appendix, FetchStatus};
 pub use self::state::{StateDir, StateDirInUse, StateError, StateEvent, Trouble, TroubleKind};
 pub use self::status::{Condition, Status};
-pub use self::version::{VersionHash, VersionHashError, VersionHashPrefix};
+pub use self::switch::{Enforcement, KillSwitch};
+pub use self::versions::{VersionHash, VersionHashError, VersionHashPrefix};
 
 pub(crate) use self::clock::Clock;
 pub(crate) use self::handle::SiteIdentity;
@@ -57,4 +57,4 @@ pub(crate) use self::mutex::Mutex;
 pub(crate) use self::reloading::Completion;
 pub(crate) use self::site::{Site, SiteSettings};
 pub(crate) use self::source::{Candidate, Loaded, Source, SourceStatus, load_text};
-pub(crate) use self::version::Version;
+pub(crate) use self::versions::Version;

@@ -14,20 +14,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use robots_core::internals::Grace;
-
-use super::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
 use super::compile_cache::{CompileCache, CompileSettings};
 use super::gate::{Gate, Objection, Pending};
-use super::kill_switch::Enforcement;
+use super::grace::GracePeriod;
 use super::rejection::Rejection;
 use super::reload::{History, ReloadOutcome};
 use super::snapshot::{Compiled, Content};
 use super::source::{Candidate, Durability};
-use super::version::{Version, VersionHash, VersionHashPrefix};
+use super::switch::Enforcement;
+use super::versions::{AcceptedVersion, AcceptedVersions, Standing, Version, VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
 use crate::check;
-use crate::rules::{RobotsTxt, RuleSet};
+use crate::rules::RobotsTxt;
 
 /// What is published of a site, what waits, and what was accepted before. Compiling goes through a cache, in which every
 /// version that is held here is found again.
@@ -35,35 +33,18 @@ pub(super) struct Publisher {
     settings: CompileSettings,
     cache: CompileCache,
     gate: Gate,
-    grace_length: Duration,
     pub(super) versions: AcceptedVersions,
     pub(super) was_live: WasLive,
     pub(super) pending: Option<Pending>,
     /// What the waiting version amounts to, so that it is compiled once.
     pending_compiled: Option<Arc<Compiled>>,
-    examined: Examined,
+    /// Whether the gate that is set has examined what waits.
+    is_examined: bool,
     pub(super) content: Option<Arc<Content>>,
-    pub(super) grace: Option<Arc<Grace>>,
-    /// The compiled rules of the versions that the grace compares with.
-    earlier: Vec<(VersionHash, Arc<RuleSet>)>,
+    pub(super) grace: GracePeriod,
     /// A remembered version that was parsed to be compared, until another is shown.
     parsed: Option<(VersionHash, RobotsTxt)>,
     unsaved: Option<Durability>,
-}
-
-/// Whether the gate that is set has examined what waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Examined {
-    Yes,
-    No,
-}
-
-/// Whether a setting changed what is published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(super) enum Republished {
-    Yes,
-    No,
 }
 
 /// Why a version was not accepted.
@@ -93,15 +74,13 @@ impl Publisher {
             settings,
             cache,
             gate,
-            grace_length,
             versions,
             was_live,
             pending,
             pending_compiled: None,
-            examined: Examined::No,
+            is_examined: false,
             content: None,
-            grace: None,
-            earlier: Vec::new(),
+            grace: GracePeriod::new(grace_length),
             parsed: None,
             unsaved: None,
         }
@@ -128,7 +107,7 @@ impl Publisher {
         let bytes = self.gate.baseline()?.bytes().clone();
         let version = Version::new(bytes, &Arc::from("the baseline"), None);
         let accepted = AcceptedVersion { version, since: now, standing: Standing::Accepted };
-        self.versions.accept(accepted.clone(), self.grace_length, now);
+        self.versions.accept(accepted.clone(), self.grace.length, now);
         self.unsaved.get_or_insert(Durability::Process);
         Some(accepted)
     }
@@ -140,7 +119,7 @@ impl Publisher {
             Candidate::Version(version) => version,
             Candidate::Rejected(rejection) => return ReloadOutcome::Kept { rejection, live },
             Candidate::Absent { status } => {
-                (self.content, self.grace) = (None, None);
+                (self.content, self.grace.running) = (None, None);
                 return ReloadOutcome::Absent { status };
             }
         };
@@ -154,12 +133,12 @@ impl Publisher {
             }
             return ReloadOutcome::Unchanged { hash, report };
         }
-        let is_examined = |pending: &&Pending| self.examined == Examined::Yes || pending.is_rolled_back();
+        let is_examined = |pending: &&Pending| self.is_examined || pending.is_rolled_back();
         if let Some(pending) = self.pending.as_ref().filter(|pending| pending.hash() == hash).filter(is_examined) {
             return ReloadOutcome::Gated { pending: pending.clone(), live };
         }
         let robots = self.document(&version);
-        if let Some(rejection) = Rejection::of(&robots, version.origin()) {
+        if let Some(rejection) = Rejection::of(&robots, &version.origin) {
             return ReloadOutcome::Kept { rejection, live };
         }
         let compiled = self.cache.compile(hash, robots, &self.settings);
@@ -197,22 +176,22 @@ impl Publisher {
     /// Replaces the gate for the candidates to come; what waits is examined again when it is offered again.
     pub(super) fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
-        self.examined = Examined::No;
+        self.is_examined = false;
     }
 
     /// Compiles what is live for another registry.
-    pub(super) fn set_registry(&mut self, registry: Arc<Registry>, now: SystemTime) -> Republished {
+    pub(super) fn set_registry(&mut self, registry: Arc<Registry>, now: SystemTime) -> bool {
         if Arc::ptr_eq(&self.settings.registry, &registry) {
-            return Republished::No;
+            return false;
         }
         self.settings.registry = registry;
         self.recompile(now)
     }
 
     /// Checks what is live with other options.
-    pub(super) fn set_check(&mut self, options: check::Options, now: SystemTime) -> Republished {
+    pub(super) fn set_check(&mut self, options: check::Options, now: SystemTime) -> bool {
         if self.settings.check == options {
-            return Republished::No;
+            return false;
         }
         self.settings.check = options;
         self.recompile(now)
@@ -254,17 +233,17 @@ impl Publisher {
             self.parsed = Some((last.hash(), robots.clone()));
             robots
         });
-        self.gate.examine_version(hash, compiled.robots(), compiled.report(), last.as_ref(), &self.settings.registry)
+        self.gate.examine_version(hash, &compiled.robots, &compiled.report, last.as_ref(), &self.settings.registry)
     }
 
-    fn publish(&mut self, version: Version, compiled: Arc<Compiled>, now: SystemTime) -> ReloadOutcome {
+    fn publish(&mut self, mut version: Version, compiled: Arc<Compiled>, now: SystemTime) -> ReloadOutcome {
         let hash = version.hash();
-        let report = compiled.report().clone();
+        let report = compiled.report.clone();
         let is_known = self.pending.is_none() && self.versions.current().is_some_and(|last| last.hash() == hash);
         let content = self.content_of(&version, compiled, now);
-        let modified = content.modified().map(|(modified, _)| modified);
-        let accepted = AcceptedVersion { version: version.dated(modified), since: now, standing: Standing::Accepted };
-        self.versions.accept(accepted, self.grace_length, now);
+        version.modified = content.modified;
+        let accepted = AcceptedVersion { version, since: now, standing: Standing::Accepted };
+        self.versions.accept(accepted, self.grace.length, now);
         self.stop_waiting();
         self.was_live = WasLive::Current;
         self.show(content, now);
@@ -278,26 +257,30 @@ impl Publisher {
     /// Shows a version that was accepted before.
     fn restore(&mut self, version: &Version, now: SystemTime) -> ReloadOutcome {
         let compiled = self.compile(version);
-        let report = compiled.report().clone();
+        let report = compiled.report.clone();
         let content = self.content_of(version, compiled, now);
         self.show(content, now);
         ReloadOutcome::Published { hash: version.hash(), report }
     }
 
     /// Makes the content that is live again, of the same bytes.
-    fn recompile(&mut self, now: SystemTime) -> Republished {
+    fn recompile(&mut self, now: SystemTime) -> bool {
         self.pending_compiled = None;
-        self.earlier.clear();
-        let Some(content) = self.content.clone() else { return Republished::No };
+        self.grace.forget_rules();
+        let Some(content) = self.content.clone() else { return false };
         let compiled = self.cache.compile(content.hash(), content.robots().clone(), &self.settings);
-        let modified = content.modified().map(|(modified, _)| modified);
-        let places = content.places().cloned();
-        self.show(Content::new(compiled, modified).with_places(places), now);
-        Republished::Yes
+        self.show(Content::new(compiled, content.modified, content.places.clone()), now);
+        true
     }
 
     fn show(&mut self, content: Content, now: SystemTime) {
-        self.grace = self.grace_at(now);
+        let mut grace = std::mem::take(&mut self.grace);
+        let CompileSettings { reading, registry, .. } = &self.settings;
+        // Before the content is replaced, whose document is used again.
+        grace.run(&self.versions, now, |version| {
+            self.document(version).compile_with(*reading, |name| registry.stands_for(name.value())).into()
+        });
+        self.grace = grace;
         self.content = Some(Arc::new(content));
         self.parsed = None;
     }
@@ -305,7 +288,7 @@ impl Publisher {
     fn wait(&mut self, pending: Pending, compiled: Option<Arc<Compiled>>) {
         self.pending = Some(pending);
         self.pending_compiled = compiled;
-        self.examined = Examined::Yes;
+        self.is_examined = true;
         self.unsaved = Some(Durability::Machine);
     }
 
@@ -314,47 +297,23 @@ impl Publisher {
         self.pending.take().is_some()
     }
 
-    /// What is newly disallowed by the current version; `None` once everything is old enough. Called before the content is
-    /// replaced, whose document is used again.
-    fn grace_at(&mut self, now: SystemTime) -> Option<Arc<Grace>> {
-        let earlier = std::mem::take(&mut self.earlier);
-        let current = self.versions.current().filter(|_| self.grace_length > Duration::ZERO)?.clone();
-        let mut grace = Grace::new(self.grace_length, current.since);
-        if grace.end() <= now {
-            return None;
-        }
-        let before: Vec<_> = self.versions.iter().filter(|version| version.since < current.since).cloned().collect();
-        for AcceptedVersion { version, since, .. } in before {
-            let hash = version.hash();
-            let known = earlier.iter().find(|(known, _)| *known == hash).map(|(_, rules)| rules.clone());
-            let rules = known.unwrap_or_else(|| {
-                let registry = self.settings.registry.clone();
-                let stands_for = |name: crate::rules::Name<'_>| registry.stands_for(name.value());
-                self.document(&version).compile_with(self.settings.reading, stands_for).into()
-            });
-            self.earlier.push((hash, rules.clone()));
-            grace.add(since, rules);
-        }
-        Some(grace.into())
-    }
-
     fn content_of(&self, version: &Version, compiled: Arc<Compiled>, now: SystemTime) -> Content {
         let modified = self.dated(version, now);
-        Content::new(compiled, modified.map(|modified| modified.min(now))).with_places(version.places().cloned())
+        Content::new(compiled, modified.map(|modified| modified.min(now)), version.places.clone())
     }
 
     /// A version that replaces another is never dated before it, or a client that has the other by its date would keep
     /// it: an older file put back keeps its old date.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
-            Some(content) => content.modified().map(|(modified, _)| modified),
+            Some(content) => content.modified,
             // At the start the one before is what an earlier process showed.
             None => {
                 let last = self.versions.current().filter(|last| last.hash() != version.hash());
-                last.and_then(|last| last.version.modified())
+                last.and_then(|last| last.version.modified)
             }
         };
-        match (version.modified(), before) {
+        match (version.modified, before) {
             (Some(modified), Some(before)) if modified <= before => Some(now),
             (modified, _) => modified,
         }
@@ -377,7 +336,7 @@ impl Publisher {
             return robots.clone();
         }
         match self.cache.find(hash, &self.settings) {
-            Some(compiled) => compiled.robots().clone(),
+            Some(compiled) => compiled.robots.clone(),
             None => RobotsTxt::parse(version.bytes().clone()),
         }
     }

@@ -12,7 +12,7 @@ use robots_core::keyword_enum;
 use super::gate::Pending;
 use super::rejection::{Rejection, RejectionKind};
 use super::snapshot::Snapshot;
-use super::version::VersionHash;
+use super::versions::VersionHash;
 use crate::check::{Report, Severity};
 
 /// One attempt to bring a new version live: its cause and its outcome.

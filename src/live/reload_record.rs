@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::accepted_versions::AcceptedVersion;
 use super::clock;
 use super::gate::Pending;
 use super::publisher::{Publisher, WasLive};
 use super::reload::{Cause, History, HistoryEntry, Reload, ReloadOutcome, bounded};
-use super::version::VersionHash;
+use super::versions::AcceptedVersion;
+use super::versions::VersionHash;
 use crate::check::{DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 
@@ -69,7 +69,7 @@ pub(super) fn history_entry(
         ReloadOutcome::Gated { .. } => {
             let compiled = publisher.compiled_pending();
             let compiled = compiled.as_deref();
-            (compiled.map(|compiled| compiled.robots().clone()), compiled.map(|compiled| counts(compiled.report())))
+            (compiled.map(|compiled| compiled.robots.clone()), compiled.map(|compiled| counts(&compiled.report)))
         }
         ReloadOutcome::Kept { .. } | ReloadOutcome::Absent { .. } => (None, None),
         ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => {

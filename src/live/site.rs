@@ -23,17 +23,16 @@ use arc_swap::ArcSwap;
 use super::clock::Clock;
 use super::compile_cache::{CompileCache, CompileSettings};
 use super::gate::Gate;
-use super::kill_switch::{Enforcement, KillSwitch, Switched};
-use super::publisher::{AcceptError, Publisher, Remembered, Republished, RollbackError};
+use super::publisher::{Publisher, Remembered};
 use super::rejection::{Rejection, RejectionKind};
 use super::reload::{Cause, HistoryEntry, Notices, Reload, ReloadListener, ReloadOutcome, ReloadOutcomeKind};
 use super::reload_record::{ReloadRecord, Restoration, history_entry};
 use super::reloading::Completion;
 use super::snapshot::{Snapshot, WhenMissing};
-use super::source::{Appending, Appendix, AppendsParts, Candidate, Loaded, Source, SourceStatus, load_text};
-use super::state::{SiteState, StateDir, StateError};
-use super::status::Status;
-use super::version::{Version, VersionHash, VersionHashPrefix};
+use super::source::{Appending, Appendix, AppendsParts, Candidate, Loaded, Source};
+use super::state::{SiteState, StateDir};
+use super::switch::{Enforcement, KillSwitch, Switched, Switches};
+use super::versions::{Version, VersionHash};
 use crate::agent::Registry;
 use crate::check;
 use crate::policy::Policy;
@@ -41,18 +40,18 @@ use crate::rules::{Reading, RobotsTxt};
 
 /// One site's published state, shared by its handles and its source.
 pub(crate) struct Site {
-    current: ArcSwap<Snapshot>,
-    source: Arc<dyn Source>,
+    pub(super) current: ArcSwap<Snapshot>,
+    pub(super) source: Arc<dyn Source>,
     pub(crate) origin: Arc<str>,
-    when_missing: WhenMissing,
+    pub(super) when_missing: WhenMissing,
     pub(crate) opened_by: Cause,
-    reading: Mutex<()>,
-    publisher: Mutex<Publisher>,
-    record: Mutex<ReloadRecord>,
-    switch: Mutex<()>,
-    notices: Notices,
-    state: Option<SiteState>,
-    appending: Option<Appending>,
+    pub(super) reading: Mutex<()>,
+    pub(super) publisher: Mutex<Publisher>,
+    pub(super) record: Mutex<ReloadRecord>,
+    pub(super) switch: Mutex<()>,
+    pub(super) notices: Notices,
+    pub(super) state: Option<SiteState>,
+    pub(super) appending: Option<Appending>,
     pub(crate) clock: Clock,
     pub(crate) counts: MishapCounts,
 }
@@ -64,8 +63,8 @@ pub(crate) struct MishapCounts {
     pub(crate) faults: AtomicU64,
     /// Panics of callbacks that ran once a request was decided.
     pub(crate) callback_faults: AtomicU64,
-    stripped_targets: AtomicU64,
-    unchecked_claims: AtomicU64,
+    pub(super) stripped_targets: AtomicU64,
+    pub(super) unchecked_claims: AtomicU64,
 }
 
 impl Site {
@@ -84,14 +83,16 @@ impl Site {
         let now = clock.now();
         let remembered = state.as_ref().map(|state| state.load(now)).unwrap_or_default();
         let Remembered { versions, pending, history, enforcement, was_live } = remembered;
-        let snapshot = Snapshot::empty(
-            policy.into(),
-            clock.clone(),
-            cache.join(settings.counted_as.as_deref()),
+        let snapshot = Snapshot {
+            content: None,
+            policy: policy.into(),
+            grace: None,
+            switches: Switches { site: enforcement, ..Switches::default() },
+            clock: clock.clone(),
+            buckets: cache.join(settings.counted_as.as_deref()),
             max_age,
             when_missing,
-        );
-        let snapshot = snapshot.with_switches(|switches| switches.site = enforcement);
+        };
         let compile = CompileSettings { reading, registry, check };
         // Stands for "nothing yet" until `start` records what came of it.
         let rejection = Rejection::new(RejectionKind::Missing, origin);
@@ -197,35 +198,6 @@ impl Site {
         reload
     }
 
-    /// Publishes a text that a caller hands in, in place of what the source holds. One that is no robots.txt leaves the
-    /// source as it is.
-    ///
-    /// # Errors
-    ///
-    /// Why the text is not live.
-    pub(super) fn publish_text(&self, text: &[u8]) -> Result<Reload, Rejection> {
-        let Some(held) = self.source.text() else {
-            return Err(Rejection::new(RejectionKind::NotInline, &self.origin));
-        };
-        let loaded = load_text(text, &self.origin);
-        let reload = {
-            let _reading = self.reading.lock();
-            let reload = self.consider(Cause::Publish, loaded.clone().into());
-            if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
-                *held.lock() = version;
-            }
-            reload
-        };
-        self.notices.deliver();
-        match reload.outcome {
-            ReloadOutcome::Kept { rejection, .. } => Err(rejection),
-            ReloadOutcome::Gated { pending, .. } => Err(Rejection::gated(pending, &self.origin)),
-            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } | ReloadOutcome::Absent { .. } => {
-                Ok(reload)
-            }
-        }
-    }
-
     /// Runs a reload that a caller waits for on a thread of its own. A fault of ours leaves no caller waiting.
     pub(crate) fn reload_apart(
         site: Arc<Self>,
@@ -257,15 +229,13 @@ impl Site {
     }
 
     /// As [`Site::offer`]; the caller has the listeners notified, once it holds no lock.
-    fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
+    pub(super) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
             let candidate = self.appended(publisher, candidate);
             Ok(publisher.consider(candidate, now))
         };
-        match self.publish(cause, step) {
-            Ok(reload) => reload,
-            Err(never) => match never {},
-        }
+        let Ok(reload) = self.publish(cause, step);
+        reload
     }
 
     /// With what is appended. Under the publisher's lock, so that a part which is replaced meanwhile is not lost.
@@ -274,68 +244,6 @@ impl Site {
         let remembered = || publisher.versions.current().map(|current| &**current.version.bytes());
         let before = publisher.content.as_ref().map(|content| &**content.body()).or_else(remembered);
         appending.append(candidate, before)
-    }
-
-    pub(super) fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, AcceptError> {
-        let reload = self.publish(Cause::Accept, |publisher, now| publisher.accept(hash, now));
-        self.notices.deliver();
-        reload
-    }
-
-    pub(super) fn roll_back(&self) -> Result<Reload, RollbackError> {
-        let reload = self.publish(Cause::Rollback, Publisher::roll_back);
-        self.notices.deliver();
-        reload
-    }
-
-    pub(super) fn set_gate(&self, gate: Gate) {
-        self.publisher.lock().set_gate(gate);
-    }
-
-    pub(super) fn set_registry(&self, registry: Arc<Registry>) {
-        let mut publisher = self.publisher.lock();
-        let republished = publisher.set_registry(registry, self.clock.now());
-        self.store(&publisher, republished == Republished::Yes);
-    }
-
-    pub(super) fn set_check(&self, options: check::Options) {
-        let mut publisher = self.publisher.lock();
-        let republished = publisher.set_check(options, self.clock.now());
-        self.store(&publisher, republished == Republished::Yes);
-    }
-
-    /// Another mode is written down in the history: it is what an operator looks for where crawlers are refused all at once.
-    pub(super) fn set_policy(&self, policy: Policy) {
-        let policy = Arc::new(policy);
-        let before = self.current.load().policy().mode();
-        self.change(|current| current.with_policy(policy.clone()));
-        if before != policy.mode() {
-            let detail = format!("mode: {before} → {}", policy.mode());
-            if let Some(state) = self.note(Cause::Policy, ReloadOutcomeKind::ModeChanged, detail) {
-                state.write_soon();
-            }
-        }
-    }
-
-    /// Turns the site's own switch, then writes it down.
-    pub(super) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        let _turning = self.switch.lock();
-        let before = self.current.load().switches().site;
-        self.change(|current| current.with_switches(|switches| switches.site = enforcement));
-        let written = self.state.as_ref().map_or(Ok(()), |state| state.set_enforcement(enforcement));
-        if before != enforcement {
-            self.record_switch(enforcement, "this site");
-        }
-        written
-    }
-
-    /// Asks the source for a reload.
-    pub(super) fn source(&self) -> &dyn Source {
-        &*self.source
-    }
-
-    pub(super) const fn current(&self) -> &ArcSwap<Snapshot> {
-        &self.current
     }
 
     /// The version that is live.
@@ -349,34 +257,6 @@ impl Site {
         match &self.appending {
             Some(appending) => appending.source_of(live?),
             None => live,
-        }
-    }
-
-    pub(super) fn history(&self) -> Vec<HistoryEntry> {
-        self.record.lock().history.iter().cloned().collect()
-    }
-
-    pub(super) fn status(&self) -> Status {
-        let snapshot = self.current.load();
-        let SourceStatus { watch_trouble, fetch } = self.source.status();
-        let record = self.record.lock();
-        Status {
-            live: snapshot.content().map(|content| content.hash()),
-            report: snapshot.content().map(|content| content.report().clone()),
-            last_reload: record.last.clone(),
-            since: record.since,
-            pending: record.pending.clone(),
-            before: record.before,
-            enforcement: snapshot.enforcement(),
-            switch: snapshot.switches().site,
-            grace_end: snapshot.grace_end(),
-            faults: self.counts.faults.load(Ordering::Relaxed),
-            callback_faults: self.counts.callback_faults.load(Ordering::Relaxed),
-            stripped_targets: self.counts.stripped_targets.load(Ordering::Relaxed),
-            unchecked_claims: self.counts.unchecked_claims.load(Ordering::Relaxed),
-            state_troubles: self.state.as_ref().map(SiteState::troubles).unwrap_or_default(),
-            watch_trouble,
-            fetch,
         }
     }
 
@@ -409,7 +289,7 @@ impl Site {
 
     /// Takes a step of the publisher, stores its snapshot and records the outcome; then, without the publisher's lock, writes
     /// down what an operator decided. The caller has the listeners notified.
-    fn publish<E>(
+    pub(super) fn publish<E>(
         &self,
         cause: Cause,
         step: impl FnOnce(&mut Publisher, SystemTime) -> Result<ReloadOutcome, E>,
@@ -446,18 +326,25 @@ impl Site {
     }
 
     /// Replaces what is live, with one store. The publisher's lock orders the stores.
-    fn store(&self, publisher: &Publisher, is_changed: bool) {
+    pub(super) fn store(&self, publisher: &Publisher, is_changed: bool) {
         if is_changed {
-            self.change(|current| match &publisher.content {
-                Some(content) => current.with_content(content.clone(), publisher.grace.clone()),
-                None => current.without_content(),
+            self.change(|next| {
+                (next.content, next.grace) = (publisher.content.clone(), publisher.grace.running.clone());
+                if next.content.is_none() {
+                    // The application behind answers requests for it.
+                    next.when_missing = WhenMissing::Relay;
+                }
             });
         }
     }
 
-    /// Replaces the snapshot by one made from it; made again if another change was quicker.
-    fn change(&self, next: impl Fn(&Snapshot) -> Snapshot) {
-        self.current.rcu(|current| next(current));
+    /// Replaces the snapshot by a changed one; changed again if another change was quicker.
+    pub(super) fn change(&self, change: impl Fn(&mut Snapshot)) {
+        self.current.rcu(|current| {
+            let mut next = Snapshot::clone(current);
+            change(&mut next);
+            next
+        });
     }
 
     /// Records news. It is written down later, without the publisher's lock.
@@ -472,7 +359,7 @@ impl Site {
     }
 
     /// Puts what is no reload into the history; the caller has it written down where there is a state directory.
-    fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
+    pub(super) fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
         let entry = HistoryEntry {
             when: self.clock.now(),
             cause,
@@ -500,7 +387,7 @@ impl Site {
 
 impl Switched for Site {
     fn set_switch_of_all(&self, enforcement: Enforcement) {
-        self.change(|current| current.with_switches(|switches| switches.all = enforcement));
+        self.change(|next| next.switches.all = enforcement);
     }
 
     /// Waits for no reload, and for the disk only once the entry is in the history.

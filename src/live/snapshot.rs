@@ -1,6 +1,7 @@
 //! One complete state of a site.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::Guard;
@@ -10,8 +11,8 @@ use robots_core::keywords;
 
 use super::agent_cache::{AgentCache, AgentLookups, Budget, CachedAgents};
 use super::clock::{self, Clock};
-use super::kill_switch::{Enforcement, Switches};
-use super::version::VersionHash;
+use super::switch::{Enforcement, Switches};
+use super::versions::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
 use crate::policy::{Decision, Facts, Override, Policy, Reason};
@@ -24,16 +25,15 @@ use crate::rules::{LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 /// [`Content`] and nothing is enforced.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    content: Option<Arc<Content>>,
-    policy: Arc<Policy>,
-    grace: Option<Arc<Grace>>,
-    switches: Switches,
-    clock: Clock,
+    pub(super) content: Option<Arc<Content>>,
+    pub(super) policy: Arc<Policy>,
+    pub(super) grace: Option<Arc<Grace>>,
+    pub(super) switches: Switches,
+    pub(super) clock: Clock,
     /// They outlive the snapshot: the next one takes them over.
-    buckets: SiteBuckets,
-    cache_control: Bytes,
-    max_age: Duration,
-    when_missing: WhenMissing,
+    pub(super) buckets: SiteBuckets,
+    pub(super) max_age: Duration,
+    pub(super) when_missing: WhenMissing,
 }
 
 /// What to do when there is no usable robots.txt at the start. Later on the last good version always stays.
@@ -59,56 +59,25 @@ keywords!(WhenMissing, "a rule for a missing robots.txt", {
 #[derive(Debug)]
 pub struct Content {
     compiled: Arc<Compiled>,
-    modified: Option<(SystemTime, Bytes)>,
-    places: Option<Arc<LinePlaces>>,
+    pub(super) modified: Option<SystemTime>,
+    pub(super) places: Option<Arc<LinePlaces>>,
+    /// What the layer makes of it once, to serve it.
+    derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 /// The compiled bytes of a version. Sites whose bytes and settings are equal share it, whatever their dates.
 #[derive(Debug)]
 pub(super) struct Compiled {
-    robots: RobotsTxt,
+    pub(super) robots: RobotsTxt,
     rules: RuleSet,
     recognizer: Recognizer,
     agents: AgentCache,
-    report: Arc<Report>,
+    pub(super) report: Arc<Report>,
     hash: VersionHash,
-    etag: Bytes,
-    length: Bytes,
     body: Bytes,
 }
 
 impl Snapshot {
-    pub(super) fn empty(
-        policy: Arc<Policy>,
-        clock: Clock,
-        buckets: SiteBuckets,
-        max_age: Duration,
-        when_missing: WhenMissing,
-    ) -> Self {
-        let switches = Switches::default();
-        let cache_control = cache_control(max_age);
-        Self { content: None, policy, grace: None, switches, clock, buckets, cache_control, max_age, when_missing }
-    }
-
-    pub(super) fn with_content(&self, content: Arc<Content>, grace: Option<Arc<Grace>>) -> Self {
-        Self { content: Some(content), grace, ..self.clone() }
-    }
-
-    /// Without a robots.txt: the application behind answers requests for it.
-    pub(super) fn without_content(&self) -> Self {
-        Self { content: None, grace: None, when_missing: WhenMissing::Relay, ..self.clone() }
-    }
-
-    pub(super) fn with_policy(&self, policy: Arc<Policy>) -> Self {
-        Self { policy, ..self.clone() }
-    }
-
-    pub(super) fn with_switches(&self, change: impl FnOnce(&mut Switches)) -> Self {
-        let mut next = self.clone();
-        change(&mut next.switches);
-        next
-    }
-
     /// Overrides of the policy whose name is nearly that of a crawler, and that of none, nor of a group: a line each, with the name that
     /// is probably meant. They have no effect.
     pub fn misspelled_overrides(&self) -> Vec<String> {
@@ -122,10 +91,6 @@ impl Snapshot {
             ))
         });
         misspelled.collect()
-    }
-
-    pub(super) const fn switches(&self) -> Switches {
-        self.switches
     }
 
     /// The version that is live, if any is.
@@ -151,11 +116,6 @@ impl Snapshot {
     /// How long others may cache the file.
     pub const fn max_age(&self) -> Duration {
         self.max_age
-    }
-
-    /// The same as a `Cache-Control` field.
-    pub(crate) const fn cache_control(&self) -> &Bytes {
-        &self.cache_control
     }
 
     /// How `/robots.txt` is answered while there is no content.
@@ -212,34 +172,19 @@ impl Compiled {
             agents: AgentCache::new(budget),
             report: check::check(&robots, options).into(),
             hash,
-            etag: etag(hash),
-            length: content_length(robots.bytes()),
             body: Bytes::from_owner(robots.bytes().clone()),
             robots,
             rules,
         }
     }
-
-    pub(super) fn robots(&self) -> &RobotsTxt {
-        &self.robots
-    }
-
-    pub(super) fn report(&self) -> &Arc<Report> {
-        &self.report
-    }
 }
 
 impl Content {
     /// `modified` must not be in the future: caches would hold on to the file (RFC 9110, section 8.8.2.1).
-    pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
+    pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {
         // A date that HTTP cannot write is left out, as if the file had none.
-        let modified = modified.and_then(|modified| Some((modified, last_modified(modified)?)));
-        Self { compiled, modified, places: None }
-    }
-
-    /// With what is known of where its lines come from.
-    pub(super) fn with_places(self, places: Option<Arc<LinePlaces>>) -> Self {
-        Self { places, ..self }
+        let modified = modified.filter(|modified| clock::http(*modified).is_some());
+        Self { compiled, modified, places, derived: OnceLock::new() }
     }
 
     /// Where the lines of appended parts come from; `None` where nothing is appended, and for a version that an earlier
@@ -288,41 +233,13 @@ impl Content {
         &self.compiled.body
     }
 
-    /// How long that is, as a `Content-Length` field.
-    pub(crate) fn length(&self) -> &Bytes {
-        &self.compiled.length
+    /// When the file was last changed; HTTP can write the date. A text given inline has none.
+    pub const fn modified(&self) -> Option<SystemTime> {
+        self.modified
     }
 
-    /// A strong entity tag, quoted (RFC 9110, section 8.8.3); made from the bytes alone, so equal on every replica.
-    pub fn etag(&self) -> &Bytes {
-        &self.compiled.etag
+    /// What is made of the file once, and kept as long; `None` where another type was made.
+    pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }
-
-    /// When the file was last changed, as a date and as an HTTP date. A text given inline has none.
-    pub fn modified(&self) -> Option<(SystemTime, &Bytes)> {
-        self.modified.as_ref().map(|(time, text)| (*time, text))
-    }
-}
-
-/// `Cache-Control`: any cache may keep the file this long (RFC 9111, section 5.2.2).
-///
-/// Like the other values of the fields that `/robots.txt` is served with, it is made once for each version and its
-/// settings, so that a response only shares it.
-pub(super) fn cache_control(max_age: Duration) -> Bytes {
-    format!("public, max-age={}", max_age.as_secs()).into()
-}
-
-/// `ETag`: strong, and made from the bytes alone, so equal on every replica (RFC 9110, section 8.8.3).
-pub(super) fn etag(hash: VersionHash) -> Bytes {
-    format!("\"{}\"", hash.short()).into()
-}
-
-/// `Content-Length`.
-fn content_length(body: &[u8]) -> Bytes {
-    body.len().to_string().into()
-}
-
-/// `Last-Modified`; `None` for a date that HTTP cannot write.
-pub(super) fn last_modified(modified: SystemTime) -> Option<Bytes> {
-    clock::http(modified).map(Into::into)
 }

@@ -10,7 +10,7 @@ use robots_core::internals::appended_titles;
 
 use super::rejection::{MAX_FILE, Rejection, RejectionKind};
 use super::reloading::Completion;
-use super::version::{Version, VersionHash};
+use super::versions::{Version, VersionHash};
 use crate::rules::{Fragment, RobotsTxt};
 
 /// A source's content, or why it has none that can be used.
@@ -126,7 +126,7 @@ impl Appending {
         };
         last.appended = None;
         let robots = RobotsTxt::parse(version.bytes().clone());
-        if Rejection::of(&robots, version.origin()).is_some() {
+        if Rejection::of(&robots, &version.origin).is_some() {
             return Candidate::Version(version);
         }
         last.source = Some(version.clone());
@@ -136,18 +136,19 @@ impl Appending {
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title().as_bytes() == part);
             let is_own = |part: &[u8]| appended_titles(version.bytes()).any(|own| own == part);
             if appended_titles(before).any(|part| !is_held(part) && !is_own(part)) {
-                return Candidate::Rejected(Rejection::not_appended(title, version.origin()));
+                return Candidate::Rejected(Rejection::not_appended(title, &version.origin));
             }
         }
         let appended = robots.append(&fragments);
         if appended.bytes.len() as u64 > MAX_FILE {
-            return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, version.origin()));
+            return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, &version.origin));
         }
         // Its date is that of the part that changed last; a file without one has none.
-        let modified = version.modified().map(|date| modified.map_or(date, |modified| modified.max(date)));
-        let appended = Version::new(appended.bytes.clone(), version.origin(), modified).with_places(&appended.places);
-        last.appended = Some(appended.hash());
-        Candidate::Version(appended)
+        let modified = version.modified.map(|date| modified.map_or(date, |modified| modified.max(date)));
+        let mut whole = Version::new(appended.bytes.clone(), &version.origin, modified);
+        whole.places = Some(appended.places);
+        last.appended = Some(whole.hash());
+        Candidate::Version(whole)
     }
 
     /// What the source held last that was a robots.txt.

@@ -6,11 +6,11 @@ use std::time::SystemTime;
 use robots_core::keyword_enum;
 
 use super::gate::Pending;
-use super::kill_switch::Enforcement;
 use super::reload::{Reload, ReloadOutcome};
 use super::source::FetchStatus;
 use super::state::{Trouble, TroubleKind};
-use super::version::VersionHash;
+use super::switch::Enforcement;
+use super::versions::VersionHash;
 use crate::check::Report;
 
 /// The state of a site: the live version, the last reload, and what is wrong.

@@ -126,7 +126,7 @@ fn reload_once_quiet(site: &Site) -> Reload {
     let first = site.load().ok();
     if let Some(first) = &first {
         // The file's date gives the length of the pause; a monotonic clock measures it.
-        let rest = first.modified().and_then(file::unrest).unwrap_or_default();
+        let rest = first.modified.and_then(file::unrest).unwrap_or_default();
         let quiet = Instant::now() + rest;
         while site.live_source() != Some(first.hash()) {
             let rest = quiet.saturating_duration_since(Instant::now());
@@ -144,7 +144,7 @@ fn reload_once_quiet(site: &Site) -> Reload {
 fn may_be_taken(first: Option<&Version>, again: &Version) -> bool {
     match first {
         Some(first) => first.hash() == again.hash(),
-        None => again.modified().and_then(file::unrest).is_none(),
+        None => again.modified.and_then(file::unrest).is_none(),
     }
 }
 

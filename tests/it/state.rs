@@ -246,7 +246,7 @@ fn a_version_that_replaces_another_over_a_restart_is_not_dated_before_it() {
         let modified = SystemTime::now() - Duration::from_secs(age);
         fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
         let live = LiveRobots::file(&path).state(&site.state(), "shop").open().unwrap();
-        (modified, live.with(|snapshot| snapshot.content().unwrap().modified().unwrap().0))
+        (modified, live.with(|snapshot| snapshot.content().unwrap().modified().unwrap()))
     };
     let (newer, shown) = open(OPEN, 100);
     assert_eq!(shown, newer);
@@ -426,7 +426,7 @@ fn a_file_dated_before_1970_or_long_from_now_is_served() {
         let _ = fs::File::options().write(true).open(&path).unwrap().set_modified(moment);
         let live = LiveRobots::file(&path).open().unwrap();
         assert_eq!(served(&live), OPEN);
-        let dated = live.with(|snapshot| snapshot.content().unwrap().modified().map(|(modified, _)| modified));
+        let dated = live.with(|snapshot| snapshot.content().unwrap().modified());
         assert!(dated.is_none_or(|dated| dated >= SystemTime::UNIX_EPOCH && dated <= SystemTime::now()), "{dated:?}");
     }
 }

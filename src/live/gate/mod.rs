@@ -22,7 +22,7 @@ pub use self::objection::{Objection, ObjectionKind, Pending, WatchedPages};
 
 use robots_core::internals::crawler_meant;
 
-use super::version::{VersionHash, VersionHashPrefix};
+use super::versions::{VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
 use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, diff, upheavals};
 use crate::rules::{Access, RobotsTxt};

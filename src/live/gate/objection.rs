@@ -12,7 +12,7 @@ use robots_core::keyword_enum;
 
 use crate::agent::Registry;
 use crate::check::{Breach, Page, PageLoss, Report, Severity, Unmet, Upheaval, page_losses};
-use crate::live::version::{Version, VersionHash};
+use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
 /// Objections of one kind that are listed; the rest are counted.
@@ -291,7 +291,7 @@ impl Pending {
 
     /// Where the bytes came from.
     pub fn origin(&self) -> &str {
-        self.version.origin()
+        &self.version.origin
     }
 
     pub(in crate::live) fn is_rolled_back(&self) -> bool {

@@ -27,6 +27,10 @@ fn site(settings: SiteSettings) -> Arc<Site> {
     site
 }
 
+fn live(site: &Arc<Site>) -> LiveRobots {
+    LiveRobots::of(site.clone())
+}
+
 fn offer(site: &Site, text: &str) -> Reload {
     offer_for(site, Cause::Poll, text)
 }
@@ -65,7 +69,7 @@ fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order()
             });
         }
     });
-    let history = site.history();
+    let history = live(&site).history();
     let published = history.iter().filter(|entry| entry.outcome == ReloadOutcomeKind::Published);
     let published: Vec<_> = published.filter_map(|entry| entry.hash).collect();
     assert_eq!(published.len(), 50);
@@ -111,12 +115,12 @@ fn a_listener_may_use_the_site_that_it_is_notified_of() {
     let listener = move |reload: &Reload, _: &Snapshot| {
         let site = known.get().and_then(Weak::upgrade);
         if let (Some(site), ReloadOutcome::Gated { pending, .. }) = (site, &reload.outcome) {
-            let status = site.status();
-            site.set_check(check::Options::default());
-            site.set_gate(Gate::open());
+            let status = live(&site).status();
+            live(&site).set_check(check::Options::default());
+            live(&site).set_gate(Gate::open());
             let elsewhere = site.clone();
             let reloaded = thread::spawn(move || elsewhere.reload(|_| true)).join().expect("no panic");
-            let accepted = site.accept(&pending.hash().into());
+            let accepted = live(&site).accept(&pending.hash().into());
             let _ = sender.send((status.pending.as_ref().is_some(), reloaded.outcome.kind(), accepted.is_ok()));
         }
     };
@@ -146,7 +150,7 @@ fn a_listener_that_blocks_holds_up_no_publication() {
     blocked.recv_timeout(PATIENCE).expect("the listener blocks");
     let second = site.clone();
     let reload = within_patience(move || offer(&second, "User-agent: *\nDisallow: /b\n"));
-    assert_eq!((reload.outcome.hash(), site.status().live), (site.live(), site.live()));
+    assert_eq!((reload.outcome.hash(), live(&site).status().live), (site.live(), site.live()));
     drop(blocked);
     drop(release);
     publishing.join().expect("no panic");

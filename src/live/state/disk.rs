@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use super::error::StateError;
 use crate::live::rejection::{MAX_FILE, Rejection, RejectionKind};
 use crate::live::source::Durability;
-use crate::live::version::VersionHash;
+use crate::live::versions::VersionHash;
 
 const PROBE: &str = ".probe";
 

@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::live::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
 use crate::live::gate::{Objection, Pending};
 use crate::live::reload::HistoryEntry;
-use crate::live::version::{Version, VersionHash};
+use crate::live::versions::{AcceptedVersion, AcceptedVersions, Standing};
+use crate::live::versions::{Version, VersionHash};
 
 /// Raised when an older one could not make sense of it.
 const FORMAT: u64 = 1;
@@ -34,16 +34,16 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
     let listed = |version: &Version, since: SystemTime, name: &str, state: Value| {
         let mut listed = json!({
             "hash": version.hash().to_string(),
-            "origin": &**version.origin(),
-            "modified": version.modified().map(millis),
+            "origin": &*version.origin,
+            "modified": version.modified.map(millis),
             "since": millis(since),
         });
         listed[name] = state;
         listed
     };
-    let versions = versions.iter().map(|AcceptedVersion { version, since, standing }| {
-        listed(version, *since, "fate", standing_name(*standing).into())
-    });
+    let versions = versions
+        .iter()
+        .map(|AcceptedVersion { version, since, standing }| listed(version, *since, "fate", standing.as_str().into()));
     let versions: Value = versions.collect();
     let pending = pending.map(|pending| {
         let objection = |objection: &Objection| json!([objection.kind.as_str(), objection.to_string()]);
@@ -61,7 +61,7 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
         return None;
     }
     let versions = document["versions"].as_array()?.iter();
-    let versions = versions.map(|version| listed(version, now, standing(version["fate"].as_str()?)?));
+    let versions = versions.map(|version| listed(version, now, version["fate"].as_str()?.parse().ok()?));
     let pending = match &document["pending"] {
         Value::Null => None,
         pending => {
@@ -140,20 +140,6 @@ pub(super) fn time(value: &Value, now: SystemTime) -> Option<SystemTime> {
     let time =
         if millis < 0 { SystemTime::UNIX_EPOCH.checked_sub(age)? } else { SystemTime::UNIX_EPOCH.checked_add(age)? };
     Some(time.min(now))
-}
-
-const fn standing_name(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Accepted => "accepted",
-        Standing::RolledBack => "held",
-        Standing::Superseded => "left",
-    }
-}
-
-fn standing(name: &str) -> Option<Standing> {
-    [Standing::Accepted, Standing::RolledBack, Standing::Superseded]
-        .into_iter()
-        .find(|standing| standing_name(*standing) == name)
 }
 
 #[cfg(test)]

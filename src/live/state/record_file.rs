@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use super::disk::{Disk, at_once};
 use super::error::StateError;
 use super::json::{millis, time};
-use crate::live::accepted_versions::{AcceptedVersions, Standing};
 use crate::live::source::Durability;
-use crate::live::version::VersionHash;
+use crate::live::versions::VersionHash;
+use crate::live::versions::{AcceptedVersions, Standing};
 
 /// The record and its stamp; `None` where there is none that is whole. No date lies after `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {
@@ -169,7 +169,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::live::version::VersionHash;
+    use crate::live::versions::VersionHash;
 
     fn record(text: &str) -> LiveRecord {
         let since = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);

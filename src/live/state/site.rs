@@ -14,13 +14,13 @@ use super::json;
 use super::lock::{FolderLock, LockHold};
 use super::record_file::LiveRecord;
 use super::writer::{QueuePlace, StateJob, StateWriter};
-use crate::live::accepted_versions::AcceptedVersions;
 use crate::live::gate::Pending;
-use crate::live::kill_switch::Enforcement;
 use crate::live::publisher::Remembered;
 use crate::live::reload::{HistoryEntry, MAX_HISTORY};
 use crate::live::source::Durability;
-use crate::live::version::VersionHash;
+use crate::live::switch::Enforcement;
+use crate::live::versions::AcceptedVersions;
+use crate::live::versions::VersionHash;
 
 const STATE: &str = "state.json";
 const HISTORY: &str = "history.jsonl";

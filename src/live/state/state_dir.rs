@@ -14,8 +14,8 @@ use super::lock::{FolderLock, LockHold};
 use super::record_file;
 use super::site::{SiteState, SiteStore};
 use super::writer::{QueuePlace, StateJob, StateWriter};
-use crate::live::kill_switch::{Enforcement, KillSwitch};
 use crate::live::source::Durability;
+use crate::live::switch::{Enforcement, KillSwitch};
 
 /// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
 ///

@@ -1,4 +1,6 @@
-//! A version of a robots.txt: bytes under the hash that names them.
+//! A version of a robots.txt: bytes under the hash that names them. Those that were accepted are in `accepted`.
+
+mod accepted;
 
 use std::error::Error;
 use std::fmt;
@@ -8,6 +10,7 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
+pub(super) use self::accepted::{AcceptedVersion, AcceptedVersions, Standing};
 use crate::rules::LinePlaces;
 
 /// Bytes that a source held, hashed once. Cheap to clone.
@@ -15,10 +18,10 @@ use crate::rules::LinePlaces;
 pub(crate) struct Version {
     hash: VersionHash,
     bytes: Arc<[u8]>,
-    origin: Arc<str>,
-    modified: Option<SystemTime>,
+    pub(super) origin: Arc<str>,
+    pub(crate) modified: Option<SystemTime>,
     /// Where the lines come from, where parts are appended.
-    places: Option<Arc<LinePlaces>>,
+    pub(super) places: Option<Arc<LinePlaces>>,
 }
 
 impl Version {
@@ -28,34 +31,12 @@ impl Version {
         Self { hash: VersionHash::of(&bytes), bytes, origin: origin.clone(), modified, places: None }
     }
 
-    /// With parts that are from elsewhere.
-    pub(super) fn with_places(self, places: &Arc<LinePlaces>) -> Self {
-        Self { places: Some(places.clone()), ..self }
-    }
-
-    /// The same bytes under another date.
-    pub(super) fn dated(self, modified: Option<SystemTime>) -> Self {
-        Self { modified, ..self }
-    }
-
     pub(crate) const fn hash(&self) -> VersionHash {
         self.hash
     }
 
     pub(super) const fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes
-    }
-
-    pub(super) const fn origin(&self) -> &Arc<str> {
-        &self.origin
-    }
-
-    pub(super) const fn places(&self) -> Option<&Arc<LinePlaces>> {
-        self.places.as_ref()
-    }
-
-    pub(crate) const fn modified(&self) -> Option<SystemTime> {
-        self.modified
     }
 }
 

@@ -3,26 +3,28 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::version::{Version, VersionHash};
+use robots_core::keywords;
+
+use super::{Version, VersionHash};
 
 /// Versions that are kept of one site.
-pub(super) const MOST: usize = 8;
+pub(in crate::live) const MOST: usize = 8;
 
 /// Octets that the versions before the last two may have together.
 const MOST_OCTETS: usize = 4 << 20;
 
 /// A version that was accepted once.
 #[derive(Clone, Debug)]
-pub(super) struct AcceptedVersion {
-    pub(super) version: Version,
+pub(in crate::live) struct AcceptedVersion {
+    pub(in crate::live) version: Version,
     /// When it was first accepted.
-    pub(super) since: SystemTime,
-    pub(super) standing: Standing,
+    pub(in crate::live) since: SystemTime,
+    pub(in crate::live) standing: Standing,
 }
 
 /// What became of an accepted version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(in crate::live) enum Standing {
     /// It is live, or another version followed it.
     Accepted,
     /// It was rolled back, and does not come back by itself.
@@ -31,42 +33,48 @@ pub(super) enum Standing {
     Superseded,
 }
 
+keywords!(Standing, "what became of a version", {
+    Accepted = "accepted",
+    RolledBack = "held",
+    Superseded = "left",
+});
+
 /// At most [`MOST`] of them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AcceptedVersions(Vec<AcceptedVersion>);
+pub(in crate::live) struct AcceptedVersions(Vec<AcceptedVersion>);
 
 impl AcceptedVersion {
-    pub(super) const fn hash(&self) -> VersionHash {
+    pub(in crate::live) const fn hash(&self) -> VersionHash {
         self.version.hash()
     }
 }
 
 impl AcceptedVersions {
-    pub(super) fn from_list(list: Vec<AcceptedVersion>) -> Self {
+    pub(in crate::live) fn from_list(list: Vec<AcceptedVersion>) -> Self {
         Self(list)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &AcceptedVersion> {
+    pub(in crate::live) fn iter(&self) -> impl Iterator<Item = &AcceptedVersion> {
         self.0.iter()
     }
 
     /// The version that was accepted last.
-    pub(super) fn current(&self) -> Option<&AcceptedVersion> {
+    pub(in crate::live) fn current(&self) -> Option<&AcceptedVersion> {
         self.accepted().next()
     }
 
     /// The one accepted before it.
-    pub(super) fn before(&self) -> Option<&AcceptedVersion> {
+    pub(in crate::live) fn before(&self) -> Option<&AcceptedVersion> {
         self.accepted().nth(1)
     }
 
     /// Whether this version was rolled back from, and the source has held nothing else since.
-    pub(super) fn is_rolled_back(&self, hash: VersionHash) -> bool {
+    pub(in crate::live) fn is_rolled_back(&self, hash: VersionHash) -> bool {
         self.0.iter().any(|version| version.hash() == hash && version.standing == Standing::RolledBack)
     }
 
     /// Adds a version, or brings one back, which keeps the date at which it was first accepted.
-    pub(super) fn accept(&mut self, mut version: AcceptedVersion, grace: Duration, now: SystemTime) {
+    pub(in crate::live) fn accept(&mut self, mut version: AcceptedVersion, grace: Duration, now: SystemTime) {
         if let Some(at) = self.0.iter().position(|known| known.hash() == version.hash()) {
             version.since = self.0.remove(at).since.min(version.since);
         }
@@ -76,7 +84,7 @@ impl AcceptedVersions {
     }
 
     /// Rolls the current version back; the one before is then current.
-    pub(super) fn roll_back(&mut self) -> Option<AcceptedVersion> {
+    pub(in crate::live) fn roll_back(&mut self) -> Option<AcceptedVersion> {
         self.before()?;
         let current = self.0.iter_mut().rfind(|version| version.standing == Standing::Accepted)?;
         current.standing = Standing::RolledBack;
@@ -84,13 +92,13 @@ impl AcceptedVersions {
     }
 
     /// The source holds something else: a version that was rolled back may come again.
-    pub(super) fn supersede(&mut self) {
+    pub(in crate::live) fn supersede(&mut self) {
         let held = self.0.iter_mut().filter(|version| version.standing == Standing::RolledBack);
         held.for_each(|version| version.standing = Standing::Superseded);
     }
 
     /// Marks exactly these versions as rolled back.
-    pub(super) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
+    pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {
                 (true, _) => version.standing = Standing::RolledBack,
@@ -101,7 +109,7 @@ impl AcceptedVersions {
     }
 
     /// Makes a known version the current one. Returns whether it is known.
-    pub(super) fn bring_back(&mut self, hash: VersionHash) -> bool {
+    pub(in crate::live) fn bring_back(&mut self, hash: VersionHash) -> bool {
         let Some(at) = self.0.iter().position(|version| version.hash() == hash) else { return false };
         if self.current().is_none_or(|current| current.hash() != hash) {
             let version = self.0.remove(at);

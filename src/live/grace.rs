@@ -1,0 +1,52 @@
+//! The grace of a site: what a newer version disallows is at first only observed.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use robots_core::internals::Grace;
+
+use super::versions::{AcceptedVersion, AcceptedVersions, Version, VersionHash};
+use crate::rules::RuleSet;
+
+/// How long a version is compared with those before it, and the comparison that runs.
+#[derive(Default)]
+pub(super) struct GracePeriod {
+    pub(super) length: Duration,
+    pub(super) running: Option<Arc<Grace>>,
+    /// The compiled rules of the versions that it compares with.
+    pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
+}
+
+impl GracePeriod {
+    pub(super) fn new(length: Duration) -> Self {
+        Self { length, ..Self::default() }
+    }
+
+    /// Rules are compiled in another way from now on.
+    pub(super) fn forget_rules(&mut self) {
+        self.earlier.clear();
+    }
+
+    /// Begins, or goes on, for the version that was accepted last; none runs once everything is old enough.
+    pub(super) fn run(
+        &mut self,
+        versions: &AcceptedVersions,
+        now: SystemTime,
+        compile: impl Fn(&Version) -> Arc<RuleSet>,
+    ) {
+        let earlier = std::mem::take(&mut self.earlier);
+        self.running = None;
+        let Some(current) = versions.current().filter(|_| self.length > Duration::ZERO) else { return };
+        let mut grace = Grace::new(self.length, current.since);
+        if grace.end() <= now {
+            return;
+        }
+        for AcceptedVersion { version, since, .. } in versions.iter().filter(|version| version.since < current.since) {
+            let known = earlier.iter().find(|(known, _)| *known == version.hash());
+            let rules = known.map_or_else(|| compile(version), |(_, rules)| rules.clone());
+            self.earlier.push((version.hash(), rules.clone()));
+            grace.add(*since, rules);
+        }
+        self.running = Some(grace.into());
+    }
+}
