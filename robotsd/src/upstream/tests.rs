@@ -207,10 +207,25 @@ async fn status(upstream: &Upstream, method: &str) -> u16 {
     head.status.as_u16()
 }
 
+/// The statuses of requests with these methods, one after the other.
+async fn statuses<const N: usize>(upstream: &Upstream, methods: [&str; N]) -> [u16; N] {
+    let mut statuses = [0; N];
+    for (status, method) in statuses.iter_mut().zip(methods) {
+        *status = self::status(upstream, method).await;
+    }
+    statuses
+}
+
 /// A request that is under way.
 fn asking(upstream: &Upstream, method: &'static str) -> tokio::task::JoinHandle<u16> {
     let upstream = upstream.clone();
     tokio::spawn(async move { status(&upstream, method).await })
+}
+
+/// A channel whose sender every connection of an origin has.
+fn reporting<T>() -> (&'static mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver<T>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (Box::leak(Box::new(sender)), receiver)
 }
 
 /// The whole proxy in front of an upstream; for what needs a client.

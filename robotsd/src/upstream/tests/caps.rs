@@ -32,15 +32,12 @@ async fn an_idle_connection_is_given_up_for_another_worker() {
 #[tokio::test]
 async fn who_waits_gets_the_connection_that_comes_back() {
     let release = shared::<Notify>();
-    let (sender, mut asked) = mpsc::unbounded_channel();
-    let origin = Origin::start(move |_, mut peer| {
-        let sender = sender.clone();
-        async move {
-            while peer.heard(b"\r\n\r\n").await {
-                sender.send(()).unwrap();
-                release.notified().await;
-                peer.try_send(OK).await;
-            }
+    let (sender, mut asked) = reporting();
+    let origin = Origin::start(move |_, mut peer| async move {
+        while peer.heard(b"\r\n\r\n").await {
+            sender.send(()).unwrap();
+            release.notified().await;
+            peer.try_send(OK).await;
         }
     });
     let (origins, _) = limited(&origin, few(1, Duration::from_secs(15)));
@@ -66,9 +63,7 @@ async fn many_requests_of_several_workers_share_few_connections() {
         for _ in 0..8 {
             let upstream = upstream.clone();
             asking.spawn(async move {
-                for _ in 0..25 {
-                    assert_eq!(status(&upstream, "GET").await, 200);
-                }
+                assert_eq!(statuses(&upstream, ["GET"; 25]).await, [200; 25]);
             });
         }
     }
@@ -125,8 +120,6 @@ async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
     let other = Origin::always(OK);
     let (upstream, _) = watched_in(HttpVersions::Http1, [dying.address, other.address], one_each);
     // The third dies on its connection to the first server, while the only one there may be to the other is idle.
-    for _ in 0..3 {
-        assert_eq!(status(&upstream, "GET").await, 200);
-    }
+    assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
     assert_eq!((dying.connections(), other.connections()), (1, 2));
 }

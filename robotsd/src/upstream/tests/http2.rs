@@ -267,9 +267,7 @@ async fn a_server_that_is_out_is_told_from_one_that_answers() {
     drop(listener);
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = upstream_to([gone, origin.address], |_| {});
-    for _ in 0..6 {
-        assert_eq!(status(&upstream, "POST").await, 200);
-    }
+    assert_eq!(statuses(&upstream, ["POST"; 6]).await, [200; 6]);
     // One that speaks HTTP/1.1 is found out by what it says, and named.
     let plain = Origin::start(|_, mut peer| async move {
         peer.try_send("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
@@ -308,9 +306,7 @@ fn dying() -> Origin {
 async fn a_request_whose_connection_broke_is_sent_again_where_that_cannot_do_harm() {
     let origin = dying();
     let upstream = origin.upstream();
-    for _ in 0..2 {
-        assert_eq!(status(&upstream, "GET").await, 200);
-    }
+    assert_eq!(statuses(&upstream, ["GET"; 2]).await, [200; 2]);
     assert_eq!(origin.connections(), 2);
     let origin = dying();
     let upstream = origin.upstream();

@@ -191,9 +191,7 @@ async fn a_server_that_speaks_no_http_2_is_put_out() {
         peer.drain().await;
     });
     let (upstream, events) = watched_in(HttpVersions::Http2, [origin.address], |_| {});
-    for _ in 0..3 {
-        assert_eq!(status(&upstream, "POST").await, 502);
-    }
+    assert_eq!(statuses(&upstream, ["POST"; 3]).await, [502; 3]);
     event_detail(&events, "ejected").await;
 }
 

@@ -138,19 +138,16 @@ async fn a_client_that_does_not_read_holds_its_own_stream_up_and_no_other() {
 
 #[tokio::test]
 async fn a_client_that_leaves_cancels_its_stream() {
-    let (sender, mut reasons) = mpsc::unbounded_channel();
-    let origin = Http2Origin::start(move |request, mut respond| {
-        let sender = sender.clone();
-        async move {
-            let answers = request.uri().path() == "/answered";
-            let mut stream = answers.then(|| respond.send_response(Response::new(()), false).unwrap());
-            sender.send(None).unwrap();
-            let reason = match &mut stream {
-                Some(stream) => std::future::poll_fn(|cx| stream.poll_reset(cx)).await,
-                None => std::future::poll_fn(|cx| respond.poll_reset(cx)).await,
-            };
-            sender.send(Some(reason.unwrap())).unwrap();
-        }
+    let (sender, mut reasons) = reporting();
+    let origin = Http2Origin::start(move |request, mut respond| async move {
+        let answers = request.uri().path() == "/answered";
+        let mut stream = answers.then(|| respond.send_response(Response::new(()), false).unwrap());
+        sender.send(None).unwrap();
+        let reason = match &mut stream {
+            Some(stream) => std::future::poll_fn(|cx| stream.poll_reset(cx)).await,
+            None => std::future::poll_fn(|cx| respond.poll_reset(cx)).await,
+        };
+        sender.send(Some(reason.unwrap())).unwrap();
     });
     let proxy = proxy(origin.upstream());
     for path in ["/answered", "/silent"] {
@@ -171,23 +168,20 @@ async fn a_client_that_leaves_cancels_its_stream() {
 
 #[tokio::test]
 async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
-    let (sender, mut ends) = mpsc::unbounded_channel();
-    let origin = Http2Origin::start(move |request, mut respond| {
-        let sender = sender.clone();
-        async move {
-            let patience = if request.uri().path() == "/late" { MOMENT } else { Duration::MAX };
-            let response = match request.method().as_str() {
-                "DELETE" => Response::builder().status(204),
-                _ => Response::builder().header(CONTENT_LENGTH, "2"),
-            };
-            let mut stream = respond.send_response(response.body(()).unwrap(), false).unwrap();
-            if request.method() == "GET" {
-                stream.send_data(Bytes::from_static(b"ok"), false).unwrap();
-            }
-            let reset = tokio::time::timeout(patience, std::future::poll_fn(|cx| stream.poll_reset(cx))).await;
-            stream.send_data(Bytes::new(), true).ok();
-            sender.send(reset.ok().map(Result::unwrap)).unwrap();
+    let (sender, mut ends) = reporting();
+    let origin = Http2Origin::start(move |request, mut respond| async move {
+        let patience = if request.uri().path() == "/late" { MOMENT } else { Duration::MAX };
+        let response = match request.method().as_str() {
+            "DELETE" => Response::builder().status(204),
+            _ => Response::builder().header(CONTENT_LENGTH, "2"),
+        };
+        let mut stream = respond.send_response(response.body(()).unwrap(), false).unwrap();
+        if request.method() == "GET" {
+            stream.send_data(Bytes::from_static(b"ok"), false).unwrap();
         }
+        let reset = tokio::time::timeout(patience, std::future::poll_fn(|cx| stream.poll_reset(cx))).await;
+        stream.send_data(Bytes::new(), true).ok();
+        sender.send(reset.ok().map(Result::unwrap)).unwrap();
     });
     let mut client = Raw::connect(proxy(origin.upstream())).await;
     for (path, want) in [("/late", None), ("/never", Some(Reason::CANCEL)), ("/late", None)] {

@@ -70,9 +70,7 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
         }
     })
     .await;
-    for _ in 0..3 {
-        assert_eq!(status(&upstream, "GET").await, 200);
-    }
+    assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
     assert!(event_detail(&events, "unresolved").await.contains("its addresses stay"));
     // Elsewhere, where no server listens: the connection to the old address is not used any more.
     *answer.lock() = Some(vec![IpAddr::from([127, 255, 255, 254])]);

@@ -4,13 +4,10 @@ use super::*;
 
 #[tokio::test]
 async fn the_target_arrives_as_it_came() {
-    let (sender, mut heads) = mpsc::unbounded_channel();
-    let origin = Origin::start(move |_, mut peer| {
-        let sender = sender.clone();
-        async move {
-            sender.send(peer.until(b"\r\n\r\n").await).unwrap();
-            peer.send(OK).await;
-        }
+    let (sender, mut heads) = reporting();
+    let origin = Origin::start(move |_, mut peer| async move {
+        sender.send(peer.until(b"\r\n\r\n").await).unwrap();
+        peer.send(OK).await;
     });
     let target = "/a%2Fb/%2e%2E//c;d?x=%zz&y=\\^|";
     assert_eq!(soon(origin.upstream().forward(request("GET", target))).await.status(), 200);

@@ -36,9 +36,7 @@ async fn connections_are_used_again() {
         }
     });
     let upstream = origin.upstream();
-    for method in ["GET", "POST", "HEAD"] {
-        assert_eq!(status(&upstream, method).await, 200);
-    }
+    assert_eq!(statuses(&upstream, ["GET", "POST", "HEAD"]).await, [200; 3]);
     assert_eq!(origin.connections(), 1);
 }
 
@@ -138,15 +136,12 @@ async fn requests_beyond_the_limit_get_retry_after() {
 
 #[tokio::test]
 async fn idle_connections_are_swept() {
-    let (sender, mut closed) = mpsc::unbounded_channel();
-    let origin = Origin::start(move |_, mut peer| {
-        let sender = sender.clone();
-        async move {
-            peer.until(b"\r\n\r\n").await;
-            peer.send(OK).await;
-            assert_eq!(peer.rest().await, "");
-            sender.send(()).unwrap();
-        }
+    let (sender, mut closed) = reporting();
+    let origin = Origin::start(move |_, mut peer| async move {
+        peer.until(b"\r\n\r\n").await;
+        peer.send(OK).await;
+        assert_eq!(peer.rest().await, "");
+        sender.send(()).unwrap();
     });
     let upstream = origin.upstream_with(|limits| limits.idle_timeout = MOMENT);
     assert_eq!(status(&upstream, "GET").await, 200);

@@ -111,9 +111,7 @@ async fn a_good_certificate_is_good_and_connections_are_used_again() {
     let authority = Authority::new("ours");
     let (address, seen) = serve(authority.server("localhost", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), Some(authority.file()), None);
-    for method in ["GET", "POST", "GET", "POST"] {
-        assert_eq!(status(&upstream, method).await, 200, "{events:?}");
-    }
+    assert_eq!(statuses(&upstream, ["GET", "POST", "GET", "POST"]).await, [200; 4], "{events:?}");
     assert_eq!(seen.connections.load(Ordering::SeqCst), 1);
     assert_eq!(*seen.server_names.lock(), ["localhost"]);
     // An address has no name to send, and its certificate says the address.
@@ -153,9 +151,7 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
         let said = event_detail(&events, "tls").await;
         assert!(said.contains(want) && said.contains(&format!("localhost:{}", address.port())), "{said}\n{want}");
         // As many as it takes to put it out.
-        for _ in 0..2 {
-            assert_eq!(status(&upstream, "GET").await, 502);
-        }
+        assert_eq!(statuses(&upstream, ["GET"; 2]).await, [502; 2]);
         assert!(event_detail(&events, "ejected").await.contains(want));
     }
 }

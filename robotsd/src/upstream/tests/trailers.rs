@@ -46,16 +46,13 @@ async fn a_body_whose_length_is_known_has_no_trailers() {
 
 #[tokio::test]
 async fn an_upstream_gets_the_trailers_of_a_request_that_were_announced() {
-    let (sender, mut requests) = mpsc::unbounded_channel();
-    let origin = Origin::start(move |_, mut peer| {
-        let sender = sender.clone();
-        async move {
-            loop {
-                let head = peer.until(b"\r\n\r\n").await;
-                peer.until(b"ab\r\n").await;
-                sender.send((head, peer.until(b"\r\n\r\n").await)).unwrap();
-                peer.send(OK).await;
-            }
+    let (sender, mut requests) = reporting();
+    let origin = Origin::start(move |_, mut peer| async move {
+        loop {
+            let head = peer.until(b"\r\n\r\n").await;
+            peer.until(b"ab\r\n").await;
+            sender.send((head, peer.until(b"\r\n\r\n").await)).unwrap();
+            peer.send(OK).await;
         }
     });
     let mut client = Raw::connect(proxy(origin.upstream())).await;
