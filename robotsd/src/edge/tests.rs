@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body::{Body, Frame};
-use http_body_util::{BodyExt, Either, Empty, Full};
+use http_body::Frame;
+use http_body_util::{BodyExt, Either, Empty, Full, StreamBody};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
@@ -71,36 +71,14 @@ fn names<'t>(text: &'t str) -> Vec<&'t str> {
 
 const OURS: [&str; 5] = ["host", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-request-id"];
 
-/// Endless, and signals when it is dropped.
-struct Endless {
-    dropped: Option<oneshot::Sender<()>>,
-}
-
-impl Endless {
-    fn new() -> (Self, oneshot::Receiver<()>) {
-        let (dropped, is_dropped) = oneshot::channel();
-        (Self { dropped: Some(dropped) }, is_dropped)
-    }
-}
-
-impl Body for Endless {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'e'; 4096])))))
-    }
-}
-
-impl Drop for Endless {
-    fn drop(&mut self) {
-        self.dropped.take().map(|dropped| dropped.send(()));
-    }
-}
-
-/// An edge that answers `/endless` with one endless body and everything else with none, and the news of its end.
+/// An edge that answers `/endless` with one endless body and everything else with none, and what fails once the body is dropped.
 fn endless_once(limits: EdgeLimits) -> (ServedEdge, oneshot::Receiver<()>) {
-    let (endless, dropped) = Endless::new();
+    let (alive, dropped) = oneshot::channel();
+    let piece = move || {
+        let _ = &alive;
+        Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[b'e'; 4096])))
+    };
+    let endless = StreamBody::new(tokio_stream::iter(std::iter::repeat_with(piece)));
     let endless = Arc::new(Mutex::new(Some(endless)));
     let service = service_fn(move |request: Request<RequestBody>| {
         let body = match request.uri().path() {

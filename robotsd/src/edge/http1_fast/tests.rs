@@ -3,16 +3,13 @@
 mod hyper_parity;
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body::{Body, Frame};
-use http_body_util::{BodyExt, Full};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tower::service_fn;
@@ -21,25 +18,22 @@ use crate::edge::test_edge::ServedEdge;
 use crate::edge::test_peer::{Raw, accepting, as_escaped, soon};
 use crate::edge::{EdgeLimits, EdgeService, RequestBody};
 
-/// A body in pieces of unknown length; `None` breaks it.
-struct Pieces(VecDeque<Option<&'static str>>);
+/// A body in pieces of unknown length.
+type Pieces = StreamBody<tokio_stream::Iter<std::vec::IntoIter<std::io::Result<Frame<Bytes>>>>>;
 
-impl Body for Pieces {
-    type Data = Bytes;
-    type Error = std::io::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Poll::Ready(self.0.pop_front().map(|piece| match piece {
-            Some(text) => Ok(Frame::data(Bytes::from_static(text.as_bytes()))),
-            None => Err(std::io::Error::other("broken")),
-        }))
-    }
+/// `None` breaks it.
+fn pieces(texts: &[Option<&'static str>]) -> Pieces {
+    let piece = |text: &Option<&'static str>| match text {
+        Some(text) => Ok(Frame::data(Bytes::from_static(text.as_bytes()))),
+        None => Err(std::io::Error::other("broken")),
+    };
+    StreamBody::new(tokio_stream::iter(texts.iter().map(piece).collect::<Vec<_>>()))
 }
 
 /// Answers as the path says.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Pieces>, Infallible> {
     let mut response = Response::builder();
-    let pieces: &[Option<&'static str>] = match request.uri().path() {
+    let texts: &[Option<&'static str>] = match request.uri().path() {
         "/pieces" => &[Some("ab"), Some(""), Some("cde")],
         "/length" => {
             response = response.header("content-length", "5");
@@ -68,7 +62,7 @@ async fn answer(request: Request<RequestBody>) -> Result<Response<Pieces>, Infal
             &[Some("ok")]
         }
     };
-    Ok(response.body(Pieces(pieces.iter().copied().collect())).unwrap())
+    Ok(response.body(pieces(texts)).unwrap())
 }
 
 fn start() -> SocketAddr {
