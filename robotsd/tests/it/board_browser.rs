@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::board::write_words;
-use crate::harness::{GPTBOT, Origin, PATIENCE, folder, message, response, wait_for};
+use crate::harness::*;
 
 const CONFIG: &str = "state_dir = \"state\"\nmode = \"refuse\"\nworkers = 1\n[admin]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
                       [[site]]\nname = \"Shop 1\"\nroot = \".\"\nrobots.path = \"robots.txt\"\n[board]\nsees_all = true\n";
@@ -84,22 +84,8 @@ impl Browser {
             body.len()
         );
         stream.write_all((head + &body).as_bytes()).unwrap();
-        let mut reader = BufReader::new(stream);
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            match line.trim_end().split_once(':') {
-                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                    length = value.trim().parse().unwrap()
-                }
-                None if line.trim_end().is_empty() => break,
-                _ => {}
-            }
-        }
-        let mut answer = vec![0; length];
-        reader.read_exact(&mut answer).unwrap();
-        let value = serde_json::from_slice::<Value>(&answer).unwrap()["value"].clone();
+        let answer = Answer::read(&mut BufReader::new(stream), method).expect("an answer");
+        let value = answer.json()["value"].take();
         assert!(value.get("error").is_none(), "{path}: {value}");
         value
     }

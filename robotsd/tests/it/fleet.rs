@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::identity::{TRUSTING, crawlers, known_by};
 use super::played_names::PlayedNames;
-use super::programs::{prometheus, python_with};
+use super::programs::{debian, python_with};
 use super::prometheus::Prometheus;
-use crate::harness::{Config, FIREFOX, Folder, Running, folder, robotsd, run, run_with, wait_until};
+use crate::harness::*;
 
 const CHAPTER: &str = include_str!("../../src/docs/fleet.md");
 const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
@@ -196,7 +196,7 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
 
 #[test]
 fn a_fleet_that_disagrees_is_seen_until_it_agrees_again() {
-    if prometheus().is_none() {
+    if debian("prometheus", "prometheus").is_none() {
         return;
     }
     let config = Config::new().files_of("shop").tables("[[admin.listener]]\naddress = \"127.0.0.1:0\"").robots(ROBOTS);

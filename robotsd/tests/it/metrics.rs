@@ -6,11 +6,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 
 use super::admin::ask;
-use super::programs::{openmetrics_parser, promtool};
-use crate::harness::{
-    Answer, Config, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Origin, PATIENCE, Running, admin_answer, exchange, head, rest,
-    run_with, sent, wait_for, wait_until,
-};
+use super::programs::{debian, openmetrics_parser};
+use crate::harness::*;
 
 const ROBOTS: &str =
     "User-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /private/\n\nUser-agent: *\nDisallow: /all/\n";
@@ -243,7 +240,7 @@ fn both_formats_are_read_by_strict_parsers() {
     assert_eq!(open.field("content-type"), Some(content_type));
     assert_eq!(admin_answer(admin, "HEAD /metrics").status, 200);
     assert_eq!(admin_answer(admin, "POST /metrics").status, 405);
-    if let Some(mut promtool) = promtool() {
+    if let Some(mut promtool) = debian("promtool", "prometheus") {
         read_by(promtool.args(["check", "metrics"]), &text.body);
     }
     if let Some(mut parser) = openmetrics_parser() {

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::programs::{jsonnet, prometheus, promtool};
+use super::programs::debian;
 use super::prometheus::Prometheus;
 use super::tls;
-use crate::harness::{Config, FIREFOX, GOOGLEBOT, GPTBOT, Origin, project, run, wait_until};
+use crate::harness::*;
 
 const CHAPTER: &str = include_str!("../../src/docs/monitoring.md");
 const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
@@ -54,7 +54,7 @@ fn expressions(panel: &Value) -> impl Iterator<Item = &str> {
 
 #[test]
 fn the_mixin_has_the_dashboard_and_every_alert() {
-    let Some(mut jsonnet) = jsonnet() else { return };
+    let Some(mut jsonnet) = debian("jsonnet", "jsonnet") else { return };
     // Its fields are hidden, as those of mixins are.
     let fields = "{ grafanaDashboards: mixin.grafanaDashboards, prometheusAlerts: mixin.prometheusAlerts }";
     let path = project("config/monitoring/mixin.libsonnet");
@@ -109,7 +109,7 @@ fn every_alert_has_a_paragraph_of_the_runbook() {
 
 #[test]
 fn a_normal_week_fires_nothing_and_each_fault_its_own_alert() {
-    if promtool().is_none() {
+    if debian("promtool", "prometheus").is_none() {
         return;
     }
     let passes = |arguments: &[&str]| {
@@ -127,7 +127,7 @@ fn a_normal_week_fires_nothing_and_each_fault_its_own_alert() {
 
 #[test]
 fn every_expression_of_dashboard_and_alerts_has_an_answer() {
-    if prometheus().is_none() {
+    if debian("prometheus", "prometheus").is_none() {
         return;
     }
     let origin = Origin::start();

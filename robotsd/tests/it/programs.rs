@@ -6,19 +6,14 @@
 use std::fmt::Display;
 use std::process::{Command, Stdio};
 
-/// `promtool`, if it is there.
-pub(super) fn promtool() -> Option<Command> {
-    found(Command::new("promtool"), "--version", "Debian's package prometheus")
-}
-
-/// `prometheus`, if it is there.
-pub(super) fn prometheus() -> Option<Command> {
-    found(Command::new("prometheus"), "--version", "Debian's package prometheus")
-}
-
-/// `jsonnet`, if it is there.
-pub(super) fn jsonnet() -> Option<Command> {
-    found(Command::new("jsonnet"), "--version", "Debian's package jsonnet")
+/// A program of Prometheus's, or `jsonnet`, if it is there.
+pub(super) fn debian(program: &str, package: &str) -> Option<Command> {
+    let mut check = Command::new(program);
+    let is_there = check.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !is_there {
+        skip(&format!("{program:?}, of Debian's package {package}"));
+    }
+    is_there.then(|| Command::new(program))
 }
 
 /// A program that reads a text of OpenMetrics as strictly as its specification says.
@@ -44,16 +39,6 @@ pub(super) fn python_with(module: &str, package: &str) -> Option<Command> {
         skip(&format!("python3 with {package}, from PyPI"));
     }
     is_there.then(python)
-}
-
-/// The program, if it answers.
-fn found(program: Command, question: &str, from: &str) -> Option<Command> {
-    let mut check = Command::new(program.get_program());
-    let is_there = check.arg(question).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !is_there {
-        skip(&format!("{:?}, of {from}", program.get_program()));
-    }
-    is_there.then_some(program)
 }
 
 /// What was found; where it was not, that is said, and in CI that is a failure.

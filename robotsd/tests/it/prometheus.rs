@@ -8,8 +8,8 @@ use std::process::Stdio;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::programs::prometheus;
-use crate::harness::{Answer, KillOnDrop, PATIENCE, free, offer, project, wait_for, wait_until};
+use super::programs::debian;
+use crate::harness::*;
 
 /// A Prometheus that scrapes, and evaluates its rules, every second; killed when dropped.
 pub(super) struct Prometheus {
@@ -27,7 +27,7 @@ impl Prometheus {
         fs::write(folder.join("prometheus.yml"), config).unwrap();
         // It does not say which port it has got, so it is given one that was free a moment ago.
         let address = free();
-        let process = prometheus()
+        let process = debian("prometheus", "prometheus")
             .unwrap()
             .arg(format!("--config.file={}", folder.join("prometheus.yml").display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
