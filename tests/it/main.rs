@@ -7,6 +7,8 @@
     reason = "a test stops at the first surprise"
 )]
 
+#[cfg(all(feature = "fetch", feature = "tls"))]
+mod certificate;
 mod clock;
 mod shared;
 mod slow;

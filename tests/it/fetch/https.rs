@@ -3,45 +3,23 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring};
+use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 use tower_robots::live::{LiveRobots, ReloadOutcome, WhenMissing};
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
 
 use super::server::{Server, response, robots};
+use crate::certificate::{Authority, certificate_for, server_config};
 
-/// A certificate authority of the test's own.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn pem(&self) -> String {
-        self.0.pem()
-    }
-
-    /// A server with a certificate for a name.
-    fn server(&self, name: &str, answer: String) -> Server {
-        let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &self.0).unwrap();
-        let certificate: CertificateDer<'static> = certificate.der().clone();
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-        let config = Arc::new(builder.with_single_cert(vec![certificate], key).unwrap());
-        Server::wrapped(
-            move |socket| {
-                let connection = ServerConnection::new(config.clone()).ok()?;
-                Some(Box::new(Closing(StreamOwned::new(connection, socket))))
-            },
-            move |_, stream| drop(stream.write_all(answer.as_bytes())),
-        )
-    }
+/// A server with a certificate for a name.
+fn secured(authority: &Authority, name: &str, answer: String) -> Server {
+    let config = Arc::new(server_config(&authority.sign(&certificate_for(&[name]))));
+    Server::wrapped(
+        move |socket| {
+            let connection = ServerConnection::new(config.clone()).ok()?;
+            Some(Box::new(Closing(StreamOwned::new(connection, socket))))
+        },
+        move |_, stream| drop(stream.write_all(answer.as_bytes())),
+    )
 }
 
 /// Says goodbye, as TLS servers should.
@@ -86,21 +64,21 @@ fn opened(builder: FetcherBuilder, url: &str) -> Result<String, String> {
 #[test]
 fn a_trusted_certificate_is_good() {
     let authority = Authority::new();
-    let server = authority.server("localhost", robots("# safe"));
+    let server = secured(&authority, "localhost", robots("# safe"));
     let url = format!("https://localhost:{}/robots.txt", server.address.port());
     assert_eq!(opened(trusting(&authority), &url), Ok("# safe".into()));
-    let server = authority.server("127.0.0.1", robots("# safe"));
+    let server = secured(&authority, "127.0.0.1", robots("# safe"));
     assert_eq!(opened(trusting(&authority), &format!("https://{}/robots.txt", server.address)), Ok("# safe".into()));
 }
 
 #[test]
 fn a_certificate_of_another_authority_or_for_another_name_is_not() {
     let (authority, other) = (Authority::new(), Authority::new());
-    let server = authority.server("localhost", robots("# safe"));
+    let server = secured(&authority, "localhost", robots("# safe"));
     let url = format!("https://localhost:{}/robots.txt", server.address.port());
     let refused = opened(trusting(&other), &url).unwrap_err();
     assert!(refused.contains("no TLS session could be agreed on: invalid peer certificate"), "{refused}");
-    let server = authority.server("other.example", robots("# safe"));
+    let server = secured(&authority, "other.example", robots("# safe"));
     let url = format!("https://localhost:{}/robots.txt", server.address.port());
     let refused = opened(trusting(&authority), &url).unwrap_err();
     assert!(refused.contains("certificate") && refused.contains("other.example"), "{refused}");
@@ -124,7 +102,7 @@ fn a_server_that_does_not_speak_tls_is_not_fallen_back_to() {
 fn a_redirect_from_https_to_http_is_refused_for_a_site() {
     let authority = Authority::new();
     let plain = Server::saying(robots("# plain"));
-    let server = authority.server("localhost", response("301 M", &format!("Location: {}\r\n", plain.url("/r")), ""));
+    let server = secured(&authority, "localhost", response("301 M", &format!("Location: {}\r\n", plain.url("/r")), ""));
     let url = format!("https://localhost:{}/robots.txt", server.address.port());
     let refused = opened(trusting(&authority), &url).unwrap_err();
     assert!(refused.contains("is less safe than https://localhost"), "{refused}");
@@ -134,7 +112,7 @@ fn a_redirect_from_https_to_http_is_refused_for_a_site() {
 #[test]
 fn a_redirect_from_http_to_https_is_followed() {
     let authority = Authority::new();
-    let safe = authority.server("localhost", robots("# safe"));
+    let safe = secured(&authority, "localhost", robots("# safe"));
     let location = format!("Location: https://localhost:{}/r\r\n", safe.address.port());
     let server = Server::saying(response("301 M", &location, ""));
     assert_eq!(opened(trusting(&authority), &server.url("/robots.txt")), Ok("# safe".into()));
@@ -143,7 +121,7 @@ fn a_redirect_from_http_to_https_is_followed() {
 #[test]
 fn an_upstream_is_trusted_by_its_own_name_and_asked_for_the_sites() {
     let authority = Authority::new();
-    let server = authority.server("127.0.0.1", robots("# safe"));
+    let server = secured(&authority, "127.0.0.1", robots("# safe"));
     let fetcher = trusting(&authority).start().unwrap();
     let upstream = format!("https://{}", server.address);
     let live = LiveRobots::upstream([upstream], "shop.example").unwrap().fetcher(&fetcher).open().unwrap();
@@ -154,7 +132,7 @@ fn an_upstream_is_trusted_by_its_own_name_and_asked_for_the_sites() {
 #[test]
 fn an_upstream_may_be_trusted_by_another_name() {
     let authority = Authority::new();
-    let server = authority.server("app.internal", robots("# safe"));
+    let server = secured(&authority, "app.internal", robots("# safe"));
     let fetcher = Fetcher::builder().trust_only(authority.pem().as_bytes()).unwrap().start().unwrap();
     let open = |name: Option<&str>| {
         let builder = LiveRobots::upstream([format!("https://{}", server.address)], "shop.example").unwrap();

@@ -1,5 +1,6 @@
 //! What every test here stands on: robotsd as a process, a config and a folder with a site, a client and an upstream.
 
+#[path = "../../../../tests/it/certificate.rs"]
 mod certificate;
 mod client;
 mod config;

@@ -1,4 +1,4 @@
-//! Certificates of authorities that only these tests trust.
+//! Certificates of authorities that only tests trust. Both packages' tests use it.
 
 use std::sync::Arc;
 
