@@ -5,10 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Answer, Client, Config, Folder, GPTBOT, Origin, Running, admin_answer, assert_has, assert_part, connect, exchange,
-    free, message, redirect, robotsd, run, while_asking,
-};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
@@ -74,7 +71,7 @@ fn probes_and_status_say_what_is_served() {
     assert_eq!(running.ask_admin("GET /nothing").status, 404);
     // Nothing of it on the listener for everyone.
     assert_eq!(running.get("/status", GPTBOT).status, 404);
-    assert_eq!(running.get("/livez", crate::harness::FIREFOX).status, 404);
+    assert_eq!(running.get("/livez", FIREFOX).status, 404);
 }
 
 #[test]

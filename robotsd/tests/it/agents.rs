@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Config, Ended, FIREFOX, GPTBOT, assert_has, folder, message, robotsd, run, run_with};
+use crate::harness::*;
 
 fn out(arguments: &[&str]) -> String {
     run(robotsd().arg("agents").args(arguments)).succeeded()

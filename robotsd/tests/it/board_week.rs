@@ -12,7 +12,7 @@ use super::identity::{TRUSTING, crawlers, known_by};
 use super::played_names::PlayedNames;
 use super::programs::skip;
 use super::start::faketime;
-use crate::harness::{FIREFOX, Folder, Running, replace_file, robotsd, run, wait_for, wait_until};
+use crate::harness::*;
 
 const OLD: &str = "User-agent: *\nDisallow: /drafts/\n";
 const NEW: &str = "User-agent: *\nDisallow: /drafts/\nDisallow: /private/\n";

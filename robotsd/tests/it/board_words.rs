@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::daemon::{Daemon, find, free_ports};
 use super::identity::{TRUSTING, known_by};
 use super::played_names::PlayedNames;
-use crate::harness::{Answer, Config, FIREFOX, Folder, GPTBOT, Running, assert_has, exchange, wait_for, wait_until};
+use crate::harness::*;
 #[cfg(target_os = "linux")]
 use crate::small_disk::SmallDisk;
 

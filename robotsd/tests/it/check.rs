@@ -1,6 +1,6 @@
 //! `robotsd check`: statuses, output, what is read.
 
-use crate::harness::{Config, Ended, Folder, assert_has, assert_lacks, folder, robotsd, run, run_with};
+use crate::harness::*;
 
 use std::fs;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Ended, Folder, assert_has, run_with};
+use crate::harness::*;
 use serde_json::Value;
 
 const BAD: &str = "\u{feff}User-agent: *\r\nDissallow: /p # why\r\nDisallow: b\r\nDisallow: /p\r\n";

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::harness::{Client, Config, FIREFOX, GPTBOT, Kept, folder, is_long, replace_file, wait_until, while_asking};
+use crate::harness::*;
 
 /// Of which a usual run has enough for every way to change the file twice.
 const RELOADS: usize = 20;

@@ -1,6 +1,6 @@
 //! What describes the command line itself: manual pages and completions.
 
-use crate::harness::{assert_has, folder, robotsd, run};
+use crate::harness::*;
 
 /// The commands that `robotsd --help` lists.
 fn commands() -> Vec<String> {

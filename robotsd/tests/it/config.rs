@@ -1,6 +1,6 @@
 //! `robotsd config`: what is said of a config before it is served.
 
-use crate::harness::{Ended, assert_has, folder, message};
+use crate::harness::*;
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Folder, PATIENCE, signal};
+use crate::harness::*;
 
 /// Where a program is, or why it cannot be run.
 pub(super) fn find(name: &str) -> Result<PathBuf, String> {

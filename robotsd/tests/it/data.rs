@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{FIREFOX, GOOGLEBOT, GPTBOT, folder, wait_for, wait_until};
+use crate::harness::*;
 
 const ADDRESSES: [&str; 2] = ["203.0.113.77", "2001:db8:77:66:55:44:33:22"];
 const SECRET: &str = "s3cr3t-of-a-query";

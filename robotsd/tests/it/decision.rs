@@ -2,9 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::harness::{
-    Answer, Config, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Running, assert_has, connect, folder, message, run,
-};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n\n\
                       User-agent: *\nDisallow: /private/\n";

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use crate::harness::{Config, FIREFOX, Folder, GPTBOT, Kept, Running};
+use crate::harness::*;
 
 /// Every delimiter of RFC 3986, and what parsers of URLs and hosts take for one.
 const DELIMITERS: &str = ":/?#[]@!$&'()*+,;=\\%\"<>^`{|}~_. \u{e9}";
@@ -105,7 +105,7 @@ fn no_host_that_a_client_writes_is_a_way_past_a_rule() {
         for (endpoint, preset) in
             PRESETS.iter().flat_map(|preset| [("/-/auth/", preset), ("/-/site/the%20shop/auth/", preset)])
         {
-            let step = if crate::harness::is_long() { 1 } else { step };
+            let step = if is_long() { 1 } else { step };
             // No nginx takes a slash in it: what follows one is the target.
             let is_sent = |host: &&String| *preset != "ingress-nginx" || !host.contains('/');
             let hosts: Vec<_> = hosts.iter().step_by(step).filter(is_sent).collect();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Ended, assert_has, folder, run};
+use crate::harness::*;
 
 const OLD: &str = "User-agent: *\nDisallow: /cart\n";
 const NEW: &str = "User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n\nUser-agent: GPTBot\nDisallow: /\n";

@@ -3,9 +3,7 @@
 use serde_json::{Value, json as object};
 use tower_robots::agent::Registry;
 
-use crate::harness::{
-    Config, Folder, GOOGLEBOT, GPTBOT, Kept, Running, assert_has, assert_part, is_long, message, run_with, wait_until,
-};
+use crate::harness::*;
 
 /// A crawler that the built-in registry does not know: its header says `Acme-Fetcher`, and it obeys `acmebot`.
 const REGISTRY: &str = "[[crawler]]\nname = \"AcmeBot\"\nheader = [\"Acme-Fetcher\"]\ntokens = [\"AcmeBot\"]\n\

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Ended, assert_has, folder, robotsd, run};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 const FILE: &str = "robots = \"robots.txt\"\n\n[[allow]]\nagents = [\"Googlebot\", \"*\"]\npaths = [\"/\", \"/drafts/x\"]\n\n\

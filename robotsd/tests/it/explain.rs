@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Config, FIREFOX, Folder, GPTBOT, assert_has, assert_lacks, assert_part, folder, robotsd, run, run_with,
-};
+use crate::harness::*;
 
 /// The answers to questions, of which some cannot be answered where this is the exit status of 2.
 fn batch(questions: &str, code: i32) -> Vec<Value> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Config, robotsd, run_with};
+use crate::harness::*;
 
 const CASES: &str = include_str!("../../../tests/cases/web_bot_auth.json");
 

@@ -14,7 +14,7 @@ use tonic::{Code, Status};
 use serde_json::json;
 
 use super::grpc::Octets;
-use crate::harness::{Config, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Running, assert_has, assert_part, message};
+use crate::harness::*;
 
 const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
 

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use serde_json::Value;
 use tower_robots::live::LiveRobots;
 
-use crate::harness::{folder, is_long, message, robotsd, run};
+use crate::harness::*;
 use crate::shared::cases;
 
 const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[gate]\nmode = \"off\"\n\

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Config, FIREFOX, Folder, Running, assert_has, message, unfolded, wait_for, wait_until};
+use crate::harness::*;
 use crate::small_disk::SmallDisk;
 
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";

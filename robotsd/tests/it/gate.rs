@@ -1,6 +1,6 @@
 //! A gate before what goes live, and what is remembered of it over restarts.
 
-use crate::harness::{Config, FIREFOX, GPTBOT, Running, assert_has, message, unfolded, wait_until};
+use crate::harness::*;
 
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";

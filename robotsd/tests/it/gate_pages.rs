@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use super::identity::crawlers;
 use super::played_names::PlayedNames;
-use crate::harness::{
-    Config, FIREFOX, Folder, Origin, Running, assert_has, assert_lacks, gzip, message, unfolded, wait_for, wait_until,
-};
+use crate::harness::*;
 
 const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
 /// The accident that shuts no crawler out at large.

@@ -21,7 +21,7 @@ use tonic::{Code, Status, Streaming};
 use tower::{Service, service_fn};
 
 use super::programs::python_with;
-use crate::harness::{Config, KillOnDrop, assert_has, project, run};
+use crate::harness::*;
 
 const SCRIPT: &str = "robotsd/tests/cases/grpc_calls.py";
 

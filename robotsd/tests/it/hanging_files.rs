@@ -7,10 +7,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use super::programs::skip;
-use crate::harness::{
-    Answer, Config, Folder, GPTBOT, PATIENCE, Running, admin_answer, assert_has, assert_lacks, folder, run, wait_for,
-    wait_until,
-};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /page\n";
 const EXPECTED: &str = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/\"]\n";

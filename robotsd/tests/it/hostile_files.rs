@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tower_robots::check::lints;
 use tower_robots::live::VersionHash;
 
-use crate::harness::{Origin, Reply, assert_has, folder, response, robotsd, run};
+use crate::harness::*;
 
 /// The bounds of one command.
 const SECONDS: u64 = 4;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tower_robots::agent::{Crawler, Registry};
 
 use super::played_names::PlayedNames;
-use crate::harness::{Answer, Config, FIREFOX, Folder, Running, assert_has, assert_part, robotsd, run, wait_until};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: ExampleBot\nDisallow: /drafts/\n";
 const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";

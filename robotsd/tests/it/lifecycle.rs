@@ -8,10 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, mpsc};
 
-use crate::harness::{
-    Answer, Client, Config, Folder, Kept, Origin, PATIENCE, Running, assert_has, ended, exchange, message, response,
-    rest, run, sent, wait_until, while_asking,
-};
+use crate::harness::*;
 
 const ROBOTS: &str = "# open\n";
 

@@ -1,9 +1,6 @@
 //! A running proxy whose robots.txt changes, and that is stopped.
 
-use crate::harness::{
-    Client, Config, FIREFOX, GPTBOT, Origin, assert_has, message, replace_file, sent, wait_for, wait_until,
-    while_asking,
-};
+use crate::harness::*;
 use std::fs;
 
 /// Versions here have nothing in common, which no gate would pass.

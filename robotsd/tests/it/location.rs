@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tower_robots::agent::Registry;
 
-use crate::harness::{Folder, GPTBOT, Running, assert_has, assert_lacks, folder, message, robotsd, run, wait_for};
+use crate::harness::*;
 
 const CONFIG: &str = "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
                       [[site]]\nname = \"a\"\nroot = \".\"\nenforcement.grace = \"24h\"\n";

@@ -8,9 +8,7 @@ use std::net::SocketAddr;
 
 use super::log_schema;
 use super::tls::certify;
-use crate::harness::{
-    Answer, Config, FIREFOX, GOOGLEBOT, GPTBOT, Kept, Origin, Running, folder, sent, wait_for, wait_until,
-};
+use crate::harness::*;
 
 /// What takes more than a test may do to a machine, or what the library does not do today.
 const NOT_DRIVEN: [(&str, &str); 6] = [

@@ -1,6 +1,6 @@
 //! The mode of a site bounds what is done about a request, at the proxy and at the decision endpoint.
 
-use crate::harness::{Answer, Config, Folder, GPTBOT, Origin, Running, assert_has, assert_lacks};
+use crate::harness::*;
 
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const ROBOTS: &str = "User-agent: GPTBot\\nUser-agent: Googlebot\\nCrawl-delay: 20\\nDisallow: /drafts/\\n";

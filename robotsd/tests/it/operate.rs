@@ -7,10 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Client, Config, Ended, FIREFOX, Folder, GPTBOT, Kept, Running, assert_has, assert_lacks, assert_part, free,
-    message, robotsd, run, unfolded, wait_until, while_asking,
-};
+use crate::harness::*;
 
 const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";

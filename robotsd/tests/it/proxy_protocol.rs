@@ -7,9 +7,7 @@ use std::process::Command;
 use super::daemon::{Daemon, find, free_ports};
 use super::programs::{present, skip};
 use super::tls::certify;
-use crate::harness::{
-    Answer, Config, Ended, FIREFOX, Folder, GPTBOT, Origin, Running, connect_from, folder, offer, wait_for,
-};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 

@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::harness::{
-    Config, Folder, GOOGLEBOT, GPTBOT, Origin, Running, assert_has, assert_lacks, message, wait_for, wait_until,
-};
+use crate::harness::*;
 
 const OWN: &str = "User-agent: *\nDisallow: /private/\n\nUser-agent: CCBot\nDisallow: /drafts/\n";
 const LIST: &str = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";

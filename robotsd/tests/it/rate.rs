@@ -1,6 +1,6 @@
 //! `[site.rate]`: crawlers that come sooner than their delay, at the proxy and at the decision endpoint.
 
-use crate::harness::{Answer, Config, FIREFOX, Folder, GPTBOT, Running, assert_has, wait_until};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nCrawl-delay: 20\nDisallow: /drafts/\n";
 

@@ -3,10 +3,7 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 
-use crate::harness::{
-    Answer, Client, Config, Ended, FIREFOX, Folder, GPTBOT, Kept, Origin, Running, assert_has, message, robotsd, run,
-    wait_for, wait_until, while_asking,
-};
+use crate::harness::*;
 
 const REFUSES: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 

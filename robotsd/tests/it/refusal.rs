@@ -1,6 +1,6 @@
 //! `[site.refusal]`: a page of the site's own for refused clients.
 
-use crate::harness::{Config, FIREFOX, Folder, GPTBOT, assert_has, message, wait_for};
+use crate::harness::*;
 
 const ROBOTS: &str = "# a comment\nUser-agent: GPTBot\nDisallow: /drafts/\n";
 const PAGE: &str = "<!doctype html>\n<title>{{title}}</title>\n<p>{{agent}} may not fetch {{path}} of {{host}}: line {{ line }}, {{rule}}\n\

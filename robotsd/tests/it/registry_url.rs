@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::upstreams::secure_origin;
-use crate::harness::{Config, Folder, GOOGLEBOT, Origin, assert_has, assert_part, folder, message, wait_until};
+use crate::harness::*;
 
 const HOUSE: &str = "[[crawler]]\nname = \"HouseBot\"\nheader = [\"House-Fetcher\"]\ncategory = \"ai-training\"\n";
 const WITHOUT_GOOGLE: &str = "[[crawler]]\nname = \"Googlebot\"\nremove = true\n";

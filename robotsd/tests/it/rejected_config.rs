@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Ended, Folder, GPTBOT, admin_answer, assert_has, assert_part, message, row, serving, unfolded, wait_until,
-};
+use crate::harness::*;
 
 const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\nsocket = \"admin.sock\"\n";
 const LISTENER: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n";

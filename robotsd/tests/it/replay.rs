@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Config, Ended, FIREFOX, Folder, GOOGLEBOT, GPTBOT, assert_has, assert_lacks, assert_part, folder, gzip, row,
-    run_with,
-};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /cart\n\nUser-agent: GPTBot\nDisallow: /drafts/\n";
 const NEW: &str = "User-agent: *\nDisallow: /drafts/\n";

@@ -10,9 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::played_names::PlayedNames;
 use super::replay::crawler;
-use crate::harness::{
-    Config, Ended, Folder, GOOGLEBOT, GPTBOT, assert_has, assert_lacks, assert_part, row, signal, wait_until,
-};
+use crate::harness::*;
 
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 const CHATGPT_USER: &str =

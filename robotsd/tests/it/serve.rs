@@ -2,10 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{
-    Config, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Kept, Origin, Running, assert_has, assert_lacks, assert_part, wait_for,
-    wait_until,
-};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n";
 

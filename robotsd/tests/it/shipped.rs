@@ -1,6 +1,6 @@
 //! The files in `config/` that an operator begins with.
 
-use crate::harness::{FIREFOX, GPTBOT, folder, project, robotsd, run};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
@@ -25,7 +25,7 @@ fn production(folder: &std::path::Path, upstream: &str) -> String {
 
 #[test]
 fn the_config_for_production_passes_its_check_and_observes() {
-    let origin = crate::harness::Origin::start();
+    let origin = Origin::start();
     let folder = folder(&[("robots.txt", ROBOTS)]);
     let path = folder.at("robotsd.toml");
     std::fs::write(&path, production(folder.path(), &format!("http://{origin}"))).unwrap();

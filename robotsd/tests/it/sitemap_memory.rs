@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Config, FIREFOX, Folder, Kept, Origin, Running, gzip, message, wait_for};
+use crate::harness::*;
 
 /// What the sitemaps of all sites together may take above what the process holds anyway.
 const BUDGET_KIB: u64 = 64 << 10;
@@ -15,7 +15,7 @@ const UNPACKED: usize = 49 << 20;
 
 /// Sites, and sitemaps of each: the whole of it with `ROBOTSD_LONG`, as in the long suite, which takes some two minutes.
 fn scale() -> (usize, usize) {
-    if crate::harness::is_long() { (10, 200) } else { (2, 2) }
+    if is_long() { (10, 200) } else { (2, 2) }
 }
 
 /// Pages as long as they are kept, and as many octets that are no UTF-8; nothing is closed. And the line that it ends on.

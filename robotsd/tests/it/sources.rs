@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 
-use crate::harness::{Answer, Config, FIREFOX, GPTBOT, Origin, Running, assert_has, free, response, wait_for};
+use crate::harness::*;
 
 const REFUSES: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 

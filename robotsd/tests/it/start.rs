@@ -3,10 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 
-use crate::harness::{
-    Config, Ended, FIREFOX, Folder, GPTBOT, Kept, Origin, Running, assert_has, assert_lacks, folder, message, project,
-    robotsd, run, wait_until,
-};
+use crate::harness::*;
 
 fn good() -> Config {
     Config::new().files_of("a")

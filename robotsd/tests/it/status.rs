@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{
-    Config, FIREFOX, Folder, GOOGLEBOT, GPTBOT, Kept, Origin, assert_has, free, unfolded, wait_for, wait_until,
-};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nDisallow: /private/\n";
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::Command;
 
-use crate::harness::{Config, Ended, Folder, GPTBOT, Origin, Running, wait_for};
+use crate::harness::*;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT: &[u8] = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::harness::{robotsd, run};
+use crate::harness::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const DOCUMENTS: [&str; 5] = [

@@ -1,6 +1,6 @@
 //! Behind other proxies: whose word counts, and what upstreams, rules and log make of it.
 
-use crate::harness::{Answer, Config, FIREFOX, Folder, GPTBOT, Origin, Running, assert_has, run};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 

@@ -4,9 +4,7 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::harness::{
-    Asked, Authority, Config, FIREFOX, GPTBOT, Origin, certificate_for, message, response, sent, server_config,
-};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 

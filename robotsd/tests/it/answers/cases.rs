@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::harness::{Asked, Reply, gzip, redirect, response};
+use crate::harness::*;
 
 /// Rules without a finding.
 pub(super) const RULES: &str = "User-agent: *\nDisallow: /private/\n";

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{URL, check, rule};
-use crate::harness::{Origin, assert_has, response, run};
+use crate::harness::*;
 
 /// A page's type, an answer that may be kept for ten days, and a file with an error and a note.
 fn site() -> Origin {

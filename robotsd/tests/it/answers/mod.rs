@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use self::cases::{CASES, Case};
 use self::table::{Row, Table};
-use crate::harness::{Ended, Origin, free, redirect, response, robotsd, run};
+use crate::harness::*;
 
 /// Where the server of a case is: a port that has no other names to look at.
 const URL: &str = "http://example.com:8080";

@@ -3,7 +3,7 @@
 use super::cases::{ALLOW_ALL, GO_BY_RULES, RULES};
 use super::tls::Authority;
 use super::{Checked, check, down, rule};
-use crate::harness::{Asked, Origin, message, redirect, response};
+use crate::harness::*;
 
 fn rules(_: &Asked) -> Vec<u8> {
     response("200 OK", &["Content-Type: text/plain"], RULES)
@@ -108,7 +108,7 @@ fn addresses_and_names_of_other_scripts_are_hosts() {
 
 #[test]
 fn several_sites_and_files_are_checked_together() {
-    let folder = crate::harness::folder(&[("bad.txt", "User-agent: *\nDisallow: private/\n")]);
+    let folder = folder(&[("bad.txt", "User-agent: *\nDisallow: private/\n")]);
     let (good, gone) = (Origin::answering(rules), Origin::answering(|_| response("404 Not Found", &[], "")));
     let rules = [rule(good.address, "a.example", 8080), rule(gone.address, "b.example", 8080)];
     let mut command = check(&["http://a.example:8080", "bad.txt", "http://b.example:8080/robots.txt"], &rules);

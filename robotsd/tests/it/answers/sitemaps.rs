@@ -1,7 +1,7 @@
 //! The sitemaps that a robots.txt names.
 
 use super::{Checked, URL, check, rule};
-use crate::harness::{Origin, gzip, redirect, response};
+use crate::harness::*;
 
 /// A sitemap of so many URLs of a site.
 fn sitemap(site: &str, urls: usize) -> String {

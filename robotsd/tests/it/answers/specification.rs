@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::cases::{ALLOW_ALL, DISALLOW_ALL, GO_BY_RULES, RULES};
 use super::{Checked, URL, check, checked_at, down, rule};
-use crate::harness::{Asked, Origin, Reply, redirect, response};
+use crate::harness::*;
 
 fn rows(table: &str) -> Vec<Value> {
     let spec: Value = serde_json::from_str(include_str!("../../../../tests/cases/spec.json")).unwrap();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Checked;
-use crate::harness::project;
+use crate::harness::*;
 
 const HEAD: &str = "| the server answers | crawlers | found | exit |\n|---|---|---|---|\n";
 

@@ -6,7 +6,7 @@ use tokio_rustls::rustls::ServerConfig;
 use super::cases::{DISALLOW_ALL, GO_BY_RULES, RULES};
 use super::table::Row;
 use super::{Checked, check, rule};
-use crate::harness::{Asked, Folder, Origin, certificate_for, folder, response, server_config};
+use crate::harness::*;
 
 /// An authority of the test's own, and its certificate in a file.
 pub(super) struct Authority {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::cases::brotli;
 use super::{TIMEOUT, URL, down, rule};
-use crate::harness::{Origin, assert_has, folder, redirect, response, robotsd, run};
+use crate::harness::*;
 
 const STRICT: &str = "User-agent: *\nDisallow: /\n";
 const OPEN: &str = "User-agent: *\nDisallow: /private/\n";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::decision_hosts;
 use super::server::{SERVERS, Stage};
 use super::with_each;
-use crate::harness::{Answer, FIREFOX, GPTBOT, is_long};
+use crate::harness::*;
 
 /// A host in so many of those that are generated.
 fn every() -> usize {

@@ -11,7 +11,7 @@ use std::process::Command;
 use super::super::daemon::{Daemon, find};
 use super::scene::REFUSED;
 use super::server::{LAYOUTS, Stage};
-use crate::harness::{Answer, FIREFOX, Folder, GPTBOT, folder, project, run, wait_until};
+use crate::harness::*;
 
 /// In every script; no answer has it, because PHP runs what it is in.
 const SOURCE: [&str; 2] = ["<?php", "the-password-of-the-database"];

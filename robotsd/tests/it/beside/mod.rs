@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::programs::present;
-use crate::harness::{Answer, GPTBOT, folder, project, serving, wait_for};
+use crate::harness::*;
 
 use self::scene::SCENES;
 use self::server::{SERVERS, Server, Stage};

@@ -2,7 +2,7 @@
 
 use super::server::Stage;
 use super::site::OWN_ROBOTS_TXT;
-use crate::harness::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, assert_has, wait_for};
+use crate::harness::*;
 
 pub(super) const ROBOTS: &str = "\
 User-agent: GPTBot

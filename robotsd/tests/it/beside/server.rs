@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::super::daemon::{Daemon, find, free_ports};
 use super::site;
-use crate::harness::{Answer, Folder, PATIENCE, Running, connect_from, folder, offer, project, run};
+use crate::harness::*;
 
 /// A server there are files for.
 pub(super) struct Server {

@@ -1,6 +1,6 @@
 //! The site behind: answers with the request it got, body and all.
 
-use crate::harness::{Origin, Reply, response};
+use crate::harness::*;
 
 pub(super) const OWN_ROBOTS_TXT: &str = "# the site's own\n";
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::Column;
 use super::scene::SCENES;
-use crate::harness::project;
+use crate::harness::*;
 
 const HEAD: &str = "| scene |";
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::daemon::find;
 use super::server::{Stage, VHOSTS};
-use crate::harness::{Answer, Ended, FIREFOX, GOOGLEBOT, GPTBOT, folder, project, run, wait_for, wait_until};
+use crate::harness::*;
 
 /// Requests in the log, so that questions can be counted.
 const LOG: &str = "\n[log]\naccess = \"json\"\n";

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::programs::{python_with, skip};
-use crate::harness::{GPTBOT, folder, message, project, run, run_with, serving};
+use crate::harness::*;
 
 /// With robotsd itself in them.
 const PODS: [&str; 2] = ["config/kubernetes.yaml", "config/beside/kubernetes.yaml"];

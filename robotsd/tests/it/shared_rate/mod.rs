@@ -11,7 +11,7 @@ use robotsd::shared_rate::{
 };
 
 use super::daemon::free_ports;
-use crate::harness::{Authority, PATIENCE, assert_has, certificate_for, wait_until};
+use crate::harness::*;
 
 use self::server::{StoreServer, any, each_program, each_store, played, programs, repeated};
 
@@ -485,7 +485,7 @@ async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
     let authority = Authority::new();
     let (certificate, key) = authority.sign(&certificate_for(&["localhost", "127.0.0.1"]));
     let files = [("chain.pem", &*certificate.pem()), ("key.pem", &key.serialize_pem()), ("ca.pem", &authority.pem())];
-    let folder = crate::harness::folder(&files);
+    let folder = folder(&files);
     let [chain, key_file, ca] = files.map(|(name, _)| folder.at(name).display().to_string());
     let port = free_ports(1)[0];
     let port_argument = port.to_string();

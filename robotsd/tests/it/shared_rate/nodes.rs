@@ -1,6 +1,6 @@
 //! Stores of several servers: a name with several addresses, and a cluster of three nodes of which one dies.
 
-use crate::harness::wait_until;
+use crate::harness::*;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::server::{StoreServer, any, programs};
-use crate::harness::{Config, FIREFOX, Folder, GPTBOT, Running, assert_has, assert_lacks, message, wait_until};
+use crate::harness::*;
 
 fn config(rate: &str, store: &str) -> Config {
     let site = format!("root = \"root\"\nrobots.path = \"robots.txt\"\n[site.rate]\nmode = \"refuse\"\n{rate}");
@@ -140,7 +140,7 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
 /// A minute with `ROBOTSD_LONG`, as in the long suite.
 #[test]
 fn three_processes_allow_the_rate_of_one() {
-    let seconds = if crate::harness::is_long() { 60 } else { 4 };
+    let seconds = if is_long() { 60 } else { 4 };
     for (name, program) in programs() {
         for batch in [1, 10] {
             let store = StoreServer::start(&program).ready();

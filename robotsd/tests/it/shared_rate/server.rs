@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::super::daemon::{find, free_ports};
-use crate::harness::{KillOnDrop, PATIENCE, wait_for, wait_until};
+use crate::harness::*;
 
 /// The programs that are here, with their names.
 pub(super) fn programs() -> Vec<(&'static str, PathBuf)> {
@@ -141,7 +141,7 @@ impl StoreServer {
     }
 
     pub(super) fn signal(&self, name: &str) {
-        assert!(crate::harness::signal(name, self.process.0.id()));
+        assert!(signal(name, self.process.0.id()));
     }
 
     pub(super) fn kill(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::harness::{Answer, Kept};
+use crate::harness::*;
 
 /// A connection to robotsd that is opened again whenever it was closed.
 pub(super) struct Client<'c> {

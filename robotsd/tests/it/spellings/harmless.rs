@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::CRAWLER;
 use super::client::{Client, Greeting, refusal};
 use super::target::Numbers;
-use crate::harness::{Answer, Config, GPTBOT, Origin};
+use crate::harness::*;
 
 /// Bodies of the origin are the requests it got.
 fn forwarded(answer: &Answer) -> Option<&str> {

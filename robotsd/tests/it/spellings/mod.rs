@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tower_robots::rules::RequestPath;
 
-use crate::harness::{Config, FIREFOX, Folder, GPTBOT, Origin, Running, project};
+use crate::harness::*;
 
 use self::client::{Client, Greeting, refusal};
 use self::target::{Family, METHODS, Numbers, Page};
@@ -35,7 +35,7 @@ const PUBLIC: [&str; 6] =
 
 /// How many spellings of each page are made by chance: 50, with `ROBOTSD_LONG` 200, or for a longer search what `SPELLINGS` says.
 fn by_chance() -> usize {
-    let usual = if crate::harness::is_long() { 200 } else { 50 };
+    let usual = if is_long() { 200 } else { 50 };
     std::env::var("SPELLINGS").map_or(usual, |count| count.parse().expect("SPELLINGS is a number"))
 }
 

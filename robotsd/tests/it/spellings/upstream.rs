@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::super::daemon::{Daemon, find, free_ports};
-use crate::harness::{Folder, PATIENCE, offer, project};
+use crate::harness::*;
 
 /// A kind of server that a site may have behind robotsd.
 pub(super) struct Server {
@@ -198,7 +198,7 @@ impl Upstream {
 
 /// A folder that servers can read which give up the rights they were started with.
 pub(super) fn readable_folder() -> Folder {
-    let folder = crate::harness::folder(&[]);
+    let folder = folder(&[]);
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }

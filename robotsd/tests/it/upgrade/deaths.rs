@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use serde_json::Value;
 
 use super::{ASK, ROBOTS, Upgraded, disallowed, kill};
-use crate::harness::{Answer, GPTBOT, Kept, is_alive, message, rest, stop, wait_until};
+use crate::harness::*;
 
 /// A connection that the process before keeps for a while once it drains, because it has served a request.
 fn held(upgraded: &Upgraded) -> Kept {

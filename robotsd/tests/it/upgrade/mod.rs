@@ -18,10 +18,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 
-use crate::harness::{
-    Client, Config, Ended, Folder, GPTBOT, Kept, Running, StopAtEnd, assert_has, exchange, is_alive, message, offer,
-    robotsd, run, signal, wait_for, wait_until, while_asking,
-};
+use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
@@ -193,7 +190,7 @@ async fn keep_streaming(address: SocketAddr, asked: &AtomicUsize, lasts: &Atomic
 
 /// Reads a large page a little at a time, until it may read the rest.
 fn download_slowly(address: SocketAddr, rest: &AtomicBool) {
-    let mut stream = crate::harness::sent(address, b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let mut stream = sent(address, b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     let (mut octets, mut some) = (0, vec![0; 16 * 1024]);
     loop {
         match stream.read(&mut some).expect("not cut off") {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::deaths::sent;
 use super::{Upgraded, download_slowly, kill};
-use crate::harness::{Answer, StopAtEnd, message, wait_until};
+use crate::harness::*;
 
 /// Connections that one process may have.
 const SLOTS: usize = 4;
@@ -126,7 +126,7 @@ fn of_upgrades_that_are_asked_for_at_once_one_is_made() {
     // All others end.
     let all = upgraded.started().into_iter().chain([before]);
     for process in all.filter(|process| *process != left) {
-        wait_until("the end of the others", || !super::is_alive(process));
+        wait_until("the end of the others", || !is_alive(process));
     }
     assert_eq!(upgraded.started().len(), made.len());
     drop(TcpStream::connect(upgraded.running.address).unwrap());

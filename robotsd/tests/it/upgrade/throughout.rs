@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{ASK, Upgraded, kill};
-use crate::harness::{Answer, Client, PATIENCE, is_alive, wait_for, wait_until, while_asking};
+use crate::harness::*;
 
 /// New processes are killed no later than this after they were started, or served.
 const LATEST: u64 = 2000;
@@ -186,7 +186,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> String {
 
 #[test]
 fn no_connection_is_refused_or_cut_off_that_the_process_which_died_had_not_accepted() {
-    let deaths = if crate::harness::is_long() { 20 } else { 4 };
+    let deaths = if is_long() { 20 } else { 4 };
     let upgraded = Upgraded::start("");
     let (address, tally) = (upgraded.running.address, Tally::default());
     let connecting = || -> Client<'_> { Box::new(|| tally.keep_connecting(address)) };
