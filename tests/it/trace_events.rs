@@ -17,8 +17,8 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Level, target and message of an event.
-type Emitted = (Level, &'static str, String);
+/// Level and target of an event, and its message or all of its fields.
+type Emitted<D = String> = (Level, &'static str, D);
 
 /// The fields of an event, its message among them.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ impl Visit for Fields {
 
 /// Keeps the events of the library.
 #[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<(Level, &'static str, Fields)>>>);
+struct Events(Arc<Mutex<Vec<Emitted<Fields>>>>);
 
 impl Subscriber for Events {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -59,7 +59,7 @@ impl Subscriber for Events {
 }
 
 /// What `work` emits on this thread, with all fields.
-fn events_with_fields(work: impl FnOnce()) -> Vec<(Level, &'static str, Fields)> {
+fn events_with_fields(work: impl FnOnce()) -> Vec<Emitted<Fields>> {
     let events = Events::default();
     tracing::subscriber::with_default(events.clone(), work);
     let events = events.0.lock().unwrap();

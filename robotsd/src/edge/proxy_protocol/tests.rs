@@ -152,8 +152,7 @@ fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
 
 /// Sends octets, and a request after them.
 async fn ask(edge: &ServedEdge, octets: &[u8]) -> Raw {
-    let client = edge.sent([octets, GET].concat()).await;
-    client
+    edge.sent([octets, GET].concat()).await
 }
 
 async fn counts(edge: &ServedEdge, kind: ConnectionErrorKind, total: u64) {

@@ -29,8 +29,7 @@ pub(super) fn window(stream: u32, octets: u32) -> Vec<u8> {
 
 /// A client that writes frames as it likes, and has begun to speak HTTP/2.
 pub(super) async fn framed(edge: &ServedEdge) -> Raw {
-    let client = edge.sent([PREFACE, &frame(frames::SETTINGS, 0, 0, &[])].concat()).await;
-    client
+    edge.sent([PREFACE, &frame(frames::SETTINGS, 0, 0, &[])].concat()).await
 }
 
 /// Reads to the end; whether that was a GOAWAY for a flood, which may say more about it.
