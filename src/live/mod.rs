@@ -51,6 +51,11 @@ pub use self::status::{Condition, Status};
 pub use self::switch::{Enforcement, KillSwitch};
 pub use self::versions::{VersionHash, VersionHashError, VersionHashPrefix};
 
+use self::publisher::{Remembered, WasLive};
+use self::reload::History;
+use self::source::Durability;
+use self::versions::{AcceptedVersion, AcceptedVersions, Standing};
+
 pub(crate) use self::clock::Clock;
 pub(crate) use self::handle::SiteIdentity;
 pub(crate) use self::mutex::Mutex;

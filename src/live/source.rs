@@ -130,7 +130,10 @@ impl Appending {
             return Candidate::Version(version);
         }
         last.source = Some(version.clone());
-        let HeldParts { fragments, missing, modified } = self.appendix.held();
+        let parts = self.appendix.0.parts.lock().clone();
+        let missing = parts.iter().find(|part| part.held.is_none()).map(|part| part.title.clone());
+        let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
+        let fragments: Vec<_> = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         if let (Some(title), Some(before)) = (&missing, before) {
             // Under another name too: which of the missing parts it was, is not known.
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title().as_bytes() == part);
@@ -207,15 +210,6 @@ struct AppendixPart {
     held: Option<(Fragment, Option<SystemTime>)>,
 }
 
-/// The parts that are at hand.
-pub(super) struct HeldParts {
-    pub(super) fragments: Vec<Fragment>,
-    /// The first part that never was.
-    pub(super) missing: Option<Arc<str>>,
-    /// When one of them was changed last.
-    pub(super) modified: Option<SystemTime>,
-}
-
 impl Appendix {
     /// Parts with these titles, in the order in which they are appended. None is at hand yet.
     pub fn new<T: Into<Arc<str>>>(titles: impl IntoIterator<Item = T>) -> Self {
@@ -255,14 +249,6 @@ impl Appendix {
         // The hosts of a directory come and go.
         sites.retain(|site| site.strong_count() > 0);
         sites.push(site);
-    }
-
-    pub(super) fn held(&self) -> HeldParts {
-        let parts = self.0.parts.lock().clone();
-        let missing = parts.iter().find(|part| part.held.is_none()).map(|part| part.title.clone());
-        let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
-        let fragments = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
-        HeldParts { fragments, missing, modified }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The builder of a live robots.txt, with the settings that every source has; and the source that is a text.
 
-use crate::live::Mutex;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -8,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use crate::agent::Registry;
 use crate::check;
 use crate::live::{
-    Appendix, Cause, Clock, CompileCache, Completion, Gate, KillSwitch, LONGEST_MAX_AGE, LiveRobots, Loaded, Rejection,
-    Reload, Site, SiteSettings, Snapshot, Source, StateDir, Version, WhenMissing, load_text,
+    Appendix, Cause, Clock, CompileCache, Completion, Gate, KillSwitch, LONGEST_MAX_AGE, LiveRobots, Loaded, Mutex,
+    Rejection, Reload, Site, SiteSettings, Snapshot, Source, StateDir, Version, WhenMissing, load_text,
 };
 use crate::policy::Policy;
 use crate::rules::Reading;

@@ -45,7 +45,8 @@ use crate::rules::{Access, RobotsTxt};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
-    compares: Compare,
+    /// Whether a version is compared with the one that was accepted last, in what it does to crawlers.
+    compares_effects: bool,
     findings: Option<Severity>,
     must_allow: Vec<MustAllow>,
     expectations: Option<Expectations>,
@@ -60,13 +61,6 @@ pub struct Gate {
 #[must_use]
 pub struct GateBuilder {
     gate: Gate,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Compare {
-    Effects,
-    #[default]
-    Nothing,
 }
 
 /// A version that counts as the one accepted last.
@@ -85,7 +79,7 @@ struct MustAllow {
 impl Gate {
     /// Starts from a gate that compares effects and has no other demands.
     pub fn builder() -> GateBuilder {
-        GateBuilder { gate: Self { compares: Compare::Effects, ..Self::open() } }
+        GateBuilder { gate: Self { compares_effects: true, ..Self::open() } }
     }
 
     /// A gate that every version passes: the default of a [`LiveRobots`](super::LiveRobots).
@@ -121,7 +115,7 @@ impl Gate {
         }
         let accepted = self.baseline.as_ref().map(|baseline| &baseline.robots).or(accepted);
         let mut objections = Vec::new();
-        if self.compares == Compare::Effects {
+        if self.compares_effects {
             objections.extend(upheavals(accepted, robots, registry).iter().map(Objection::upheaval));
         }
         if let Some(accepted) = accepted {
@@ -163,7 +157,7 @@ impl Gate {
 
     /// Whether the version that was accepted last matters.
     pub(super) fn compares(&self) -> bool {
-        let has_reason = self.compares == Compare::Effects || !self.guards.is_empty() || !self.pages.is_empty();
+        let has_reason = self.compares_effects || !self.guards.is_empty() || !self.pages.is_empty();
         has_reason && self.baseline.is_none()
     }
 

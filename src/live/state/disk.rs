@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::error::StateError;
-use crate::live::rejection::{MAX_FILE, Rejection, RejectionKind};
-use crate::live::source::Durability;
-use crate::live::versions::VersionHash;
+use crate::live::{Durability, MAX_FILE, Rejection, RejectionKind, VersionHash};
 
 const PROBE: &str = ".probe";
 

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::live::{
+    AcceptedVersion, AcceptedVersions, HistoryEntry, Objection, Pending, Standing, Version, VersionHash,
+};
 use serde_json::{Value, json};
-
-use crate::live::gate::{Objection, Pending};
-use crate::live::reload::HistoryEntry;
-use crate::live::versions::{AcceptedVersion, AcceptedVersions, Standing};
-use crate::live::versions::{Version, VersionHash};
 
 /// Raised when an older one could not make sense of it.
 const FORMAT: u64 = 1;

@@ -16,9 +16,7 @@ use serde_json::{Value, json};
 use super::disk::{Disk, at_once};
 use super::error::StateError;
 use super::json::{millis, time};
-use crate::live::source::Durability;
-use crate::live::versions::VersionHash;
-use crate::live::versions::{AcceptedVersions, Standing};
+use crate::live::{AcceptedVersions, Durability, Standing, VersionHash};
 
 /// The record and its stamp; `None` where there is none that is whole. No date lies after `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {

@@ -2,7 +2,6 @@
 
 mod loading;
 
-use crate::live::Mutex;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,13 +13,9 @@ use super::json;
 use super::lock::{FolderLock, LockHold};
 use super::record_file::LiveRecord;
 use super::writer::{QueuePlace, StateJob, StateWriter};
-use crate::live::gate::Pending;
-use crate::live::publisher::Remembered;
-use crate::live::reload::{HistoryEntry, MAX_HISTORY};
-use crate::live::source::Durability;
-use crate::live::switch::Enforcement;
-use crate::live::versions::AcceptedVersions;
-use crate::live::versions::VersionHash;
+use crate::live::{
+    AcceptedVersions, Durability, Enforcement, HistoryEntry, MAX_HISTORY, Mutex, Pending, Remembered, VersionHash,
+};
 
 const STATE: &str = "state.json";
 const HISTORY: &str = "history.jsonl";

@@ -1,6 +1,5 @@
 //! The state directory: the switch of all sites, the files of switches, and what each site remembers.
 
-use crate::live::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write as _};
@@ -14,8 +13,7 @@ use super::lock::{FolderLock, LockHold};
 use super::record_file;
 use super::site::{SiteState, SiteStore};
 use super::writer::{QueuePlace, StateJob, StateWriter};
-use crate::live::source::Durability;
-use crate::live::switch::{Enforcement, KillSwitch};
+use crate::live::{Durability, Enforcement, KillSwitch, Mutex};
 
 /// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
 ///

@@ -24,14 +24,7 @@ const MOST_ADDRESSES: usize = 16_384;
 /// Counts failing checks in the current second, for each IPv4 address and each /64 of IPv6. Requests whose address says nothing
 /// about the client count as from one.
 #[derive(Debug)]
-pub(super) struct FailingChecks(Generations<IpAddr, CheckCount>);
-
-#[derive(Clone, Copy, Debug)]
-struct CheckCount {
-    /// Since the epoch.
-    second: u64,
-    failed: u32,
-}
+pub(super) struct FailingChecks(Generations<IpAddr, (u64, u32)>);
 
 impl Default for FailingChecks {
     fn default() -> Self {
@@ -49,11 +42,11 @@ impl FailingChecks {
         let (client, second) = (client(address), second(now));
         let failures = u32::try_from(failures).unwrap_or(u32::MAX);
         let failed = self.failed(client, second).saturating_add(failures);
-        self.0.insert(client, CheckCount { second, failed });
+        self.0.insert(client, (second, failed));
     }
 
     fn failed(&self, client: IpAddr, second: u64) -> u32 {
-        self.0.get(&client).filter(|count| count.second == second).map_or(0, |count| count.failed)
+        self.0.get(&client).filter(|(counted, _)| *counted == second).map_or(0, |(_, failed)| failed)
     }
 }
 

@@ -36,13 +36,6 @@ pub(super) struct DnsResolver {
     gate: QuestionGate,
 }
 
-/// An answer, and how long it holds.
-#[derive(Debug)]
-struct TimedAnswer {
-    answer: DnsAnswer,
-    holds: Duration,
-}
-
 impl DnsResolver {
     /// One that queries these servers, or without any those of the system.
     pub(super) fn new(servers: &[SocketAddr]) -> io::Result<Self> {
@@ -69,34 +62,32 @@ impl DnsResolver {
     ) -> (MethodOutcome, Duration) {
         let mut holds = Duration::MAX;
         loop {
-            let answer = match check.step() {
+            let question = match check.step() {
                 RdnsStep::Done(outcome) => return (outcome, holds),
-                RdnsStep::Ask(question) => {
-                    let answer = self.ask(&question).await;
-                    note(&question, &answer.answer);
-                    answer
-                }
+                RdnsStep::Ask(question) => question,
             };
-            holds = holds.min(answer.holds);
-            check.answer(answer.answer);
+            let (answer, answer_holds) = self.ask(&question).await;
+            note(&question, &answer);
+            holds = holds.min(answer_holds);
+            check.answer(answer);
         }
     }
 
     /// Asks a question, again where no answer comes.
-    async fn ask(&self, question: &RdnsQuestion<'_>) -> TimedAnswer {
-        let mut answer = TimedAnswer { answer: DnsAnswer::Timeout, holds: Duration::ZERO };
+    async fn ask(&self, question: &RdnsQuestion<'_>) -> (DnsAnswer, Duration) {
+        let mut answer = (DnsAnswer::Timeout, Duration::ZERO);
         for _ in 0..ATTEMPTS {
             self.gate.pass().await;
             answer = self.ask_once(question).await;
-            if answer.answer != DnsAnswer::Timeout {
+            if answer.0 != DnsAnswer::Timeout {
                 break;
             }
         }
         answer
     }
 
-    async fn ask_once(&self, question: &RdnsQuestion<'_>) -> TimedAnswer {
-        let failure = TimedAnswer { answer: DnsAnswer::Failure, holds: Duration::ZERO };
+    async fn ask_once(&self, question: &RdnsQuestion<'_>) -> (DnsAnswer, Duration) {
+        let failure = (DnsAnswer::Failure, Duration::ZERO);
         let (name, record) = match question {
             RdnsQuestion::Names(address) => (Name::from(*address), RecordType::PTR),
             RdnsQuestion::Addresses { name, record } => {
@@ -113,8 +104,8 @@ impl DnsResolver {
         let asked = time::timeout(4 * TIMEOUT, self.resolver.lookup(name, record)).await;
         let lookup = match asked {
             Ok(Ok(lookup)) => lookup,
-            Ok(Err(error)) => return TimedAnswer { answer: answer_of(&error), holds: Duration::ZERO },
-            Err(_) => return TimedAnswer { answer: DnsAnswer::Timeout, holds: Duration::ZERO },
+            Ok(Err(error)) => return (answer_of(&error), Duration::ZERO),
+            Err(_) => return (DnsAnswer::Timeout, Duration::ZERO),
         };
         let holds = lookup.valid_until().saturating_duration_since(Instant::now());
         let data = || lookup.answers().iter().map(|record| &record.data);
@@ -122,7 +113,7 @@ impl DnsResolver {
             RdnsQuestion::Names(_) => DnsAnswer::Names(data().filter_map(name_of).collect()),
             RdnsQuestion::Addresses { .. } => DnsAnswer::Addresses(data().filter_map(address_of).collect()),
         };
-        TimedAnswer { answer, holds }
+        (answer, holds)
     }
 }
 

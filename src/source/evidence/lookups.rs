@@ -1,6 +1,5 @@
 //! Names of addresses: what is known, what is being looked up, and what there is no room for.
 
-use crate::live::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -13,7 +12,7 @@ use super::lookup_queue::LookupQueue;
 use super::verified_claims::{EvidenceVersion, second};
 use crate::agent::UndecidedReason;
 use crate::identity::{MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
-use crate::live::Clock;
+use crate::live::{Clock, Mutex};
 
 /// How long outcomes are kept: what verifies as long as its records hold, within these bounds.
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);

@@ -35,7 +35,7 @@ pub(in crate::source) struct Client {
     pub(super) tls: super::tls::Tls,
 }
 
-/// Where a robots.txt is, and how to get there.
+/// Where a document is, for whom it is fetched, and how to get there.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct FetchTarget {
     pub(super) url: FetchUrl,
@@ -43,14 +43,19 @@ pub(in crate::source) struct FetchTarget {
     pub(super) via: Arc<[Peer]>,
     /// The name an upstream's certificate has to be valid for, if not the host it is written with.
     pub(super) server_name: Option<Arc<str>>,
+    pub(super) mode: FetchMode,
     /// How many octets of a body are read.
     pub(super) most: u64,
+    /// What is known of it, so that the server may answer that nothing has changed.
+    pub(in crate::source) known: Validators,
+    /// Counts fetches, and selects the upstream to try first.
+    pub(super) turn: usize,
 }
 
 impl FetchTarget {
     /// What is at a URL, read up to so many octets.
-    pub(in crate::source) fn new(url: FetchUrl, most: u64) -> Self {
-        Self { url, via: Arc::default(), server_name: None, most }
+    pub(in crate::source) fn new(url: FetchUrl, mode: FetchMode, most: u64) -> Self {
+        Self { url, via: Arc::default(), server_name: None, mode, most, known: Validators::default(), turn: 0 }
     }
 }
 
@@ -66,15 +71,9 @@ pub enum FetchMode {
 }
 
 impl Client {
-    /// Follows redirects to the final response. `turn` counts fetches and selects the upstream to try first.
-    pub(super) async fn fetch(
-        &self,
-        place: &FetchTarget,
-        known: &Validators,
-        manner: FetchMode,
-        turn: usize,
-    ) -> FetchOutcome {
-        match timeout(self.total, self.follow(place, known, manner, turn)).await {
+    /// Follows redirects to the final response.
+    pub(super) async fn fetch(&self, target: &FetchTarget) -> FetchOutcome {
+        match timeout(self.total, self.follow(target)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => FetchOutcome::Failed(error),
             Err(_) => FetchOutcome::Failed(self.late()),
@@ -83,16 +82,10 @@ impl Client {
 
     /// The same in a task of its own, so that a panic over a response is one more failure and not the end; dropped with the
     /// future.
-    pub(in crate::source) async fn fetch_apart(
-        self: &Arc<Self>,
-        place: FetchTarget,
-        known: Validators,
-        manner: FetchMode,
-        turn: usize,
-    ) -> FetchOutcome {
+    pub(in crate::source) async fn fetch_apart(self: &Arc<Self>, target: FetchTarget) -> FetchOutcome {
         let client = self.clone();
         let mut fetching = JoinSet::new();
-        fetching.spawn(async move { client.fetch(&place, &known, manner, turn).await });
+        fetching.spawn(async move { client.fetch(&target).await });
         match fetching.join_next().await {
             Some(Ok(answer)) => answer,
             Some(Err(error)) => FetchOutcome::Failed(FetchError::with_cause(FetchErrorKind::Stopped, error)),
@@ -163,29 +156,23 @@ impl Client {
         self.secured(socket, &request.url, None).await
     }
 
-    async fn follow(
-        &self,
-        place: &FetchTarget,
-        known: &Validators,
-        manner: FetchMode,
-        turn: usize,
-    ) -> Result<FetchOutcome, FetchError> {
-        let mut url = place.url.clone();
+    async fn follow(&self, target: &FetchTarget) -> Result<FetchOutcome, FetchError> {
+        let (mut url, mode) = (target.url.clone(), target.mode);
         // The operator named the first URL: its address may be of any class.
         let mut approach = Approach::Configured;
         for _ in 0..=HOPS {
-            let (response, class) = self.request_once(place, &url, known, manner, approach, turn).await?;
+            let (response, class) = self.request_once(target, &url, approach).await?;
             approach = class.map_or(Approach::Configured, Approach::Redirected);
             if !resolver::is_redirect(response.status()) {
                 return read(response, url);
             }
-            if manner == FetchMode::Direct {
+            if mode == FetchMode::Direct {
                 return Ok(FetchOutcome::Redirected);
             }
             let Some(location) = response.headers().get(LOCATION) else { return Ok(FetchOutcome::Redirected) };
-            url = match (url.join(location.as_bytes()), manner) {
+            url = match (url.join(location.as_bytes()), mode) {
                 (Ok(to), FetchMode::Crawler) => to,
-                (Ok(to), FetchMode::Site | FetchMode::Direct) => resolver::of_site(&place.url, &place.via, &url, to)?,
+                (Ok(to), FetchMode::Site | FetchMode::Direct) => resolver::of_site(&target.url, &target.via, &url, to)?,
                 // As good as one hop too many.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
                 (Err(error), FetchMode::Site | FetchMode::Direct) => {
@@ -198,20 +185,14 @@ impl Client {
 
     async fn request_once(
         &self,
-        place: &FetchTarget,
+        target: &FetchTarget,
         url: &FetchUrl,
-        known: &Validators,
-        manner: FetchMode,
         approach: Approach,
-        turn: usize,
     ) -> Result<(Response<Vec<u8>>, Option<AddressClass>), FetchError> {
-        let request = self.request(url, known)?;
-        let excess = match manner {
-            FetchMode::Crawler => Excess::Drop,
-            FetchMode::Site | FetchMode::Direct => Excess::Refuse,
-        };
-        let (stream, class) = self.connect(place, url, approach, turn).await?;
-        Ok((wire::exchange(stream, request, excess, place.most).await?, class))
+        let request = self.request(url, &target.known)?;
+        let excess = if target.mode == FetchMode::Crawler { Excess::Drop } else { Excess::Refuse };
+        let (stream, class) = self.connect(target, url, approach).await?;
+        Ok((wire::exchange(stream, request, excess, target.most).await?, class))
     }
 
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
@@ -231,22 +212,22 @@ impl Client {
     /// what the operator named, whatever its address, and its redirects stay at it: so it has no class.
     async fn connect(
         &self,
-        place: &FetchTarget,
+        target: &FetchTarget,
         url: &FetchUrl,
         approach: Approach,
-        turn: usize,
     ) -> Result<(Box<dyn Stream>, Option<AddressClass>), FetchError> {
-        if place.via.is_empty() {
+        let FetchTarget { via, server_name, turn, .. } = target;
+        if via.is_empty() {
             let (stream, class) = self.connect_to(url, None, approach).await?;
             return Ok((stream, Some(class)));
         }
         let mut last = FetchError::new(FetchErrorKind::Connect);
-        for at in 0..place.via.len() {
-            let connected = match &place.via[turn.wrapping_add(at) % place.via.len()] {
-                Peer::Server(server) => {
-                    let name = place.server_name.as_deref();
-                    self.connect_to(server, name, Approach::Configured).await.map(|(stream, _)| stream)
-                }
+        for at in 0..via.len() {
+            let connected = match &via[turn.wrapping_add(at) % via.len()] {
+                Peer::Server(server) => self
+                    .connect_to(server, server_name.as_deref(), Approach::Configured)
+                    .await
+                    .map(|(stream, _)| stream),
                 #[cfg(unix)]
                 Peer::Unix(path) => wire::dial_unix(path, self.connect).await,
             };

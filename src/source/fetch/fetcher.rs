@@ -88,9 +88,9 @@ impl Fetcher {
         url: &FetchUrl,
         known: Option<&Validators>,
     ) -> impl Future<Output = FetchOutcome> + Send + use<> {
-        let place = FetchTarget::new(url.clone(), MAX_FILE);
-        let known = known.cloned().unwrap_or_default();
-        let fetched = self.spawn(async move |client| client.fetch(&place, &known, FetchMode::Crawler, 0).await);
+        let mut target = FetchTarget::new(url.clone(), FetchMode::Crawler, MAX_FILE);
+        target.known = known.cloned().unwrap_or_default();
+        let fetched = self.spawn(async move |client| client.fetch(&target).await);
         async { fetched.await.unwrap_or_else(|_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped))) }
     }
 

@@ -1,6 +1,5 @@
 //! Keeping one site's robots.txt up to date: a task on the fetcher's thread.
 
-use crate::live::Mutex;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,14 +8,14 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::client::{Client, FetchMode, FetchTarget};
+use super::client::{Client, FetchTarget};
 use super::fetcher::Fetcher;
 use super::freshness::Schedule;
 use super::outcome::{FetchErrorKind, FetchOutcome};
 use super::site_freshness::{LiveVersion, Settled, SiteFreshness, Step, Trouble};
 use crate::live::{
-    Candidate, Cause, Clock, Completion, FetchStatus, Rejection, RejectionKind, Reload, ReloadOutcome, Reloading, Site,
-    Version,
+    Candidate, Cause, Clock, Completion, FetchStatus, Mutex, Rejection, RejectionKind, Reload, ReloadOutcome,
+    Reloading, Site, Version,
 };
 
 /// Every site is fetched at least this often, whatever its schedule says.
@@ -40,7 +39,7 @@ struct WaitingCaller {
 }
 
 struct PollTask {
-    place: FetchTarget,
+    target: FetchTarget,
     client: Arc<Client>,
     site: Weak<Site>,
     clock: Clock,
@@ -50,7 +49,6 @@ struct PollTask {
     state: SiteFreshness,
     status: Arc<Mutex<FetchStatus>>,
     opened_by: Cause,
-    turn: usize,
     dice: RandomState,
 }
 
@@ -68,7 +66,7 @@ impl SitePoller {
         let state = SiteFreshness::new(schedule, site.clock.now());
         let status = Arc::new(Mutex::new(state.status()));
         let task = PollTask {
-            place: target,
+            target,
             client: fetcher.client().clone(),
             site: Arc::downgrade(site),
             clock: site.clock.clone(),
@@ -77,7 +75,6 @@ impl SitePoller {
             state,
             status: status.clone(),
             opened_by: site.opened_by,
-            turn: 0,
             dice: RandomState::new(),
         };
         let first_request = WaitingCaller { completion: Some(completion), origin: origin.clone() };
@@ -129,8 +126,8 @@ impl PollTask {
                 cause = if waiting.is_empty() { Cause::Poll } else { Cause::Request };
             }
             let Ok(permit) = permits.acquire().await else { return };
-            let known = self.state.validators.clone();
-            let answer = self.client.fetch_apart(self.place.clone(), known, FetchMode::Site, self.turn).await;
+            self.target.known = self.state.validators.clone();
+            let answer = self.client.fetch_apart(self.target.clone()).await;
             let Some(reload) = self.conclude(answer, cause).await else { return };
             drop(permit);
             *self.status.lock() = self.state.status();
@@ -149,7 +146,7 @@ impl PollTask {
         let roll = self.dice.hash_one(now) as u32;
         let step = self.state.take(answer, now, roll);
         // After a failure the next upstream has its turn.
-        self.turn = self.state.status().failures as usize;
+        self.target.turn = self.state.status().failures as usize;
         let (candidate, found) = match step {
             Step::Offer(found) => {
                 let modified = found.validators.last_modified();

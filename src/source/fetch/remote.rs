@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use super::client::FetchTarget;
+use super::client::{FetchMode, FetchTarget};
 use super::fetcher::Fetcher;
 use super::freshness::Schedule;
 use super::poller::SitePoller;
@@ -75,7 +75,7 @@ impl LiveRobots {
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn url(url: &str) -> Result<LiveBuilder<UrlSource>, UrlError> {
-        let target = FetchTarget::new(url.parse()?, MAX_FILE);
+        let target = FetchTarget::new(url.parse()?, FetchMode::Site, MAX_FILE);
         Ok(LiveBuilder::new(UrlSource(Remote::at(target))).when_missing(WhenMissing::Unavailable))
     }
 
@@ -108,7 +108,7 @@ impl LiveRobots {
             return Err(UrlError::host(host));
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
-        let target = FetchTarget { via, ..FetchTarget::new(url.parse()?, MAX_FILE) };
+        let target = FetchTarget { via, ..FetchTarget::new(url.parse()?, FetchMode::Site, MAX_FILE) };
         Ok(LiveBuilder::new(UpstreamSource(Remote::at(target))).when_missing(WhenMissing::Relay))
     }
 }

@@ -20,21 +20,13 @@ use super::wire::Stream;
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<CertificateDer<'static>>,
-    system: System,
+    ignores_system: bool,
     connector: OnceCell<TlsConnector>,
-}
-
-/// Whether the system's roots count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum System {
-    #[default]
-    Trusted,
-    Ignored,
 }
 
 impl Tls {
     pub(super) fn distrust_system(&mut self) {
-        self.system = System::Ignored;
+        self.ignores_system = true;
     }
 
     /// Adds every certificate of a PEM text; says how many there are, or why there is none.
@@ -67,10 +59,13 @@ impl Tls {
     }
 
     async fn connector(&self) -> Result<TlsConnector, FetchError> {
-        let (added, system) = (self.added.clone(), self.system);
+        let (added, ignores_system) = (self.added.clone(), self.ignores_system);
         // The system's roots are read from files.
-        let built = tokio::task::spawn_blocking(move || connector(added, system)).await;
-        built.map_err(|error| FetchError::with_cause(FetchErrorKind::Stopped, error))?
+        let built = tokio::task::spawn_blocking(move || {
+            let system = if ignores_system { Vec::new() } else { rustls_native_certs::load_native_certs().certs };
+            connector(system, added)
+        });
+        built.await.map_err(|error| FetchError::with_cause(FetchErrorKind::Stopped, error))?
     }
 }
 
@@ -93,13 +88,14 @@ fn fault(error: &io::Error) -> Option<String> {
     })
 }
 
-fn connector(added: Vec<CertificateDer<'static>>, system: System) -> Result<TlsConnector, FetchError> {
+fn connector(
+    system: Vec<CertificateDer<'static>>,
+    added: Vec<CertificateDer<'static>>,
+) -> Result<TlsConnector, FetchError> {
     let failed = |error: rustls::Error| FetchError::with_cause(FetchErrorKind::Tls, error);
     let mut roots = RootCertStore::empty();
-    if system == System::Trusted {
-        // A root that cannot be read is one that is not trusted.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
+    // A root that cannot be read is one that is not trusted.
+    roots.add_parsable_certificates(system);
     roots.add_parsable_certificates(added);
     if roots.is_empty() {
         return Err(FetchError::with_cause(FetchErrorKind::Tls, "there is no certificate authority that is trusted"));

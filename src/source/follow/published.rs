@@ -326,8 +326,9 @@ impl<D: Document> Followed<D> {
         loop {
             self.until_due().await;
             let Ok(permit) = permits.acquire().await else { return };
-            let target = FetchTarget::new(self.url.clone(), D::MOST);
-            let outcome = client.fetch_apart(target, self.validators(), D::MODE, 0).await;
+            let mut target = FetchTarget::new(self.url.clone(), D::MODE, D::MOST);
+            target.known = self.validators();
+            let outcome = client.fetch_apart(target).await;
             drop(permit);
             let (followed, now) = (self.clone(), self.clock.now());
             let roll = dice.hash_one(now) as u32;

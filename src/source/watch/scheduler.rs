@@ -8,7 +8,6 @@
 //! event reports a write meanwhile. A storm of events for a file changes its `Debounce` again and again, so it takes no
 //! more memory than one event. `watch::debounce` is given the time, so its rules are tested without a clock.
 
-use crate::live::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +23,7 @@ use super::polled_changes::{FileStamp, PolledChanges};
 use super::ready::ReadyTargets;
 use super::routes::{Impact, WatchId};
 use super::target::{ReadResult, Target, fingerprint};
-use crate::live::{Cause, RejectionKind};
+use crate::live::{Cause, Mutex, RejectionKind};
 
 /// How long a worker waits for more before it ends.
 const IDLE: Duration = Duration::from_secs(10);

@@ -1,11 +1,10 @@
 //! Watched things: how each is read, and what happens once it has changed.
 
-use crate::live::Mutex;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::live::{Cause, Loaded, Rejection, RejectionKind, Site, Version, VersionHash};
+use crate::live::{Cause, Loaded, Mutex, Rejection, RejectionKind, Site, Version, VersionHash};
 use crate::source::{file, file_system};
 
 /// What a read found.
@@ -55,30 +54,25 @@ impl Target for SiteTarget {
 }
 
 /// Any other file or folder, with a callback for its changes.
-pub(super) struct CallbackTarget<R, C> {
-    read: R,
-    changed: C,
+pub(super) struct CallbackTarget {
+    read: Box<dyn Fn() -> ReadResult + Send + Sync>,
+    changed: Box<dyn Fn() -> Option<Duration> + Send + Sync>,
     /// `None` if the last was not taken whole.
     known: Mutex<Option<Fingerprint>>,
 }
 
-impl<R, C> CallbackTarget<R, C>
-where
-    R: Fn() -> ReadResult + Send + Sync,
-    C: Fn() -> Option<Duration> + Send + Sync,
-{
+impl CallbackTarget {
     /// What it holds when this is called is no change.
-    pub(super) fn new(read: R, changed: C) -> Self {
+    pub(super) fn new(
+        read: impl Fn() -> ReadResult + Send + Sync + 'static,
+        changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,
+    ) -> Self {
         let known = Mutex::new(Some(fingerprint(&read())));
-        Self { read, changed, known }
+        Self { read: Box::new(read), changed: Box::new(changed), known }
     }
 }
 
-impl<R, C> Target for CallbackTarget<R, C>
-where
-    R: Fn() -> ReadResult + Send + Sync,
-    C: Fn() -> Option<Duration> + Send + Sync,
-{
+impl Target for CallbackTarget {
     fn read(&self) -> ReadResult {
         (self.read)()
     }

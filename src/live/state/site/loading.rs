@@ -5,14 +5,12 @@ use std::time::{Duration, SystemTime};
 
 use super::super::json;
 use super::{HISTORY, RECORD, STATE, SavedState, SiteStore, Written};
-use crate::live::gate::Pending;
-use crate::live::publisher::{Remembered, WasLive};
-use crate::live::reload::History;
-use crate::live::source::Durability;
 use crate::live::state::error::TroubleKind;
 use crate::live::state::record_file::LiveRecord;
-use crate::live::versions::{AcceptedVersion, AcceptedVersions, Standing};
-use crate::live::versions::{Version, VersionHash};
+use crate::live::{
+    AcceptedVersion, AcceptedVersions, Durability, History, Pending, Remembered, Standing, Version, VersionHash,
+    WasLive,
+};
 
 /// Takes the state that another handle of the same site has yet to write.
 fn with(remembered: Remembered, state: &SavedState) -> Remembered {
