@@ -4,7 +4,6 @@
 //! version is that any site holds, or among the rules of the grace. A version that waits stays compiled, so accepting
 //! it costs nothing.
 
-use crate::live::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +12,7 @@ use std::time::Instant;
 
 use super::agent_cache::Budget;
 use super::snapshot::Compiled;
-use super::versions::VersionHash;
+use super::{Mutex, VersionHash};
 use crate::agent::Registry;
 use crate::check;
 use crate::rate::{NetworkBuckets, SiteBuckets};

@@ -6,18 +6,14 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::Guard;
 
-use super::gate::Gate;
-use super::publisher::{AcceptError, Publisher, RollbackError};
-use super::rejection::{Rejection, RejectionKind};
-use super::reload::{Cause, HistoryEntry, Reload, ReloadOutcome, ReloadOutcomeKind};
-use super::reloading::Reloading;
-use super::site::Site;
-use super::snapshot::Snapshot;
-use super::source::{SourceStatus, load_text};
-use super::state::{SiteState, StateError};
-use super::status::Status;
-use super::switch::{Enforcement, Switched};
-use super::versions::VersionHashPrefix;
+use super::publisher::Publisher;
+use super::state::SiteState;
+use super::switch::Switched;
+use super::{
+    AcceptError, Cause, Enforcement, Gate, HistoryEntry, Rejection, RejectionKind, Reload, ReloadOutcome,
+    ReloadOutcomeKind, Reloading, RollbackError, Site, Snapshot, SourceStatus, StateError, Status, VersionHashPrefix,
+    load_text,
+};
 use crate::agent::Registry;
 use crate::check;
 use crate::policy::Policy;

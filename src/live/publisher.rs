@@ -14,15 +14,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::compile_cache::{CompileCache, CompileSettings};
-use super::gate::{Gate, Objection, Pending};
+use super::compile_cache::CompileSettings;
 use super::grace::GracePeriod;
-use super::rejection::Rejection;
-use super::reload::{History, ReloadOutcome};
-use super::snapshot::{Compiled, Content};
-use super::source::{Candidate, Durability};
-use super::switch::Enforcement;
-use super::versions::{AcceptedVersion, AcceptedVersions, Standing, Version, VersionHash, VersionHashPrefix};
+use super::reload::History;
+use super::snapshot::Compiled;
+use super::source::Durability;
+use super::versions::{AcceptedVersion, AcceptedVersions, Standing};
+use super::{
+    Candidate, CompileCache, Content, Enforcement, Gate, Objection, Pending, Rejection, ReloadOutcome, Version,
+    VersionHash, VersionHashPrefix,
+};
 use crate::agent::Registry;
 use crate::check;
 use crate::rules::RobotsTxt;

@@ -1,6 +1,5 @@
 //! A reload: its cause and its outcome, the listeners that are notified of it, and the history.
 
-use crate::live::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,10 +8,7 @@ use std::time::SystemTime;
 
 use robots_core::keyword_enum;
 
-use super::gate::Pending;
-use super::rejection::{Rejection, RejectionKind};
-use super::snapshot::Snapshot;
-use super::versions::VersionHash;
+use super::{Mutex, Pending, Rejection, RejectionKind, Snapshot, VersionHash};
 use crate::check::{Report, Severity};
 
 /// One attempt to bring a new version live: its cause and its outcome.

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::clock;
-use super::gate::Pending;
 use super::publisher::{Publisher, WasLive};
-use super::reload::{Cause, History, HistoryEntry, Reload, ReloadOutcome, bounded};
+use super::reload::{History, bounded};
 use super::versions::AcceptedVersion;
-use super::versions::VersionHash;
+use super::{Cause, HistoryEntry, Pending, Reload, ReloadOutcome, VersionHash};
 use crate::check::{DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 

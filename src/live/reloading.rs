@@ -1,12 +1,11 @@
 //! A reload that a caller waits for.
 
-use crate::live::Mutex;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::reload::Reload;
+use super::{Mutex, Reload};
 
 /// A reload under way: a future, or [`Reloading::wait`] where there is no runtime.
 #[derive(Debug)]

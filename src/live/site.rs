@@ -11,7 +11,6 @@
 //! locks that are held over a read or a write (`reading`, `switch`, `KillSwitch::turning`) are taken only by what reads
 //! or writes the same thing: a site that hangs holds up its own reload.
 
-use crate::live::Mutex;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,19 +19,18 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 
-use super::clock::Clock;
-use super::compile_cache::{CompileCache, CompileSettings};
-use super::gate::Gate;
+use super::compile_cache::CompileSettings;
 use super::publisher::{Publisher, Remembered};
-use super::rejection::{Rejection, RejectionKind};
-use super::reload::{Cause, HistoryEntry, Notices, Reload, ReloadListener, ReloadOutcome, ReloadOutcomeKind};
+use super::reload::{Notices, ReloadListener};
 use super::reload_record::{ReloadRecord, Restoration, history_entry};
-use super::reloading::Completion;
-use super::snapshot::{Snapshot, WhenMissing};
-use super::source::{Appending, Appendix, AppendsParts, Candidate, Loaded, Source};
-use super::state::{SiteState, StateDir};
-use super::switch::{Enforcement, KillSwitch, Switched, Switches};
-use super::versions::{Version, VersionHash};
+use super::source::{Appending, AppendsParts};
+use super::state::SiteState;
+use super::switch::{Switched, Switches};
+use super::{
+    Appendix, Candidate, Cause, Clock, CompileCache, Completion, Enforcement, Gate, HistoryEntry, KillSwitch, Loaded,
+    Mutex, Rejection, RejectionKind, Reload, ReloadOutcome, ReloadOutcomeKind, Snapshot, Source, StateDir, Version,
+    VersionHash, WhenMissing,
+};
 use crate::agent::Registry;
 use crate::check;
 use crate::policy::Policy;

@@ -1,16 +1,13 @@
 //! What a site needs of its source, what a source hands to its site, and the parts that are appended to that before it
 //! is published.
 
-use crate::live::Mutex;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use robots_core::internals::appended_titles;
 
-use super::rejection::{MAX_FILE, Rejection, RejectionKind};
-use super::reloading::Completion;
-use super::versions::{Version, VersionHash};
+use super::{Completion, MAX_FILE, Mutex, Rejection, RejectionKind, Version, VersionHash};
 use crate::rules::{Fragment, RobotsTxt};
 
 /// A source's content, or why it has none that can be used.

@@ -5,12 +5,7 @@ use std::time::SystemTime;
 
 use robots_core::keyword_enum;
 
-use super::gate::Pending;
-use super::reload::{Reload, ReloadOutcome};
-use super::source::FetchStatus;
-use super::state::{Trouble, TroubleKind};
-use super::switch::Enforcement;
-use super::versions::VersionHash;
+use super::{Enforcement, FetchStatus, Pending, Reload, ReloadOutcome, Trouble, TroubleKind, VersionHash};
 use crate::check::Report;
 
 /// The state of a site: the live version, the last reload, and what is wrong.

@@ -18,6 +18,19 @@ const CORE_ROOMS: &[Room] = &[
 /// The rooms of the library, which may use all of the core.
 const ROOMS: &[Room] = &[("docs", &[]), ("live", &[]), ("source", &["live"]), ("layer", &["live", "source"])];
 
+/// Rooms within rooms of the library, each with those beside it that it must not use.
+const INNER_ROOMS: &[Room] = &[
+    ("source/watch", &["directory", "fetch", "follow", "evidence"]),
+    ("source/directory", &["fetch", "follow", "evidence"]),
+    ("source/fetch", &["watch", "directory", "follow", "evidence"]),
+    ("source/follow", &["watch", "directory", "evidence"]),
+    ("source/evidence", &["watch", "directory"]),
+    ("live/versions", &["gate", "grace", "switch", "state", "publisher", "site"]),
+    ("live/gate", &["grace", "switch", "state", "publisher", "site"]),
+    ("live/grace", &["gate", "switch", "state", "publisher", "site"]),
+    ("live/switch", &["versions", "gate", "grace", "state", "publisher", "site"]),
+];
+
 /// The rooms of the binary.
 const ROBOTSD_ROOMS: &[Room] = &[
     ("counter", &[]),
@@ -205,6 +218,22 @@ fn a_room_uses_only_rooms_to_its_left() {
                         assert!(fine, "{}:{number}: {room} must not use {named}", file.display());
                     }
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_room_within_a_room_keeps_to_itself() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for (room, others) in INNER_ROOMS {
+        for file in files_of_room(&package, room) {
+            for (number, line) in code(&file) {
+                let is_named = |other: &&&str| {
+                    ["super", "live", "source"].iter().any(|room| line.contains(&format!("{room}::{other}::")))
+                };
+                let named = others.iter().find(is_named);
+                assert_eq!(named, None, "{}:{number}: {room} must not use it", file.display());
             }
         }
     }

@@ -6,7 +6,7 @@
 //! 1. Lists and key directories are [`Published`] documents that are followed (`documents`): fetched with validators, checked
 //!    by their shape, and kept through every failure.
 //! 2. Names of addresses are looked up in the order in which requests need them, within bounds that no client can
-//!    exceed and of which every network has its share (`lookups`, `lookup_queue`, `known_names`).
+//!    exceed and of which every network has its share (`lookups`, `lookup_queue`).
 //! 3. Results of signatures are kept until they expire, and those that fail are bounded by their sender
 //!    (`signature_results`).
 //! 4. A claim that was verified by an address is not judged anew within the minute, unless the evidence has changed
@@ -25,7 +25,6 @@ mod claim_paths;
 mod claimants;
 mod dns_resolver;
 mod documents;
-mod known_names;
 mod list_copies;
 mod lookup_queue;
 mod lookups;

@@ -165,7 +165,7 @@ pub struct Schedule {
     most: Duration,
     retry_first: Duration,
     retry_most: Duration,
-    hold: Duration,
+    pub(super) hold: Duration,
 }
 
 impl Schedule {
@@ -214,10 +214,6 @@ impl Schedule {
     pub const fn hold(mut self, hold: Duration) -> Self {
         self.hold = hold;
         self
-    }
-
-    pub(super) const fn held(&self) -> Duration {
-        self.hold
     }
 
     /// How long until the next fetch after an answer that was taken.

@@ -19,16 +19,13 @@ use crate::source::hosts::Scheme;
 use std::path::PathBuf;
 
 /// The system's resolver; a test can replace it, because it has only the loopback.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Resolver {
-    elsewhere: Option<Elsewhere>,
+    /// Places to connect to instead of the host and port of a URL, as its user says.
+    elsewhere: Option<Arc<PlaceOf>>,
     #[cfg(test)]
     played: Option<Arc<Played>>,
 }
-
-/// Places to connect to instead of the host and port of a URL, as its user says.
-#[derive(Clone)]
-struct Elsewhere(Arc<PlaceOf>);
 
 /// The host and port to connect to for a host and a port; `None` for those themselves.
 type PlaceOf = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
@@ -51,12 +48,12 @@ impl Resolver {
     }
 
     pub(super) fn connect_to(&mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) {
-        self.elsewhere = Some(Elsewhere(Arc::new(place)));
+        self.elsewhere = Some(Arc::new(place));
     }
 
     /// Where to connect for a host and a port, if its user says so.
     pub(super) fn place_of(&self, host: &str, port: u16) -> Option<(String, u16)> {
-        self.elsewhere.as_ref().and_then(|Elsewhere(place)| place(host, port))
+        self.elsewhere.as_ref().and_then(|place| place(host, port))
     }
 
     pub(super) async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
@@ -76,16 +73,9 @@ impl Resolver {
     }
 }
 
-impl fmt::Debug for Elsewhere {
+impl fmt::Debug for Resolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Elsewhere").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-impl fmt::Debug for Played {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Played").finish_non_exhaustive()
+        f.debug_struct("Resolver").finish_non_exhaustive()
     }
 }
 

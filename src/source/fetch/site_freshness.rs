@@ -76,7 +76,7 @@ impl SiteFreshness {
     /// Until when a version that is missing at its source stays in force.
     fn held_until(&self) -> Option<SystemTime> {
         match self.known {
-            LastKnown::Good => self.missed_since.map(|since| later(since, self.schedule.held())),
+            LastKnown::Good => self.missed_since.map(|since| later(since, self.schedule.hold)),
             LastKnown::Nothing | LastKnown::Absent => None,
         }
     }
