@@ -48,8 +48,9 @@ impl Answer {
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
-        fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        // Not every server writes a blank behind the colon.
+        let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
+        fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 
     /// Whether its connection takes no further request.
