@@ -36,11 +36,8 @@ async fn an_odd_octet_does_not_let_a_crawler_through() {
     for agent in [&b"GPTBot/1.2 \xff"[..], b"\xe9 GPTBot/1.2", b"GPTBot/1.2\t"] {
         let mut request = get("/drafts/x", "x");
         request.headers_mut().insert("user-agent", http::HeaderValue::from_bytes(agent).expect("a value"));
-        assert_eq!(
-            ask(RobotsLayer::new(live(Mode::Refuse)), request).await.status(),
-            StatusCode::FORBIDDEN,
-            "{agent:?}"
-        );
+        let response = ask(RobotsLayer::new(live(Mode::Refuse)), request).await;
+        assert_eq!(response.status(), StatusCode::FORBIDDEN, "{agent:?}");
     }
 }
 
@@ -103,18 +100,14 @@ async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
 
 #[tokio::test]
 async fn a_new_registry_recognises_at_once() {
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /\n")
-        .policy(Policy::builder().mode(Mode::Refuse).build())
-        .open()
-        .expect("open");
+    const HOUSE_BOT: &str = "HouseBot/1.0 (+https://house.test/bot)";
+    let policy = Policy::builder().mode(Mode::Refuse).build();
+    let live = LiveRobots::inline("User-agent: *\nDisallow: /\n").policy(policy).open().expect("open");
     let layer = RobotsLayer::new(live.clone());
-    assert_eq!(
-        ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(),
-        StatusCode::FORBIDDEN
-    );
+    assert_eq!(ask(layer.clone(), get("/x", HOUSE_BOT)).await.status(), StatusCode::FORBIDDEN);
     let extra = crate::agent::Crawler::new("HouseBot", crate::agent::Category::Infrastructure);
     let registry = crate::agent::Registry::builtin().extended_with([extra]).expect("a registry");
     live.set_registry(Arc::new(registry));
-    assert_eq!(ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(), StatusCode::OK);
+    assert_eq!(ask(layer.clone(), get("/x", HOUSE_BOT)).await.status(), StatusCode::OK);
     assert_eq!(ask(layer, get("/x", GPTBOT)).await.status(), StatusCode::FORBIDDEN);
 }

@@ -37,19 +37,39 @@ fn refusing() -> PolicyBuilder {
 fn limited(policy: PolicyBuilder) -> (RobotsLayer, LiveRobots, MovedClock) {
     let clock = MovedClock::new();
     let live = LiveRobots::inline(DELAYED).policy(policy.build()).clock(clock.read()).open().expect("a robots.txt");
-    let layer = RobotsLayer::new(live.clone())
-        .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
-        .identity_from(|extensions| extensions.get::<Identity>().copied());
-    (layer, live, clock)
+    (told_senders(&live), live, clock)
 }
 
-/// How many of ten requests pass.
-async fn passed(layer: &RobotsLayer, request: impl Fn() -> Request<Body>) -> usize {
+/// A layer that finds address and identity of a sender in the extensions.
+fn told_senders(live: &LiveRobots) -> RobotsLayer {
+    RobotsLayer::new(live.clone())
+        .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
+        .identity_from(|extensions| extensions.get::<Identity>().copied())
+}
+
+/// How many of these requests pass.
+async fn passed_of(layer: &RobotsLayer, requests: impl IntoIterator<Item = Request<Body>>) -> usize {
     let mut passed = 0;
-    for _ in 0..10 {
-        passed += usize::from(ask(layer.clone(), request()).await.status() == StatusCode::OK);
+    for request in requests {
+        passed += usize::from(ask(layer.clone(), request).await.status() == StatusCode::OK);
     }
     passed
+}
+
+/// How many of ten such requests pass.
+async fn passed(layer: &RobotsLayer, request: impl Fn() -> Request<Body>) -> usize {
+    passed_of(layer, (0..10).map(|_| request())).await
+}
+
+/// The same of ten whose agents are made for their number.
+async fn passed_by(layer: &RobotsLayer, address: [u8; 4], agent: impl Fn(usize) -> String) -> usize {
+    passed_of(layer, (0..10).map(|number| from(&agent(number), address))).await
+}
+
+/// A request for another target.
+fn at(target: &str, mut request: Request<Body>) -> Request<Body> {
+    *request.uri_mut() = target.parse().expect("a target");
+    request
 }
 
 fn from(agent: &str, address: [u8; 4]) -> Request<Body> {
@@ -108,9 +128,8 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
     assert_eq!(problem["violated-policies"], serde_json::json!(["crawl"]));
     assert_eq!((&problem["status"], &problem["line"]), (&429.into(), &2.into()));
     // What is disallowed is refused as ever, and takes nothing.
-    let mut request = from(GPTBOT, [192, 0, 2, 9]);
-    *request.uri_mut() = Uri::from_static("/drafts/x");
-    assert_eq!(ask(layer.clone(), request).await.status(), StatusCode::FORBIDDEN);
+    let drafts = at("/drafts/x", from(GPTBOT, [192, 0, 2, 9]));
+    assert_eq!(ask(layer.clone(), drafts).await.status(), StatusCode::FORBIDDEN);
     // An application's own refusal is about pages; a rate has one status.
     let own = layer.refuse_with(|event| event.refusal_with_status(StatusCode::GONE));
     assert_eq!(ask(own, from(GPTBOT, [192, 0, 2, 1])).await.status(), StatusCode::TOO_MANY_REQUESTS);
@@ -181,12 +200,7 @@ async fn browsers_robots_txt_exempt_paths_and_parts_of_pages_are_never_limited()
     let (layer, _, _) = limited(refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     for target in ["/robots.txt", "/.well-known/x", "/a.css", "/a.png?x", "/a.woff2"] {
-        let request = || {
-            let mut request = from(GPTBOT, [192, 0, 2, 1]);
-            *request.uri_mut() = target.parse().expect("a target");
-            request
-        };
-        assert_eq!(passed(&layer, request).await, 10, "{target}");
+        assert_eq!(passed(&layer, || at(target, from(GPTBOT, [192, 0, 2, 1]))).await, 10, "{target}");
     }
     let image = || with(from(GPTBOT, [192, 0, 2, 1]), "sec-fetch-dest", "image");
     assert_eq!(passed(&layer, image).await, 10);
@@ -316,11 +330,7 @@ async fn one_address_has_no_more_requests_by_making_names_up() {
     };
     let mut agents = |rest: &str| (0..10).map(|_| made_up(rest)).collect::<Vec<_>>();
     for (rest, address) in [("GPTBot/1.2", [192, 0, 2, 1]), ("", [192, 0, 2, 2])] {
-        let mut passed = 0;
-        for agent in agents(rest) {
-            let response = ask(layer.clone(), from(agent.trim(), address)).await;
-            passed += usize::from(response.status() == StatusCode::OK);
-        }
+        let passed = passed_of(&layer, agents(rest).iter().map(|agent| from(agent.trim(), address))).await;
         assert_eq!(passed, 5, "{rest:?}");
     }
     // It was GPTBot's from that address.
@@ -388,10 +398,7 @@ fn a_bucket_of_a_network_is_told_from_that_of_a_crawler() {
 #[tokio::test]
 async fn a_second_question_about_a_refused_request_takes_nothing() {
     let (layer, live, clock) = limited(refusing());
-    let again = RobotsLayer::new(live)
-        .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
-        .identity_from(|extensions| extensions.get::<Identity>().copied())
-        .of_refused_requests();
+    let again = told_senders(&live).of_refused_requests();
     for sender in [|| from(GPTBOT, [192, 0, 2, 1]), || known(GPTBOT, [192, 0, 2, 1], VERIFIED)] {
         assert_eq!(passed(&layer, sender).await, 5);
         let response = ask(again.clone(), sender()).await;
@@ -435,12 +442,7 @@ async fn what_passes_elsewhere_is_counted_here_too() {
     assert_eq!(passed(&layer, told(7)).await, 0, "denied elsewhere");
     assert_eq!(passed(&layer, alone).await, 2, "which takes nothing here");
     // What is not limited passes whatever is said of it.
-    let image = || {
-        let mut request = told(7)();
-        *request.uri_mut() = Uri::from_static("/a.png");
-        request
-    };
-    assert_eq!(passed(&layer, image).await, 10);
+    assert_eq!(passed(&layer, || at("/a.png", told(7)())).await, 10);
 }
 
 #[tokio::test]
@@ -451,9 +453,7 @@ async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
         let builder = LiveRobots::inline(DELAYED).policy(policy).clock(clock.read()).compile_cache(&cache);
         let builder = builder.max_age(Duration::from_secs(max_age));
         let live = name.into_iter().fold(builder, |builder, name| builder.counted_as(name)).open().expect("rules");
-        RobotsLayer::new(live)
-            .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
-            .identity_from(|extensions| extensions.get::<Identity>().copied())
+        told_senders(&live)
     };
     for sender in [|| from(GPTBOT, [192, 0, 2, 1]), || known(GPTBOT, [192, 0, 2, 1], VERIFIED)] {
         let first = open(Some("shop"), 60);
@@ -466,16 +466,6 @@ async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
         assert_eq!(passed(&open(None, 60), sender).await, 5, "no name");
         clock.add(Duration::from_secs(3600));
     }
-}
-
-/// How many of ten requests pass whose agents are made for their number.
-async fn passed_by(layer: &RobotsLayer, address: [u8; 4], agent: impl Fn(usize) -> String) -> usize {
-    let mut passed = 0;
-    for number in 0..10 {
-        let response = ask(layer.clone(), from(&agent(number), address)).await;
-        passed += usize::from(response.status() == StatusCode::OK);
-    }
-    passed
 }
 
 #[tokio::test]
@@ -509,16 +499,11 @@ async fn automation_without_a_name_is_limited_by_address_and_people_never_are() 
     ] {
         let layer = limited_by(star, everyone());
         assert_eq!(passed_by(&layer, [192, 0, 2, 1], |_| agent.to_owned()).await, want, "{agent}");
-        let mut drafts = from(agent, [192, 0, 2, 1]);
-        *drafts.uri_mut() = Uri::from_static("/drafts/x");
-        let status = ask(layer.clone(), drafts).await.status();
+        let status = ask(layer.clone(), at("/drafts/x", from(agent, [192, 0, 2, 1]))).await.status();
         assert_eq!(status, StatusCode::FORBIDDEN, "held to the group all the same: {agent}");
         // Without an address all that have a name nobody knows are one sender, as headless browsers are; who has none is not limited.
-        let mut passed = 0;
-        for _ in 0..10 {
-            passed += usize::from(ask(layer.clone(), get("/page", agent)).await.status() == StatusCode::OK);
-        }
-        assert_eq!(passed, if agent == HEADLESS { want } else { 10 }, "{agent}");
+        let want = if agent == HEADLESS { want } else { 10 };
+        assert_eq!(passed(&layer, || get("/page", agent)).await, want, "{agent}");
     }
     // The address has one bucket for all of them, and for names that are made up.
     let layer = limited_by(star, everyone());
