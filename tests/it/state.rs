@@ -15,7 +15,7 @@ use tower_robots::policy::{Action, Facts, Mode, Policy, Reason};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::{InlineSource, LiveBuilder};
 
-use crate::waiting::served;
+use crate::waiting::{replace_dated, served};
 
 const GPTBOT: &[u8] = b"Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
@@ -242,9 +242,8 @@ fn a_version_that_replaces_another_over_a_restart_is_not_dated_before_it() {
     let site = Site::new();
     let path = site.folder.path().join("robots.txt");
     let open = |text: &str, age: u64| {
-        fs::write(&path, text).unwrap();
         let modified = SystemTime::now() - Duration::from_secs(age);
-        fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+        replace_dated(&path, text, modified);
         let live = LiveRobots::file(&path).state(&site.state(), "shop").open().unwrap();
         (modified, live.with(|snapshot| snapshot.content().unwrap().modified().unwrap()))
     };
@@ -306,10 +305,7 @@ fn the_history_is_bounded_in_memory_and_on_disk() {
     let path = site.folder.path().join("robots.txt");
     let rules = |round: usize| format!("User-agent: *\nDisallow: /cart\nDisallow: /{round}/{}\n", "x".repeat(400));
     // Long ago, or each reload would wait for it to settle.
-    let write = |text: String| {
-        fs::write(&path, text).unwrap();
-        fs::File::options().write(true).open(&path).unwrap().set_modified(start()).unwrap();
-    };
+    let write = |text: String| replace_dated(&path, text, start());
     write(rules(0));
     let live =
         LiveRobots::file(&path).state(&site.state(), "shop").poll_every(Duration::from_secs(3600)).open().unwrap();
@@ -448,8 +444,7 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
     while millis(SystemTime::now()) <= u128::from(stamp) {
         std::thread::yield_now();
     }
-    fs::write(&path, document.to_string()).unwrap();
-    fs::File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
+    replace_dated(&path, document.to_string(), SystemTime::now());
 
     let live = site.open(newer);
     assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::Gated));
@@ -464,10 +459,7 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     let state = site.state();
     let path = site.folder.path().join("robots.txt");
     // Long ago, or the reload would wait for it to settle.
-    let write = |text: &str| {
-        fs::write(&path, text).unwrap();
-        fs::File::options().write(true).open(&path).unwrap().set_modified(start()).unwrap();
-    };
+    let write = |text: &str| replace_dated(&path, text, start());
     write(OPEN);
     let poll = Duration::from_secs(3600);
     let live = LiveRobots::file(&path).state(&state, "shop").poll_every(poll).open().unwrap();
