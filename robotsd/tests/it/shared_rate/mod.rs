@@ -13,7 +13,7 @@ use robotsd::shared_rate::{
 use super::daemon::free_ports;
 use crate::harness::*;
 
-use self::server::{StoreServer, any, each_program, each_store, played, programs, repeated};
+use self::server::{StoreServer, any, any_store, each_program, each_store, played, programs, repeated};
 
 fn settings(url: &str) -> StoreSettings {
     StoreSettings::new(StoreUrl::new(url).unwrap())
@@ -241,8 +241,7 @@ fn a_store_that_nobody_asks_is_probed() {
 
 #[tokio::test]
 async fn a_store_that_is_not_there_at_first_is_used_once_it_is() {
-    let Some(program) = any() else { return };
-    let mut store = StoreServer::start(&program).ready();
+    let Some(mut store) = any_store() else { return };
     store.kill();
     let rate = replica(settings(&store.url()));
     lost(&rate, "absent").await;
@@ -389,18 +388,17 @@ fn a_time_that_no_bucket_has_denies_nobody() {
 }
 
 /// The longest that a bucket in the process makes anyone wait is an interval.
-#[tokio::test]
-async fn whatever_the_store_holds_nobody_waits_for_longer_than_an_interval() {
+#[test]
+fn whatever_the_store_holds_nobody_waits_for_longer_than_an_interval() {
     let interval = Duration::from_secs(1);
     let bucket = SharedBucket::new(interval, 5);
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
+    each_store(async |name, store| {
         spent(&store, name, bucket, 5).await;
         // As far ahead as if many replicas had reported late.
         move_clock(&store, 1, 150);
         let SharedVerdict::Deny { wait } = heard(&store, name, bucket).await else { panic!("{name}: it is empty") };
         assert!(wait > Duration::ZERO && wait <= interval, "{name}: {wait:?}");
-    }
+    });
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::server::{StoreServer, any, programs};
+use super::server::{StoreServer, any_store, each_program, each_store};
 use crate::harness::*;
 
 fn config(rate: &str, store: &str) -> Config {
@@ -67,8 +67,7 @@ fn hammer(replicas: &[(Folder, Running)], time: Duration) -> usize {
 
 #[test]
 fn exactly_a_burst_passes_three_processes() {
-    for (name, program) in programs() {
-        let store = StoreServer::start(&program).ready();
+    each_store(async |name, store| {
         let rate = in_store(&store, "batch = 1");
         let replicas: Vec<_> = (0..3).map(|_| start("30", "burst = 20", &rate)).collect();
         let passed = hammer(&replicas, Duration::from_secs(2));
@@ -82,14 +81,13 @@ fn exactly_a_burst_passes_three_processes() {
         replicas[0].1.wait_for_event("limited", |line| line["status"] == 429 && line["reason"] == "limited");
         assert_eq!(replicas[0].1.get("/a.html", FIREFOX).status, 200);
         assert_eq!(replicas[0].1.get("/robots.txt", GPTBOT).status, 200);
-    }
+    });
 }
 
 /// The mode of the site lets nothing be refused, so no request waits for the store, though it counts them.
 #[test]
 fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
-    let Some(program) = any() else { return };
-    let store = StoreServer::start(&program).ready();
+    let Some(store) = any_store() else { return };
     let rate = in_store(&store, "batch = 1");
     let config = config("burst = 10\n[site.enforcement]\nmode = \"observe\"", &rate).robots(crawl_delay("30"));
     let [one, other] = [(); 2].map(|()| using(&config));
@@ -113,8 +111,7 @@ fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
 /// Each has a robots.txt of its own, and so a bucket of its own.
 #[test]
 fn hosts_of_a_directory_do_not_share_a_bucket() {
-    let Some(program) = any() else { return };
-    let store = StoreServer::start(&program).ready();
+    let Some(store) = any_store() else { return };
     let robots = "robots = { source = \"directory\", path = \"sites\" }";
     let config = Config::refusing()
         .admin_socket()
@@ -141,9 +138,9 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
 #[test]
 fn three_processes_allow_the_rate_of_one() {
     let seconds = if is_long() { 60 } else { 4 };
-    for (name, program) in programs() {
+    each_program(async |name, program| {
         for batch in [1, 10] {
-            let store = StoreServer::start(&program).ready();
+            let store = StoreServer::start(program).ready();
             let rate = in_store(&store, &format!("batch = {batch}"));
             let replicas: Vec<_> = (0..3).map(|_| start("0.1", "burst = 5", &rate)).collect();
             let began = Instant::now();
@@ -161,13 +158,12 @@ fn three_processes_allow_the_rate_of_one() {
             // What a bucket loses while no request comes is lost: a second of it, on a machine that is busy.
             assert!(passed + 10 >= allowed, "{name}, {batch}: {passed} of {allowed}");
         }
-    }
+    });
 }
 
 #[test]
 fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
-    let Some(program) = any() else { return };
-    let store = StoreServer::start(&program).ready();
+    let Some(store) = any_store() else { return };
     let (folder, running) = start("0.01", "burst = 1000", &in_store(&store, "batch = 1"));
     let pass = || assert_eq!(running.get("/a.html", GPTBOT).status, 200);
     pass();
@@ -191,7 +187,7 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
     folder.configure(config("burst = 1000", ""));
     wait_until("no store", || store_of(&folder).is_null());
     pass();
-    let other = Arc::new(StoreServer::start(&program).ready());
+    let other = Arc::new(StoreServer::start(&store.program).ready());
     folder.configure(config("burst = 1000", &in_store(&other, "")));
     wait_until("another store", || {
         pass();

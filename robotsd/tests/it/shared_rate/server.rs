@@ -33,6 +33,11 @@ pub(super) fn any() -> Option<PathBuf> {
     programs().pop().map(|(_, program)| program)
 }
 
+/// A server of one of them.
+pub(super) fn any_store() -> Option<StoreServer> {
+    any().map(|program| StoreServer::start(&program).ready())
+}
+
 /// Plays a scene with each of the programs, all at once: most of a scene is waiting.
 pub(super) fn each_program(scene: impl AsyncFn(&'static str, &Path) + Sync) {
     std::thread::scope(|scope| {
