@@ -1,11 +1,16 @@
-//! What is followed as evidence: lists of addresses and key sets.
+//! What is followed as evidence: lists of addresses and key sets, and a registry, which says whose evidence is fetched, with the
+//! checks that its text has to pass before.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::verification_plan::VerificationPlan;
 use super::verified_claims::EvidenceVersion;
+use crate::agent::{Crawler, Recognizer, Registry};
 use crate::identity::{KeySet, RangeList, check_media_type};
-use crate::source::fetch::{FetchMode, Schedule};
-use crate::source::follow::{Demand, Document, HOUR, MINUTE};
+use crate::rules::RobotsTxt;
+use crate::source::fetch::{FetchMode, FetchUrl, Schedule};
+use crate::source::follow::{Demand, Document, HOUR, MINUTE, Published, PublishedBuilder};
 
 impl Document for RangeList {
     const NOUN: &'static str = "list";
@@ -55,6 +60,135 @@ impl Document for KeySet {
     }
 }
 
+impl Published<Registry> {
+    /// Follows the registry at a URL of `https`. `read` makes a registry of its text, and says with line and column what is wrong
+    /// with one that it cannot use.
+    ///
+    /// What is fetched is untrusted. It is read whole or not at all: UTF-8, at most 10,000 crawlers, values without control
+    /// characters, addresses of `https`, and no name that the headers of common browsers hold.
+    pub fn builder(
+        url: FetchUrl,
+        read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
+    ) -> PublishedBuilder<Registry> {
+        let read: <Registry as Document>::Reading = Box::new(read);
+        PublishedBuilder::of(url, read)
+    }
+}
+
+impl Document for Registry {
+    const NOUN: &'static str = "registry";
+    const ONLY_HTTPS: bool = true;
+    const GAP: Duration = HOUR;
+    type Reading = Box<dyn Fn(&str) -> Result<Self, String> + Send + Sync>;
+
+    /// As a list of addresses is.
+    fn schedule() -> Schedule {
+        RangeList::schedule()
+    }
+
+    fn read(reading: &Self::Reading, octets: &[u8]) -> Result<Self, String> {
+        let registry = reading(check_text(octets)?)?;
+        check_use(&registry)?;
+        Ok(registry)
+    }
+
+    /// The first is compared with the built-in rows.
+    fn objection(&self, before: Option<&Self>) -> Option<String> {
+        let upheavals = before.unwrap_or_else(|| Self::builtin()).upheavals(self);
+        let named = upheavals.iter().take(MOST_NAMED).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        match upheavals.len().saturating_sub(MOST_NAMED) {
+            0 => (!named.is_empty()).then_some(named),
+            more => Some(format!("{named}; and {more} more")),
+        }
+    }
+}
+
+/// An upheaval is named, a hundred are not.
+const MOST_NAMED: usize = 5;
+
+/// Crawlers in a registry at most: the built-in one has some 720.
+const MOST_CRAWLERS: usize = 10_000;
+
+/// The longest value of a row, in octets; headers are longer than names.
+const LONGEST: usize = 512;
+
+/// Headers of the browsers that most people have: a name that is found in one is no crawler's.
+const BROWSERS: &[&str] = &[
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36 Edg/142.0.0.0",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Safari/605.1.15",
+    "Mozilla/5.0 (X11; Ubuntu; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36 OPR/124.0.0.0",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Mobile/15E148 Safari/604.1",
+    "Mozilla/5.0 (iPad; CPU OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/142.0.0.0 Mobile/15E148 Safari/604.1",
+    "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/29.0 Chrome/136.0.0.0 Mobile Safari/537.36",
+    "Mozilla/5.0 (Android 15; Mobile; rv:145.0) Gecko/145.0 Firefox/145.0",
+];
+
+/// The text, if it is one. A registry that comes over the network is checked beyond the rows of an operator's own file.
+fn check_text(octets: &[u8]) -> Result<&str, String> {
+    let text = std::str::from_utf8(octets).map_err(|error| {
+        let before = &octets[..error.valid_up_to()];
+        let line = memchr::memchr_iter(b'\n', before).count() + 1;
+        format!("line {line} is not UTF-8")
+    })?;
+    if text.trim_start().starts_with('<') {
+        return Err("it is an HTML or XML page, not a registry".to_owned());
+    }
+    Ok(text)
+}
+
+/// Whether a registry may be used: it is of a size and of characters that names have, what it leads to is fetched over
+/// `https`, and no browser of people's is a crawler by it.
+fn check_use(registry: &Registry) -> Result<(), String> {
+    let rows = registry.crawlers().len();
+    if rows > MOST_CRAWLERS {
+        return Err(format!("it has {rows} crawlers, more than {MOST_CRAWLERS}"));
+    }
+    registry.crawlers().try_for_each(row)?;
+    VerificationPlan::of(registry, &[]).map_err(|error| error.to_string())?;
+    let recognizer = Recognizer::new(Arc::new(registry.clone()), &RobotsTxt::parse(&b""[..]));
+    for browser in BROWSERS {
+        if let Some(crawler) = recognizer.identify(browser.as_bytes()).registered() {
+            return Err(format!("crawler {:?} would be every browser that sends {browser:?}", &crawler.name));
+        }
+    }
+    Ok(())
+}
+
+fn row(crawler: &Crawler) -> Result<(), String> {
+    let name = &crawler.name;
+    let Crawler { header_names, requires, ranges, reverse_dns, examples, signature, source, .. } = crawler;
+    let texts = [name, &crawler.operator].into_iter();
+    let texts = texts.chain(header_names).chain(requires).chain(reverse_dns);
+    for text in texts.chain(source).chain(examples).chain(ranges).chain(signature) {
+        if text.len() > LONGEST {
+            return Err(format!("crawler {:?}: a value has {} octets, more than {LONGEST}", short(name), text.len()));
+        }
+        if let Some(character) = text.chars().find(|character| character.is_control() || is_bidirectional(*character)) {
+            return Err(format!(
+                "crawler {:?}: {:?} holds {character:?}, which is not shown",
+                short(name),
+                short(text)
+            ));
+        }
+    }
+    for address in ranges.iter().chain(signature) {
+        if !address.starts_with("https://") {
+            return Err(format!("crawler {name:?}: {address:?} is fetched in the clear: write an https URL"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a character changes the direction in which others are shown.
+const fn is_bidirectional(character: char) -> bool {
+    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -63,6 +197,7 @@ mod tests {
     use http::{HeaderMap, HeaderValue};
 
     use super::*;
+    use crate::agent::Category;
     use crate::source::fetch::Freshness;
 
     /// Until the next fetch, after an answer with this `Cache-Control`.
@@ -83,5 +218,56 @@ mod tests {
         assert_eq!(interval::<KeySet>("max-age=1"), 5 * minute);
         assert_eq!(KeySet::GAP, 5 * minute);
         assert_eq!(KeySet::schedule().pause(99, None, u32::MAX), 5 * minute);
+    }
+
+    fn wrong(change: impl FnOnce(Crawler) -> Crawler) -> Option<String> {
+        let row = change(Crawler::new("HouseBot", Category::Seo));
+        check_use(&Registry::builtin().extended_with([row]).expect("a registry")).err()
+    }
+
+    #[test]
+    fn the_builtin_registry_could_be_published() {
+        assert_eq!(check_use(Registry::builtin()), Ok(()));
+        assert_eq!(
+            wrong(|row| Crawler {
+                source: Some("https://house.example/bot".into()), operator: "Häuser".into(), ..row
+            }),
+            None
+        );
+    }
+
+    #[test]
+    fn values_that_no_name_has_are_refused() {
+        for (wrong, want) in [
+            (wrong(|row| Crawler { operator: "a\u{1b}[2Jb".into(), ..row }), "which is not shown"),
+            (wrong(|row| Crawler { operator: "a\nb".into(), ..row }), "'\\n', which is not shown"),
+            (wrong(|row| Crawler { operator: "a\u{202e}b".into(), ..row }), "which is not shown"),
+            (wrong(|row| Crawler { examples: vec!["x".repeat(513)], ..row }), "a value has 513 octets, more than 512"),
+            (
+                wrong(|row| Crawler { ranges: vec!["http://house.example/list".into()], ..row }),
+                "is fetched in the clear: write an https URL",
+            ),
+            (
+                wrong(|row| Crawler { signature: Some("http://house.example".into()), ..row }),
+                "\"http://house.example\" is fetched in the clear",
+            ),
+            (wrong(|row| Crawler { reverse_dns: vec!["*.*".into()], ..row }), "rdns"),
+            (wrong(|row| Crawler { header_names: vec!["Safari".into()], ..row }), "would be every browser that sends"),
+            (
+                wrong(|row| Crawler { header_names: vec!["Firefox".into()], ..row }),
+                "crawler \"HouseBot\" would be every browser",
+            ),
+        ] {
+            assert!(wrong.as_deref().is_some_and(|wrong| wrong.contains(want)), "{wrong:?}, not {want}");
+        }
+        let many = (0..10_000).map(|number| Crawler::new(format!("House{number}Bot"), Category::Seo));
+        let many = Registry::builtin().extended_with(many).expect("a registry");
+        assert!(check_use(&many).is_err_and(|error| error.contains("more than 10000")));
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_with_its_line() {
+        assert_eq!(check_text(b"# one\n# \xff\n"), Err("line 2 is not UTF-8".to_owned()));
+        assert!(check_text(b"\n<!DOCTYPE html>").is_err() && check_text(b"# rows\n").is_ok());
     }
 }

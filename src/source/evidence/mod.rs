@@ -13,9 +13,9 @@
 //!    (`verified_claims`).
 //! 5. Claims are counted by the path that they come on; when each path last verified its crawler outlives the process
 //!    (`claim_paths`).
-//! 6. What cannot be fetched is reported once by its cause (`missing_evidence`).
+//! 6. What cannot be fetched is reported once by its cause (`verifier_status`).
 //!
-//! A registry of crawlers, which says whose evidence is fetched, is followed alike (`registry`).
+//! A registry of crawlers, which says whose evidence is fetched, is followed alike (`documents`).
 //!
 //! Nothing leaves the machine unless a [`Verifier`] or a [`Published`] is started.
 //!
@@ -28,8 +28,6 @@ mod documents;
 mod list_copies;
 mod lookup_queue;
 mod lookups;
-mod missing_evidence;
-mod registry;
 mod signature_results;
 mod verification_plan;
 mod verified_claims;
@@ -43,7 +41,6 @@ pub(crate) mod tests;
 pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::dns_resolver::NameResolver;
 pub use self::list_copies::{ListCopy, SavedLists};
-pub use self::missing_evidence::EvidenceEvent;
 pub use self::verifier::Verifier;
 pub use self::verifier_builder::VerifierBuilder;
-pub use self::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};
+pub use self::verifier_status::{DirectoryStatus, EvidenceEvent, ListStatus, LookupStatus, VerifierStatus};

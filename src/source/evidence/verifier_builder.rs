@@ -1,21 +1,25 @@
-//! Starting a [`Verifier`].
+//! Starting a [`Verifier`], and reporting what evidence it misses.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use tokio::time::{Instant, sleep};
 
 use super::claim_paths::SavedPaths;
 use super::claimants::FirstSeen;
 use super::dns_resolver::DnsResolver;
 use super::list_copies::ListCopy;
 use super::lookups::Lookups;
-use super::missing_evidence::{self, EvidenceEvent, EvidenceListener};
 use super::signature_results::SignatureResults;
 use super::verified_claims::{EvidenceVersion, VerifiedClaims};
 use super::verifier::{Configured, Evidence, Verifier};
+use super::verifier_status::{EvidenceEvent, EvidenceListener};
 use crate::agent::{Network, Registry};
 use crate::identity::{DirectoryUrl, RangeSet};
 use crate::live::{Clock, Mutex};
@@ -146,8 +150,50 @@ impl VerifierBuilder {
         });
         let verifier = Verifier { inner };
         verifier.follow(&settings.registry)?;
-        let report = missing_evidence::report(Arc::downgrade(&verifier.inner), settings.listeners);
+        let report = report(Arc::downgrade(&verifier.inner), settings.listeners);
         verifier.inner.following.fetcher.handle().spawn(report);
         Ok(verifier)
+    }
+}
+
+/// How long the first fetches may take before what is missing is said without them.
+const FIRST_FETCHES: Duration = Duration::from_secs(60);
+
+/// Between two looks while the first fetches run, and from then on.
+const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
+const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
+
+/// Notifies the listeners of every cause that is new, and once nothing is missing any more; until the evidence is dropped.
+async fn report(evidence: Weak<Evidence>, listeners: Vec<EvidenceListener>) {
+    let began = Instant::now();
+    let mut said: BTreeMap<String, String> = BTreeMap::new();
+    loop {
+        {
+            let Some(inner) = evidence.upgrade() else { return };
+            let verifier = Verifier { inner };
+            if verifier.has_asked() || began.elapsed() > FIRST_FETCHES {
+                let found = verifier.status().by_cause();
+                for (_, trouble) in found.iter().filter(|(cause, _)| !said.contains_key(*cause)) {
+                    notify(&listeners, &EvidenceEvent::Missing(trouble.clone()));
+                }
+                if found.is_empty() && !said.is_empty() {
+                    notify(&listeners, &EvidenceEvent::Complete);
+                }
+                said = found;
+            }
+        }
+        sleep(if began.elapsed() > FIRST_FETCHES { LATER } else { SOON }).await;
+    }
+}
+
+fn notify(listeners: &[EvidenceListener], event: &EvidenceEvent) {
+    #[cfg(feature = "tracing")]
+    match event {
+        EvidenceEvent::Missing(_) => tracing::warn!(target: "tower_robots::evidence", "{event}"),
+        EvidenceEvent::Complete => tracing::info!(target: "tower_robots::evidence", "{event}"),
+    }
+    for listener in listeners {
+        // A panic must not end the reports; the panic hook has reported it.
+        let _ = catch_unwind(AssertUnwindSafe(|| listener(event)));
     }
 }

@@ -1,5 +1,8 @@
-//! What evidence is at hand, for people.
+//! What evidence is at hand, for people, and what is missing, by its cause: one network that is down is one line, not one for
+//! each list.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -84,4 +87,68 @@ impl DirectoryStatus {
         let PublishedStatus { url, confirmed, trouble, .. } = published.status();
         Self { url, keys: published.current().map(|keys| keys.len()), confirmed, trouble }
     }
+}
+
+/// Evidence is missing, or is there again. `Display` gives it in one line.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum EvidenceEvent {
+    /// Evidence is missing for this cause: a line of [`VerifierStatus::troubles`].
+    Missing(String),
+    /// Nothing is missing any more.
+    Complete,
+}
+
+pub(super) type EvidenceListener = Box<dyn Fn(&EvidenceEvent) + Send + Sync>;
+
+impl fmt::Display for EvidenceEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(trouble) => f.write_str(trouble),
+            Self::Complete => f.write_str("every published list and key directory that was missing is there"),
+        }
+    }
+}
+
+impl VerifierStatus {
+    /// What is wrong with the evidence, a line for each cause with the number of lists and directories that have it and one of them; and
+    /// that nothing can refute a claim at all, where that is so.
+    pub fn troubles(&self) -> Vec<String> {
+        self.by_cause().into_values().collect()
+    }
+
+    /// The same by cause: the text up to its details.
+    pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
+        let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.trouble.as_deref()?, true)));
+        let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.trouble.as_deref()?, false)));
+        let mut causes: BTreeMap<&str, ([usize; 2], &str, &str)> = BTreeMap::new();
+        for (url, trouble, is_list) in lists.chain(directories) {
+            let cause = trouble.split_once(": ").map_or(trouble, |(cause, _)| cause);
+            let (counts, ..) = causes.entry(cause).or_insert(([0; 2], url, trouble));
+            counts[usize::from(!is_list)] += 1;
+        }
+        let line = |(cause, ([lists, directories], url, trouble)): (&str, ([usize; 2], &str, &str))| {
+            let lists = counted(lists, self.lists.len(), "published list", "published lists");
+            let directories = counted(directories, self.directories.len(), "key directory", "key directories");
+            let of: Vec<_> = [lists, directories].into_iter().flatten().collect();
+            (
+                cause.to_owned(),
+                format!("{} cannot be fetched, so they refute no claim, such as {url}: {trouble}", of.join(" and ")),
+            )
+        };
+        let mut causes: BTreeMap<_, _> = causes.into_iter().map(line).collect();
+        for url in &self.unnamed_lists {
+            causes.insert(url.to_string(), url.to_string());
+        }
+        if !causes.is_empty() && self.lookups.is_none() && self.lists.iter().all(|list| list.confirmed.is_none()) {
+            let text = "nothing can refute a claim: no list was confirmed by its server, and no names are looked up, so impostors pass";
+            causes.insert("nothing".to_owned(), text.to_owned());
+        }
+        causes
+    }
+}
+
+/// `41 of 43 published lists`.
+fn counted(count: usize, of: usize, one: &str, several: &str) -> Option<String> {
+    (count > 0).then(|| format!("{count} of {of} {}", if of == 1 { one } else { several }))
 }

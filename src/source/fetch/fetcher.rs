@@ -10,9 +10,8 @@ use http::HeaderValue;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::client::{Client, FetchMode, FetchTarget};
+use super::client::{Client, FetchExchange, FetchMode, FetchRequest, FetchTarget};
 use super::outcome::{FetchError, FetchErrorKind, FetchOutcome, Validators};
-use super::request::{FetchExchange, FetchRequest};
 use super::resolver::Resolver;
 use super::url::FetchUrl;
 use crate::live::MAX_FILE;

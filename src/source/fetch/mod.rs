@@ -17,7 +17,6 @@ mod freshness;
 mod outcome;
 mod poller;
 mod remote;
-mod request;
 mod resolver;
 mod site_freshness;
 #[cfg(feature = "tls")]
@@ -29,11 +28,11 @@ mod wire;
 mod tests;
 
 pub(super) use self::client::{Client, FetchMode, FetchTarget};
+pub use self::client::{FetchAnswer, FetchExchange, FetchRequest};
 pub use self::crawler::{CrawlerCache, CrawlerReading, Unreachable};
 pub use self::fetcher::{FetchBody, Fetcher, FetcherBuilder};
 pub(super) use self::freshness::later;
 pub use self::freshness::{Freshness, Schedule};
 pub use self::outcome::{FetchError, FetchErrorKind, FetchOutcome, Found, Validators};
 pub use self::remote::{RemoteSource, UpstreamSource, UrlSource};
-pub use self::request::{FetchAnswer, FetchExchange, FetchRequest};
 pub use self::url::{FetchUrl, UrlError};

@@ -16,7 +16,6 @@
 mod debounce;
 mod folders;
 mod polled_changes;
-mod ready;
 mod routes;
 mod scheduler;
 mod target;

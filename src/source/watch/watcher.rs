@@ -157,7 +157,7 @@ mod tests {
     use crate::live::{Cause, LiveRobots};
     use crate::source::file_system::hanging::{HangingFolder, Operations, returns};
     use crate::source::watch::folders::{EventHandler, EventSource};
-    use crate::source::watch::ready::MOST_WORKERS;
+    use crate::source::watch::scheduler::MOST_WORKERS;
 
     /// The events of a process that has used up its inotify watches.
     struct Exhausted;
