@@ -48,7 +48,7 @@ pub(super) enum LockState {
 /// Keeps the lock as long as any handle exists: a directory, or a site that was opened with it.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
-    writer: Arc<StateWriter>,
+    pub(super) writer: Arc<StateWriter>,
 }
 
 /// Why a lock is not ours.
@@ -138,12 +138,6 @@ impl FolderLock {
     fn read(&self) -> RwLockReadGuard<'_, LockState> {
         // Only whole values are put in.
         self.held.read().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl LockHold {
-    pub(super) fn new(lock: Arc<FolderLock>, writer: Arc<StateWriter>) -> Self {
-        Self { lock, writer }
     }
 }
 
@@ -275,7 +269,7 @@ mod tests {
         let (lock, trouble) = FolderLock::take(&disk, folder.path()).expect("no other has it");
         assert_eq!(trouble, None);
         let lock = Arc::new(lock);
-        let hold = LockHold::new(lock.clone(), Arc::default());
+        let hold = LockHold { lock: lock.clone(), writer: Arc::default() };
         let writing = lock.writing().expect("a handle exists");
         let (sender, receiver) = std::sync::mpsc::channel();
         let dropping = thread::spawn(move || {

@@ -26,11 +26,11 @@ const MAX_HISTORY_OCTETS: u64 = 128 << 10;
 
 /// Reads the state of one site, and has it written: by one thread for all sites, or at the latest when this is dropped.
 pub(in crate::live) struct SiteState {
-    store: Arc<SiteStore>,
-    writer: Arc<StateWriter>,
+    pub(super) store: Arc<SiteStore>,
+    pub(super) writer: Arc<StateWriter>,
     /// Last: what is dropped writes before it is unlocked.
     #[expect(dead_code, reason = "kept for its drop")]
-    hold: Arc<LockHold>,
+    pub(super) hold: Arc<LockHold>,
 }
 
 /// What a site has on disk, and what it has yet to write.
@@ -89,10 +89,6 @@ struct SavedState {
 }
 
 impl SiteState {
-    pub(super) fn new(store: Arc<SiteStore>, writer: Arc<StateWriter>, hold: Arc<LockHold>) -> Self {
-        Self { store, writer, hold }
-    }
-
     /// Loads every file that is whole.
     pub(in crate::live) fn load(&self, now: SystemTime) -> Remembered {
         let remembered = self.store.load(now);

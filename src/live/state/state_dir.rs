@@ -115,7 +115,7 @@ impl StateDir {
         if is_unwritable {
             writer.call_later(folder.clone());
         }
-        let hold = Arc::new(LockHold::new(lock, writer.clone()));
+        let hold = Arc::new(LockHold { lock, writer: writer.clone() });
         Self { root: Arc::new(StateRoot { folder, switch, writer, began, hold, sites: Mutex::default() }) }
     }
 
@@ -273,7 +273,7 @@ impl StateDir {
             sites.insert(path, Arc::downgrade(&store));
             store
         });
-        SiteState::new(store, writer.clone(), hold.clone())
+        SiteState { store, writer: writer.clone(), hold: hold.clone() }
     }
 
     fn folder_of(&self, site: &str) -> PathBuf {

@@ -41,7 +41,7 @@ keywords!(Standing, "what became of a version", {
 
 /// At most [`MOST`] of them.
 #[derive(Clone, Debug, Default)]
-pub(in crate::live) struct AcceptedVersions(Vec<AcceptedVersion>);
+pub(in crate::live) struct AcceptedVersions(pub(in crate::live) Vec<AcceptedVersion>);
 
 impl AcceptedVersion {
     pub(in crate::live) const fn hash(&self) -> VersionHash {
@@ -50,10 +50,6 @@ impl AcceptedVersion {
 }
 
 impl AcceptedVersions {
-    pub(in crate::live) fn from_list(list: Vec<AcceptedVersion>) -> Self {
-        Self(list)
-    }
-
     pub(in crate::live) fn iter(&self) -> impl Iterator<Item = &AcceptedVersion> {
         self.0.iter()
     }

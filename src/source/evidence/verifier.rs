@@ -11,14 +11,13 @@ use foldhash::fast::RandomState;
 
 use robots_core::internals::distance;
 
-use super::claim_paths::{ClaimPath, ClaimPaths};
+use super::claim_paths::ClaimPaths;
 use super::claimants::FirstSeen;
-use super::list_copies::ListCopy;
 use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
 use super::verification_plan::{CrawlerMethods, MethodTable, OperatorTable, VerificationPlan};
 use super::verified_claims::{ClaimKey, EvidenceVersion, VerifiedClaims};
-use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};
+use super::{ClaimPath, DirectoryStatus, ListCopy, ListStatus, LookupStatus, VerifierStatus};
 use crate::agent::{Agent, Crawler, Identity, Network, Registry, UndecidedReason};
 use crate::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,

@@ -17,10 +17,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::outcome::{FetchError, FetchErrorKind, FetchOutcome, Validators};
 use super::resolver::{self, Peer, Resolver};
-use super::url::FetchUrl;
 use super::wire::{self, Approach, Excess, Stream};
+use super::{FetchError, FetchErrorKind, FetchOutcome, FetchUrl, Validators};
 use crate::live::MAX_FILE;
 
 /// Redirects that are followed (RFC 9309, section 2.3.1.2).

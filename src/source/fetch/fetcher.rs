@@ -10,10 +10,11 @@ use http::HeaderValue;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::client::{Client, FetchExchange, FetchMode, FetchRequest, FetchTarget};
-use super::outcome::{FetchError, FetchErrorKind, FetchOutcome, Validators};
 use super::resolver::Resolver;
-use super::url::FetchUrl;
+use super::{
+    Client, FetchError, FetchErrorKind, FetchExchange, FetchMode, FetchOutcome, FetchRequest, FetchTarget, FetchUrl,
+    Validators,
+};
 use crate::live::MAX_FILE;
 
 /// Threads that resolve names and compile what was fetched, at most; they end when there is nothing to do.

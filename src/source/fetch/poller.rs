@@ -8,11 +8,8 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::client::{Client, FetchTarget};
-use super::fetcher::Fetcher;
-use super::freshness::Schedule;
-use super::outcome::{FetchErrorKind, FetchOutcome};
 use super::site_freshness::{LiveVersion, Settled, SiteFreshness, Step, Trouble};
+use super::{Client, FetchErrorKind, FetchOutcome, FetchTarget, Fetcher, Schedule};
 use crate::live::{
     Candidate, Cause, Clock, Completion, FetchStatus, Mutex, Rejection, RejectionKind, Reload, ReloadOutcome,
     Reloading, Site, Version,

@@ -3,12 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use super::client::{FetchMode, FetchTarget};
-use super::fetcher::Fetcher;
-use super::freshness::Schedule;
 use super::poller::SitePoller;
 use super::resolver::Peer;
-use super::url::UrlError;
+use super::url::UrlFault;
+use super::{FetchMode, FetchTarget, Fetcher, Schedule, UrlError};
 use crate::live::{
     Completion, LiveRobots, Loaded, MAX_FILE, Rejection, RejectionKind, ReloadOutcome, Site, SiteSettings, Source,
     SourceStatus, WhenMissing,
@@ -103,9 +101,9 @@ impl LiveRobots {
     ) -> Result<LiveBuilder<UpstreamSource>, UrlError> {
         let via =
             upstreams.into_iter().map(|upstream| Peer::parse(upstream.as_ref())).collect::<Result<Arc<[_]>, _>>()?;
-        let first = via.first().ok_or_else(|| UrlError::host(""))?;
+        let first = via.first().ok_or_else(|| UrlError::new("", UrlFault::Host))?;
         if host.contains(['/', '?', '#', '@']) {
-            return Err(UrlError::host(host));
+            return Err(UrlError::new(host, UrlFault::Host));
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
         let target = FetchTarget { via, ..FetchTarget::new(url.parse()?, FetchMode::Site, MAX_FILE) };

@@ -11,8 +11,8 @@ use std::{fmt, io};
 use http::StatusCode;
 use robots_core::internals::AddressClass;
 
-use super::outcome::{FetchError, FetchErrorKind};
-use super::url::{FetchUrl, UrlError};
+use super::url::UrlFault;
+use super::{FetchError, FetchErrorKind, FetchUrl, UrlError};
 use crate::source::hosts::Scheme;
 
 #[cfg(unix)]
@@ -97,11 +97,11 @@ impl Peer {
                 return Ok(Self::Unix(path.into()));
             }
             let _ = path;
-            return Err(UrlError::socket(upstream));
+            return Err(UrlError::new(upstream, UrlFault::Socket));
         }
         let url: FetchUrl =
             if upstream.contains("://") { upstream.parse()? } else { format!("http://{upstream}").parse()? };
-        if url.target().as_str() == "/" { Ok(Self::Server(url)) } else { Err(UrlError::path(upstream)) }
+        if url.target().as_str() == "/" { Ok(Self::Server(url)) } else { Err(UrlError::new(upstream, UrlFault::Path)) }
     }
 
     pub(super) const fn scheme(&self) -> Scheme {

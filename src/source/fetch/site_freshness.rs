@@ -6,9 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 
-use super::freshness::{Schedule, later};
-use super::outcome::{FetchError, FetchErrorKind, FetchOutcome, Found, Validators};
 use super::resolver;
+use super::{FetchError, FetchErrorKind, FetchOutcome, Found, Schedule, Validators, later};
 use crate::live::FetchStatus;
 
 #[derive(Debug)]

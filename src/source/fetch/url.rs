@@ -45,7 +45,7 @@ pub struct UrlError {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UrlFault {
+pub(super) enum UrlFault {
     NoScheme,
     Ftp,
     OtherScheme,
@@ -191,27 +191,13 @@ impl fmt::Debug for FetchUrl {
 }
 
 impl UrlError {
-    fn new(url: &str, fault: UrlFault) -> Self {
+    pub(super) fn new(url: &str, fault: UrlFault) -> Self {
         Self { url: without_secrets(url).chars().take(256).collect(), fault }
     }
 
     /// The text, at most 256 characters, with `…` in place of user information and of a query: they may hold secrets.
     pub fn url(&self) -> &str {
         &self.url
-    }
-
-    /// For an upstream, whose paths are its own.
-    pub(super) fn path(url: &str) -> Self {
-        Self::new(url, UrlFault::Path)
-    }
-
-    /// For an upstream behind a socket.
-    pub(super) fn socket(url: &str) -> Self {
-        Self::new(url, UrlFault::Socket)
-    }
-
-    pub(super) fn host(host: &str) -> Self {
-        Self::new(host, UrlFault::Host)
     }
 }
 

@@ -25,9 +25,8 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::outcome::{FetchError, FetchErrorKind};
 use super::resolver::{self, Resolver};
-use super::url::FetchUrl;
+use super::{FetchError, FetchErrorKind, FetchUrl};
 
 #[cfg(unix)]
 use std::path::Path;

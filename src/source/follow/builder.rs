@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 use std::{fmt, io};
 
-use super::document::Document;
-use super::published::{Following, Published, PublishedEvent, PublishedSettings};
-use super::saved::{FollowError, SavedDocuments};
+use super::published::PublishedSettings;
+use super::{Document, FollowError, Following, Published, PublishedEvent, SavedDocuments};
 use crate::live::{Clock, VersionHashPrefix};
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};

@@ -13,8 +13,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::document::{Demand, Document};
-use super::saved::{FollowError, SavedDocuments};
+use super::{Demand, Document, FollowError, SavedDocuments};
 use crate::live::{Clock, Mutex, VersionHash, VersionHashPrefix};
 use crate::source::fetch::{Client, FetchOutcome, FetchTarget, FetchUrl, Fetcher, Found, Schedule, Validators, later};
 

@@ -111,7 +111,9 @@ impl Routes {
     /// A folder that is watched by this path from now on, with its first target.
     pub(super) fn insert(&mut self, root: &Path, id: WatchId, name: &WatchedName) {
         self.roots.insert(name.folder.clone(), root.to_owned());
-        self.listeners.insert(root.to_owned(), FolderListeners::new(name.folder.clone()));
+        let folder = name.folder.clone();
+        let listeners = FolderListeners { folder, named: HashMap::new(), every: Vec::new(), is_gone: false };
+        self.listeners.insert(root.to_owned(), listeners);
         self.add(id, name);
     }
 
@@ -201,10 +203,6 @@ impl Routes {
 }
 
 impl FolderListeners {
-    fn new(folder: FolderId) -> Self {
-        Self { folder, named: HashMap::new(), every: Vec::new(), is_gone: false }
-    }
-
     fn all(&self) -> impl Iterator<Item = WatchId> {
         self.named.values().flatten().chain(&self.every).copied()
     }

@@ -67,7 +67,7 @@ impl SiteStore {
                 let version = self.version(written, &listed)?;
                 Some(AcceptedVersion { version, since: listed.since, standing: listed.state })
             });
-            remembered.versions = AcceptedVersions::from_list(versions.collect());
+            remembered.versions = AcceptedVersions(versions.collect());
             let current = remembered.versions.current().map(AcceptedVersion::hash);
             damaged = match last {
                 Some((hash, since)) if current != Some(hash) => WasLive::Other(hash, since),
