@@ -142,11 +142,6 @@ impl DayRows {
         }
         self.merge(&Self::of_lost_day(day));
     }
-
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.days.is_empty() && self.watches.is_empty()
-    }
 }
 
 /// Octets of a file: what is beyond is not read, and a day that would be larger gives up its hours.

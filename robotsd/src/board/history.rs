@@ -71,12 +71,6 @@ impl History {
         Self::Memory(BTreeMap::new())
     }
 
-    /// What is kept of a site for a day. A day that cannot be read, or not as a whole, is one in which reads may have been lost.
-    #[cfg(test)]
-    pub(super) fn day(&self, site: &str, day: Second) -> DayRows {
-        self.read(site, day).0
-    }
-
     /// What is kept of a site from one moment to another, whole days, among `merged` processes that serve it. Blocks.
     ///
     /// Days that were written while not every read reached these processes are unseen.
@@ -102,7 +96,8 @@ impl History {
         all
     }
 
-    /// With the octets that were read.
+    /// What is kept of a site for a day, with the octets that were read. A day that cannot be read, or not as a whole, is one in which
+    /// reads may have been lost.
     fn read(&self, site: &str, day: Second) -> (DayRows, u64) {
         match self {
             Self::Memory(days) => (days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(), 0),
@@ -373,6 +368,10 @@ mod tests {
 
     const DAY_ONE: Second = 20_000 * DAY;
 
+    fn day(history: &History, site: &str, day: Second) -> DayRows {
+        history.read(site, day).0
+    }
+
     fn rows(crawler: &str, allowed: u64) -> DayRows {
         rows_of(DAY_ONE, crawler, allowed)
     }
@@ -391,11 +390,11 @@ mod tests {
         for mut history in [History::below(folder.path()), History::memory()] {
             history.add("shop", DAY_ONE, &rows("a", 1)).unwrap();
             history.add("shop", DAY_ONE, &rows("a", 2)).unwrap();
-            let kept = history.day("shop", DAY_ONE);
+            let kept = day(&history, "shop", DAY_ONE);
             assert_eq!(kept, DayRows { watches: rows("a", 2).watches, ..rows("a", 3) });
             assert_eq!(history.sites(), ["shop"]);
-            assert!(history.day("shop", DAY_ONE + DAY).is_empty());
-            assert!(history.day("other", DAY_ONE).is_empty());
+            assert!(day(&history, "shop", DAY_ONE + DAY) == DayRows::default());
+            assert!(day(&history, "other", DAY_ONE) == DayRows::default());
         }
     }
 
@@ -409,12 +408,12 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         let cut = text.trim_end().len() - 7;
         fs::write(&path, format!("\u{0}\u{1}{{]\n{}", &text[..cut])).unwrap();
-        let kept = history.day("shop", DAY_ONE);
+        let kept = day(&history, "shop", DAY_ONE);
         assert_eq!(kept.rows.keys().map(|key| &*key.crawler).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(kept.lost, [Lost { from: DAY_ONE, to: DAY_ONE + DAY }]);
         let damaged = fs::read(&path).unwrap();
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::Whole)));
-        let kept = history.day("shop", DAY_ONE);
+        let kept = day(&history, "shop", DAY_ONE);
         assert_eq!(kept.rows.values().map(|row| row.allowed).collect::<Vec<_>>(), [1, 6]);
         assert_eq!(kept.lost.len(), 1, "that something was lost is not forgotten");
         assert_eq!(fs::read(path.with_extension("jsonl.damaged")).unwrap(), damaged);
@@ -434,7 +433,7 @@ mod tests {
         let beside = path.with_extension("jsonl.damaged");
         std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &beside).unwrap();
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));
-        assert_eq!(history.day("shop", DAY_ONE).rows.len(), 2);
+        assert_eq!(day(&history, "shop", DAY_ONE).rows.len(), 2);
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::Whole)));
     }
 
@@ -446,7 +445,9 @@ mod tests {
                 history.add("shop", DAY_ONE + day * DAY, &rows_of(DAY_ONE + day * DAY, "a", 1)).unwrap();
             }
             let kept = |history: &History| {
-                (0..10).filter(|day| !history.day("shop", DAY_ONE + day * DAY).is_empty()).collect::<Vec<_>>()
+                (0..10)
+                    .filter(|number| day(history, "shop", DAY_ONE + number * DAY) != DayRows::default())
+                    .collect::<Vec<_>>()
             };
             let now = DAY_ONE + 9 * DAY + 5;
             history.prune(now, Retention { hours: 2 * DAY, days: 4 * DAY, size: 1 << 20 }, 100).unwrap();
@@ -493,7 +494,7 @@ mod tests {
             });
             let why = history.prune(later, retention, 100).unwrap_err().to_string();
             assert!(why.contains("is the clock right?"), "{why}");
-            assert!((0..3).all(|day| !history.day("shop", DAY_ONE + day * DAY).is_empty()));
+            assert!((0..3).all(|number| day(&history, "shop", DAY_ONE + number * DAY) != DayRows::default()));
         }
     }
 

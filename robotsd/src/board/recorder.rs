@@ -256,8 +256,7 @@ impl KnownVersions {
     /// nothing a crawler has to expect.
     fn judge(&self, event: &Event<'_, CrawlerRequest>, case: &mut Case) {
         let agents = std::slice::from_ref(&event.record.agent);
-        let (mut disallowed_by, mut allowed_by) =
-            (RewrittenNames::over(&mut case.disallowed_by), RewrittenNames::over(&mut case.allowed_by));
+        let (mut disallowing, mut allowing) = (0, 0);
         let live = event.record.hash;
         let is_live = |version: &&KnownVersion| version.content.hash() == live;
         let versions = || self.versions.iter().filter(|_| self.policy.is_some());
@@ -269,12 +268,14 @@ impl KnownVersions {
             match decision.and_then(|decision| decision.verdict) {
                 Some(verdict) if verdict.access() == Access::Disallow => {
                     if matches!(verdict.form(), PathForm::Verbatim | PathForm::Standard) {
-                        disallowed_by.push(name);
+                        rewrite_next(&mut case.disallowed_by, &mut disallowing, name);
                     }
                 }
-                _ => allowed_by.push(name),
+                _ => rewrite_next(&mut case.allowed_by, &mut allowing, name),
             }
         }
+        case.disallowed_by.truncate(disallowing);
+        case.allowed_by.truncate(allowing);
     }
 
     fn write_name(&self, hash: VersionHash, out: &mut String) {
@@ -285,30 +286,13 @@ impl KnownVersions {
     }
 }
 
-/// A list of names that is written anew, in the memory of the one before.
-struct RewrittenNames<'a> {
-    list: &'a mut Vec<String>,
-    len: usize,
-}
-
-impl<'a> RewrittenNames<'a> {
-    const fn over(list: &'a mut Vec<String>) -> Self {
-        Self { list, len: 0 }
+/// Writes the next name of a list anew, in the memory of the one before.
+fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
+    match list.get_mut(*written) {
+        Some(own) => rewrite(own, name),
+        None => list.push(name.to_owned()),
     }
-
-    fn push(&mut self, name: &str) {
-        match self.list.get_mut(self.len) {
-            Some(own) => rewrite(own, name),
-            None => self.list.push(name.to_owned()),
-        }
-        self.len += 1;
-    }
-}
-
-impl Drop for RewrittenNames<'_> {
-    fn drop(&mut self) {
-        self.list.truncate(self.len);
-    }
+    *written += 1;
 }
 
 fn rewrite(text: &mut String, with: &str) {

@@ -308,18 +308,21 @@ mod tests {
         assert_eq!(cases, [(10, 20, 2), (40, 60, 2)]);
         // In whatever pieces it comes.
         let mut pieces = Row::default();
-        let mut piece = Row::default();
-        piece.disallow(&case("2", 10));
-        pieces.merge(&piece);
-        let mut piece = Row::default();
-        piece.disallow(&case("2", 20));
-        piece.read(read("2", 30));
-        piece.disallow(&case("2", 40));
-        pieces.merge(&piece);
-        let mut piece = Row::default();
-        piece.read(read("2", 50));
-        piece.disallow(&case("2", 60));
-        pieces.merge(&piece);
+        let mut piece = |fill: &dyn Fn(&mut Row)| {
+            let mut piece = Row::default();
+            fill(&mut piece);
+            pieces.merge(&piece);
+        };
+        piece(&|row| row.disallow(&case("2", 10)));
+        piece(&|row| {
+            row.disallow(&case("2", 20));
+            row.read(read("2", 30));
+            row.disallow(&case("2", 40));
+        });
+        piece(&|row| {
+            row.read(read("2", 50));
+            row.disallow(&case("2", 60));
+        });
         assert_eq!(pieces, row);
     }
 

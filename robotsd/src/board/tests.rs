@@ -230,9 +230,7 @@ fn restarts_accuse_no_crawler() {
 #[test]
 fn what_may_have_been_missed_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
-    let before = Board::new(settings(true, 1), Some(folder.path()), START);
-    play(&before, 0, START, START + 31 * HOUR);
-    before.write(START + 31 * HOUR).unwrap();
+    drop(played_with(settings(true, 1), folder.path(), START, START + 31 * HOUR));
     let after = Board::new(settings(true, 1), Some(folder.path()), START + 31 * HOUR + MINUTE);
     let other = SiteMoment { version: Some("3".into()), ..moment(START + 31 * HOUR + MINUTE, Vec::new()) };
     after.add(START + 31 * HOUR + MINUTE, [other]);
@@ -371,11 +369,8 @@ fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<
 #[test]
 fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     let judged = |state: &Path| said_at_the_end(state)[0].2;
-    let (ignored, not_newest, undecided) = (
-        Judged { ignored: 1, ..Judged::default() },
-        Judged { not_newest: 1, ..Judged::default() },
-        Judged { undecided: 1, ..Judged::default() },
-    );
+    let [ignored, not_newest, undecided] =
+        [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]].map(|counts| expect("", None, counts).2);
     for (reads, version_1, want) in [
         // It read version 1 two days before, and again less than a day before.
         (&[("1", HOUR), ("1", DAY + 20 * HOUR)][..], 0..2 * DAY + HOUR, not_newest),
@@ -426,6 +421,19 @@ fn hosts_that_come_are_a_gap() {
     }
 }
 
+/// A process that has seen a verified crawler read version 2 a minute before a second, up to which it counts; that may be written.
+fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
+    let board = Board::new(settings(true, 1), Some(state), START + DAY);
+    for now in second - HOUR..=second {
+        let reads = if now == second - MINUTE { vec![read_of("2", now)] } else { Vec::new() };
+        board.add(now, [moment(now, reads)]);
+    }
+    if is_written {
+        board.write(second).unwrap();
+    }
+    board
+}
+
 /// In the second in which a host comes, a crawler may have read another version there just before it requests something here, also
 /// where that second is written down already.
 #[test]
@@ -434,14 +442,7 @@ fn the_second_in_which_hosts_come_accuses_no_crawler() {
     for (has_new_hosts, is_written, ignored) in [(false, false, 1), (false, true, 1), (true, false, 0), (true, true, 0)]
     {
         let folder = tempfile::tempdir().unwrap();
-        let board = Board::new(settings(true, 1), Some(folder.path()), START + DAY);
-        for now in comes - HOUR..=comes {
-            let reads = if now == comes - MINUTE { vec![read_of("2", now)] } else { Vec::new() };
-            board.add(now, [moment(now, reads)]);
-        }
-        if is_written {
-            board.write(comes).unwrap();
-        }
+        let board = read_before(comes, folder.path(), is_written);
         let request = vec![counted(comes, ("crawler", Standing::Verified), What::Private)];
         board.add(comes + 1, [SiteMoment { has_new_hosts, ..moment(comes + 1, request) }]);
         for now in comes + 2..comes + MINUTE {
@@ -461,14 +462,7 @@ fn the_second_in_which_a_site_goes_accuses_no_crawler() {
     let goes = START + DAY + HOUR;
     for is_written in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let board = Board::new(settings(true, 1), Some(folder.path()), START + DAY);
-        for now in goes - HOUR..=goes {
-            let reads = if now == goes - MINUTE { vec![read_of("2", now)] } else { Vec::new() };
-            board.add(now, [moment(now, reads)]);
-        }
-        if is_written {
-            board.write(goes).unwrap();
-        }
+        let board = read_before(goes, folder.path(), is_written);
         board.add(goes + 1, []);
         board.write(goes + 1).unwrap();
         let request = vec![counted(goes, ("crawler", Standing::Verified), What::Private)];

@@ -281,16 +281,18 @@ mod tests {
         serde_json::from_slice(&out).expect("the output is JSON")
     }
 
+    fn results(file: &[u8]) -> Vec<Value> {
+        document("robots.txt", file)["runs"][0]["results"].as_array().expect("results").clone()
+    }
+
     fn regions(file: &[u8]) -> Vec<(String, Value)> {
-        let document = document("robots.txt", file);
-        let results = document["runs"][0]["results"].as_array().expect("results").clone();
         let region = |result: &Value| {
             let region = &result["locations"][0]["physicalLocation"]["region"];
             let [line, column] = ["startLine", "startColumn"].map(|name| region[name].clone());
             let [end_line, end_column] = ["endLine", "endColumn"].map(|name| region[name].clone());
             (result["ruleId"].as_str().expect("a rule").to_owned(), json!([line, column, end_line, end_column]))
         };
-        results.iter().map(region).collect()
+        results(file).iter().map(region).collect()
     }
 
     #[test]
@@ -322,10 +324,8 @@ mod tests {
     #[test]
     fn a_finding_keeps_its_fingerprint_where_lines_come_before_it() {
         let prints = |file: &[u8]| -> Vec<String> {
-            let document = document("robots.txt", file);
-            let results = document["runs"][0]["results"].as_array().expect("results").clone();
             let print = |result: &Value| result["partialFingerprints"]["primaryLocationLineHash"].to_string();
-            results.iter().filter(|result| result["ruleId"] == "path-without-slash").map(print).collect()
+            results(file).iter().filter(|result| result["ruleId"] == "path-without-slash").map(print).collect()
         };
         let alone = prints(b"User-agent: *\nDisallow: a\nDisallow: a\n");
         let behind = prints(b"# New\nUser-agent: *\nDisallow: /b\nDisallow: a\nDisallow: a\n");
@@ -365,8 +365,7 @@ mod tests {
 
     #[test]
     fn a_file_writes_no_link_into_a_message() {
-        let document = document("robots.txt", b"User-agent: *\nDisallow: [x](https://x.test){0}\n");
-        let results = document["runs"][0]["results"].as_array().expect("results").clone();
+        let results = results(b"User-agent: *\nDisallow: [x](https://x.test){0}\n");
         let texts = || results.iter().filter_map(|result| result["message"]["text"].as_str());
         assert!(texts().any(|text| text.contains("\\[x\\](https://x.test){{0}}")), "{results:?}");
         assert!(!texts().any(|text| text.replace("\\[", "").contains('[')), "{results:?}");

@@ -220,8 +220,12 @@ mod tests {
     use super::*;
 
     fn rendered(name: &str, file: &[u8], colour: Colour) -> String {
+        rendered_with(name, file, colour, &Options::new())
+    }
+
+    fn rendered_with(name: &str, file: &[u8], colour: Colour, options: &Options) -> String {
         let robots = RobotsTxt::parse(file);
-        let report = check(&robots, &Options::new());
+        let report = check(&robots, options);
         let mut out = Vec::new();
         write(&mut out, colour, Checked { name, robots: &robots, report: &report }).expect("a vector takes all");
         String::from_utf8(out).expect("the output is UTF-8")
@@ -268,12 +272,7 @@ mod tests {
     #[test]
     fn every_example_renders() {
         for lint in tower_robots::check::lints() {
-            let robots = RobotsTxt::parse(lint.bad.bytes().into_owned());
-            let report = check(&robots, &lint.example_options());
-            let mut out = Vec::new();
-            let checked = Checked { name: "robots.txt", robots: &robots, report: &report };
-            write(&mut out, Colour::Plain, checked).expect("a vector takes all");
-            let text = String::from_utf8(out).expect("the output is UTF-8");
+            let text = rendered_with("robots.txt", &lint.bad.bytes(), Colour::Plain, &lint.example_options());
             assert!(text.contains(&format!("[{}]: ", lint.code)) && text.contains('^'), "{text}");
         }
     }

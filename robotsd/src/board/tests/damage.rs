@@ -17,25 +17,19 @@ fn file(state: &Path, day: Second) -> PathBuf {
     files.remove(day as usize)
 }
 
-fn words(state: &Path) -> Vec<Said> {
-    let board = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
-    said(&[rows(&board)], Evidence::Complete)
-}
-
 /// The read that would excuse may be the line that is lost, or one that is lost with the whole file.
 #[test]
 fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
     drop(played(Some(folder.path())));
     let state = folder.path();
-    assert_eq!(words(state), week());
+    assert_eq!(said_at_the_end(state), week());
     // Day 1 has the requests of `ignorer` and `stale`.
     let path = file(state, 1);
     let text = fs::read_to_string(&path).unwrap();
     let without = |what: &str| text.lines().filter(|line| !line.contains(what)).collect::<Vec<_>>().join("\n") + "\n";
     let read_of_ignorer = text.lines().position(|line| line.contains("ignorer")).unwrap();
     let cut_at_a_line = text.lines().take(read_of_ignorer + 3).collect::<Vec<_>>().join("\n") + "\n";
-    let is_accused = |said: &[Said]| said.iter().any(|(_, word, _)| word.as_deref() == Some("ignores"));
     for (what, damaged) in [
         ("a line that is cut", text.replacen("\"claimer\"", "\"claim", 1)),
         ("a line that is another", text.replacen("https://shop.test", "https://shop.tes!", 1)),
@@ -46,7 +40,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
         ("nothing", String::new()),
     ] {
         fs::write(&path, damaged).unwrap();
-        assert!(!is_accused(&words(state)), "{what}: {:?}", words(state));
+        assert!(!accuses(&said_at_the_end(state)), "{what}: {:?}", said_at_the_end(state));
     }
     // The first process to write to it keeps in mind that something was lost.
     fs::write(&path, without("\"late\"")).unwrap();
@@ -55,13 +49,13 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     next.add(START + 7 * DAY, [moment(START + 7 * DAY, vec![late])]);
     next.write(START + 7 * DAY).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("{\"lost\":"));
-    assert!(!is_accused(&words(state)));
+    assert!(!accuses(&said_at_the_end(state)));
     // Nothing but the day itself, and what a lost read of it could excuse, is in doubt.
     fs::write(&path, &text).unwrap();
-    assert_eq!(words(state), week());
+    assert_eq!(said_at_the_end(state), week());
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    assert!(!is_accused(&words(state)), "a file that cannot be read at all");
+    assert!(!accuses(&said_at_the_end(state)), "a file that cannot be read at all");
 }
 
 /// The rows of a week, and the file of the day in which crawlers ignore robots.txt, as it is written.
@@ -73,18 +67,19 @@ fn guilty() -> (Vec<DayRows>, Vec<u8>) {
     ((0..7).map(day).collect(), octets)
 }
 
+fn of_week(processes: &[DayRows]) -> Vec<CrawlerBoard> {
+    sum_up("shop", processes, Period::days(START + 7 * DAY - 1, 7), Evidence::Complete, Some("2")).crawlers
+}
+
 /// The requests that are held against each crawler.
 fn ignored(days: &[DayRows]) -> Vec<(String, u64)> {
     let mut all = DayRows::default();
     days.iter().for_each(|day| all.merge(day));
-    let board = sum_up("shop", &[all], Period::days(START + 7 * DAY - 1, 7), Evidence::Complete, Some("2"));
-    board.crawlers.into_iter().map(|row| (row.crawler + &row.identity, row.judged.ignored)).collect()
+    of_week(&[all]).into_iter().map(|row| (row.crawler + &row.identity, row.judged.ignored)).collect()
 }
 
 fn accused(processes: &[DayRows]) -> usize {
-    let period = Period::days(START + 7 * DAY - 1, 7);
-    let board = sum_up("shop", processes, period, Evidence::Complete, Some("2"));
-    board.crawlers.iter().filter(|crawler| crawler.judged.ignored > 0).count()
+    of_week(processes).iter().filter(|crawler| crawler.judged.ignored > 0).count()
 }
 
 proptest! {

@@ -194,8 +194,14 @@ fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
 mod tests {
     use super::*;
 
+    type Input = io::Result<Box<dyn Read + Send>>;
+
+    fn input(octets: impl Into<Vec<u8>>) -> Input {
+        Ok(Box::new(io::Cursor::new(octets.into())))
+    }
+
     fn lines(inputs: Vec<Vec<u8>>) -> (usize, usize) {
-        let inputs = inputs.into_iter().map(|input| Ok(Box::new(io::Cursor::new(input)) as Box<dyn Read + Send>));
+        let inputs = inputs.into_iter().map(input);
         let count = |chunk: &[u8]| {
             let lines = chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty());
             lines.fold((0, 0), |(count, octets), line| (count + 1, octets + line.len()))
@@ -225,8 +231,7 @@ mod tests {
     fn every_chunk_begins_with_the_columns_that_hold_for_it() {
         let line = b"GET /0123456789\n".repeat(CHUNK / 16 + 10);
         let log = [b"#Fields: one\n", line.as_slice(), b"#Fields: two\n", line.as_slice(), line.as_slice()].concat();
-        let inputs = [log, b"GET /\n".to_vec(), b"#Fields: three\n".to_vec()];
-        let inputs = inputs.map(|input| Ok(Box::new(io::Cursor::new(input)) as Box<dyn Read + Send>));
+        let inputs = [input(log), input("GET /\n"), input("#Fields: three\n")];
         let work = |(): &mut (), chunk: &[u8]| {
             let lines = || chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty());
             let start = lines().next().unwrap_or_default().to_vec();
@@ -247,41 +252,36 @@ mod tests {
         assert_eq!(starts, ["#Fields: one", "#Fields: one", "#Fields: two", "#Fields: two", "GET /", "#Fields: three"]);
     }
 
-    #[test]
-    fn an_input_with_an_error_does_not_keep_the_others_from_being_read() {
-        let good = || Ok(Box::new(&b"a\n"[..]) as Box<dyn Read + Send>);
-        let inputs = vec![good(), Err(io::Error::other("gone")), good()];
-        let mut octets = 0;
-        let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count, _| octets += count);
-        assert_eq!((octets, errors.len()), (4, 1));
+    /// Reads `a` and then `b`, and fails after that.
+    struct Cut(bool);
+
+    impl Read for Cut {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if std::mem::replace(&mut self.0, true) {
+                return Err(io::Error::other("cut"));
+            }
+            buffer[..4].copy_from_slice(b"a\nb\n");
+            Ok(4)
+        }
     }
 
     /// What was read before the octets went bad counts.
     #[test]
-    fn an_input_that_ends_in_an_error_is_read_up_to_it() {
-        struct Cut(bool);
-        impl Read for Cut {
-            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                if std::mem::replace(&mut self.0, true) {
-                    return Err(io::Error::other("cut"));
-                }
-                buffer[..4].copy_from_slice(b"a\nb\n");
-                Ok(4)
-            }
+    fn an_input_with_an_error_does_not_keep_it_and_the_others_from_being_read() {
+        for inputs in [vec![input("a\n"), Err(io::Error::other("gone")), input("a\n")], vec![Ok(Box::new(Cut(false)))]]
+        {
+            let mut octets = 0;
+            let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count, _| octets += count);
+            assert_eq!((octets, errors.len()), (4, 1));
         }
-        let inputs = vec![Ok(Box::new(Cut(false)) as Box<dyn Read + Send>)];
-        let mut octets = 0;
-        let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count, _| octets += count);
-        assert_eq!((octets, errors.len()), (4, 1));
     }
 
     #[test]
     fn counts_are_joined_in_the_order_of_the_log() {
         let log: Vec<u8> = (0..9_u8).flat_map(|at| [vec![b'a' + at; CHUNK - 1], vec![b'\n']].concat()).collect();
         for workers in [1, 2, 7] {
-            let input: Box<dyn Read + Send> = Box::new(io::Cursor::new(log.clone()));
             let mut order = Vec::new();
-            for_each([Ok(input)], workers, || (), |(), chunk| chunk[0], |first, _| order.push(first));
+            for_each([input(log.as_slice())], workers, || (), |(), chunk| chunk[0], |first, _| order.push(first));
             assert_eq!(order, b"abcdefghi", "{workers} workers");
         }
     }
@@ -289,7 +289,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "a worker panicked")]
     fn a_worker_that_panics_does_not_leave_the_reader_waiting() {
-        let input: Box<dyn Read + Send> = Box::new(io::Cursor::new(b"line\n".repeat(CHUNK * 4)));
-        let _ = for_each([Ok(input)], 2, || (), |(), _| panic!("a defect"), |(): (), _| {});
+        let _ = for_each([input(b"line\n".repeat(CHUNK * 4))], 2, || (), |(), _| panic!("a defect"), |(): (), _| {});
     }
 }

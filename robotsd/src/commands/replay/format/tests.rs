@@ -7,16 +7,19 @@ const CURL: &str =
     r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.1" 200 2326 "https://example.com/x" "GPTBot/1.2""#;
 
 fn shown(format: ReplayLogFormat, line: &str) -> Option<[String; 6]> {
-    let entry = format.read(line.as_bytes())?;
+    format.read(line.as_bytes()).map(|entry| texts(&entry))
+}
+
+fn texts(entry: &LoggedRequest<'_>) -> [String; 6] {
     let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-    Some([
+    [
         text(entry.host.as_deref().unwrap_or_default()),
         text(&entry.address),
         text(&entry.method),
         text(&entry.target),
         text(&entry.referer),
         text(&entry.agent),
-    ])
+    ]
 }
 
 #[test]
@@ -87,19 +90,15 @@ fn lines_of_a_load_balancer_are_read() {
 
 /// The requests of a chunk, and how many lines were directives and unread.
 fn of_chunk(chunk: &str) -> (Vec<[String; 6]>, usize, usize) {
-    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
     let mut reader = ChunkReader::new(ReplayLogFormat::Auto, chunk.as_bytes());
     let (mut requests, mut directives, mut unread) = (Vec::new(), 0, 0);
     for line in chunk.lines() {
         match reader.read(line.as_bytes()) {
-            LogLine::Request(entry) => requests.push([
-                text(entry.host.as_deref().unwrap_or_default()),
-                text(&entry.address),
-                text(&entry.method),
-                text(&entry.target),
-                text(&entry.referer),
-                format!("{} {}", text(&entry.agent), entry.time.unwrap_or_default()),
-            ]),
+            LogLine::Request(entry) => {
+                let [host, address, method, target, referer, agent] = texts(&entry);
+                let agent = format!("{agent} {}", entry.time.unwrap_or_default());
+                requests.push([host, address, method, target, referer, agent]);
+            }
             LogLine::Directive => directives += 1,
             LogLine::Unread => unread += 1,
         }

@@ -24,18 +24,38 @@ const START: i64 = 1_700_000_000;
 /// A log: of each line the header, the identity, the address and the time.
 type Line<'a> = (&'a str, Identity, Option<&'a str>, i64);
 
-fn evaluator(robots: &str, rate: RateMode) -> Evaluator {
+fn policy(rate: RateMode, scope: StarScope) -> Policy {
     let policy = Policy::builder().mode(Mode::Refuse).rate(rate).rate_burst(2.try_into().expect("above zero"));
-    let settings = EvaluatorSettings { policy: policy.build(), ..EvaluatorSettings::default() };
+    policy.star_scope(scope).build()
+}
+
+fn evaluator_with(robots: &str, policy: Policy) -> Evaluator {
+    let settings = EvaluatorSettings { policy, ..EvaluatorSettings::default() };
     Evaluator::new(robots.into(), Reading::Standard, &settings)
 }
 
+fn evaluator(robots: &str, rate: RateMode) -> Evaluator {
+    evaluator_with(robots, policy(rate, StarScope::default()))
+}
+
+/// The counts of one input, in chunks of so many lines.
 fn counts(evaluator: &Evaluator, lines: &[Line<'_>], chunk: usize, suspects: &[String]) -> PaceCounts {
     let mut all = PaceCounts::new(evaluator.settings.policy.rate_burst());
     for chunk in lines.chunks(chunk) {
         all.join(noted(evaluator, chunk));
     }
     all.conclude(suspects);
+    all
+}
+
+/// The counts of several, each in one chunk.
+fn counts_of_inputs(evaluator: &Evaluator, inputs: &[Vec<Line<'_>>]) -> PaceCounts {
+    let mut all = PaceCounts::new(evaluator.settings.policy.rate_burst());
+    for lines in inputs {
+        all.begin_input();
+        all.join(noted(evaluator, lines));
+    }
+    all.conclude(&[]);
     all
 }
 
@@ -170,15 +190,23 @@ fn the_strictest_delay_of_all_names_counts_and_no_more_than_is_enforced() {
 #[test]
 fn made_up_names_share_a_bucket_and_those_past_the_bound_a_row() {
     let evaluator = evaluator("User-agent: *\nCrawl-delay: 10\n", RateMode::Refuse);
-    let names: Vec<String> = (0..1_100).map(|at| format!("Madeup{at}bot/1.0 (+https://example.com/bot)")).collect();
-    let lines: Vec<_> =
-        names.iter().map(|name| (name.as_str(), Identity::Unverifiable, Some("9.9.9.9"), START)).collect();
+    let names = made_up(|at| format!("Madeup{at}bot/1.0 (+https://example.com/bot)"));
     for chunk in [3, 5_000] {
-        let counted = rows(&counts(&evaluator, &lines, chunk, &[]));
+        let counted = rows(&counts(&evaluator, &lines_of(&names), chunk, &[]));
         assert_eq!(counted.len(), 1_024 - 2 + 1, "{chunk}");
         assert_eq!(counted[0], ("other crawlers".to_owned(), PacedSenders::Own, 76, 76));
         assert!(!counted.iter().any(|row| row.0.starts_with("Madeup0bot") || row.0.starts_with("Madeup1bot")));
     }
+}
+
+/// More headers than have a row of their own.
+fn made_up(of: fn(usize) -> String) -> Vec<String> {
+    (0..1_100).map(of).collect()
+}
+
+/// A request of each header at once, from one address.
+fn lines_of(headers: &[String]) -> Vec<Line<'_>> {
+    headers.iter().map(|header| (header.as_str(), Identity::Unverifiable, Some("9.9.9.9"), START)).collect()
 }
 
 /// How many of these requests of one network, all in one second, a layer answers with 429.
@@ -201,10 +229,7 @@ fn a_log_of_requests_to_a_layer_has_as_many_that_come_too_soon() {
     let nutch = "User-agent: Nutch\nCrawl-delay: 10\n";
     let star = "User-agent: *\nCrawl-delay: 10\n";
     let foo = "User-agent: Foo\nCrawl-delay: 10\n";
-    let everyone = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse);
-    let everyone = everyone.rate_burst(2.try_into().expect("above zero"));
-    let policy = everyone.star_scope(StarScope::Everyone).build();
-    let settings = EvaluatorSettings { policy: policy.clone(), ..EvaluatorSettings::default() };
+    let policy = policy(RateMode::Refuse, StarScope::Everyone);
     let same = |header: &str| vec![header.to_owned(); 7];
     let numbered = |of: fn(usize) -> String| -> Vec<String> { (0..7).map(of).collect() };
     let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
@@ -222,7 +247,7 @@ fn a_log_of_requests_to_a_layer_has_as_many_that_come_too_soon() {
         (star, same("com.example.shop/7"), 0, 0),
     ] {
         for (address, want) in [(Some("9.9.9.9"), want), (None, unaddressed)] {
-            let evaluator = Evaluator::new(robots.into(), Reading::Standard, &settings);
+            let evaluator = evaluator_with(robots, policy.clone());
             let lines: Vec<Line<'_>> =
                 headers.iter().map(|header| (header.as_str(), Identity::Unclaimed, address, START)).collect();
             let counted = counts(&evaluator, &lines, 3, &[]);
@@ -237,12 +262,8 @@ fn a_log_of_requests_to_a_layer_has_as_many_that_come_too_soon() {
 /// What only the file names, and what names nobody, has a row as well.
 #[test]
 fn rows_are_named_by_the_crawler_its_token_or_its_class() {
-    let scope =
-        Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).rate_burst(2.try_into().expect("above zero"));
-    let settings =
-        EvaluatorSettings { policy: scope.star_scope(StarScope::Everyone).build(), ..EvaluatorSettings::default() };
     let robots = "User-agent: Foo\nCrawl-delay: 10\n\nUser-agent: *\nCrawl-delay: 10\n";
-    let evaluator = Evaluator::new(robots.into(), Reading::Standard, &settings);
+    let evaluator = evaluator_with(robots, policy(RateMode::Refuse, StarScope::Everyone));
     for (header, name) in [("GPTBot/1.0", "GPTBot"), ("Foo/1.0", "foo"), ("curl/8.5.0", "library")] {
         let lines = [(header, Identity::Unclaimed, Some("9.9.9.9"), START); 3];
         assert_eq!(rows(&counts(&evaluator, &lines, 3, &[])), [(name.to_owned(), PacedSenders::Own, 3, 1)]);
@@ -253,10 +274,8 @@ fn rows_are_named_by_the_crawler_its_token_or_its_class() {
 #[test]
 fn rows_of_names_in_front_of_a_framework_are_bounded() {
     let evaluator = evaluator("User-agent: Nutch\nCrawl-delay: 10\n", RateMode::Refuse);
-    let names: Vec<String> = (0..1_100).map(|at| format!("X{at}Bot/Nutch-1.10")).collect();
-    let lines: Vec<_> =
-        names.iter().map(|name| (name.as_str(), Identity::Unverifiable, Some("9.9.9.9"), START)).collect();
-    let counted = rows(&counts(&evaluator, &lines, 100, &[]));
+    let names = made_up(|at| format!("X{at}Bot/Nutch-1.10"));
+    let counted = rows(&counts(&evaluator, &lines_of(&names), 100, &[]));
     assert_eq!(counted.len(), 1_024 - 2 + 1);
     assert_eq!(counted[0], ("other crawlers".to_owned(), PacedSenders::Own, 76, 76));
 }
@@ -268,12 +287,7 @@ fn logs_of_two_servers_count_one_by_one() {
     let server = |offset| -> Vec<Line<'_>> {
         (0..40).map(|at| (GPTBOT, VERIFIED, Some("9.9.9.9"), START + offset + 10 * at)).collect()
     };
-    let mut all = PaceCounts::new(evaluator.settings.policy.rate_burst());
-    for lines in [server(0), server(3), server(-5)] {
-        all.begin_input();
-        all.join(noted(&evaluator, &lines));
-    }
-    all.conclude(&[]);
+    let all = counts_of_inputs(&evaluator, &[server(0), server(3), server(-5)]);
     assert_eq!(rows(&all), []);
     assert!(!all.is_out_of_order());
 }
@@ -283,10 +297,6 @@ fn a_log_whose_latest_line_comes_first_is_out_of_order() {
     let evaluator = evaluator(DELAY, RateMode::Observe);
     let line = |at: i64| (GPTBOT, VERIFIED, Some("9.9.9.9"), START + 10 * at);
     for (lines, want) in [((0..600).map(line).collect::<Vec<_>>(), false), ((0..600).rev().map(line).collect(), true)] {
-        let mut all = PaceCounts::new(evaluator.settings.policy.rate_burst());
-        all.begin_input();
-        all.join(noted(&evaluator, &lines));
-        all.conclude(&[]);
-        assert_eq!(all.is_out_of_order(), want);
+        assert_eq!(counts_of_inputs(&evaluator, &[lines]).is_out_of_order(), want);
     }
 }
