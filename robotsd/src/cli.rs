@@ -9,7 +9,7 @@ use crate::commands::agents::{self, AgentsArgs};
 use crate::commands::board::{self, BoardArgs};
 use crate::commands::check::{self, CheckArgs};
 use crate::commands::command_line::{CompletionsArgs, ManArgs, completions, man};
-use crate::commands::config::{self, ConfigArgs};
+use crate::commands::config::{self, ConfigCommand};
 use crate::commands::decisions::{AcceptArgs, EnforceArgs, accept, enforce, rollback};
 use crate::commands::diff::{self, DiffArgs};
 use crate::commands::explain::{self, ExplainArgs};
@@ -59,7 +59,8 @@ enum CliCommand {
     /// Show what a robots.txt would have done to the requests of a log
     Replay(ReplayArgs),
     /// Check a config file, or show it with its defaults
-    Config(ConfigArgs),
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// List and search the known crawlers, or identify User-Agent headers
     Agents(AgentsArgs),
     /// Print the script by which a shell completes robotsd's commands and options
@@ -88,7 +89,7 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Diff(args) => diff::run(&args),
         CliCommand::Test(args) => test::run(&args),
         CliCommand::Replay(args) => replay::run(&args),
-        CliCommand::Config(args) => Ok(config::run(&args)),
+        CliCommand::Config(command) => Ok(config::run(&command)),
         CliCommand::Agents(args) => agents::run(&args),
         CliCommand::Completions(args) => completions(&args, Cli::command()),
         CliCommand::Man(args) => man(&args, Cli::command()),

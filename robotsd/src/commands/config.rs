@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use tower_robots::check::Severity;
 
 use super::output::say;
@@ -12,15 +12,8 @@ use crate::pages::SitemapSource;
 use crate::render::complain_at;
 use crate::sites::{self, DryRun, Problem};
 
-/// Check a config file, or show it with its defaults
-#[derive(Debug, Args)]
-pub(crate) struct ConfigArgs {
-    #[command(subcommand)]
-    command: ConfigCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum ConfigCommand {
+pub(crate) enum ConfigCommand {
     /// Check a config file and every robots.txt it names, as serving them would
     ///
     /// It opens no port, so one that is in use is found by serve only, and asks no upstream but for a robots.txt.
@@ -47,8 +40,8 @@ enum ConfigCommand {
     },
 }
 
-pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
-    match &args.command {
+pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
+    match command {
         ConfigCommand::Check { config, gate, sitemap } => {
             let run = if *gate { DryRun::AtGate(sitemap) } else { DryRun::AsServed };
             let path = config.path();
@@ -59,7 +52,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
             let (mut errors, mut warnings, mut waits, mut is_unenforced) = (0, 0, 0, false);
             let found = config.review();
             complain_at(&found);
-            let count = |severity| found.iter().filter(|found| found.severity() == severity).count();
+            let count = |severity| found.iter().filter(|found| found.severity == severity).count();
             warnings += count(Severity::Warning);
             let cannot_start = count(Severity::Error) > 0;
             for problem in sites::rehearse(&path, &config, run) {

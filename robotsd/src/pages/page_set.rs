@@ -103,8 +103,8 @@ impl PageSet {
 pub(crate) struct OwnHosts {
     /// None where the site is for every host.
     patterns: Option<HostMap<()>>,
-    /// The first that is no pattern.
-    name: Option<String>,
+    /// The first that is no pattern: a host to request from, where one is known.
+    pub(crate) name: Option<String>,
 }
 
 impl OwnHosts {
@@ -121,11 +121,6 @@ impl OwnHosts {
     /// Whether a host, with its port, is one of them.
     pub(crate) fn has(&self, host: &[u8]) -> bool {
         self.patterns.as_ref().is_none_or(|patterns| patterns.get(host).is_some())
-    }
-
-    /// A host to request from, where one is known.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.name.as_deref()
     }
 }
 

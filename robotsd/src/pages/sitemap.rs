@@ -45,7 +45,7 @@ pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8]
     }
     let mut line = Vec::new();
     loop {
-        let place = text.place();
+        let place = text.place;
         let Some(line) = text.line(&mut line)? else { return Ok(()) };
         let url = line.trim_ascii();
         match url {
@@ -74,7 +74,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
         let text = reader.get_ref();
         let event = event.map_err(|error| match error {
             quick_xml::Error::Io(error) => SitemapFault::of_reading(&error),
-            error => SitemapFault::at(text.part(), &error),
+            error => SitemapFault::at(text.part, &error),
         })?;
         let parent = within.last().copied().flatten();
         match event {
@@ -97,12 +97,12 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                 within.push(Located::of(&element));
                 if within.len() > DEEPEST {
                     let message = format_args!("it has more than {DEEPEST} elements in each other");
-                    return Err(SitemapFault::at(text.place(), &message));
+                    return Err(SitemapFault::at(text.place, &message));
                 }
                 // The parser keeps the names of those that are open.
                 if element.name().as_ref().len() > LONGEST {
                     let message = format_args!("the name of an element is longer than {LONGEST} octets");
-                    return Err(SitemapFault::at(text.part(), &message));
+                    return Err(SitemapFault::at(text.part, &message));
                 }
             }
             Event::End(_) => {
@@ -124,7 +124,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                 return Err(SitemapFault::of_document(&message));
             }
             Event::Eof if within.is_empty() => return Ok(()),
-            Event::Eof => return Err(SitemapFault::at(text.place(), &"it is cut: elements are not closed")),
+            Event::Eof => return Err(SitemapFault::at(text.place, &"it is cut: elements are not closed")),
             _ => {}
         }
     }
@@ -317,7 +317,7 @@ mod tests {
             let mut read = String::new();
             text.read_to_string(&mut read).unwrap();
             prop_assert_eq!(&read, &String::from_utf8_lossy(&octets));
-            prop_assert_eq!(text.place(), crate::input::place(&read, read.len()));
+            prop_assert_eq!(text.place, crate::input::place(&read, read.len()));
         }
     }
 

@@ -32,9 +32,10 @@ pub(super) struct SitemapText<'a> {
     text: Vec<u8>,
     /// How much of the text is consumed.
     consumed: usize,
-    place: Place,
-    /// Where a part began, and how many octets ago.
-    part: Place,
+    /// Where reading is.
+    pub(super) place: Place,
+    /// Where the part began that is read, and how many octets ago.
+    pub(super) part: Place,
     of_part: usize,
 }
 
@@ -71,19 +72,9 @@ impl<'a> SitemapText<'a> {
         })
     }
 
-    /// Where reading is.
-    pub(super) const fn place(&self) -> Place {
-        self.place
-    }
-
     /// Begins a part: a text fails that goes on for longer than [`LONGEST_PART`] without another.
     pub(super) const fn begin_part(&mut self) {
         (self.part, self.of_part) = (self.place, 0);
-    }
-
-    /// Where the part began that is read.
-    pub(super) const fn part(&self) -> Place {
-        self.part
     }
 
     /// Passes over white space; the octet that follows, where there is one.

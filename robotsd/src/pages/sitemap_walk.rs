@@ -35,7 +35,8 @@ pub(crate) enum SitemapSource {
 pub(crate) struct SitemapWalk<'a> {
     hosts: &'a OwnHosts,
     pages: PageSet,
-    read: usize,
+    /// How many sitemaps could be read.
+    pub(crate) read: usize,
     left_out: usize,
     troubles: Vec<String>,
 }
@@ -98,11 +99,6 @@ impl<'a> SitemapWalk<'a> {
             self.read += 1;
         }
         self.left_out += queue.left_out;
-    }
-
-    /// How many sitemaps could be read.
-    pub(crate) const fn read(&self) -> usize {
-        self.read
     }
 
     /// What could not be read, in one line.
@@ -226,7 +222,7 @@ mod tests {
             }))
         });
         assert_eq!(fetched, ["https://a.example/sitemap.xml", "https://a.example/1.xml?part=1"]);
-        assert_eq!((walk.read(), walk.trouble()), (2, None));
+        assert_eq!((walk.read, walk.trouble()), (2, None));
         assert_eq!(walk.into_pages(), [Page::new("/x")]);
     }
 

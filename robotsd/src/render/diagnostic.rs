@@ -15,7 +15,7 @@ const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 /// A problem, the place it has in a file, and the line there.
 #[derive(Clone, Debug)]
 pub(crate) struct Diagnostic {
-    severity: Severity,
+    pub(crate) severity: Severity,
     message: String,
     help: Option<String>,
     /// The file, printable.
@@ -69,10 +69,6 @@ impl Diagnostic {
     /// What would be right.
     pub(crate) fn help(self, help: Option<String>) -> Self {
         Self { help: help.as_deref().map(without_passwords), ..self }
-    }
-
-    pub(crate) const fn severity(&self) -> Severity {
-        self.severity
     }
 
     /// The line of the file with a caret, as for a finding.

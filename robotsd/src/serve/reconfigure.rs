@@ -339,7 +339,7 @@ impl ActiveConfig {
 pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {
-        for warning in config.review().iter().filter(|found| found.severity() == Severity::Warning) {
+        for warning in config.review().iter().filter(|found| found.severity == Severity::Warning) {
             log.say(LogEvent::ConfigWarning, warning.to_string());
         }
     });

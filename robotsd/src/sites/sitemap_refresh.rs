@@ -77,12 +77,12 @@ impl Sites {
         let known = pages.of_sitemaps();
         let mut walk = SitemapWalk::within(documents.hosts(), self.room_for_pages_of(site));
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
-        let (of_named, read_of_named) = (walk.trouble(), walk.read());
+        let (of_named, read_of_named) = (walk.trouble(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
         // What answers there for a site that has no sitemap, such as a page of an application, is no trouble.
-        let has_usual = walk.read() > read_of_named;
+        let has_usual = walk.read > read_of_named;
         let mut trouble = if known > 0 || has_usual { walk.trouble() } else { of_named };
-        let has_read = walk.read() > 0;
+        let has_read = walk.read > 0;
         let read = walk.into_pages();
         if (trouble.is_none() && (has_read || known == 0)) || read.len() > known {
             if let Err(error) = opener.saved_pages(&site.name).save(&read) {
@@ -135,7 +135,7 @@ impl SitemapRoots {
                 add(&RobotsTxt::parse(pending.bytes().clone()));
             }
         }
-        let usual = match (named.first(), hosts.name()) {
+        let usual = match (named.first(), hosts.name.as_deref()) {
             (Some(named), _) => named.join(b"/sitemap.xml").ok(),
             (None, Some(host)) => format!("https://{host}/sitemap.xml").parse().ok(),
             (None, None) => None,

@@ -63,7 +63,8 @@ impl WithinArgs {
 /// site of every other host.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct SiteHosts {
-    site: String,
+    /// The name of the site.
+    pub(in crate::commands) site: String,
     patterns: Vec<String>,
     /// Who has a host, and who is meant: by site, then by file where the site has one for each host.
     owners: Vec<(HostMap<String>, String)>,
@@ -84,11 +85,6 @@ impl SiteHosts {
             self.owners.push((files, file));
         }
         self
-    }
-
-    /// The name of the site.
-    pub(in crate::commands) fn site(&self) -> &str {
-        &self.site
     }
 
     /// Whether a request is for the site: by its host, with or without a port; empty where it named none.

@@ -55,7 +55,7 @@ impl Document for RawCheckFile {
 pub(super) struct CheckFile {
     select: Vec<&'static Lint>,
     ignore: Vec<&'static Lint>,
-    deny: Option<Deny>,
+    pub(super) deny: Option<Deny>,
 }
 
 impl CheckFile {
@@ -126,11 +126,6 @@ impl CheckFile {
             settings.checks = settings.checks.allow(lint);
         }
         settings
-    }
-
-    /// The lowest severity that fails a file, where the settings say it.
-    pub(super) fn threshold(&self) -> Option<Severity> {
-        self.deny.map(Deny::threshold)
     }
 }
 

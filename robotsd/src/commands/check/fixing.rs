@@ -14,7 +14,7 @@ use tower_robots::check::{FixedFile, Safety, Severity, fix_while};
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_args::{CheckArgs, has_stdin};
-use super::check_settings::CheckFile;
+use super::check_settings::{CheckFile, Deny};
 use crate::commands::diff::{DiffNames, complain_of_cut, write_effects};
 use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME};
 use crate::exit::complain;
@@ -77,7 +77,7 @@ impl<'a> FixRun<'a> {
             }
         };
         let settings = file.settings(settings, !args.select.is_empty(), !args.ignore.is_empty());
-        let threshold = file.threshold().filter(|_| args.deny.is_none() && !args.exit_zero);
+        let threshold = file.deny.map(Deny::threshold).filter(|_| args.deny.is_none() && !args.exit_zero);
         if !args.fixing.is_on() {
             return Ok(PreparedFile::Check { bytes, settings: settings.into(), threshold });
         }

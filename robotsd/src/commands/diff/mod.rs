@@ -4,7 +4,6 @@
 //! could not be read, `--forbid` names a crawler that does not exist, or the files could not be compared to the end in time.
 
 mod lists;
-mod markdown;
 mod text;
 
 pub(in crate::commands) use self::text::{DiffNames, write as write_effects};
@@ -132,7 +131,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
             text::write_losses(&mut out, &names, &pages)?;
             text::write(&mut out, &names, &diff, &unread)?;
         }
-        DiffFormat::Markdown => markdown::write(&mut out, &names, &diff, &pages, &unread)?,
+        DiffFormat::Markdown => text::write_markdown(&mut out, &names, &diff, &pages, &unread)?,
         DiffFormat::Json => {
             unread.iter().for_each(|finding| complain(&finding_line(&new_name, finding)));
             write_json(&mut out, &DiffJson { diff: &diff, pages: &pages })?;

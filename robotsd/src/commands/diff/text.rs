@@ -1,6 +1,9 @@
-//! Changes as text, the worst first.
+//! Changes as text, the worst first, and as Markdown, for the comment on a pull request: what changes for which crawler.
+//!
+//! What stands in a file is code in Markdown: no markup, no name of a person, no link. A comment has a bound, and so has this.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use tower_robots::agent::Category;
@@ -9,7 +12,7 @@ use tower_robots::rules::Access;
 
 use super::lists::{ListLoss, ListLosses};
 use crate::html::{counted, grouped, percent};
-use crate::render::{finding_line, plural, printable};
+use crate::render::{finding_line, markdown_code, plural, printable};
 
 /// Crawlers of each kind that are shown by name.
 const SHOWN: usize = 4;
@@ -19,8 +22,8 @@ const RULES: usize = 10;
 
 /// The names of the two files.
 pub(in crate::commands) struct DiffNames {
-    pub(super) old: String,
-    pub(super) new: String,
+    old: String,
+    new: String,
 }
 
 impl DiffNames {
@@ -54,7 +57,7 @@ pub(super) fn write_losses(out: &mut impl Write, names: &DiffNames, pages: &List
 }
 
 /// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
-pub(super) fn loss_line(loss: &ListLoss) -> String {
+fn loss_line(loss: &ListLoss) -> String {
     let ((lost, of), list) = ((loss.lost, loss.allowed), printable(&loss.of));
     let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(printable).collect();
     let more = match loss.crawlers.len().saturating_sub(SHOWN) {
@@ -74,7 +77,7 @@ pub(super) fn loss_line(loss: &ListLoss) -> String {
 }
 
 /// What is said of a list of which nothing is lost.
-pub(super) fn nothing_lost(of: &str, count: u64) -> String {
+fn nothing_lost(of: &str, count: u64) -> String {
     let list = printable(of);
     match count {
         0 => format!("there are no pages {list}"),
@@ -123,7 +126,7 @@ pub(in crate::commands) fn write(
 }
 
 /// What changes altogether.
-pub(super) fn summary(diff: &Diff) -> String {
+fn summary(diff: &Diff) -> String {
     if diff.is_empty() {
         return "nothing changes for any crawler".to_owned();
     }
@@ -156,7 +159,7 @@ fn write_delay(out: &mut impl Write, names: &DiffNames, delay: &DelayChange) -> 
 }
 
 /// The changes of an effect without those that another one holds: where the whole site closes, its parts close with it.
-pub(super) fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
+fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     let is_held = |change: &Change| {
         let holds = |other: &Change| other.access == change.access && other.breadth != Breadth::Part;
         change.breadth == Breadth::Part && effect.changes.iter().any(holds)
@@ -165,7 +168,7 @@ pub(super) fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
 }
 
 /// What the change is about: a path, or the site, for which a path would stand without a word.
-pub(super) fn what(change: &Change) -> String {
+fn what(change: &Change) -> String {
     match (change.breadth, change.access) {
         (Breadth::Site, _) => "the whole site".to_owned(),
         (Breadth::Rest, Access::Disallow) => "all that no other rule allows".to_owned(),
@@ -182,7 +185,7 @@ fn decider(file: &str, decider: Option<&Decider>) -> String {
 }
 
 /// The crawlers of an effect: search engines, then those that a file names, then the rest.
-pub(super) fn crawlers(crawlers: &[Subject]) -> String {
+fn crawlers(crawlers: &[Subject]) -> String {
     let is_search = |crawler: &&Subject| crawler.category == Some(Category::Search);
     let search: Vec<_> = crawlers.iter().filter(is_search).collect();
     let named: Vec<_> = crawlers.iter().filter(|crawler| !is_search(crawler) && crawler.named).collect();
@@ -258,5 +261,130 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
         (0, _) => "every crawler that neither file names".to_owned(),
         (count, false) => plural(count, "crawler"),
         (count, true) => format!("{} and every other that neither file names", plural(count, "crawler")),
+    }
+}
+
+/// Octets after which no more rows follow: a comment on GitHub has 65,536 characters at most.
+const MOST: usize = 48 << 10;
+
+/// Characters of a path, pattern or list of crawlers in a row.
+const LONGEST: usize = 300;
+
+/// Rows that are not folded away.
+const OPEN_ROWS: usize = 20;
+
+pub(super) fn write_markdown(
+    out: &mut impl Write,
+    names: &DiffNames,
+    diff: &Diff,
+    pages: &ListLosses,
+    unread: &[&Finding],
+) -> io::Result<()> {
+    let mut comment = format!("### {}: what changes for crawlers\n\n", cell(&names.new));
+    for loss in &pages.losses {
+        if comment.len() < MOST {
+            add_loss(&mut comment, loss);
+        }
+    }
+    for (of, count) in pages.without_loss() {
+        let _ = writeln!(comment, "{}\n", cell(&nothing_lost(of, count)));
+    }
+    let _ = writeln!(comment, "{}.\n", summary(diff));
+    add_changes(&mut comment, diff);
+    for breach in diff.breaches.clone() {
+        let (path, guard) = (cell(&breach.change.path), cell(&breach.guard.to_string()));
+        if comment.len() < MOST {
+            let _ = writeln!(comment, "- **forbidden**: {path} changes for {guard}");
+        }
+    }
+    for finding in unread {
+        if comment.len() < MOST {
+            let _ = writeln!(comment, "- {}", cell(&finding_line(&names.new, finding)));
+        }
+    }
+    out.write_all(comment.as_bytes())
+}
+
+/// A loss with its rules, and some of the pages folded away.
+fn add_loss(comment: &mut String, loss: &ListLoss) {
+    let _ = writeln!(comment, "**{}**\n", cell(&loss_line(loss)));
+    let _ = writeln!(comment, "| rule | pages lost |\n| --- | --- |");
+    for rule in loss.rules.iter().take(RULES) {
+        let _ = writeln!(comment, "| line {}: {} | {} |", rule.line, cell(&rule.pattern), grouped(rule.lost));
+    }
+    if loss.rules.len() > RULES {
+        let _ = writeln!(comment, "| and {} more rules | |", loss.rules.len() - RULES);
+    }
+    let shown = counted(loss.examples.len() as u64, "page");
+    let _ = writeln!(comment, "\n<details><summary>{shown} of them</summary>\n");
+    for example in &loss.examples {
+        let line = example.line.map_or_else(String::new, |line| format!(", line {line}"));
+        let _ = writeln!(comment, "- {}{line}", cell(&example.page));
+    }
+    comment.push_str("\n</details>\n\n");
+}
+
+fn add_changes(comment: &mut String, diff: &Diff) {
+    let mut rows: Vec<String> = Vec::new();
+    for effect in diff.effects.clone() {
+        let crawlers = cell(&crawlers(&effect.crawlers));
+        rows.extend(shown(&effect).map(|change| change_row(&crawlers, change)));
+        if effect.omitted > 0 {
+            rows.push(format!("| {crawlers} | and {} more changes | | |\n", effect.omitted));
+        }
+    }
+    rows.extend(diff.delays.iter().map(delay_row));
+    if rows.is_empty() {
+        return;
+    }
+    let is_folded = rows.len() > OPEN_ROWS;
+    if is_folded {
+        let _ = writeln!(comment, "<details><summary>{} changes</summary>\n", rows.len());
+    }
+    comment.push_str("| crawlers | now | by | was |\n| --- | --- | --- | --- |\n");
+    let mut left = rows.len();
+    for row in &rows {
+        if comment.len() + row.len() > MOST {
+            break;
+        }
+        comment.push_str(row);
+        left -= 1;
+    }
+    if left > 0 {
+        let _ = writeln!(comment, "| and {left} more rows: run `robotsd diff` for all | | | |");
+    }
+    comment.push_str(if is_folded { "\n</details>\n\n" } else { "\n" });
+}
+
+fn change_row(crawlers: &str, change: &Change) -> String {
+    let access = match change.access {
+        Access::Disallow => "disallowed",
+        Access::Allow => "allowed",
+    };
+    let (after, before) = (decider_cell(change.after.as_ref()), decider_cell(change.before.as_ref()));
+    format!("| {crawlers} | {access}: {} | {after} | {before} |\n", cell(&what(change)))
+}
+
+fn delay_row(delay: &DelayChange) -> String {
+    let crawlers = cell(&crawlers(&delay.crawlers));
+    let line =
+        |delay: Option<Delay>| delay.map_or_else(|| "no line".to_owned(), |delay| format!("line {}", delay.line));
+    let effect = cell(&delay.effect().to_string());
+    format!("| {crawlers} | delay: {effect} | {} | {} |\n", line(delay.after), line(delay.before))
+}
+
+fn decider_cell(decider: Option<&Decider>) -> String {
+    match decider {
+        Some(rule) => format!("line {}: {} {}", rule.line, rule.access, cell(&rule.pattern)),
+        None => "no rule".to_owned(),
+    }
+}
+
+/// A text as code, cut where it is too long for a comment.
+fn cell(text: &str) -> String {
+    let text = printable(text);
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => markdown_code(&format!("{}…", &text[..end])),
+        None => markdown_code(&text),
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use tower_robots::agent::Obeys;
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{
-    Access, Fallback, Group, Line, PathForm, ProductToken, RequestPath, RobotsTxt, Rule, Seconds, Trace, Verdict,
+    Access, Fallback, Group, Line, PathForm, ProductToken, RequestPath, Rule, Seconds, Trace, Verdict,
 };
 
 use super::explanation::{ExplainedRequest, Explanation, ShownPolicy};
@@ -16,106 +16,194 @@ use crate::render::printable;
 /// Matching rules that are shown, and forms of the path.
 const SHOWN: usize = 20;
 
+/// A request with all that is said about it.
+struct TextAnswer<'a> {
+    request: &'a ExplainedRequest<'a>,
+    evaluator: &'a Evaluator,
+    path: &'a RequestPath<'a>,
+    explanation: &'a Explanation<'a>,
+    trace: Option<&'a Trace<'a>>,
+}
+
 pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
-    let path = evaluator.path(request.url.as_bytes());
-    let explanation = request.explain(evaluator, &path);
-    let trace = explanation.trace(&path);
-    writeln!(out, "{}", headline(evaluator, request, &explanation, trace.as_ref(), &path))?;
-    match (request.requester.as_token(), explanation.agent()) {
-        (Some((_, Some(crawler), tokens)), _) => {
-            let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
-            let (crawler, tokens) = (printable(crawler), printable(tokens.join(", then ")));
-            writeln!(out, "  agent:  the token of {crawler}; obeys {tokens}")?;
-        }
-        (Some((token, None, _)), _) => {
-            writeln!(out, "  agent:  the token {}, taken as given", printable(token.as_bytes()))?;
-        }
-        (None, Some(agent)) => writeln!(out, "  agent:  {agent}")?,
-        (None, None) => {}
-    }
-    if let Some(claim) = &request.sender.claim {
-        writeln!(out, "  sender: {}", claim.identity)?;
-        claim.steps.iter().try_for_each(|step| writeln!(out, "          {}", printable(step)))?;
-    }
-    writeln!(out, "  host:   {}", request.host)?;
-    group(out, request.file, evaluator, &explanation, trace.as_ref())?;
-    if let Some(trace) = &trace {
-        rules(out, request.file, evaluator.robots(), trace)?;
-    }
-    if let Some(delay) = explanation.crawl_delay() {
-        let reads = match explanation.obeys_crawl_delay() {
-            Obeys::Yes => "its operator says that it keeps to it",
-            Obeys::No => "its operator says that it does not read it",
-            _ => "whether it keeps to it is not known",
-        };
-        let (file, interval) = (printable(request.file), Seconds(delay.interval()));
-        let text = line(evaluator.robots(), delay.line());
-        writeln!(out, "  delay:  {file}:{}: {text}", delay.line())?;
-        writeln!(out, "          one request in {interval}; {reads}")?;
-    }
-    if explanation.form == PathForm::Standard && path.as_bytes() != request.url.as_bytes() {
-        writeln!(out, "  path:   {}", printable(path.as_bytes()))?;
-    }
-    match request.policy {
-        ShownPolicy::Configured => decision(out, &explanation),
-        ShownPolicy::Default if request.sender.claim.is_some() => decision(out, &explanation),
-        ShownPolicy::Default => Ok(()),
-    }
+    let path = &evaluator.path(request.url.as_bytes());
+    let explanation = &request.explain(evaluator, path);
+    let trace = explanation.trace(path);
+    TextAnswer { request, evaluator, path, explanation, trace: trace.as_ref() }.write(out)
 }
 
-/// The groups that apply, and why.
-fn group(
-    out: &mut impl Write,
-    file: &str,
-    evaluator: &Evaluator,
-    explanation: &Explanation<'_>,
-    trace: Option<&Trace<'_>>,
-) -> io::Result<()> {
-    let Some(trace) = trace else {
-        return match explanation.reason {
-            Reason::Exempt => writeln!(out, "  group:  none applies: the path or the agent is exempt"),
-            _ => writeln!(out, "  group:  none applies to this request, so the file does not hold for it"),
-        };
-    };
-    for name in trace.groups.iter().flat_map(|group| group.names()) {
-        writeln!(out, "  group:  {}:{}: {}", printable(file), name.line(), line(evaluator.robots(), name.line()))?;
+impl TextAnswer<'_> {
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { request, path, explanation, .. } = self;
+        writeln!(out, "{}", self.headline())?;
+        match (request.requester.as_token(), explanation.agent()) {
+            (Some((_, Some(crawler), tokens)), _) => {
+                let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
+                let (crawler, tokens) = (printable(crawler), printable(tokens.join(", then ")));
+                writeln!(out, "  agent:  the token of {crawler}; obeys {tokens}")?;
+            }
+            (Some((token, None, _)), _) => {
+                writeln!(out, "  agent:  the token {}, taken as given", printable(token.as_bytes()))?;
+            }
+            (None, Some(agent)) => writeln!(out, "  agent:  {agent}")?,
+            (None, None) => {}
+        }
+        if let Some(claim) = &request.sender.claim {
+            writeln!(out, "  sender: {}", claim.identity)?;
+            claim.steps.iter().try_for_each(|step| writeln!(out, "          {}", printable(step)))?;
+        }
+        writeln!(out, "  host:   {}", request.host)?;
+        self.group(out)?;
+        if let Some(trace) = self.trace {
+            self.rules(out, trace)?;
+        }
+        if let Some(delay) = explanation.crawl_delay() {
+            let reads = match explanation.obeys_crawl_delay() {
+                Obeys::Yes => "its operator says that it keeps to it",
+                Obeys::No => "its operator says that it does not read it",
+                _ => "whether it keeps to it is not known",
+            };
+            writeln!(out, "  delay:  {}", self.line(delay.line()))?;
+            writeln!(out, "          one request in {}; {reads}", Seconds(delay.interval()))?;
+        }
+        if explanation.form == PathForm::Standard && path.as_bytes() != request.url.as_bytes() {
+            writeln!(out, "  path:   {}", printable(path.as_bytes()))?;
+        }
+        match request.policy {
+            ShownPolicy::Default if request.sender.claim.is_none() => Ok(()),
+            _ => decision(out, explanation),
+        }
     }
-    match explanation.token_of(trace) {
-        Some(token) => writeln!(out, "          because it names {}", printable(token.as_bytes())),
-        None => writeln!(out, "          because no group names it, and \"*\" is for every other crawler"),
-    }
-}
 
-/// Every rule that matches, form by form; the one that decides is marked.
-fn rules(out: &mut impl Write, file: &str, robots: &RobotsTxt, trace: &Trace<'_>) -> io::Result<()> {
-    let file = printable(file);
-    let decider = trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::line);
-    let many = trace.forms.len() > 1;
-    let deciding = trace.deciding();
-    for (number, form) in trace.forms.iter().enumerate() {
-        let decides = deciding.is_some_and(|deciding| std::ptr::eq(deciding, form));
-        if number >= SHOWN && !decides {
-            continue;
+    /// The groups that apply, and why.
+    fn group(&self, out: &mut impl Write) -> io::Result<()> {
+        let Some(trace) = self.trace else {
+            return match self.explanation.reason {
+                Reason::Exempt => writeln!(out, "  group:  none applies: the path or the agent is exempt"),
+                _ => writeln!(out, "  group:  none applies to this request, so the file does not hold for it"),
+            };
+        };
+        for name in trace.groups.iter().flat_map(|group| group.names()) {
+            writeln!(out, "  group:  {}", self.line(name.line()))?;
         }
-        if many {
-            let mark = if decides { "  <- decides" } else { "" };
-            writeln!(out, "  read as {}: {}{mark}", form.form.as_str(), printable(&form.path))?;
-        }
-        for rule in form.rules.iter().take(SHOWN) {
-            let mark = if decides && Some(rule.line()) == decider { "  <- decides" } else { "" };
-            writeln!(out, "  rule:   {file}:{}: {}{mark}", rule.line(), line(robots, rule.line()))?;
-        }
-        if form.rules.len() > SHOWN {
-            writeln!(out, "          and {} more", form.rules.len() - SHOWN)?;
-        }
-        if form.rules.is_empty() {
-            writeln!(out, "  rule:   none of the group's rules matches, so the path is allowed")?;
+        match self.explanation.token_of(trace) {
+            Some(token) => writeln!(out, "          because it names {}", printable(token.as_bytes())),
+            None => writeln!(out, "          because no group names it, and \"*\" is for every other crawler"),
         }
     }
-    if trace.forms.len() > SHOWN {
-        writeln!(out, "  of {} forms the first {SHOWN} are shown, and the one that decides", trace.forms.len())?;
+
+    /// Every rule that matches, form by form; the one that decides is marked.
+    fn rules(&self, out: &mut impl Write, trace: &Trace<'_>) -> io::Result<()> {
+        let decider = trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::line);
+        let many = trace.forms.len() > 1;
+        let deciding = trace.deciding();
+        for (number, form) in trace.forms.iter().enumerate() {
+            let decides = deciding.is_some_and(|deciding| std::ptr::eq(deciding, form));
+            if number >= SHOWN && !decides {
+                continue;
+            }
+            if many {
+                let mark = if decides { "  <- decides" } else { "" };
+                writeln!(out, "  read as {}: {}{mark}", form.form.as_str(), printable(&form.path))?;
+            }
+            for rule in form.rules.iter().take(SHOWN) {
+                let mark = if decides && Some(rule.line()) == decider { "  <- decides" } else { "" };
+                writeln!(out, "  rule:   {}{mark}", self.line(rule.line()))?;
+            }
+            if form.rules.len() > SHOWN {
+                writeln!(out, "          and {} more", form.rules.len() - SHOWN)?;
+            }
+            if form.rules.is_empty() {
+                writeln!(out, "  rule:   none of the group's rules matches, so the path is allowed")?;
+            }
+        }
+        if trace.forms.len() > SHOWN {
+            writeln!(out, "  of {} forms the first {SHOWN} are shown, and the one that decides", trace.forms.len())?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// A line of the file, with its place.
+    fn line(&self, number: usize) -> String {
+        let text = self.evaluator.robots().lines().nth(number.saturating_sub(1));
+        let text = text.map_or_else(String::new, |line: Line<'_>| printable(line.bytes()));
+        format!("{}:{number}: {text}", printable(self.request.file))
+    }
+
+    /// As in ``GPTBot may not fetch /drafts/x: line 4, `Disallow: /drafts/`, in the group for GPTBot``.
+    fn headline(&self) -> String {
+        let Self { request, explanation, .. } = self;
+        let may = match explanation.access {
+            Access::Allow => "may",
+            Access::Disallow => "may not",
+        };
+        let url = printable(request.url.as_bytes());
+        let fetch = match request.method {
+            "GET" | "HEAD" => format!("fetch {url}"),
+            method => format!("send {} to {url}", printable(method)),
+        };
+        let why = match (explanation.reason, explanation.verdict) {
+            (Reason::Exempt, _) => self.exempt(),
+            (_, Some(verdict)) if verdict.group().is_some() => {
+                let token = self.trace.and_then(|trace| explanation.token_of(trace));
+                [decider(verdict, token), read_as(explanation.form, self.trace)].concat()
+            }
+            _ => self.without_group(),
+        };
+        let sentence = format!("{} {may} {fetch}: {why}", request.requester.name());
+        // A class of agents begins the sentence, and a name stays as it is written.
+        match ["a ", "this ", "any "].iter().any(|class| sentence.starts_with(class)) {
+            true => sentence[..1].to_uppercase() + &sentence[1..],
+            false => sentence,
+        }
+    }
+
+    fn without_group(&self) -> String {
+        let Self { request, evaluator, explanation, path, .. } = self;
+        let star = evaluator.rules.select(&[], Fallback::Star).applies();
+        match (star, explanation.holds_to_star()) {
+            (true, false) if explanation.ignores_star() => {
+                "no group names it, and its operator says that it does not obey `*`".to_owned()
+            }
+            (true, false) => match explanation.unheld_category() {
+                // The crawler itself may obey the file: that is what an expectation asks for.
+                Some(category) => {
+                    let star = evaluator.rules.select(&[], Fallback::Star).verdict(path);
+                    let disallows = |rule: &Rule<'_>| rule.access() == Access::Disallow && !rule.pattern().is_empty();
+                    let though = star.rule().filter(disallows).map_or_else(String::new, |rule| {
+                        format!(", though {}, is for every crawler without a group", rule_line(rule))
+                    });
+                    let who = match request.policy {
+                        ShownPolicy::Configured => "the config",
+                        ShownPolicy::Default => "robotsd by default",
+                    };
+                    format!("no group names it, and {who} does not hold {category} agents to `*`{though}")
+                }
+                None => "no group names it, and the group for `*` does not apply to it".to_owned(),
+            },
+            // It holds for the agent, so it does not for the method.
+            (true, true) => {
+                format!("no group names it, and the group for `*` does not hold for {}", printable(request.method))
+            }
+            (false, _) => "no group of the file is for it".to_owned(),
+        }
+    }
+
+    /// Exempt from judging, regardless of the file; its verdict is printed too.
+    fn exempt(&self) -> String {
+        let Self { request, explanation, path, .. } = self;
+        if path.is_robots_txt() {
+            return "every crawler may read robots.txt itself".to_owned();
+        }
+        let who = match request.policy {
+            ShownPolicy::Configured => "the config exempts the path or the agent",
+            ShownPolicy::Default => "robotsd exempts the path by default",
+        };
+        match explanation.verdict_of_file(path).rule().filter(|rule| rule.access() == Access::Disallow) {
+            Some(rule) if !rule.pattern().is_empty() => format!("{who}, though {}, disallows it", rule_line(rule)),
+            _ => who.to_owned(),
+        }
+    }
 }
 
 /// What the policy does about it.
@@ -134,49 +222,8 @@ fn decision(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<(
     writeln!(out, "  policy: {what}")
 }
 
-fn line(robots: &RobotsTxt, number: usize) -> String {
-    robots.lines().nth(number.saturating_sub(1)).map_or_else(String::new, |line: Line<'_>| printable(line.bytes()))
-}
-
 /// Names of a group that are shown.
 const NAMES: usize = 3;
-
-/// As in ``GPTBot may not fetch /drafts/x: line 4, `Disallow: /drafts/`, in the group for GPTBot``.
-fn headline(
-    evaluator: &Evaluator,
-    request: &ExplainedRequest<'_>,
-    explanation: &Explanation<'_>,
-    trace: Option<&Trace<'_>>,
-    path: &RequestPath<'_>,
-) -> String {
-    let may = match explanation.access {
-        Access::Allow => "may",
-        Access::Disallow => "may not",
-    };
-    let url = printable(request.url.as_bytes());
-    let fetch = match request.method {
-        "GET" | "HEAD" => format!("fetch {url}"),
-        method => format!("send {} to {url}", printable(method)),
-    };
-    let why = match (explanation.reason, explanation.verdict) {
-        (Reason::Exempt, _) => exempt(request.policy, explanation, path),
-        (_, Some(verdict)) if verdict.group().is_some() => {
-            let token = trace.and_then(|trace| explanation.token_of(trace));
-            [decider(verdict, token), read_as(explanation.form, trace)].concat()
-        }
-        _ => without_group(evaluator, request, explanation, path),
-    };
-    let sentence = format!("{} {may} {fetch}: {why}", request.requester.name());
-    // A class of agents begins the sentence, and a name stays as it is written.
-    match sentence
-        .strip_prefix("a ")
-        .or_else(|| sentence.strip_prefix("this "))
-        .or_else(|| sentence.strip_prefix("any "))
-    {
-        Some(_) => sentence[..1].to_uppercase() + &sentence[1..],
-        None => sentence,
-    }
-}
 
 /// The line that decides, and its group.
 fn decider(verdict: Verdict<'_>, token: Option<&ProductToken>) -> String {
@@ -222,55 +269,5 @@ fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     match trace.and_then(Trace::deciding) {
         Some(deciding) => format!("; servers may read the path as {}", printable(&deciding.path)),
         None => String::new(),
-    }
-}
-
-fn without_group(
-    evaluator: &Evaluator,
-    request: &ExplainedRequest<'_>,
-    explanation: &Explanation<'_>,
-    path: &RequestPath<'_>,
-) -> String {
-    let star = evaluator.rules.select(&[], Fallback::Star).applies();
-    match (star, explanation.holds_to_star()) {
-        (true, false) if explanation.ignores_star() => {
-            "no group names it, and its operator says that it does not obey `*`".to_owned()
-        }
-        (true, false) => match explanation.unheld_category() {
-            // The crawler itself may obey the file: that is what an expectation asks for.
-            Some(category) => {
-                let star = evaluator.rules.select(&[], Fallback::Star).verdict(path);
-                let disallows = |rule: &Rule<'_>| rule.access() == Access::Disallow && !rule.pattern().is_empty();
-                let though = star.rule().filter(disallows).map_or_else(String::new, |rule| {
-                    format!(", though {}, is for every crawler without a group", rule_line(rule))
-                });
-                let who = match request.policy {
-                    ShownPolicy::Configured => "the config",
-                    ShownPolicy::Default => "robotsd by default",
-                };
-                format!("no group names it, and {who} does not hold {category} agents to `*`{though}")
-            }
-            None => "no group names it, and the group for `*` does not apply to it".to_owned(),
-        },
-        // It holds for the agent, so it does not for the method.
-        (true, true) => {
-            format!("no group names it, and the group for `*` does not hold for {}", printable(request.method))
-        }
-        (false, _) => "no group of the file is for it".to_owned(),
-    }
-}
-
-/// Exempt from judging, regardless of the file; its verdict is printed too.
-fn exempt(policy: ShownPolicy, explanation: &Explanation<'_>, path: &RequestPath<'_>) -> String {
-    if path.is_robots_txt() {
-        return "every crawler may read robots.txt itself".to_owned();
-    }
-    let who = match policy {
-        ShownPolicy::Configured => "the config exempts the path or the agent",
-        ShownPolicy::Default => "robotsd exempts the path by default",
-    };
-    match explanation.verdict_of_file(path).rule().filter(|rule| rule.access() == Access::Disallow) {
-        Some(rule) if !rule.pattern().is_empty() => format!("{who}, though {}, disallows it", rule_line(rule)),
-        _ => who.to_owned(),
     }
 }

@@ -46,6 +46,13 @@ pub(super) struct ReplayPlan {
     pub(super) evidence: LogEvidence,
 }
 
+impl ReplayPlan {
+    /// Whether two files are compared.
+    pub(super) fn is_compared(&self) -> bool {
+        self.against.is_some()
+    }
+}
+
 /// Counts of one chunk, or of all until then.
 #[derive(Debug, Default)]
 pub(super) struct ReplayCounts {
@@ -123,10 +130,9 @@ impl ReplayCounts {
             *judgement = Judgement::of(decision.as_ref());
             last = Some((evaluator, judged, decision));
         }
-        let compared = plan.evaluators.len() > 1;
         let (first, now) = (judgements[0], judgements[plan.evaluators.len() - 1]);
         let early = plan.effective_from.is_some_and(|from| entry.time.is_some_and(|time| time < from));
-        let rule = deciding_rule(compared, first, now).filter(|_| !early);
+        let rule = deciding_rule(plan.is_compared(), first, now).filter(|_| !early);
         let has_effect = |effect| u64::from(rule.is_some_and(|rule| rule.effect == effect));
         let (shut, opened) = (has_effect(Effect::ShutOut), has_effect(Effect::LetIn));
         let one = RequestTally {

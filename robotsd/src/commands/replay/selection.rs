@@ -39,7 +39,7 @@ impl LogSelection {
                 Err(io::Error::other("--host is for the log of a site: name the site with --config FILE"))
             }
             (Some(hosts), Some(host)) if !hosts.have(host.as_bytes()) => {
-                let (site, list) = (hosts.site(), hosts.list());
+                let (site, list) = (&hosts.site, hosts.list());
                 let no_host = format!("--host {host:?} is no host of the site {site:?}, which serves {list}");
                 Err(io::Error::other(format!("{no_host}: no request would count")))
             }
@@ -64,7 +64,7 @@ impl LogSelection {
     /// What was left out or assumed, as sentences without a stop; `requests` are those that count.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let Some(hosts) = &self.hosts else { return Vec::new() };
-        let (site, RequestedHosts { other, unnamed }) = (hosts.site(), counts);
+        let (site, RequestedHosts { other, unnamed }) = (&hosts.site, counts);
         let (are, count) = if other == 1 { ("is", "does") } else { ("are", "do") };
         let left_out = (other > 0).then(|| {
             let (requests, hosts) = (counted(other, "request"), hosts.list());
@@ -83,7 +83,7 @@ impl LogSelection {
     /// Why no request counts, where all are for other hosts.
     pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
         let hosts = self.hosts.as_ref().filter(|_| counts.other > 0)?;
-        let (site, list) = (hosts.site(), hosts.list());
+        let (site, list) = (&hosts.site, hosts.list());
         Some(format!("no request of the logs is for a host of the site {site:?}, which serves {list}"))
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use super::rows::{COUNTED_TOGETHER, RequestCounts, RequestOutcomes};
 use super::tables;
-use super::{CrawlerRow, HourRow, Report, log_gaps, other_requests};
+use super::{CrawlerRow, HourRow, Report, log_gaps, more_crawlers, other_requests};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{Escaped, STYLE, counted, grouped, moment, percent, period};
 
@@ -221,14 +221,12 @@ fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
           <th scope=\"col\">Such as</th></tr></thead><tbody>\n",
     )?;
     for suspect in &report.suspect_humans {
+        let [address, claims, target] = [&suspect.address, &suspect.claims, &suspect.target].map(|text| Escaped(text));
+        let disallowed = grouped(suspect.disallowed);
         writeln!(
             out,
-            "<tr><th scope=\"row\">{}</th><td data-label=\"Claims to be\">{}</td>\
-             <td class=\"n\" data-label=\"Disallowed\">{}</td><td data-label=\"Such as\"><code>{}</code></td></tr>",
-            Escaped(&suspect.address),
-            Escaped(&suspect.claims),
-            grouped(suspect.disallowed),
-            Escaped(&suspect.target)
+            "<tr><th scope=\"row\">{address}</th><td data-label=\"Claims to be\">{claims}</td>\
+             <td class=\"n\" data-label=\"Disallowed\">{disallowed}</td><td data-label=\"Such as\"><code>{target}</code></td></tr>"
         )?;
     }
     out.write_all(b"</tbody></table>\n")?;
@@ -272,10 +270,8 @@ fn by_crawler<'a, const N: usize>(
         writeln!(out, "</span><span class=\"value\">{}</span></li>", Escaped(&value(row)))?;
     }
     out.write_all(b"</ul>\n")?;
-    if !rest.is_empty() {
-        let crawlers = counted(rest.len() as u64, "more crawler");
-        let requests = counted(rest.iter().map(height).sum(), "request");
-        writeln!(out, "<p class=\"sub\">and {crawlers} with {requests}</p>")?;
+    if let Some(more) = more_crawlers(rest.iter().map(height)) {
+        writeln!(out, "<p class=\"sub\">and {more}</p>")?;
     }
     out.write_all(b"</section>\n")
 }

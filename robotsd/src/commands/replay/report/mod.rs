@@ -9,13 +9,13 @@ pub(super) mod text;
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
-use self::rows::{RequestCounts, RequestOutcomes, RobotsFiles, RuleRows, TotalCounts, text_of};
+use self::rows::{RequestCounts, RequestOutcomes, RuleRows, TotalCounts, text_of};
 use self::senders::{ImpostorRow, SenderSplit, Senders};
 use super::counts::{ReplayCounts, ReplayPlan};
 use super::paces::PaceCount;
 use super::rows::ReplayRow;
 use super::tally::RequestTally;
-use crate::html::grouped;
+use crate::html::{counted, grouped};
 
 /// Suspects in a report.
 const SUSPECTS: usize = 20;
@@ -106,8 +106,7 @@ struct ClassRow {
 
 impl Report {
     pub(crate) fn new(plan: &ReplayPlan, counts: &ReplayCounts) -> Self {
-        let compared = plan.evaluators.len() > 1;
-        let files = RobotsFiles::of(plan);
+        let compared = plan.is_compared();
         let mut rows: Vec<(&ReplayRow, RequestTally)> = counts.rows.iter().map(|row| (row, row.own())).collect();
         let harm = |own: &RequestTally| if compared { own.shut + own.opened } else { own.disallowed };
         let is_engine_shut_out =
@@ -122,14 +121,14 @@ impl Report {
         // A name that impostors alone use is among theirs.
         let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
         let crawlers: Vec<_> =
-            rows.iter().filter(is_crawler).map(|(row, own)| CrawlerRow::new(row, own, compared, &files)).collect();
+            rows.iter().filter(is_crawler).map(|(row, own)| CrawlerRow::new(row, own, plan)).collect();
         let total = rows.iter().filter(is_crawler).fold(RequestTally::default(), |total, (_, own)| total.with(own));
         let others = rows.iter().filter(|(row, _)| !row.agent.is_crawler).map(|(row, own)| ClassRow {
             class: row.agent.class,
             requests: own.requests,
             disallowed: own.disallowed,
         });
-        let impostors = ImpostorRow::all(counts, plan, compared, &files);
+        let impostors = ImpostorRow::all(counts, plan);
         let suspects = counts.visitors.suspects();
         Self {
             logs: plan.logs.clone(),
@@ -145,7 +144,7 @@ impl Report {
             timeless: counts.timeless,
             first: counts.period.first,
             last: counts.period.last,
-            totals: TotalCounts { crawler_requests: total.requests, outcomes: RequestOutcomes::of(&total, compared) },
+            totals: TotalCounts { crawler_requests: total.requests, outcomes: RequestOutcomes::of(&total, plan) },
             suspect_human_count: suspects.len(),
             suspect_humans: suspects
                 .into_iter()
@@ -189,14 +188,14 @@ impl Report {
 }
 
 impl CrawlerRow {
-    fn new(row: &ReplayRow, own: &RequestTally, compared: bool, files: &RobotsFiles<'_>) -> Self {
+    fn new(row: &ReplayRow, own: &RequestTally, plan: &ReplayPlan) -> Self {
         Self {
             name: row.agent.name.clone(),
             class: row.agent.class,
             category: row.agent.category,
-            counts: RequestCounts::of(own, compared),
+            counts: RequestCounts::of(own, plan),
             identity: SenderSplit::of(row),
-            by_rule: RuleRows::new(&row.rules, files),
+            by_rule: RuleRows::new(&row.rules, plan),
         }
     }
 }
@@ -231,6 +230,12 @@ fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
             .to_owned()
     });
     report.host_notes.iter().cloned().chain(nameless).chain(timeless).chain(unordered)
+}
+
+/// As in `3 more crawlers with 1,200 requests`; `None` where there are none.
+fn more_crawlers(requests: impl ExactSizeIterator<Item = u64>) -> Option<String> {
+    let count = requests.len() as u64;
+    (count > 0).then(|| format!("{} with {}", counted(count, "more crawler"), counted(requests.sum(), "request")))
 }
 
 /// Requests of agents that are no crawlers, as `115 by browsers, 2 by HTTP libraries`; `None` where there are none.

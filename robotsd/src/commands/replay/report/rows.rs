@@ -2,12 +2,11 @@
 //! requests, and those that came too soon.
 
 use serde::Serialize;
-use tower_robots::rules::{Group, RobotsTxt};
+use tower_robots::rules::Group;
 
 use crate::commands::replay::counts::ReplayPlan;
 use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePaths};
 use crate::commands::replay::tally::RequestTally;
-use crate::evaluator::Evaluator;
 
 /// Rules, and patterns of a rule in a report.
 const RULES: usize = 20;
@@ -46,29 +45,12 @@ pub(super) struct PatternRow {
     pub(super) requests: u64,
 }
 
-/// The files that rules are in.
-pub(super) struct RobotsFiles<'a> {
-    first: (&'a str, Option<&'a RobotsTxt>),
-    last: (&'a str, Option<&'a RobotsTxt>),
-}
-
-impl<'a> RobotsFiles<'a> {
-    /// The file of the plan, and the one that it is compared with.
-    pub(super) fn of(plan: &'a ReplayPlan) -> Self {
-        let document = |evaluator: Option<&'a Evaluator>| evaluator.map(Evaluator::robots);
-        Self {
-            first: (&plan.robots, document(plan.evaluators.first())),
-            last: (plan.against.as_ref().unwrap_or(&plan.robots), document(plan.evaluators.last())),
-        }
-    }
-}
-
 impl RuleRows {
-    pub(super) fn new(rules: &RulePaths, files: &RobotsFiles<'_>) -> Self {
+    pub(super) fn new(rules: &RulePaths, plan: &ReplayPlan) -> Self {
         let rules = rules.sorted();
         let (shown, other) = rules.split_at(rules.len().min(RULES));
         Self {
-            rules: shown.iter().map(|(rule, paths)| RuleRow::new(*rule, paths, files)).collect(),
+            rules: shown.iter().map(|(rule, paths)| RuleRow::new(*rule, paths, plan)).collect(),
             other_rules: other.len() as u64,
             other_rules_requests: other.iter().map(|(_, paths)| paths.total).sum(),
         }
@@ -76,16 +58,19 @@ impl RuleRows {
 }
 
 impl RuleRow {
-    fn new(rule: DecidingRule, paths: &PathTree, files: &RobotsFiles<'_>) -> Self {
-        let (file, robots) = if rule.effect == Effect::LetIn { files.first } else { files.last };
-        let mut rules = robots.into_iter().flat_map(RobotsTxt::groups).flat_map(Group::rules);
+    fn new(rule: DecidingRule, paths: &PathTree, plan: &ReplayPlan) -> Self {
+        let (file, evaluator) = match (rule.effect, &plan.against) {
+            (Effect::LetIn, _) | (_, None) => (&plan.robots, plan.evaluators.first()),
+            (_, Some(against)) => (against, plan.evaluators.last()),
+        };
+        let mut rules = evaluator.into_iter().flat_map(|evaluator| evaluator.robots().groups()).flat_map(Group::rules);
         let found = rule.line.and_then(|line| rules.find(|rule| rule.line() == line));
         let patterns = paths.patterns();
         let (shown, other) = patterns.split_at(patterns.len().min(PATTERNS));
         let row = |(pattern, requests): &(Vec<u8>, u64)| PatternRow { pattern: text_of(pattern), requests: *requests };
         Self {
             effect: rule.effect,
-            file: file.to_owned(),
+            file: file.clone(),
             line: rule.line,
             pattern: found.map(|rule| text_of(rule.pattern())),
             requests: paths.total,
@@ -148,18 +133,18 @@ pub(super) struct RequestOutcomes {
 }
 
 impl RequestCounts {
-    pub(super) fn of(tally: &RequestTally, compared: bool) -> Self {
+    pub(super) fn of(tally: &RequestTally, plan: &ReplayPlan) -> Self {
         let (requests, robots_txt) = (tally.requests, tally.robots_txt);
-        Self { requests, outcomes: RequestOutcomes::of(tally, compared), robots_txt }
+        Self { requests, outcomes: RequestOutcomes::of(tally, plan), robots_txt }
     }
 }
 
 impl RequestOutcomes {
-    pub(super) fn of(tally: &RequestTally, compared: bool) -> Self {
+    pub(super) fn of(tally: &RequestTally, plan: &ReplayPlan) -> Self {
         Self {
             allowed: tally.allowed(),
             disallowed: tally.disallowed,
-            disallowed_before: compared.then_some(tally.disallowed_before),
+            disallowed_before: plan.is_compared().then_some(tally.disallowed_before),
             shut: tally.shut,
             opened: tally.opened,
             not_blamed: tally.not_blamed,

@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Serialize;
 use tower_robots::agent::UndecidedReason;
 
-use super::rows::{RequestCounts, RequestOutcomes, RobotsFiles, RuleRows};
+use super::rows::{RequestCounts, RequestOutcomes, RuleRows};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan, SuspectPath};
 use crate::commands::replay::privacy::ReportPrivacy;
 use crate::commands::replay::rows::{AddressTally, FailedClaims, ReplayRow};
@@ -187,15 +187,12 @@ impl SenderSplit {
 
 impl ImpostorRow {
     /// The impostors of every crawler, those who were disallowed the most first.
-    pub(super) fn all(counts: &ReplayCounts, plan: &ReplayPlan, compared: bool, files: &RobotsFiles<'_>) -> Vec<Self> {
-        let failed = |row: &ReplayRow| {
-            let failed = row.failed.as_deref()?;
-            Some(Self::new(&row.agent.name, failed, plan.privacy, compared, files))
-        };
+    pub(super) fn all(counts: &ReplayCounts, plan: &ReplayPlan) -> Vec<Self> {
+        let failed = |row: &ReplayRow| Some(Self::new(&row.agent.name, row.failed.as_deref()?, plan));
         let mut rows: Vec<_> = counts.rows.iter().filter_map(failed).collect();
         let harm = |row: &Self| {
             let RequestOutcomes { shut, opened, disallowed, .. } = row.counts.outcomes;
-            if compared { shut + opened } else { disallowed }
+            if plan.is_compared() { shut + opened } else { disallowed }
         };
         rows.sort_by(|a, b| {
             let by_name = || a.crawler.cmp(&b.crawler);
@@ -204,23 +201,17 @@ impl ImpostorRow {
         rows
     }
 
-    fn new(
-        crawler: &str,
-        failed: &FailedClaims,
-        privacy: ReportPrivacy,
-        compared: bool,
-        files: &RobotsFiles<'_>,
-    ) -> Self {
-        let mut addresses = shown(&failed.addresses.sorted(), privacy);
+    fn new(crawler: &str, failed: &FailedClaims, plan: &ReplayPlan) -> Self {
+        let mut addresses = shown(&failed.addresses.sorted(), plan.privacy);
         let rest = addresses.split_off(addresses.len().min(ADDRESSES));
         let rest_requests = rest.iter().map(|row| row.tally.requests).sum::<u64>();
         Self {
             crawler: crawler.to_owned(),
-            counts: RequestCounts::of(&failed.tally, compared),
+            counts: RequestCounts::of(&failed.tally, plan),
             addresses,
             other_addresses: rest.len() as u64,
             other_addresses_requests: rest_requests + failed.addresses.dropped.requests,
-            by_rule: RuleRows::new(&failed.rules, files),
+            by_rule: RuleRows::new(&failed.rules, plan),
         }
     }
 

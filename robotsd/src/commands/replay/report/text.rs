@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::rows::{COUNTED_TOGETHER, RuleRows};
-use super::{CrawlerRow, Report, log_gaps, other_requests};
+use super::{CrawlerRow, Report, log_gaps, more_crawlers, other_requests};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{counted, grouped, percent, period};
 use crate::render::printable;
@@ -63,11 +63,8 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
             writeln!(out, "{before} of {by_crawlers} {are} disallowed by {robots},")?;
             let (shut, opened) = (grouped(totals.outcomes.shut), grouped(totals.outcomes.opened));
             let against = printable(against);
-            writeln!(
-                out,
-                "{} by {against}: {shut} newly, and {opened} no longer",
-                grouped(totals.outcomes.disallowed)
-            )?;
+            let disallowed = grouped(totals.outcomes.disallowed);
+            writeln!(out, "{disallowed} by {against}: {shut} newly, and {opened} no longer")?;
             if totals.outcomes.shut + totals.outcomes.opened == 0 {
                 writeln!(out, "no request is judged differently")?;
             }
@@ -130,11 +127,10 @@ fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     match report.suspect_human_count {
         1 => writeln!(out, "\n1 visitor under a crawler's name may be a person: it fetches assets as browsers do")?,
-        count => writeln!(
-            out,
-            "\n{} visitors under crawlers' names may be people: they fetch assets as browsers do",
-            grouped(count as u64)
-        )?,
+        count => {
+            let count = grouped(count as u64);
+            writeln!(out, "\n{count} visitors under crawlers' names may be people: they fetch assets as browsers do")?;
+        }
     }
     for suspect in &report.suspect_humans {
         let (address, claims) = (printable(&suspect.address), printable(&suspect.claims));
@@ -178,13 +174,8 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let (requests, bar) = (grouped(row.counts.requests), bar(row, most));
         writeln!(out, "{name:width$} {requests:>11} {verified:>9} {second:>11} {third:>8}  {bar}  {read}")?;
     }
-    let rest = &report.crawlers[rows.len()..];
-    if !rest.is_empty() {
-        let requests: u64 = rest.iter().map(|row| row.counts.requests).sum();
-        let crawlers = counted(rest.len() as u64, "more crawler");
-        writeln!(out, "and {crawlers} with {}", counted(requests, "request"))?;
-    }
-    Ok(())
+    let rest = report.crawlers[rows.len()..].iter().map(|row| row.counts.requests);
+    more_crawlers(rest).map_or(Ok(()), |more| writeln!(out, "and {more}"))
 }
 
 /// A name in this many columns.
@@ -306,18 +297,12 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
     for row in report.impostors.iter().take(IMPOSTORS) {
         let harm = if report.is_compared() { row.counts.outcomes.shut } else { row.counts.outcomes.disallowed };
         let (requests, harm) = (grouped(row.counts.requests), grouped(harm));
-        writeln!(
-            out,
-            "{:24} {requests:>11} {harm:>11}  {}",
-            printable(&row.crawler),
-            printable(row.addresses_in_words(ADDRESSES))
-        )?;
+        let (crawler, from) = (printable(&row.crawler), printable(row.addresses_in_words(ADDRESSES)));
+        writeln!(out, "{crawler:24} {requests:>11} {harm:>11}  {from}")?;
     }
-    let rest = report.impostors.get(IMPOSTORS..).unwrap_or_default();
-    if !rest.is_empty() {
-        let requests: u64 = rest.iter().map(|row| row.counts.requests).sum();
-        let crawlers = counted(rest.len() as u64, "more crawler");
-        writeln!(out, "and of {crawlers} with {}", counted(requests, "request"))?;
+    let rest = report.impostors.get(IMPOSTORS..).unwrap_or_default().iter().map(|row| row.counts.requests);
+    if let Some(more) = more_crawlers(rest) {
+        writeln!(out, "and of {more}")?;
     }
     for row in report.impostors.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED_IMPOSTORS) {
         let name = format!("impostors of {}", row.crawler);
