@@ -73,77 +73,56 @@ impl fmt::Display for BoardPage<'_> {
 impl BoardPage<'_> {
     /// The same page over another time, or loaded again by itself.
     fn links(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<nav aria-label=\"This page\"><ul class=\"links\">\n")?;
-        for span in BoardSpan::ALL {
-            let current = if span == self.query.span { " aria-current=\"page\"" } else { "" };
-            let what = match span {
+        let (BoardQuery { site, span }, reload) = (self.query, self.reload);
+        let site = site.as_deref();
+        let spans = BoardSpan::ALL.map(|of| {
+            let what = match of {
                 BoardSpan::Day => "24 hours",
                 BoardSpan::Month => "30 days",
             };
-            writeln!(
-                f,
-                "<li><a href=\"{}\"{current}>{what}</a></li>",
-                Escaped(&target(self.query.site.as_deref(), span, self.reload))
-            )?;
-        }
-        let (other, what) = match self.reload {
-            PageReload::Never => (PageReload::EveryMinute, "Reload every minute"),
-            PageReload::EveryMinute => (PageReload::Never, "Stop reloading"),
+            (target(site, of, reload), if of == *span { " aria-current=\"page\"" } else { "" }, what)
+        });
+        let other = match reload {
+            PageReload::Never => (target(site, *span, PageReload::EveryMinute), "", "Reload every minute"),
+            PageReload::EveryMinute => (target(site, *span, PageReload::Never), "", "Stop reloading"),
         };
-        let again = target(self.query.site.as_deref(), self.query.span, other);
-        writeln!(f, "<li><a href=\"{}\">{what}</a></li>", Escaped(&again))?;
-        if self.query.site.is_some() {
-            writeln!(
-                f,
-                "<li><a href=\"{}\">Every site</a></li>",
-                Escaped(&target(None, self.query.span, self.reload))
-            )?;
+        let every = site.map(|_| (target(None, *span, reload), "", "Every site"));
+        f.write_str("<nav aria-label=\"This page\"><ul class=\"links\">\n")?;
+        for (target, current, what) in spans.into_iter().chain([other]).chain(every) {
+            writeln!(f, "<li><a href=\"{}\"{current}>{what}</a></li>", Escaped(&target))?;
         }
         f.write_str("</ul></nav>\n")
     }
 
     /// What an operator has to do, with the command for it.
     fn banner(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut steps: Vec<(Option<&str>, &NextStep)> = Vec::new();
-        let rejected = self.status.config.as_ref().and_then(|config| config.rejected.as_ref());
-        steps.extend(rejected.iter().flat_map(|rejected| &rejected.next).map(|step| (None, step)));
-        steps.extend(self.status.next.iter().map(|step| (None, step)));
-        for site in &self.status.sites {
-            steps.extend(site.next.iter().map(|step| (Some(&*site.name), step)));
+        let status = self.status;
+        let rejected = status.config.as_ref().and_then(|config| config.rejected.as_ref());
+        let mut paragraphs = Vec::new();
+        if status.enforcement == "off" {
+            paragraphs.push("<strong>Enforcement is off for every site.</strong>".to_owned());
+        } else {
+            let off = status.sites.iter().filter(|site| site.enforcement == "off");
+            let of =
+                |site: &SiteReport| format!("<strong>Enforcement is off for site {}.</strong>", Escaped(&site.name));
+            paragraphs.extend(off.map(of));
         }
-        let is_off = self.status.enforcement == "off";
-        let off: Vec<&SiteReport> = self.status.sites.iter().filter(|site| site.enforcement == "off").collect();
-        if steps.is_empty() && rejected.is_none() && !is_off && off.is_empty() && self.status.troubles.is_empty() {
+        paragraphs.extend(rejected.map(|rejected| {
+            let (since, why) = (Escaped(&rejected.since), Escaped(&rejected.why));
+            format!("<strong>The config is rejected</strong> since {since}: {why}")
+        }));
+        paragraphs.extend(status.troubles.iter().map(|trouble| escaped(trouble)));
+        let of_all = rejected.iter().flat_map(|rejected| &rejected.next).chain(&status.next);
+        paragraphs.extend(of_all.map(|step| to_do("", step)));
+        for site in &status.sites {
+            let of = format!("Site {}: ", site.name);
+            paragraphs.extend(site.next.iter().map(|step| to_do(&of, step)));
+        }
+        if paragraphs.is_empty() {
             return f.write_str("<p role=\"status\">Nothing needs your attention.</p>\n");
         }
         f.write_str("<section class=\"warn\" role=\"status\" aria-labelledby=\"waits\"><h2 id=\"waits\">To do</h2>\n")?;
-        if is_off {
-            f.write_str("<p><strong>Enforcement is off for every site.</strong></p>\n")?;
-        } else {
-            for site in off {
-                writeln!(f, "<p><strong>Enforcement is off for site {}.</strong></p>", Escaped(&site.name))?;
-            }
-        }
-        if let Some(rejected) = rejected {
-            writeln!(
-                f,
-                "<p><strong>The config is rejected</strong> since {}: {}</p>",
-                Escaped(&rejected.since),
-                Escaped(&rejected.why)
-            )?;
-        }
-        for trouble in &self.status.troubles {
-            writeln!(f, "<p>{}</p>", Escaped(trouble))?;
-        }
-        for (site, step) in steps {
-            let of = site.map(|site| format!("Site {site}: ")).unwrap_or_default();
-            write!(f, "<p>{}{}", Escaped(&of), Escaped(&step.what))?;
-            if !step.command.is_empty() {
-                let words: Vec<String> = step.command.iter().map(|word| shell_word(word)).collect();
-                write!(f, ": <code>{}</code>", Escaped(&words.join(" ")))?;
-            }
-            f.write_str("</p>\n")?;
-        }
+        paragraphs.iter().try_for_each(|paragraph| writeln!(f, "<p>{paragraph}</p>"))?;
         f.write_str("</section>\n")
     }
 
@@ -205,15 +184,10 @@ impl BoardPage<'_> {
             writeln!(f, "<section><h2>{}: what went live</h2>\n<ul class=\"reloads\">", Escaped(&site.site))?;
             for entry in history.entries.iter().rev().take(RELOADS) {
                 let hash = entry.hash.as_deref().map(short_hash).unwrap_or_default();
-                write!(
-                    f,
-                    "<li>{} <strong>{}</strong> ({}) <code>{}</code>",
-                    Escaped(&minute(&entry.when)),
-                    Escaped(&entry.outcome),
-                    Escaped(&entry.cause),
-                    Escaped(hash)
-                )?;
-                write!(f, "<br>{}", Escaped(entry.effect.as_deref().unwrap_or(&entry.message)))?;
+                let (when, outcome) = (minute(&entry.when), Escaped(&entry.outcome));
+                let (when, cause, hash) = (Escaped(&when), Escaped(&entry.cause), code(hash));
+                let effect = Escaped(entry.effect.as_deref().unwrap_or(&entry.message));
+                write!(f, "<li>{when} <strong>{outcome}</strong> ({cause}) {hash}<br>{effect}")?;
                 f.write_str("</li>\n")?;
             }
             f.write_str("</ul></section>\n")?;
@@ -284,6 +258,13 @@ impl BoardPage<'_> {
     }
 }
 
+/// A step, with the command that does it.
+fn to_do(of: &str, step: &NextStep) -> String {
+    let what = format!("{}{}", Escaped(of), Escaped(&step.what));
+    let words: Vec<String> = step.command.iter().map(|word| shell_word(word)).collect();
+    if words.is_empty() { what } else { format!("{what}: {}", code(&words.join(" "))) }
+}
+
 /// A line of a file, escaped.
 fn disallow(line: &LineBoard) -> String {
     format!("{}: Disallow: {}", line.line, Escaped(&line.pattern))
@@ -318,15 +299,11 @@ fn trend(bars: &[TrendBar], step: u64) -> String {
     const HEIGHT: u64 = 24;
     let most = bars.iter().map(|bar| bar.allowed + bar.disallowed).max().unwrap_or(0);
     let every = if step == DAY { "a day" } else { "an hour" };
-    let text = format!(
-        "at most {} in {every}, {} in the last",
-        grouped(most),
-        grouped(bars.last().map_or(0, |bar| bar.allowed + bar.disallowed))
-    );
+    let last = bars.last().map_or(0, |bar| bar.allowed + bar.disallowed);
+    let text = escaped(&format!("at most {} in {every}, {} in the last", grouped(most), grouped(last)));
+    let width = bars.len() * 4;
     let mut out = format!(
-        "<svg class=\"trend\" viewBox=\"0 0 {} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
-        bars.len() * 4,
-        Escaped(&text)
+        "<svg class=\"trend\" viewBox=\"0 0 {width} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{text}\">"
     );
     for (at, bar) in bars.iter().enumerate() {
         let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / most.max(1)).max(1) };
@@ -336,16 +313,13 @@ fn trend(bars: &[TrendBar], step: u64) -> String {
             ("allowed", HEIGHT.saturating_sub(disallowed + allowed), allowed),
         ] {
             if height > 0 {
+                let x = at * 4;
                 // Writing to a string does not fail.
-                let _ = write!(
-                    out,
-                    "<rect class=\"{class}\" x=\"{}\" y=\"{top}\" width=\"3\" height=\"{height}\"/>",
-                    at * 4
-                );
+                let _ = write!(out, "<rect class=\"{class}\" x=\"{x}\" y=\"{top}\" width=\"3\" height=\"{height}\"/>");
             }
         }
     }
-    out + "</svg> <small>" + &Escaped(&text).to_string() + "</small>"
+    out + "</svg> <small>" + &text + "</small>"
 }
 
 /// A column of a table: its head, and whether it has numbers.

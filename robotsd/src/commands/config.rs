@@ -49,12 +49,11 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
                 Ok(config) => config,
                 Err(error) => return refused(&error),
             };
-            let (mut errors, mut warnings, mut waits, mut is_unenforced) = (0, 0, 0, false);
             let found = config.review();
             complain_at(&found);
             let count = |severity| found.iter().filter(|found| found.severity == severity).count();
-            warnings += count(Severity::Warning);
             let cannot_start = count(Severity::Error) > 0;
+            let (mut errors, mut warnings, mut waits, mut is_unenforced) = (0, count(Severity::Warning), 0, false);
             for problem in sites::rehearse(&path, &config, run) {
                 match &problem {
                     Problem::At(problem) => {
@@ -88,13 +87,10 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
                 (0, true) => "can be served, but not enforced: a kill switch cannot be read",
                 _ => "has sites with errors",
             };
-            let mut counts = format!("listeners: {listeners}, sites: {sites}");
-            if warnings > 0 {
-                counts += &format!(", warnings: {warnings}");
-            }
+            let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
             let code =
                 if cannot_start { ExitCode::from(FAILED) } else { answer(errors + waits == 0 && !is_unenforced) };
-            say(&format!("{}: {verdict}; {counts}\n", path.display()));
+            say(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}{warned}\n", path.display()));
             code
         }
         ConfigCommand::Show { config } => match Config::show(&config.path()) {

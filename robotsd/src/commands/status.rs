@@ -34,13 +34,8 @@ pub(crate) fn run(running: &Running) -> io::Result<ExitCode> {
 
 fn text(report: &StatusReport, running: &Running) -> String {
     let mut page = Page::default();
-    page.title(&format!(
-        "robotsd {} is {} for {}, process {}",
-        report.version,
-        report.state,
-        for_people(report.uptime_seconds),
-        report.pid
-    ));
+    let StatusReport { version, state, pid, .. } = report;
+    page.title(&format!("robotsd {version} is {state} for {}, process {pid}", for_people(report.uptime_seconds)));
     for listener in &report.listeners {
         let name = listener.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         let Listener { scheme, address, kind, socket, .. } = listener;

@@ -19,7 +19,7 @@ use crate::commands::diff::{DiffNames, complain_of_cut, write_effects};
 use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME};
 use crate::exit::complain;
 use crate::input::InputSource;
-use crate::render::{printable, printable_path, stderr};
+use crate::render::{plural, printable, printable_path, stderr};
 
 /// How long the shortest difference is looked for.
 const MOST_DIFFERENCE: Duration = Duration::from_millis(500);
@@ -142,11 +142,9 @@ impl<'a> FixRun<'a> {
         if fixed.is_cut {
             self.is_cut = true;
             let again = if self.args.fixing.diff { "" } else { ": run it again for the others" };
-            complain(&format_args!(
-                "{}: correcting it took more than {} s, so more can be corrected than what was{again}",
-                printable(name),
-                MOST_TIME.as_secs()
-            ));
+            let (name, most) = (printable(name), MOST_TIME.as_secs());
+            let more = "more can be corrected than what was";
+            complain(&format_args!("{name}: correcting it took more than {most} s, so {more}{again}"));
         }
         Ok((!self.args.fixing.diff).then(|| after.to_vec()))
     }
@@ -159,16 +157,11 @@ impl<'a> FixRun<'a> {
         }
         let Self { corrected, left, left_unsafe, .. } = self;
         let verb = if fixing.diff { "would fix" } else { "fixed" };
-        let all = corrected + left;
-        let findings = if all == 1 { "finding" } else { "findings" };
         let need = if *left_unsafe == 1 { "needs" } else { "need" };
-        let more = match left_unsafe {
-            0 => String::new(),
-            // With --unsafe-fixes those are left that did not succeed.
-            _ if fixing.unsafe_fixes => String::new(),
-            count => format!(" ({count} {need} --unsafe-fixes)"),
-        };
-        let message = format!("{verb} {corrected} of {all} {findings}{more}");
+        // With --unsafe-fixes those are left that did not succeed.
+        let has_more = *left_unsafe > 0 && !fixing.unsafe_fixes;
+        let more = if has_more { format!(" ({left_unsafe} {need} --unsafe-fixes)") } else { String::new() };
+        let message = format!("{verb} {corrected} of {}{more}", plural(corrected + left, "finding"));
         if self.args.format.is_for_people() && !fixing.diff && !has_stdin(&self.args.paths) {
             writeln!(out, "{message}")?;
         } else {

@@ -115,7 +115,11 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
     }
     if args.paths.is_empty() {
         match site.robots(None) {
-            Ok(RobotsFile { name, bytes }) => output.one(out, &name, bytes)?,
+            Ok(RobotsFile { name, bytes }) => {
+                let evaluator = Evaluator::new(bytes, Reading::Standard, settings);
+                let report = evaluator.check_with_fixes();
+                output.checked(out, Checked { name: &name, robots: evaluator.robots(), report: &report })?;
+            }
             Err(error) => output.unread("robots.txt", &error),
         }
     }
@@ -163,12 +167,6 @@ struct CheckOutput<'a> {
 }
 
 impl CheckOutput<'_> {
-    fn one(&mut self, out: &mut impl Write, name: &str, bytes: Vec<u8>) -> io::Result<()> {
-        let evaluator = Evaluator::new(bytes, Reading::Standard, self.settings);
-        let report = evaluator.check_with_fixes();
-        self.checked(out, Checked { name, robots: evaluator.robots(), report: &report })
-    }
-
     fn checked(&mut self, out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
         let groups = FindingGroups::of(checked.report);
         self.summary.add(checked.name, checked.report, &groups);

@@ -85,11 +85,8 @@ fn guard(text: &str) -> Result<Guard, String> {
 fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
     let any = Guard::parse(&format!("*:{}", &guard.pattern)).map_or_else(String::new, |guard| guard.to_string());
     let hint = unknown.hint().map_or_else(String::new, |hint| format!("{hint} "));
-    format!(
-        "--forbid {:?}: {}: {hint}Write {any:?} for the crawlers that no group names",
-        guard.to_string(),
-        unknown.fault()
-    )
+    let (guard, fault) = (guard.to_string(), unknown.fault());
+    format!("--forbid {guard:?}: {fault}: {hint}Write {any:?} for the crawlers that no group names")
 }
 
 /// Says that more may change than what is shown.

@@ -245,12 +245,8 @@ fn totals(effects: &[Effect]) -> String {
     let omitted: usize = effects.iter().map(|effect| effect.omitted).sum();
     let more = if omitted > 0 { format!(", and {omitted} more changes are not shown") } else { String::new() };
     let change = if rules.len() == 1 { "changes" } else { "change" };
-    format!(
-        "{} {change} for {}: {}{more}",
-        plural(rules.len(), "rule"),
-        whom(effects.iter().map(|effect| &*effect.crawlers)),
-        parts.join(", ")
-    )
+    let (rules, whom) = (plural(rules.len(), "rule"), whom(effects.iter().map(|effect| &*effect.crawlers)));
+    format!("{rules} {change} for {whom}: {}{more}", parts.join(", "))
 }
 
 /// The crawlers of some changes, counted.

@@ -140,6 +140,16 @@ pub(super) fn json_row(out: &mut impl Write, evaluator: &Evaluator, request: &Ex
     let explanation = request.explain(evaluator, &path);
     let trace = explanation.trace(&path);
     let token = trace.as_ref().and_then(|trace| explanation.token_of(trace));
+    let group = |group: &Group<'_>| ExplainedGroup {
+        line: group.line(),
+        names: group.names().map(Name::value).map(text).collect(),
+    };
+    let form = |form: &FormTrace<'_>| ExplainedForm {
+        form: form.form,
+        path: text(&form.path),
+        access: form.access(),
+        rules: form.rules.iter().copied().map(explained_rule).collect(),
+    };
     let json = ExplanationJson {
         url: String::from_utf8_lossy(request.url.as_bytes()),
         host: request.host.name(),
@@ -147,10 +157,10 @@ pub(super) fn json_row(out: &mut impl Write, evaluator: &Evaluator, request: &Ex
         access: explanation.access,
         agent: explanation.agent(),
         token: token.map(ToString::to_string),
-        groups: trace.iter().flat_map(|trace| &trace.groups).map(|group| ExplainedGroup::from(*group)).collect(),
+        groups: trace.iter().flat_map(|trace| &trace.groups).map(group).collect(),
         form: explanation.form,
-        rule: explanation.verdict.and_then(|verdict| verdict.rule()).map(ExplainedRule::from),
-        forms: trace.iter().flat_map(|trace| &trace.forms).map(ExplainedForm::from).collect(),
+        rule: explanation.verdict.and_then(|verdict| verdict.rule()).map(explained_rule),
+        forms: trace.iter().flat_map(|trace| &trace.forms).map(form).collect(),
         crawl_delay: explanation.crawl_delay().map(|delay| ExplainedDelay {
             line: delay.line(),
             seconds: delay.interval().as_secs_f64(),
@@ -163,23 +173,8 @@ pub(super) fn json_row(out: &mut impl Write, evaluator: &Evaluator, request: &Ex
     write_json(out, &json)
 }
 
-impl From<Group<'_>> for ExplainedGroup {
-    fn from(group: Group<'_>) -> Self {
-        Self { line: group.line(), names: group.names().map(Name::value).map(text).collect() }
-    }
-}
-
-impl From<Rule<'_>> for ExplainedRule {
-    fn from(rule: Rule<'_>) -> Self {
-        Self { line: rule.line(), access: rule.access(), pattern: text(rule.pattern()) }
-    }
-}
-
-impl From<&FormTrace<'_>> for ExplainedForm {
-    fn from(form: &FormTrace<'_>) -> Self {
-        let rules = form.rules.iter().copied().map(ExplainedRule::from).collect();
-        Self { form: form.form, path: text(&form.path), access: form.access(), rules }
-    }
+fn explained_rule(rule: Rule<'_>) -> ExplainedRule {
+    ExplainedRule { line: rule.line(), access: rule.access(), pattern: text(rule.pattern()) }
 }
 
 pub(super) fn text(octets: &[u8]) -> String {

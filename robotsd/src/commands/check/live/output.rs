@@ -123,25 +123,22 @@ fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
 
 /// As in `https://example.com/robots.txt: 200 OK, text/plain, 1,234 octets, from 192.0.2.7:443`.
 fn whole(answer: &AnswerSummary) -> String {
-    let mut text = way(answer);
-    if let Some(content_type) = &answer.content_type {
-        let _ = write!(text, ", {}", printable(content_type));
-    }
-    if let (Some(sent), Some(decoded)) = (answer.octets_sent, answer.octets) {
+    let octets = answer.octets_sent.zip(answer.octets).map(|(sent, decoded)| {
         let more = if answer.is_cut { "more than " } else { "" };
-        let _ = write!(text, ", {more}{}", counted(decoded as u64, "octet"));
-        if !answer.codings.is_empty() {
-            let codings = printable(answer.codings.join(", "));
-            let _ = write!(text, " ({codings}, {} as sent)", grouped(sent as u64));
+        let octets = format!("{more}{}", counted(decoded as u64, "octet"));
+        match answer.codings.is_empty() {
+            true => octets,
+            false => format!("{octets} ({}, {} as sent)", printable(answer.codings.join(", ")), grouped(sent as u64)),
         }
-    }
-    if let Some(cache_control) = &answer.cache_control {
-        let _ = write!(text, ", Cache-Control: {}", printable(cache_control));
-    }
-    if let Some(address) = &answer.address {
-        let _ = write!(text, ", from {address}");
-    }
-    text
+    });
+    let parts = [
+        Some(way(answer)),
+        answer.content_type.as_ref().map(printable),
+        octets,
+        answer.cache_control.as_ref().map(|control| format!("Cache-Control: {}", printable(control))),
+        answer.address.as_ref().map(|address| format!("from {address}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// As in `http://example.com/robots.txt: 301 to https://example.com/robots.txt, 200 OK`.

@@ -295,15 +295,10 @@ fn columns<const N: usize>(
     }
     let most = sums.iter().map(|hours| sum(parts(hours))).max().unwrap_or(0);
     let every = if step == 3600 { "hour".to_owned() } else { format!("{} hours", step / 3600) };
-    writeln!(
-        out,
-        "<figure><p class=\"most\">{} in the busiest {every}</p>\n\
-         <div class=\"columns\" role=\"img\" aria-label=\"{label}, from {} to {} UTC, at most {} in {every}\">",
-        counted(most, "request"),
-        moment(first),
-        moment(last + 3600),
-        grouped(most)
-    )?;
+    let (start, end) = (moment(first), moment(last + 3600));
+    writeln!(out, "<figure><p class=\"most\">{} in the busiest {every}</p>", counted(most, "request"))?;
+    let label = format!("{label}, from {start} to {end} UTC, at most {} in {every}", grouped(most));
+    writeln!(out, "<div class=\"columns\" role=\"img\" aria-label=\"{label}\">")?;
     for (at, hours) in sums.iter().enumerate() {
         let from = moment(first + step * at as i64);
         write!(out, "<span title=\"{from} UTC: {}\">", title(hours))?;
@@ -312,12 +307,7 @@ fn columns<const N: usize>(
         }
         out.write_all(b"</span>\n")?;
     }
-    writeln!(
-        out,
-        "</div>\n<figcaption><span>{} UTC</span><span>{} UTC</span></figcaption></figure>",
-        moment(first),
-        moment(last + 3600)
-    )
+    writeln!(out, "</div>\n<figcaption><span>{start} UTC</span><span>{end} UTC</span></figcaption></figure>")
 }
 
 fn of_hundred(count: u64, most: u64) -> f64 {

@@ -170,13 +170,10 @@ pub(super) fn split(out: &mut impl Write, report: &Report) -> io::Result<()> {
         ("Only claimed", split.claimed),
         ("Impostors, counted in no other table", split.impostors),
     ] {
-        writeln!(
-            out,
-            "<tr><th scope=\"row\">{name}</th><td class=\"n\" data-label=\"Requests\">{}</td>\
-             <td class=\"n\" data-label=\"Disallowed\">{}</td></tr>",
-            grouped(share.requests),
-            grouped(share.disallowed)
-        )?;
+        write!(out, "<tr><th scope=\"row\">{name}</th>")?;
+        number(out, "Requests", &grouped(share.requests))?;
+        number(out, "Disallowed", &grouped(share.disallowed))?;
+        out.write_all(b"</tr>\n")?;
     }
     out.write_all(b"</tbody></table>\n")?;
     let reasons = identity.reasons();

@@ -229,20 +229,27 @@ pub(super) fn rules(out: &mut impl Write, report: &Report, name: &str, by_rule: 
         for path in rule.paths.iter().take(PATTERNS) {
             writeln!(out, "  {:>10}    {}", grouped(path.requests), printable(&path.pattern))?;
         }
-        let rest = rule.paths.iter().skip(PATTERNS);
-        let count = rest.clone().count() as u64 + rule.other_paths;
-        let requests = rest.map(|path| path.requests).sum::<u64>() + rule.other_paths_requests;
-        if count > 0 {
-            writeln!(out, "  {:>10}    of {}", grouped(requests), counted(count, "more pattern"))?;
+        let rest = rule.paths.iter().skip(PATTERNS).map(|path| path.requests);
+        if let Some((requests, patterns)) = rest_of(rest, rule.other_paths, rule.other_paths_requests, "more pattern") {
+            writeln!(out, "  {requests:>10}    of {patterns}")?;
         }
     }
-    let rest = by_rule.rules.iter().skip(RULES);
-    let count = rest.clone().count() as u64 + by_rule.other_rules;
-    let requests = rest.map(|rule| rule.requests).sum::<u64>() + by_rule.other_rules_requests;
-    if count > 0 {
-        writeln!(out, "  {:>10}  by {}", grouped(requests), counted(count, "more rule"))?;
+    let rest = by_rule.rules.iter().skip(RULES).map(|rule| rule.requests);
+    if let Some((requests, rules)) = rest_of(rest, by_rule.other_rules, by_rule.other_rules_requests, "more rule") {
+        writeln!(out, "  {requests:>10}  by {rules}")?;
     }
     Ok(())
+}
+
+/// The requests of what is not shown, with what the report does not hold, and how many they are of; `None` where all is shown.
+fn rest_of(
+    rest: impl ExactSizeIterator<Item = u64>,
+    others: u64,
+    of_others: u64,
+    what: &str,
+) -> Option<(String, String)> {
+    let count = rest.len() as u64 + others;
+    (count > 0).then(|| (grouped(rest.sum::<u64>() + of_others), counted(count, what)))
 }
 
 /// Crawlers whose impostors are shown, addresses of each, and how many of them with rules and paths.
