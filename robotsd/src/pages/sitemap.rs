@@ -77,18 +77,14 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
             error => SitemapFault::at(text.part, &error),
         })?;
         let parent = within.last().copied().flatten();
-        match event {
-            Event::Empty(element) => {
-                is_sitemap |= within.is_empty() && is_root(&element);
-                if let Some(link) = link_of_entry(parent, &element) {
-                    list(Listed::Page, link.trim_ascii().as_bytes());
-                }
+        if let Event::Empty(element) | Event::Start(element) = &event {
+            is_sitemap |= within.is_empty() && is_root(element);
+            if let Some(link) = link_of_entry(parent, element) {
+                list(Listed::Page, link.trim_ascii().as_bytes());
             }
+        }
+        match event {
             Event::Start(element) => {
-                is_sitemap |= within.is_empty() && is_root(&element);
-                if let Some(link) = link_of_entry(parent, &element) {
-                    list(Listed::Page, link.trim_ascii().as_bytes());
-                }
                 location = match (parent, element.local_name().as_ref()) {
                     (Some(Located::Url), "loc") | (Some(Located::Item), "link") => Some((Listed::Page, Vec::new())),
                     (Some(Located::Sitemap), "loc") => Some((Listed::Sitemap, Vec::new())),

@@ -113,6 +113,7 @@ fn patterns(site: &SiteConfig) -> impl Iterator<Item = &str> {
     every.into_iter().chain(site.hosts.iter().map(String::as_str))
 }
 
+/// Who has a host, by patterns.
 fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
     let mut map = HostMap::new();
     for (pattern, owner) in patterns {

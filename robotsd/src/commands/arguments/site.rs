@@ -13,9 +13,9 @@ use tower_robots::check::{Finding, Unreadable};
 use tower_robots::live::MAX_FILE;
 use tower_robots::rules::{Fragment, Reading, RobotsTxt};
 use tower_robots::source::evidence::{ListCopy, SavedLists};
-use tower_robots::source::{Directory, HostMap, Scheme};
+use tower_robots::source::{Directory, Scheme};
 
-use super::{SiteHosts, sites_of};
+use super::{SiteHosts, owners, sites_of};
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
 use crate::evaluator::{Evaluator, EvaluatorSettings, OF_OTHER_FILES};
 use crate::exit::complain;
@@ -182,11 +182,7 @@ impl SelectedSite {
     /// Whether the site serves a host; without a config every host may serve the robots.txt.
     pub(in crate::commands) fn serves(&self, is_https: bool, host: &[u8]) -> bool {
         let hosts = self.hosts().map_or(&[][..], |(_, hosts)| hosts);
-        let mut map = HostMap::new();
-        for pattern in hosts {
-            // A config with a host that is none was refused.
-            let _ = map.insert(pattern, ());
-        }
+        let map = owners(hosts.iter().map(|pattern| (pattern.as_str(), ())));
         let scheme = if is_https { Scheme::Https } else { Scheme::Http };
         hosts.is_empty() || map.get_for(scheme, host).is_some()
     }

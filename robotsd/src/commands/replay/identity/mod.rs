@@ -179,7 +179,7 @@ impl ClaimEvidence for EvidenceAt<'_> {
         let methods = self.methods(crawler)?;
         let names = methods.names?;
         if let Some(questions) = self.questions {
-            questions.borrow_mut().note(names, address);
+            questions.borrow_mut().add((names, address), 1);
         }
         let Some(answers) = &self.evidence.answers else {
             // Lists are complete by themselves.

@@ -156,10 +156,6 @@ pub(crate) struct NameAnswers {
 }
 
 impl NameQuestions {
-    pub(super) fn note(&mut self, names: usize, address: PublicAddress) {
-        self.add((names, address), 1);
-    }
-
     /// Adds those of the next chunk.
     pub(crate) fn merge(&mut self, next: Self) {
         self.is_cut |= next.is_cut;
@@ -173,7 +169,7 @@ impl NameQuestions {
         (sorted(self.requests).into_iter().map(|(question, _)| question).collect(), self.is_cut)
     }
 
-    fn add(&mut self, question: NameQuestion, requests: u64) {
+    pub(super) fn add(&mut self, question: NameQuestion, requests: u64) {
         if self.requests.len() >= MOST_COUNTED && !self.requests.contains_key(&question) {
             self.is_cut = true;
             // Half is made free, so that this is seldom done.
@@ -217,8 +213,8 @@ mod tests {
         let mut all = NameQuestions::default();
         for chunk in 0..4 {
             let mut one = NameQuestions::default();
-            (0..40_000).for_each(|number| one.note(0, address(chunk * 40_000 + number)));
-            (0..3).for_each(|_| one.note(1, address(7)));
+            (0..40_000).for_each(|number| one.add((0, address(chunk * 40_000 + number)), 1));
+            (0..3).for_each(|_| one.add((1, address(7)), 1));
             all.merge(one);
             assert!(all.requests.len() <= MOST_COUNTED);
         }
