@@ -106,7 +106,5 @@ fn describe(page: &mut Page, crawler: &CrawlerBoard) {
     if let Some(line) = &crawler.worst_line {
         page.line("worst line", &format!("{} Disallow: {} ({})", line.line, line.pattern, counted(line.hits, "hit")));
     }
-    if let Some(why) = &crawler.no_word {
-        page.line("no word", why);
-    }
+    page.lines("no word", &crawler.no_word);
 }

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_holds_is_markdown_code() {
+    fn what_a_file_holds_is_code() {
         assert_eq!(markdown_code("a @team | b"), "`a @team \\| b`");
         assert_eq!(markdown_code("a``b`c"), "```a``b`c```");
         assert_eq!(markdown_code("`a"), "`` `a ``");
