@@ -93,8 +93,8 @@ impl LiveRobots {
     /// # Errors
     ///
     /// Why the text is not live; what was live stays. A text that the gate refuses waits to be accepted
-    /// ([`RejectionKind::Gated`](super::RejectionKind::Gated), with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
-    /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because its source would bring the other text back.
+    /// ([`RejectionKind::Gated`], with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
+    /// ([`RejectionKind::NotInline`]), because its source would bring the other text back.
     pub fn publish(&self, text: impl AsRef<[u8]>) -> Result<Reload, Rejection> {
         let site = &self.site;
         let Some(held) = site.source.text() else {

@@ -54,7 +54,7 @@ pub(crate) struct Site {
     pub(crate) counts: MishapCounts,
 }
 
-/// What went wrong with requests, as [`Status`] has it.
+/// What went wrong with requests, as [`Status`](super::Status) has it.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     /// Requests that passed because judging them ended in a panic.

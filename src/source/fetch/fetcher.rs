@@ -25,7 +25,7 @@ const HELPERS: usize = 16;
 /// Cheap to clone; clones share the thread and its bounds. The last one that is dropped, with the last
 /// [`LiveRobots`](crate::live::LiveRobots) that uses it, ends the thread.
 ///
-/// Answers are read up to [`MAX_FILE`](crate::live::MAX_FILE), heads up to 64 KiB, five redirects are followed, HTTP/1.1
+/// Answers are read up to [`MAX_FILE`], heads up to 64 KiB, five redirects are followed, HTTP/1.1
 /// is spoken, and every fetch has a connection of its own.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
