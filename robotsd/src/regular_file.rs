@@ -81,11 +81,8 @@ mod tests {
         }
         for name in ["fifo", "to-fifo", "socket", "to-device", "."] {
             let error = read(&path(name)).unwrap_err();
-            assert_eq!(
-                (error.kind(), &*error.to_string()),
-                (io::ErrorKind::InvalidInput, "this is not a regular file"),
-                "{name}"
-            );
+            let want = (io::ErrorKind::InvalidInput, "this is not a regular file");
+            assert_eq!((error.kind(), &*error.to_string()), want, "{name}");
         }
         assert_eq!(read(&path("missing")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(read(&path("to-file")).unwrap(), b"text");

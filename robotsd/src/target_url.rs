@@ -134,10 +134,8 @@ mod tests {
             assert_eq!(url.as_bytes(), word.as_bytes());
         }
         let path = |word: &'static str| TargetUrl::parse(word.as_bytes()).expect("a URL").path();
-        assert_eq!(
-            (path("https://h/a/*.pdf$"), path("https://h"), path("/a://b")),
-            (&b"/a/*.pdf$"[..], &b"/"[..], &b"/a://b"[..])
-        );
+        let want = (&b"/a/*.pdf$"[..], &b"/"[..], &b"/a://b"[..]);
+        assert_eq!((path("https://h/a/*.pdf$"), path("https://h"), path("/a://b")), want);
     }
 
     #[test]

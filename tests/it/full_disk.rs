@@ -144,10 +144,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         let status = live.status();
         let (save, history) =
             (status.state_trouble(TroubleKind::Save).unwrap(), status.state_trouble(TroubleKind::History).unwrap());
-        assert!(
-            save.contains("cannot be written, so a restart forgets what is live: No space left on device"),
-            "{save}"
-        );
+        let want = "cannot be written, so a restart forgets what is live: No space left on device";
+        assert!(save.contains(want), "{save}");
         assert!(history.contains("cannot be written, so 1 entry of it waits: No space left on device"), "{history}");
         assert_eq!(status.state_troubles.iter().map(|trouble| &*trouble.text).collect::<Vec<_>>(), [save, history]);
         assert!(site.reported(&format!("shop: {save}")), "in the same words: {:?}", site.reported);

@@ -85,8 +85,6 @@ fn a_wrong_word_is_quoted_with_the_right_ones() {
     let error = "refuze".parse::<Mode>().expect_err("no mode").to_string();
     assert_eq!(error, "\"refuze\" is not a mode: write \"off\", \"observe\", \"tag\" or \"refuse\"");
     let error = "Enabled\n".parse::<SuspectHuman>().expect_err("no value").to_string();
-    assert_eq!(
-        error,
-        "\"Enabled\\n\" is not a rule for requests with signs of a person: write \"record\" or \"exempt\""
-    );
+    let want = "\"Enabled\\n\" is not a rule for requests with signs of a person: write \"record\" or \"exempt\"";
+    assert_eq!(error, want);
 }

@@ -32,10 +32,8 @@ fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
     assert_eq!(live.reload().wait().outcome.kind(), ReloadOutcomeKind::Unchanged, "the source holds the new text");
     assert_eq!(body(&live).as_deref(), Some(MORE));
     let history: Vec<_> = live.history().iter().map(|entry| (entry.cause, entry.outcome)).collect();
-    assert_eq!(
-        history[..2],
-        [(Cause::Start, ReloadOutcomeKind::Published), (Cause::Publish, ReloadOutcomeKind::Published)]
-    );
+    let want = [(Cause::Start, ReloadOutcomeKind::Published), (Cause::Publish, ReloadOutcomeKind::Published)];
+    assert_eq!(history[..2], want);
     assert!(live.history()[1].effect.is_some(), "{:?}", live.history()[1]);
     assert_eq!(notices.lock().unwrap()[1], format!("inline: version {} is live", hash(MORE).short()));
     assert_eq!(live.rollback().unwrap().outcome.hash(), Some(hash(OPEN)));
@@ -88,14 +86,12 @@ fn a_site_that_reads_a_file_takes_no_text() {
     let live = LiveRobots::file(&path).open().unwrap();
     let rejection = live.publish(MORE).unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::NotInline);
-    assert_eq!(
-        rejection.to_string(),
-        format!(
-            "{}: this site's robots.txt comes from there: change it there, or open the site with LiveRobots::inline to publish \
-             text",
-            path.display()
-        )
+    let want = format!(
+        "{}: this site's robots.txt comes from there: change it there, or open the site with LiveRobots::inline to publish \
+         text",
+        path.display()
     );
+    assert_eq!(rejection.to_string(), want);
     assert_eq!((body(&live).as_deref(), live.history().len()), (Some(OPEN), 1));
 }
 

@@ -360,15 +360,13 @@ fn turns_of_the_kill_switch_stand_in_the_history_and_the_status_says_whose_it_is
         .map(|entry| (entry.outcome, entry.hash == live.status().live, entry.detail.to_owned()))
         .collect();
     let (own, all) = ("enforcement of this site is switched", "enforcement of every site is switched");
-    assert_eq!(
-        turns,
-        [
-            (ReloadOutcomeKind::SwitchedOff, true, format!("{own} off")),
-            (ReloadOutcomeKind::SwitchedOff, true, format!("{all} off")),
-            (ReloadOutcomeKind::SwitchedOn, true, format!("{own} on")),
-            (ReloadOutcomeKind::SwitchedOn, true, format!("{all} on")),
-        ]
-    );
+    let want = [
+        (ReloadOutcomeKind::SwitchedOff, true, format!("{own} off")),
+        (ReloadOutcomeKind::SwitchedOff, true, format!("{all} off")),
+        (ReloadOutcomeKind::SwitchedOn, true, format!("{own} on")),
+        (ReloadOutcomeKind::SwitchedOn, true, format!("{all} on")),
+    ];
+    assert_eq!(turns, want);
 }
 
 #[test]
@@ -405,10 +403,8 @@ fn a_clock_before_1970_is_a_clock() {
     drop(live);
     let live = open("<html>");
     let said = live.status().last_reload.to_string();
-    assert!(
-        said.ends_with("it was accepted at a time before 1970 and was live before, as far as is written down"),
-        "{said}"
-    );
+    let want = "it was accepted at a time before 1970 and was live before, as far as is written down";
+    assert!(said.ends_with(want), "{said}");
 }
 
 #[test]

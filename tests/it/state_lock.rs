@@ -80,14 +80,12 @@ fn a_second_handle_in_one_process_is_refused_until_the_last_clone_and_site_are_d
     let (_folder, path) = folder();
     let state = StateDir::open(&path).unwrap();
     let error = StateDir::open(&path).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "{}: this process has the state directory open already: use a clone of its StateDir, or drop every clone and every \
-             site that was opened with it",
-            path.display()
-        )
+    let want = format!(
+        "{}: this process has the state directory open already: use a clone of its StateDir, or drop every clone and every \
+         site that was opened with it",
+        path.display()
     );
+    assert_eq!(error.to_string(), want);
     assert_eq!((&*error.path, error.process()), (&*path, Some(std::process::id())));
     let live = LiveRobots::inline(FIRST).state(&state.clone(), "shop").open().unwrap();
     drop(state);
@@ -108,14 +106,12 @@ fn another_process_is_refused_with_the_number_of_the_one_that_has_it_and_not_onc
         let other = Other::open(&path);
         let error = StateDir::open(&path).unwrap_err();
         assert_eq!(error.process(), Some(other.process.id()));
-        assert_eq!(
-            error.to_string(),
-            format!(
-                "{}: process {} has the state directory open: stop it, or give each process a state directory of its own",
-                path.display(),
-                other.process.id()
-            )
+        let want = format!(
+            "{}: process {} has the state directory open: stop it, or give each process a state directory of its own",
+            path.display(),
+            other.process.id()
         );
+        assert_eq!(error.to_string(), want);
         if is_killed {
             other.kill()
         } else {

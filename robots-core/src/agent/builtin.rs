@@ -134,15 +134,13 @@ mod tests {
         let text = "# a file\n\n[[crawler]]\nname = \"a \\\"b\\\\\"\nheader = [\n    \"x\",\n    \"y\",\n]\ntokens = [\"p\", \"q\"]\ncontrol = true\n";
         let [table] = &tables(text).unwrap()[..] else { panic!("one table") };
         let list = |items: [&str; 2]| FieldValue::List(items.map(str::to_owned).into());
-        assert_eq!(
-            table[..],
-            [
-                ("name", FieldValue::Text("a \"b\\".to_owned())),
-                ("header", list(["x", "y"])),
-                ("tokens", list(["p", "q"])),
-                ("control", FieldValue::Flag(true)),
-            ]
-        );
+        let want = [
+            ("name", FieldValue::Text("a \"b\\".to_owned())),
+            ("header", list(["x", "y"])),
+            ("tokens", list(["p", "q"])),
+            ("control", FieldValue::Flag(true)),
+        ];
+        assert_eq!(table[..], want);
     }
 
     #[test]

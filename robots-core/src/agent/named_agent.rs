@@ -127,10 +127,8 @@ mod tests {
             for name in [&crawler.name].into_iter().chain(&crawler.header_names) {
                 for name in [name.to_owned(), name.to_uppercase(), format!(" {name} ")] {
                     let resolved = resolve(&name);
-                    assert_eq!(
-                        (resolved.named_as, resolved.agent().crawler()),
-                        (NamedAs::Registered, Some(crawler.name.as_str()))
-                    );
+                    let want = (NamedAs::Registered, Some(crawler.name.as_str()));
+                    assert_eq!((resolved.named_as, resolved.agent().crawler()), want);
                     assert_eq!(resolved.agent().tokens(), &crawler.tokens);
                 }
             }

@@ -155,11 +155,8 @@ mod tests {
             .map(|row| row.split('\t').map(|words| words.split('|').collect()).collect())
             .collect();
         let stems: Vec<_> = rows.iter().map(|row| row[0][0]).collect();
-        assert_eq!(
-            stems,
-            STEMS.1.iter().map(|(stem, _)| *stem).collect::<Vec<_>>(),
-            "a row for each stem, in their order"
-        );
+        let want = STEMS.1.iter().map(|(stem, _)| *stem).collect::<Vec<_>>();
+        assert_eq!(stems, want, "a row for each stem, in their order");
         let mut wrong = Vec::new();
         for row in &rows {
             let stem = row[0][0];

@@ -223,10 +223,8 @@ mod tests {
     #[test]
     fn a_product_without_a_category_is_kept_and_so_is_a_name_without_a_product() {
         let unknown = agent("", "NeverSeenBot/1.0");
-        assert_eq!(
-            (unknown.class(), unknown.crawler(), unknown.category()),
-            (Class::Declared, Some("NeverSeenBot"), None)
-        );
+        let want = (Class::Declared, Some("NeverSeenBot"), None);
+        assert_eq!((unknown.class(), unknown.crawler(), unknown.category()), want);
         assert_eq!(unknown.tokens(), [ProductToken::new("neverseenbot")]);
         let named = agent("User-agent: Foo\nDisallow: /\n", "Foo/1.0");
         assert_eq!((named.class(), named.crawler()), (Class::NonBrowser, None));

@@ -285,10 +285,8 @@ mod tests {
             assert_eq!(added.as_deref(), Some(want), "{file:?}");
         }
         assert_eq!(with("# robots-check: allow(x)\r\nb: c", |file| file.line_before(1, b"x")), None);
-        assert_eq!(
-            with("\u{feff}b: c\r\n", |file| file.line_before(0, b"x")).as_deref(),
-            Some("\u{feff}x\r\nb: c\r\n")
-        );
+        let expected = Some("\u{feff}x\r\nb: c\r\n");
+        assert_eq!(with("\u{feff}b: c\r\n", |file| file.line_before(0, b"x")).as_deref(), expected);
     }
 
     #[test]
@@ -299,10 +297,8 @@ mod tests {
                 .find_own_origin()
                 .map(|origin| String::from_utf8(origin).expect("text"))
         };
-        assert_eq!(
-            origin("Sitemap: https://A.test/x\nSitemap: /y\nSitemap: https://a.test/z").as_deref(),
-            Some("https://a.test")
-        );
+        let want = Some("https://a.test");
+        assert_eq!(origin("Sitemap: https://A.test/x\nSitemap: /y\nSitemap: https://a.test/z").as_deref(), want);
         assert_eq!(origin("Sitemap: https://a.test/x\nSitemap: https://b.test/z"), None);
         assert_eq!(origin("Sitemap: /x"), None);
     }

@@ -373,10 +373,8 @@ mod tests {
         for minute in (25 * 60..72 * 60).step_by(5) {
             assert_eq!(path.requests(REFUTED, 2, minute), SUSPECT, "{minute}");
         }
-        assert_eq!(
-            path.0.refuted_networks(IdentityMethod::Range),
-            ["8.8.0.0/24", "8.8.1.0/24"].map(|text| text.parse().expect("a network"))
-        );
+        let want = ["8.8.0.0/24", "8.8.1.0/24"].map(|text| text.parse().expect("a network"));
+        assert_eq!(path.0.refuted_networks(IdentityMethod::Range), want);
     }
 
     #[test]

@@ -327,14 +327,10 @@ mod tests {
         let all = crawler().rdns(VERIFIED).range(VERIFIED).signature(VERIFIED);
         assert_eq!(all.conclude(), Identity::Verified(IdentityMethod::Signature));
         assert_eq!(crawler().rdns(VERIFIED).range(VERIFIED).conclude(), Identity::Verified(IdentityMethod::Range));
-        assert_eq!(
-            crawler().signature(EXPIRED).range(STALE).rdns(VERIFIED).conclude(),
-            Identity::Verified(IdentityMethod::Rdns)
-        );
-        assert_eq!(
-            crawler().signature(DOWN).range(VERIFIED).rdns(NO_NAME).conclude(),
-            Identity::Verified(IdentityMethod::Range)
-        );
+        let want = Identity::Verified(IdentityMethod::Rdns);
+        assert_eq!(crawler().signature(EXPIRED).range(STALE).rdns(VERIFIED).conclude(), want);
+        let expected = Identity::Verified(IdentityMethod::Range);
+        assert_eq!(crawler().signature(DOWN).range(VERIFIED).rdns(NO_NAME).conclude(), expected);
     }
 
     #[test]

@@ -180,10 +180,8 @@ mod tests {
         for (name, count) in [(&b"te"[..], 3000), (b"no token", 3000), (b"accept", 1000)] {
             let sent: Vec<_> = std::iter::repeat_n((name, &b"x"[..]), count).chain([agent]).collect();
             let asked = question_of(&[("fields", &fields(&sent))]);
-            assert_eq!(
-                (asked.uri().path(), asked.headers()["user-agent"].as_bytes()),
-                ("/-/auth/haproxy", &b"GPTBot"[..])
-            );
+            let want = ("/-/auth/haproxy", &b"GPTBot"[..]);
+            assert_eq!((asked.uri().path(), asked.headers()["user-agent"].as_bytes()), want);
         }
         let many: Vec<_> = std::iter::repeat_n((&b"accept"[..], &b"x"[..]), 3000).chain([agent]).collect();
         let whole = fields(&[agent]);

@@ -82,11 +82,8 @@ pub fn proxy_header(octets: &[u8]) {
     }
     if let Ok(HeaderProgress::Known { length, .. }) = whole {
         assert!((15..=16 + 65_535).contains(&length), "a header without a bound");
-        assert_eq!(
-            proxy_protocol::parse(&[octets, b"GET / HTTP/1.1\r\n\r\n"].concat()),
-            whole,
-            "a header that goes on"
-        );
+        let longer = [octets, b"GET / HTTP/1.1\r\n\r\n"].concat();
+        assert_eq!(proxy_protocol::parse(&longer), whole, "a header that goes on");
     }
 }
 

@@ -317,10 +317,8 @@ mod tests {
         assert!(text.contains("# TYPE robotsd_decisions counter\nrobotsd_decisions_total{"), "{text}");
         assert!(text.contains("# TYPE robotsd_build info\nrobotsd_build_info{version=\"1.2.3\"} 1\n"), "{text}");
         assert!(text.contains("# UNIT process_cpu_seconds seconds\nprocess_cpu_seconds_total 1.5\n"), "{text}");
-        assert!(
-            text.contains("\nrobotsd_site_state{site=\"a\\\"b\\\\c\\nd\",robotsd_site_state=\"none\"} 1\n"),
-            "{text}"
-        );
+        let want = "\nrobotsd_site_state{site=\"a\\\"b\\\\c\\nd\",robotsd_site_state=\"none\"} 1\n";
+        assert!(text.contains(want), "{text}");
         assert!(text.ends_with("_count 1\n# EOF\n") && !text.contains("\n\n"), "{text}");
     }
 

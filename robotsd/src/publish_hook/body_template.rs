@@ -178,15 +178,11 @@ mod tests {
     fn values_are_escaped_for_what_the_body_is() {
         assert_eq!(rendered("{\"site\":\"{{site}}\"}"), r#"{"site":"a\"\\\u000a"}"#);
         assert_eq!(rendered("site={{ site }}"), "site=a\"\\\u{fffd}");
-        assert_eq!(
-            rendered("{\"files\": {{urls}}}"),
-            "{\"files\": [\"https://shop.test/robots.txt\",\"https://www.shop.test/robots.txt\"]}"
-        );
+        let want = "{\"files\": [\"https://shop.test/robots.txt\",\"https://www.shop.test/robots.txt\"]}";
+        assert_eq!(rendered("{\"files\": {{urls}}}"), want);
         assert_eq!(rendered("{{urls}}"), "https://shop.test/robots.txt\nhttps://www.shop.test/robots.txt");
-        assert_eq!(
-            rendered("{{url}} {{host}} {{version}} {{{{x}}"),
-            "https://shop.test/robots.txt shop.test sha256:12 {{x}}"
-        );
+        let expected = "https://shop.test/robots.txt shop.test sha256:12 {{x}}";
+        assert_eq!(rendered("{{url}} {{host}} {{version}} {{{{x}}"), expected);
     }
 
     #[test]

@@ -367,18 +367,16 @@ mod tests {
         let page = "<style>a{b:c}</style>{{{{x}} {{ agent }}<a href='{{contact}}'>{{line}}</a> {";
         let template = Template::parse(page, TemplateFormat::Html, Contact::Given).expect("a template");
         let literal = |text: &str| Part::Literal(text.to_owned());
-        assert_eq!(
-            template.parts,
-            [
-                literal("<style>a{b:c}</style>{{x}} "),
-                Part::Value(Placeholder::Agent),
-                literal("<a href='"),
-                Part::Value(Placeholder::Contact),
-                literal("'>"),
-                Part::Value(Placeholder::Line),
-                literal("</a> {"),
-            ]
-        );
+        let want = [
+            literal("<style>a{b:c}</style>{{x}} "),
+            Part::Value(Placeholder::Agent),
+            literal("<a href='"),
+            Part::Value(Placeholder::Contact),
+            literal("'>"),
+            Part::Value(Placeholder::Line),
+            literal("</a> {"),
+        ];
+        assert_eq!(template.parts, want);
     }
 
     #[test]

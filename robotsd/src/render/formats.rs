@@ -269,10 +269,8 @@ mod tests {
         let want = "| 2 | error [path-without-slash](https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash) \
                     | `\"private/\" begins with neither \"/\" nor \"*\": it matches no path`<br>help: `write \"/private/\"` |";
         assert_eq!(row, want);
-        assert_eq!(
-            written(markdown, "robots.txt", b"User-agent: *\nDisallow: /private/\n"),
-            "`robots.txt`: nothing found\n\n"
-        );
+        let expected = "`robots.txt`: nothing found\n\n";
+        assert_eq!(written(markdown, "robots.txt", b"User-agent: *\nDisallow: /private/\n"), expected);
     }
 
     #[test]

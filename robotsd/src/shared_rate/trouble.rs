@@ -144,10 +144,8 @@ mod tests {
         }
         let refused =
             RedisError::from(io::Error::new(io::ErrorKind::ConnectionRefused, "Connection refused (os error 111)"));
-        assert_eq!(
-            describe(&refused, &settings("redis://cache")),
-            "nothing listens there (Connection refused (os error 111))"
-        );
+        let want = "nothing listens there (Connection refused (os error 111))";
+        assert_eq!(describe(&refused, &settings("redis://cache")), want);
     }
 
     #[test]

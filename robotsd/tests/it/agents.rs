@@ -17,10 +17,8 @@ fn rows(words: &[&str]) -> Vec<Value> {
 fn crawlers_are_listed_and_searched() {
     let text = out(&["openai", "TRAINING"]);
     let lines: Vec<&str> = text.lines().collect();
-    assert!(
-        lines[0].starts_with("name    category        obeys file   obeys *  delay    operator; tokens; source"),
-        "{text}"
-    );
+    let want = "name    category        obeys file   obeys *  delay    operator; tokens; source";
+    assert!(lines[0].starts_with(want), "{text}");
     assert!(
         lines[1].starts_with("GPTBot  ai-training ") && lines[1].contains("  OpenAI; obeys gptbot; https://"),
         "{text}"
@@ -34,10 +32,8 @@ fn crawlers_are_listed_and_searched() {
     let image = rows.iter().find(|row| row["name"] == "Googlebot-Image").unwrap();
     assert_eq!(image["tokens"], serde_json::json!(["googlebot-image", "googlebot"]));
     assert!(rows.iter().any(|row| row["name"] == "Google-Extended" && row["control"] == true));
-    assert_eq!(
-        image["rdns"],
-        serde_json::json!(["crawl-*-*-*-*.googlebot.com", "geo-crawl-*-*-*-*.geo.googlebot.com"])
-    );
+    let expected = serde_json::json!(["crawl-*-*-*-*.googlebot.com", "geo-crawl-*-*-*-*.geo.googlebot.com"]);
+    assert_eq!(image["rdns"], expected);
 }
 
 #[test]

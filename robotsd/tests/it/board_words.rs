@@ -77,10 +77,8 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     next_second();
     assert_eq!(get(running.address, "/page.html", BOT).status, 200);
     let row = crawler(&running, "one that obeys", |row| row["word"] == "obeys");
-    assert_eq!(
-        (&row["reads"], &row["disallowed"], &row["last_read"]["is_newest"]),
-        (&1.into(), &0.into(), &true.into())
-    );
+    let found = (&row["reads"], &row["disallowed"], &row["last_read"]["is_newest"]);
+    assert_eq!(found, (&1.into(), &0.into(), &true.into()));
 
     // What it has read allows the page, for a day.
     folder.replace("robots.txt", CLOSED);
@@ -147,11 +145,8 @@ fn a_host_that_comes_back_accuses_nobody() {
     is_served(CLOSED);
     get(running.address, "/page.html", BOT);
     let row = shop("the request", &|row| row["disallowed"] == 1);
-    assert_eq!(
-        (&row["word"], &row["judged"]["undecided"], &row["reads"]),
-        (&Value::Null, &1.into(), &1.into()),
-        "{row}"
-    );
+    let found = (&row["word"], &row["judged"]["undecided"], &row["reads"]);
+    assert_eq!(found, (&Value::Null, &1.into(), &1.into()), "{row}");
 }
 
 const NGINX: &str = "events {}

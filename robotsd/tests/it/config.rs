@@ -121,10 +121,8 @@ fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
     ];
     let folder = folder(&files);
     let Ended { code, error, .. } = folder.configured(["config", "check"]);
-    assert!(
-        error.starts_with("robotsd: \"old shop\" is switched off in the state directory, and no site is"),
-        "{error}"
-    );
+    let want = "robotsd: \"old shop\" is switched off in the state directory, and no site is";
+    assert!(error.starts_with(want), "{error}");
     assert_eq!((code, error.lines().count()), (Some(0), 1), "{error}");
     let running = folder.start();
     let line = running.event("enforcement");

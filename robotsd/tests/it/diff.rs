@@ -12,13 +12,11 @@ fn the_effect_is_listed_by_crawler() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
     let text = folder.run(["diff", "old.txt", "new.txt"]).succeeded();
     assert!(text.starts_with("Googlebot, bingbot, "), "{text}");
-    assert_has(
-        &text,
-        &[
-            "  - disallowed now  /?page=  new.txt:3: disallow /*?page=; was no rule\n",
-            "\nGPTBot\n  - disallowed now  the whole site  new.txt:6: disallow /; was no rule\n",
-        ],
-    );
+    let parts = [
+        "  - disallowed now  /?page=  new.txt:3: disallow /*?page=; was no rule\n",
+        "\nGPTBot\n  - disallowed now  the whole site  new.txt:6: disallow /; was no rule\n",
+    ];
+    assert_has(&text, &parts);
     let last = text.lines().last().unwrap();
     let (rules, rest) = last.split_once(" for ").unwrap();
     assert_eq!(rules, "2 rules change", "{last}");
@@ -157,10 +155,8 @@ fn programs_read_json() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
     let said = folder.run(["diff", "--format", "json", "--forbid", "GPTBot:/x", "old.txt", "new.txt"]).json();
     let change = &said["effects"][0]["changes"][0];
-    assert_eq!(
-        (&change["path"], &change["access"], &change["after"]["line"]),
-        (&"/?page=".into(), &"disallow".into(), &3.into())
-    );
+    let found = (&change["path"], &change["access"], &change["after"]["line"]);
+    assert_eq!(found, (&"/?page=".into(), &"disallow".into(), &3.into()));
     assert_eq!(said["breaches"][0]["guard"]["crawler"], "GPTBot");
 }
 
@@ -203,23 +199,17 @@ fn what_search_engines_lose_is_measured_by_sitemaps_lists_and_logs() {
         line("of the sitemaps").split_once(" more search engines ").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     assert!(crawlers.starts_with("Googlebot, bingbot, "), "{crawlers}");
     assert_eq!(rest, "lose 121 of 1,000 pages of the sitemaps (12 %)");
-    assert!(
-        line("of urls.txt").ends_with(" lose 2 of 3 pages of urls.txt (67 %)"),
-        "the cart was disallowed before: {text}"
-    );
-    assert_eq!(
-        line("in the log"),
-        "Googlebot loses 25 of 100 pages that it requested in the log: 25 % of its requests, 25 of 100"
-    );
+    let want = " lose 2 of 3 pages of urls.txt (67 %)";
+    assert!(line("of urls.txt").ends_with(want), "the cart was disallowed before: {text}");
+    let expected = "Googlebot loses 25 of 100 pages that it requested in the log: 25 % of its requests, 25 of 100";
+    assert_eq!(line("in the log"), expected);
     assert_has(&text, &["\n  new.txt:3: disallow /news/: 120 pages\n  new.txt:5: disallow /*?: 1 page\n"]);
     assert!(text.contains("\n    /?a=1&b=2  (line 5)\n"), "each rule has an example: {text}");
     let value: Value = serde_json::from_str(&diff(&[&lists[..], &["--format", "json"]].concat())).unwrap();
     let losses = value["pages"]["losses"].as_array().unwrap();
     let of_log = losses.iter().find(|loss| loss["requests"].is_object()).unwrap();
-    assert_eq!(
-        (&of_log["crawlers"][0], &of_log["requests"]["lost"], &of_log["requests"]["all"]),
-        (&"Googlebot".into(), &25.into(), &100.into())
-    );
+    let found = (&of_log["crawlers"][0], &of_log["requests"]["lost"], &of_log["requests"]["all"]);
+    assert_eq!(found, (&"Googlebot".into(), &25.into(), &100.into()));
     assert_eq!(losses.iter().find(|loss| loss["of"] == "of the sitemaps").unwrap()["lost"], 121);
     assert!(value["effects"].as_array().is_some_and(|effects| !effects.is_empty()));
     let same = run(folder.robotsd().args(["diff", "old.txt", "old.txt"]).args(lists));

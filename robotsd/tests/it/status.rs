@@ -116,19 +116,15 @@ fn an_upstream_that_is_out_says_since_when_and_why() {
     let (folder, running) = config(&upstreams, "").start();
     let servers = || traffic(&folder)["sites"][0]["upstreams"].clone();
     let before = servers();
-    assert_eq!(
-        (&before[0]["state"], &before[0]["since"], &before[1]["state"]),
-        (&"up".into(), &Value::Null, &"up".into())
-    );
+    let found = (&before[0]["state"], &before[0]["since"], &before[1]["state"]);
+    assert_eq!(found, (&"up".into(), &Value::Null, &"up".into()));
     wait_until("the ejection", || {
         assert_eq!(running.get("/page", FIREFOX).status, 200);
         running.has_event("upstream", |line| line["reason"] == "ejected")
     });
     let now = servers();
-    assert_eq!(
-        (&now[0]["server"], &now[0]["state"], &now[0]["check"]),
-        (&gone.to_string().into(), &"out".into(), &"connect".into())
-    );
+    let said = (&now[0]["server"], &now[0]["state"], &now[0]["check"]);
+    assert_eq!(said, (&gone.to_string().into(), &"out".into(), &"connect".into()));
     assert!(now[0]["since"].as_str().unwrap().starts_with("20"), "{now}");
     assert!(now[0]["why"].as_str().unwrap().to_ascii_lowercase().contains("refused"), "{now}");
     assert!(now[0]["again_seconds"].as_u64().unwrap() > 0, "{now}");

@@ -51,10 +51,8 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
     let record = response.extensions().get::<Record>().expect("a record");
-    assert_eq!(
-        (record.agent(), record.rule.as_deref(), record.reason),
-        ("Playbot", Some("/drafts/"), Reason::Disallowed)
-    );
+    let want = ("Playbot", Some("/drafts/"), Reason::Disallowed);
+    assert_eq!((record.agent(), record.rule.as_deref(), record.reason), want);
     assert_eq!(record.identity, Some(Identity::Verified(IdentityMethod::Signature)));
 
     // A counter in front of the layer learns whose request it is, and nothing is counted or taken.

@@ -167,10 +167,8 @@ fn a_missing_file_is_held_and_reported() {
         let hours = until.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 3600.0;
         assert!((23.0..24.1).contains(&hours), "{hours}");
         assert_eq!(live.status().fetch.unwrap().held_until, Some(until));
-        assert!(
-            reloaded.to_string().contains(&format!("the answer is {status}, which is believed from ")),
-            "{reloaded}"
-        );
+        let want = format!("the answer is {status}, which is believed from ");
+        assert!(reloaded.to_string().contains(&want), "{reloaded}");
         assert_eq!(body(&live).as_deref(), Some("# good"));
         server.now_says(robots("# good"));
         assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
@@ -200,10 +198,8 @@ fn a_file_that_never_was_means_no_rules_at_once() {
     let live = url(&server).open().unwrap();
     let reloaded = reload(&live);
     assert!(matches!(reloaded.outcome, ReloadOutcome::Absent { status: 404, .. }), "{reloaded}");
-    assert!(
-        reloaded.to_string().ends_with("the answer is 404: there is no robots.txt, so nothing is enforced"),
-        "{reloaded}"
-    );
+    let want = "the answer is 404: there is no robots.txt, so nothing is enforced";
+    assert!(reloaded.to_string().ends_with(want), "{reloaded}");
     assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay);
 }
 

@@ -86,10 +86,8 @@ async fn a_layer_that_answers_by_itself_stands_above_in_a_stack_without_axum() {
     let preflight = Request::options("/drafts/x").header("user-agent", "GPTBot/1.2");
     let preflight = preflight.header("access-control-request-method", "GET").body(Full::default()).unwrap();
     let response = service.clone().oneshot(preflight).await.unwrap();
-    assert_eq!(
-        (response.status(), response.headers()["access-control-allow-origin"].as_bytes()),
-        (StatusCode::OK, &b"*"[..])
-    );
+    let want = (StatusCode::OK, &b"*"[..]);
+    assert_eq!((response.status(), response.headers()["access-control-allow-origin"].as_bytes()), want);
     let request = Request::get("/drafts/x").header("user-agent", "GPTBot/1.2").body(Full::default()).unwrap();
     assert_eq!(service.oneshot(request).await.unwrap().status(), StatusCode::FORBIDDEN);
 }

@@ -316,10 +316,8 @@ mod tests {
         assert_eq!(say(&rules(0, 19), &rules(10, 19)), ["10 of 19 disallow rules no longer disallow anything"]);
         assert_eq!(say(&rules(0, 9), &rules(0, 0)), [""; 0], "few rules");
         assert_eq!(say(&rules(0, 2000), &rules(2000, 4000)), [""; 0], "written anew");
-        assert_eq!(
-            say(&rules(0, 2000), &rules(1500, 2200)),
-            ["1500 of 2000 disallow rules no longer disallow anything"]
-        );
+        let want = ["1500 of 2000 disallow rules no longer disallow anything"];
+        assert_eq!(say(&rules(0, 2000), &rules(1500, 2200)), want);
         let names: String = (0..9).map(|number| format!("User-agent: Bot{number}\n")).collect();
         let shut = format!("{OPEN}\n{names}Disallow: /\n");
         let said = say(&shut, OPEN);

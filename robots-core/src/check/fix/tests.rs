@@ -45,29 +45,27 @@ fn the_usual_safety_of_each_lint() {
     let of = |wanted: Safety| -> Vec<&str> {
         lints().iter().filter(|lint| usual(lint) == Some(wanted)).map(|lint| lint.code).collect()
     };
-    assert_eq!(
-        of(Safety::Safe),
-        [
-            "byte-order-mark",
-            // It has no rule yet.
-            "utf-16",
-            "cr-line-end",
-            "not-a-field",
-            "missing-colon",
-            "misspelled-directive",
-            "unknown-lint",
-            "duplicate-group",
-            "blank-line-in-group",
-            "group-without-rules",
-            "hash-in-path",
-            "redundant-star",
-            "unescaped-non-ascii",
-            "duplicate-rule",
-            "shadowed-rule",
-            "host-repeated",
-            "crawl-delay-zero",
-        ]
-    );
+    let want = [
+        "byte-order-mark",
+        // It has no rule yet.
+        "utf-16",
+        "cr-line-end",
+        "not-a-field",
+        "missing-colon",
+        "misspelled-directive",
+        "unknown-lint",
+        "duplicate-group",
+        "blank-line-in-group",
+        "group-without-rules",
+        "hash-in-path",
+        "redundant-star",
+        "unescaped-non-ascii",
+        "duplicate-rule",
+        "shadowed-rule",
+        "host-repeated",
+        "crawl-delay-zero",
+    ];
+    assert_eq!(of(Safety::Safe), want);
     for never in ["secret-path", "whole-site-disallowed", "search-engine-refused"] {
         assert!(lint(never).is_some_and(|lint| lint.fix.is_none()), "{never}");
     }

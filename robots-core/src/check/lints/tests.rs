@@ -125,10 +125,8 @@ fn a_finding_about_a_crawler_names_it_safely() {
     };
     let named = |name: &str| vec![Some(name.to_owned())];
     assert_eq!(agents("ignores-robots", b"User-agent: Pingdom\nDisallow: /x\n"), named("Pingdom"));
-    assert_eq!(
-        agents("whole-site-disallowed", b"User-agent: Googlebot\nUser-agent: bingbot\nDisallow: /\n"),
-        named("Googlebot")
-    );
+    let want = named("Googlebot");
+    assert_eq!(agents("whole-site-disallowed", b"User-agent: Googlebot\nUser-agent: bingbot\nDisallow: /\n"), want);
     assert_eq!(agents("whole-site-disallowed", b"User-agent: *\nDisallow: /\n"), [None]);
     assert_eq!(agents("cut-product-token", b"User-agent: a\x1b[31m\nDisallow: /x\n"), named("a\\u{1b}[31m"));
     let long = [b"User-agent: a b", &*b"x".repeat(5000), b"\nDisallow: /x\n"].concat();

@@ -327,10 +327,8 @@ mod tests {
         }
         assert_eq!(error("{\"prefixes\":\n  [}").to_string(), "2:4: the list is no JSON: expected value");
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
-        assert!(
-            moved.starts_with("the list is JSON and not a `prefixes` array: its keys are [\"Action needed\"]; "),
-            "{moved}"
-        );
+        let want = "the list is JSON and not a `prefixes` array: its keys are [\"Action needed\"]; ";
+        assert!(moved.starts_with(want), "{moved}");
         // As deep as a parser can be made to go.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));
         assert_eq!(error(&deep).kind(), InvalidJson);

@@ -27,10 +27,8 @@ fn of_rules_with_one_mode_the_decision_shows_the_one_for_the_path_as_sent() {
     let tagging = || Policy::builder().mode(Mode::Tag);
     assert_eq!(shown(tagging()), (Action::Tag, "/old/".to_owned()));
     assert_eq!(shown(tagging().with_override(over("/private/", Mode::Tag))), (Action::Tag, "/old/".to_owned()));
-    assert_eq!(
-        shown(tagging().with_override(over("/private/", Mode::Refuse))),
-        (Action::Refuse, "/private/".to_owned())
-    );
+    let want = (Action::Refuse, "/private/".to_owned());
+    assert_eq!(shown(tagging().with_override(over("/private/", Mode::Refuse))), want);
     assert_eq!(shown(tagging().with_override(over("/old/", Mode::Off))), (Action::Tag, "/private/".to_owned()));
 }
 

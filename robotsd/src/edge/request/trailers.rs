@@ -200,10 +200,8 @@ mod tests {
         assert_eq!(selected.get_all("server-timing").iter().collect::<Vec<_>>(), ["2", "3"]);
         assert_eq!(selected.len(), 2);
 
-        assert_eq!(
-            AnnouncedTrailers::in_response(&head).unwrap().to_value(),
-            "x-checksum, robots-verdict, server-timing"
-        );
+        let want = "x-checksum, robots-verdict, server-timing";
+        assert_eq!(AnnouncedTrailers::in_response(&head).unwrap().to_value(), want);
         head.insert(TRAILER, HeaderValue::from_static("content-length, te"));
         assert!(AnnouncedTrailers::in_response(&head).is_none());
         let many: Vec<String> = (0..=FIELDS).map(|at| format!("x-{at}")).collect();

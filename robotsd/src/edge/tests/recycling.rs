@@ -348,10 +348,8 @@ fn idle_connections_of_another_worker_give_way() {
     });
     let (kind, detail) = reported.recv().unwrap();
     assert_eq!(kind, ConnectionErrorKind::Recycled);
-    assert!(
-        detail.starts_with("as many connections are open as may be: the longest idle was closed for a new one, after "),
-        "{detail}"
-    );
+    let want = "as many connections are open as may be: the longest idle was closed for a new one, after ";
+    assert!(detail.starts_with(want), "{detail}");
     first.end();
     second.end();
 }

@@ -257,11 +257,8 @@ fn a_store_that_forgets_its_scripts_is_given_them() {
         assert_eq!(store.send("SCRIPT FLUSH"), "+OK");
         back(&rate, name).await;
         let report = rate.report();
-        assert_eq!(
-            (report.counts.failed, report.counts.outages, report.usage),
-            (0, 0, StoreUsage::Used),
-            "{name}: {report:?}"
-        );
+        let want = (0, 0, StoreUsage::Used);
+        assert_eq!((report.counts.failed, report.counts.outages, report.usage), want, "{name}: {report:?}");
     });
 }
 
