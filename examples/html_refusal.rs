@@ -20,7 +20,7 @@ fn page(event: &Event<'_>) -> Response<Bytes> {
         "<!doctype html>\n<title>Not for crawlers</title>\n<h1>Not for {agent}</h1>\n\
          <p>Line {line} of <a href=\"/robots.txt\">robots.txt</a>, <code>Disallow: {rule}</code>, asks {agent} not to fetch \
          <code>{target}</code>.</p>\n",
-        agent = escaped(record.agent()),
+        agent = escaped(record.name()),
         line = record.line.unwrap_or_default(),
         rule = escaped(record.rule.as_deref().unwrap_or_default()),
         target = escaped(&event.request.target().escape_ascii().to_string()),

@@ -12,7 +12,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use tower_robots::layer::{CrawlerRequest, Event, RobotsLayer};
+use tower_robots::layer::{Event, Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
 
@@ -24,9 +24,9 @@ struct Labels {
     action: &'static str,
 }
 
-impl From<&CrawlerRequest> for Labels {
+impl From<&Record> for Labels {
     /// Only a registered name is a label: any other is what the client calls itself, and each would be a series more.
-    fn from(request: &CrawlerRequest) -> Self {
+    fn from(request: &Record) -> Self {
         let agent = &request.agent;
         let crawler = agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name);
         Self { crawler: crawler.to_owned(), action: request.action.as_str() }
@@ -41,7 +41,7 @@ fn app() -> Result<Router, Rejection> {
 
     let live = LiveRobots::inline(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
     // An observer is called while the request waits: it counts, and leaves everything else to a scrape.
-    let count = move |event: &Event<'_, CrawlerRequest>| {
+    let count = move |event: &Event<'_>| {
         requests.get_or_create(&Labels::from(event.record)).inc();
     };
     let layer = RobotsLayer::for_axum08(live).observe_crawlers(count);

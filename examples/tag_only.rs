@@ -7,27 +7,26 @@
 
 use axum::routing::get;
 use axum::{Extension, Router};
-use tower_robots::layer::{CrawlerRequest, Record, RobotsLayer};
+use tower_robots::layer::{Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
 
-/// A tagged request holds a record: the robots.txt disallows it.
+/// Every crawler's request holds a record, allowed or not, because the layer adds it.
 async fn draft(record: Option<Extension<Record>>) -> String {
     match record {
-        Some(Extension(record)) => {
+        Some(Extension(record)) if record.is_disallowed() => {
             format!(
                 "a summary for {}, whom line {} asks to stay away\n",
-                record.agent().escape_debug(),
+                record.name().escape_debug(),
                 record.line.unwrap_or_default()
             )
         }
-        None => "the whole draft\n".to_owned(),
+        _ => "the whole draft\n".to_owned(),
     }
 }
 
-/// Every crawler's request holds this, allowed or not, because the layer adds it. A page that differs by agent says so to
-/// caches.
-async fn news(crawler: Option<Extension<CrawlerRequest>>) -> ([(&'static str, &'static str); 1], String) {
+/// A page that differs by agent says so to caches.
+async fn news(crawler: Option<Extension<Record>>) -> ([(&'static str, &'static str); 1], String) {
     let text = match crawler {
         Some(Extension(crawler)) => format!("the news without pictures, for {}\n", crawler.name().escape_debug()),
         None => "the news\n".to_owned(),
@@ -44,7 +43,7 @@ fn app() -> Result<Router, Rejection> {
         .observe(|event| {
             eprintln!(
                 "{} is not to fetch {}",
-                event.record.agent().escape_debug(),
+                event.record.name().escape_debug(),
                 event.request.target().escape_ascii()
             );
         })

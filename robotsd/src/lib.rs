@@ -4,7 +4,7 @@
 //! What an application uses is [`tower_robots`]; what an operator reads is in [`docs`].
 //!
 //! Uses the public API of `tower_robots` only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `sites` holds
-//! what is served, and `serve` puts the layer between edge and upstream; `decision` answers other proxies; `admin` answers an
+//! what is served, and `serve` puts the layer between edge and upstream; `request` decides about a request, `ask` answers other proxies; `admin` answers an
 //! operator about a server that runs. `commands` holds the rest of the command line: the commands that read files, and those
 //! that query a running server.
 
@@ -17,13 +17,14 @@ pub mod fuzzing;
 pub mod shared_rate;
 
 mod admin;
+mod ask;
 mod board;
 mod cli;
 mod commands;
 mod config;
 mod counter;
+mod counting;
 mod date;
-mod decision;
 mod edge;
 mod evaluator;
 mod exit;
@@ -40,6 +41,7 @@ mod refusal;
 mod regular_file;
 mod render;
 mod report;
+mod request;
 mod retrieval;
 mod serve;
 mod sites;

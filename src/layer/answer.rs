@@ -4,75 +4,82 @@ use bytes::Bytes;
 use http::{Extensions, Request, Response};
 
 use super::record::{self, Record};
+use crate::policy::Action;
 
 /// The answer to a request: it owns its parts, so that no snapshot is held while the request goes on.
 #[derive(Debug)]
+#[must_use]
 #[non_exhaustive]
 pub struct Answer {
     /// What becomes of the request.
     pub outcome: Outcome,
-    /// What the layer adds to the extensions of a request that goes on, besides the [`Record`] of one that is tagged: the
-    /// [`CrawlerRequest`](super::CrawlerRequest), where the layer adds it.
-    pub extensions: Extensions,
+    /// Who sends the request, and what was decided about it: of one that is tagged, refused or observed, and of every other one of a
+    /// crawler where somebody wants it ([`RobotsLayer::observe_crawlers`](super::RobotsLayer::observe_crawlers),
+    /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records)).
+    pub record: Option<Box<Record>>,
+    /// Whether the extensions are to hold the record of a request that passes as any other.
+    pub(super) in_extensions: bool,
+    /// The mark of a request that may meet other layers.
+    pub(super) extensions: Extensions,
 }
 
-/// What becomes of a request. The rare cases are boxed to keep the common one small.
+/// What becomes of a request.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The request goes on unchanged.
     Pass,
     /// It goes on with a field that carries the verdict.
-    Tag(Box<Record>),
-    /// It goes no further: a refusal, with its [`Record`] in the extensions, or the robots.txt.
+    Tag,
+    /// It goes no further: a refusal, or the robots.txt. Boxed to keep the common case small.
     Respond(Box<Response<Bytes>>),
 }
 
 impl Answer {
-    pub(super) fn new(outcome: Outcome, extensions: Extensions) -> Self {
-        Self { outcome, extensions }
+    /// The answer to a request that nothing is to be said about.
+    pub(super) fn pass() -> Self {
+        Self { outcome: Outcome::Pass, record: None, in_extensions: false, extensions: Extensions::new() }
     }
 
     /// Carries the answer out: returns the response of a request that goes no further, and prepares any other to go on.
     /// Nothing else in the layer changes a request.
     ///
     /// A client's own `Robots-Verdict` field is removed, spelled with hyphen or underscore; a request that is tagged gets
-    /// ours, and its [`Record`] as an extension. Where the extensions hold a record already, a layer outside has tagged
-    /// the request, and its field stays.
+    /// ours, and its [`Record`] as an extension, and so does the response to one that is refused. Where the extensions hold the record
+    /// of a tagged request already, a layer outside has tagged it, and its field stays.
     pub fn carry_out<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
-        match self.outcome {
+        let Self { outcome, record, in_extensions, extensions } = self;
+        let record = record.filter(|record| in_extensions || record.action != Action::Pass);
+        match outcome {
             Outcome::Pass => {
-                // With a record in the extensions the field is that of an outer layer.
-                if record::is_present(request.headers()) && request.extensions().get::<Record>().is_none() {
+                if record::is_present(request.headers()) && !is_tagged(request.extensions()) {
                     record::strip(request.headers_mut());
                 }
             }
-            Outcome::Tag(record) => {
+            Outcome::Tag => {
                 record::strip(request.headers_mut());
-                record::mark(request.headers_mut(), &record);
-                request.extensions_mut().insert(*record);
+                if let Some(record) = &record {
+                    record::mark(request.headers_mut(), record);
+                }
             }
-            Outcome::Respond(response) => return Some(*response),
+            Outcome::Respond(mut response) => {
+                if let Some(record) = record {
+                    response.extensions_mut().insert(*record);
+                }
+                return Some(*response);
+            }
         }
-        if !self.extensions.is_empty() {
-            request.extensions_mut().extend(self.extensions);
+        // That of a request which a layer outside has tagged stays.
+        if let Some(record) = record.filter(|record| record.action == Action::Tag || !is_tagged(request.extensions())) {
+            request.extensions_mut().insert(*record);
+        }
+        if !extensions.is_empty() {
+            request.extensions_mut().extend(extensions);
         }
         None
     }
 }
 
-impl Outcome {
-    /// The response to a request that goes no further.
-    pub(super) fn response(&self) -> Option<&Response<Bytes>> {
-        match self {
-            Self::Respond(response) => Some(response),
-            Self::Pass | Self::Tag(_) => None,
-        }
-    }
-}
-
-impl From<Outcome> for Answer {
-    fn from(outcome: Outcome) -> Self {
-        Self::new(outcome, Extensions::new())
-    }
+fn is_tagged(extensions: &Extensions) -> bool {
+    extensions.get::<Record>().is_some_and(|record| record.action == Action::Tag)
 }

@@ -3,36 +3,31 @@
 //! A request loads its snapshot once. One that passes allocates nothing, and one that obeys no group costs nothing that
 //! depends on its path: path, address and cookies are looked at once a group applies.
 
-#[cfg(feature = "axum08")]
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use bytes::Bytes;
+use arc_swap::Guard;
 use http::header::USER_AGENT;
-use http::{Extensions, HeaderValue, Response};
+use http::{Extensions, HeaderValue, Uri};
 
 use super::answer::{Answer, Outcome};
-#[cfg(feature = "axum08")]
-use super::axum08::{self, Judged};
-use super::crawler_request::{
-    AddressFrom, AgentFrom, CrawlerRequest, Event, IdentityFrom, Observers, RefuseWith, TargetFrom, TooSoonFrom,
-    guarded, may_be_of_crawler,
+use super::event::{
+    AddressFrom, AgentFrom, Event, IdentityFrom, Observers, RefuseWith, TargetFrom, guarded, human_evidence,
 };
+use super::nesting::Mark;
 use super::original::Original;
-use super::record::{self, PacedRequest, Record};
-#[cfg(feature = "verify")]
-use super::sender::CheckedSender;
+use super::pace::{self, OwnedBucket, PacedRequest};
+use super::record::{Record, may_be_of_crawler};
 use super::sender::Sender;
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
-use super::{crawler_request, refusal, robots_txt};
-use crate::agent::Agent;
-#[cfg(feature = "verify")]
-use crate::agent::Identity;
+use super::{refusal, robots_txt};
+use crate::agent::{Agent, Identity};
 use crate::live::{AgentLookups, Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, Facts, Reason};
 use crate::rules::RequestPath;
@@ -48,16 +43,15 @@ pub(super) struct Enforcer {
     pub(super) address_from: Option<AddressFrom>,
     pub(super) agent_from: Option<AgentFrom>,
     pub(super) identity_from: Option<IdentityFrom>,
-    pub(super) too_soon_from: Option<TooSoonFrom>,
     pub(super) counting: Counting,
     #[cfg(feature = "verify")]
     pub(super) sender_check: Option<SenderCheck>,
     pub(super) observers: Observers,
-    pub(super) crawler_extension: CrawlerExtension,
+    pub(super) crawler_records: CrawlerRecords,
     pub(super) refuse_with: Option<RefuseWith>,
     pub(super) agent_lookups: Option<Arc<AgentLookups>>,
-    #[cfg(feature = "axum08")]
-    pub(super) framework: Framework,
+    /// Finds the target that the outermost of nested routers got; `None` where routers do not nest.
+    pub(super) nested_target: Option<fn(&Extensions) -> Option<&Uri>>,
 }
 
 /// Whether a request for `/robots.txt` is answered with the file.
@@ -67,215 +61,257 @@ pub(super) enum RobotsTxtRequests {
     Judge,
 }
 
-/// Whether a request that has a pace is counted.
+/// Where a request that has a pace is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
-    Take,
+    Here,
+    /// In a store that who asks for the judgement has.
+    InStore,
     /// It was counted and refused a moment ago.
-    Look,
+    Before,
 }
 
-/// Whether the extensions of a crawler's request hold its [`CrawlerRequest`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum CrawlerExtension {
+/// Whether a crawler's request that passes as any other has a [`Record`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CrawlerRecords {
+    /// Only for observers.
     Omit,
-    Insert,
+    InAnswer,
+    /// And the extensions of the request hold it.
+    InExtensions,
 }
 
-/// Which framework's extensions the layer reads and writes.
-#[cfg(feature = "axum08")]
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framework {
-    Any,
-    Axum08,
+/// What was decided about a request, for longer than its snapshot is borrowed.
+struct Decided {
+    action: Action,
+    reason: Reason,
+    record: Option<Box<Record>>,
+}
+
+/// What was judged of a request.
+pub(super) enum Judged {
+    Answer(Answer),
+    Paced(Box<Paced>),
+}
+
+/// A request that takes from a bucket before it is answered.
+pub(super) struct Paced {
+    live: LiveRobots,
+    snapshot: Arc<Snapshot>,
+    pub(super) request: PacedRequest,
+    bucket: OwnedBucket,
+    /// What becomes of it if it does not come too soon, and if it does.
+    in_time: Decided,
+    too_soon: Decided,
 }
 
 impl Enforcer {
-    /// The site of a request, and its answer. Without a site a request passes.
+    /// The answer to a request that is counted here.
     pub(super) fn answer(&self, request: Original<'_>, robots_txt: RobotsTxtRequests) -> Answer {
+        self.answer_judged(self.judge(request, robots_txt), request, None)
+    }
+
+    /// The answer to a request that was judged, and has to wait so long as a store says; `None` where no store says that.
+    pub(super) fn answer_judged(&self, judged: Judged, request: Original<'_>, wait: Option<Duration>) -> Answer {
+        let paced = match judged {
+            Judged::Answer(answer) => return answer,
+            Judged::Paced(paced) => *paced,
+        };
+        let Paced { live, snapshot, bucket, in_time, mut too_soon, .. } = paced;
+        let wait = match wait {
+            None => bucket.take(&snapshot),
+            Some(wait) => {
+                // It passes whatever comes of it here: else the bucket would be full where the other stops counting.
+                if wait.is_zero() {
+                    bucket.take(&snapshot);
+                }
+                wait
+            }
+        };
+        if wait.is_zero() {
+            return self.complete(&live, &snapshot, request, in_time);
+        }
+        if let Some(limit) = too_soon.record.as_mut().and_then(|record| record.limit.as_mut()) {
+            limit.wait = wait;
+        }
+        self.complete(&live, &snapshot, request, too_soon)
+    }
+
+    /// The site of a request, and what becomes of it. Without a site a request passes.
+    pub(super) fn judge(&self, request: Original<'_>, robots_txt: RobotsTxtRequests) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {
-            return Outcome::Pass.into();
+            return Judged::Answer(Answer::pass());
         };
         // A panic in judging passes the request: a fault of ours must not cost a visitor a page.
-        let judged = catch_unwind(AssertUnwindSafe(|| self.judge(live, request, robots_txt)));
+        let judged = catch_unwind(AssertUnwindSafe(|| self.judge_for(live, request, robots_txt)));
         judged.unwrap_or_else(|_| {
             live.site.counts.faults.fetch_add(1, Ordering::Relaxed);
-            Outcome::Pass.into()
+            Judged::Answer(Answer::pass())
         })
     }
 
-    fn judge(&self, live: &LiveRobots, request: Original<'_>, robots_txt: RobotsTxtRequests) -> Answer {
+    /// Judges, has what has a pace counted, and answers.
+    fn judge_for(&self, live: &LiveRobots, request: Original<'_>, robots_txt: RobotsTxtRequests) -> Judged {
         let snapshot = live.load();
         let request = self.with_target(request);
-        let is_enforced = snapshot.enforcement() == Enforcement::On;
+        let content = snapshot.content().filter(|_| snapshot.enforcement() == Enforcement::On).map(Arc::as_ref);
         if robots_txt == RobotsTxtRequests::Serve && RequestPath::is_robots_txt_target(request.target()) {
-            let Some(mut response) = robots_txt::serve(&snapshot, &request) else { return Outcome::Pass.into() };
-            if let Some(content) = snapshot.content().filter(|_| is_enforced && self.follows_crawlers()) {
-                let decision = Decision::unjudged(Reason::Exempt);
-                // A fault here must not cost anyone the file.
-                let mut crawler = None;
-                guarded(live, || {
-                    self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
-                        let sender = self.sender(live, &request, agents);
-                        let agents = sender.agents(agents);
-                        crawler = CrawlerRequest::new(content, snapshot.policy(), agents, sender.identity, &decision);
-                        Self::follow(live, request, &self.observers, crawler.as_ref(), Some(&response));
-                    });
-                });
-                if let Some(crawler) = crawler.filter(|_| self.crawler_extension == CrawlerExtension::Insert) {
-                    response.extensions_mut().insert(crawler);
-                }
-            }
-            return Outcome::Respond(response.into()).into();
+            return Judged::Answer(self.robots_txt(live, &snapshot, content, request));
         }
-        let Some(content) = snapshot.content().filter(|_| is_enforced) else { return Outcome::Pass.into() };
-        #[cfg(feature = "axum08")]
-        if self.was_judged(live, &request) {
-            return Outcome::Pass.into();
+        let Some(content) = content else { return Judged::Answer(Answer::pass()) };
+        let outside = self.mark_of(live, &request);
+        if outside.is_some_and(|mark| self.is_done_by(mark, &request)) {
+            return Judged::Answer(Answer::pass());
         }
         self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
-            self.judge_by(live, &snapshot, content, request, agents)
+            let sender = self.sender(live, &request, agents);
+            let agents = sender.agents(agents);
+            // The policy may ask twice: what it would do under another mode is a decision of its own.
+            let known = OnceCell::new();
+            let address = || *known.get_or_init(|| self.address(&request));
+            let decision = self.decide(live, &snapshot, &request, agents, sender.identity, &address);
+            let decided = |decision| self.decided(&snapshot, content, &request, agents, &sender, decision);
+            // What a layer outside has judged it has counted too.
+            let has_pace = decision.pace.is_some() && outside.is_none();
+            let is_paced = has_pace && !snapshot.policy().spares(|| human_evidence(&request));
+            let bucket = || pace::bucket(&decision, &snapshot, &request, agents, sender.identity, address);
+            let Some(bucket) = is_paced.then(bucket).flatten() else {
+                return Judged::Answer(self.complete(live, &snapshot, request, decided(decision)));
+            };
+            let decision = match (self.counting, decision.pace) {
+                (Counting::InStore, Some(pace)) => {
+                    return Judged::Paced(Box::new(Paced {
+                        live: live.clone(),
+                        request: PacedRequest::new(&live.site.origin, &bucket.0, bucket.1, pace.mode),
+                        bucket: OwnedBucket::of(&bucket),
+                        in_time: decided(decision),
+                        too_soon: decided(decision.too_soon(Duration::from_nanos(1))),
+                        snapshot: Guard::into_inner(live.load()),
+                    }));
+                }
+                (Counting::Here | Counting::InStore, _) => pace::kept(decision, &snapshot, &bucket),
+                (Counting::Before, _) => pace::looked_at(decision, &snapshot, &bucket),
+            };
+            Judged::Answer(self.complete(live, &snapshot, request, decided(decision)))
         })
     }
 
-    /// The verdict of the rules, the decision of the policy about it, and the answer.
-    fn judge_by(
+    /// `/robots.txt`, which every agent may always read.
+    fn robots_txt(
         &self,
         live: &LiveRobots,
         snapshot: &Snapshot,
-        content: &Content,
+        content: Option<&Content>,
         request: Original<'_>,
-        agents: &[Agent],
     ) -> Answer {
-        let sender = self.sender(live, &request, agents);
-        let (agents, identity) = (sender.agents(agents), sender.identity);
+        let Some(response) = robots_txt::serve(snapshot, &request) else { return Answer::pass() };
+        let mut record = None;
+        if let Some(content) = content.filter(|_| self.records_crawlers()) {
+            // A fault here must not cost anyone the file.
+            guarded(live, || {
+                self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
+                    let sender = self.sender(live, &request, agents);
+                    let exempt = Decision::unjudged(Reason::Exempt);
+                    record = self.decided(snapshot, content, &request, sender.agents(agents), &sender, exempt).record;
+                });
+            });
+        }
+        if let Some(record) = &record {
+            let mut event = Event::new(record, request);
+            event.set_response(&response);
+            self.observers.notify(live, &event);
+        }
+        self.with_record(Outcome::Respond(response.into()), record)
+    }
+
+    /// The verdict of the rules, and the decision of the policy about it.
+    fn decide<'s>(
+        &self,
+        live: &LiveRobots,
+        snapshot: &'s Snapshot,
+        request: &Original<'_>,
+        agents: &[Agent],
+        identity: Option<Identity>,
+        address: &dyn Fn() -> Option<IpAddr>,
+    ) -> Decision<'s> {
         if identity.is_none() && snapshot.policy().heeds_claims(agents) {
             live.site.count_unchecked_claim();
         }
-        // The policy may ask twice: what it would do under another mode is a decision of its own.
-        let known = OnceCell::new();
-        let address = || *known.get_or_init(|| self.address(&request));
         let facts = Facts::of_target(request.method.as_str(), request.target()).with_address(&address);
-        let facts = facts.with_identity(identity.unwrap_or_default());
-        let mut decision = snapshot.decide(agents, facts);
-        if decision.pace.is_some()
-            && !self.was_counted(live, &request)
-            && !snapshot.policy().spares(|| crawler_request::of(&request))
-            && let Some(taken) = record::taken(&decision, snapshot, &request, agents, identity, address)
-        {
-            let elsewhere = self.too_soon_from.as_ref().and_then(|too_soon| too_soon(request.extensions));
-            decision = match (elsewhere, self.counting) {
-                (Some(wait), _) if !wait.is_zero() => decision.too_soon(wait),
-                (None, Counting::Look) => record::looked_at(decision, snapshot, &taken),
-                (None, Counting::Take) => record::kept(decision, snapshot, &taken),
-                (Some(_), Counting::Look) => decision,
-                (Some(_), Counting::Take) => {
-                    // It passes whatever comes of it here: else the bucket would be full where the other stops counting.
-                    let _ = snapshot.take(&taken.0, taken.1);
-                    decision
-                }
-            };
-        }
-        let mut outcome = Outcome::Pass;
-        if decision.is_reported() {
-            decision = snapshot.policy().weigh(decision, &crawler_request::of(&request));
-        }
-        let observers = &self.observers;
-        #[cfg(feature = "axum08")]
-        let observers = &*self.unnotified(observers, live, &request, &decision);
-        if decision.is_reported()
-            && let Some(record) = Record::new(content, agents, identity, &decision)
-        {
-            let record = if decision.reason == Reason::Limited {
-                record.with_turn(|| snapshot.refused_for_its_pace())
-            } else {
-                record
-            };
-            outcome = self.outcome(live, request, observers, record);
-        }
-
-        let mut extensions = Extensions::new();
-        if self.follows_crawlers() && may_be_of_crawler(agents, &decision) {
-            let response = outcome.response();
-            let mut crawler = None;
-            guarded(live, || {
-                crawler = CrawlerRequest::new(content, snapshot.policy(), agents, identity, &decision);
-                Self::follow(live, request, observers, crawler.as_ref(), response);
-            });
-            if let Some(crawler) = crawler.filter(|_| self.crawler_extension == CrawlerExtension::Insert) {
-                match &mut outcome {
-                    Outcome::Respond(response) => response.extensions_mut().insert(crawler),
-                    _ => extensions.insert(crawler),
-                };
-            }
-        }
-        #[cfg(feature = "axum08")]
-        match self.framework {
-            Framework::Any => count_if_stripped(live, &request, &decision),
-            Framework::Axum08 if outcome.response().is_none() => {
-                if let Some(mark) = self.mark(live, &request, agents, &decision) {
-                    extensions.insert(mark);
-                }
-            }
-            Framework::Axum08 => {}
-        }
-        Answer::new(outcome, extensions)
+        snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()))
     }
 
-    /// What becomes of a request that robots.txt disallows.
-    fn outcome(&self, live: &LiveRobots, request: Original<'_>, observers: &Observers, record: Record) -> Outcome {
-        let mut event = Event::new(&record, request);
-        match record.action {
-            Action::Pass => {
-                observers.notify(live, &event);
-                Outcome::Pass
-            }
-            Action::Tag => {
-                observers.notify(live, &event);
-                Outcome::Tag(record.into())
-            }
-            Action::Refuse => {
-                // Of all 4xx only 429 is about a rate: any other says that the page is not for the crawler.
-                let custom = self.refuse_with.as_deref().filter(|_| record.reason != Reason::Limited);
-                let custom = custom.and_then(|custom| guarded(live, || custom(&event)));
-                let mut response = custom.unwrap_or_else(|| event.refusal());
-                refusal::complete(&mut response, request.method);
-                event.set_response(&response);
-                observers.notify(live, &event);
-                response.extensions_mut().insert(record);
-                Outcome::Respond(response.into())
-            }
-        }
-    }
-
-    /// Notifies the observers of a crawler's request, if it is one.
-    fn follow(
-        live: &LiveRobots,
-        request: Original<'_>,
-        observers: &Observers,
-        crawler: Option<&CrawlerRequest>,
-        response: Option<&Response<Bytes>>,
-    ) {
-        let Some(crawler) = crawler else { return };
-        let mut event = Event::new(crawler, request);
-        if let Some(response) = response {
-            event.set_response(response);
-        }
-        observers.notify_of_crawler(live, &event);
-    }
-
-    /// Whether a layer outside has counted the request already.
-    #[cfg_attr(not(feature = "axum08"), expect(clippy::unused_self, reason = "for a mark"))]
-    fn was_counted(
+    /// The decision with the signs of a person weighed, and its record where somebody wants it.
+    fn decided(
         &self,
-        #[cfg_attr(not(feature = "axum08"), expect(unused_variables, reason = "for a mark"))] live: &LiveRobots,
-        #[cfg_attr(not(feature = "axum08"), expect(unused_variables, reason = "for a mark"))] request: &Original<'_>,
-    ) -> bool {
+        snapshot: &Snapshot,
+        content: &Content,
+        request: &Original<'_>,
+        agents: &[Agent],
+        sender: &Sender,
+        mut decision: Decision<'_>,
+    ) -> Decided {
+        let policy = snapshot.policy();
+        if decision.is_reported() {
+            decision = policy.weigh(decision, &human_evidence(request));
+        }
+        let is_recorded = decision.is_reported() || self.records_crawlers() && may_be_of_crawler(agents, &decision);
+        let record = || Record::new(content, policy, agents, sender.identity, &decision);
+        let record = is_recorded.then(record).flatten().map(Box::new);
+        Decided { action: decision.action, reason: decision.reason, record }
+    }
+
+    /// The answer to a request that was decided about: notifies the observers, and makes the response of one that is refused.
+    fn complete(&self, live: &LiveRobots, snapshot: &Snapshot, request: Original<'_>, mut decided: Decided) -> Answer {
+        let request = self.with_target(request);
+        let outside = self.mark_of(live, &request).filter(|mark| mark.is_of(decided.action, decided.reason));
+        let mut outcome = Outcome::Pass;
+        if let Some(record) = &mut decided.record {
+            record.set_turn(|| snapshot.refused_for_its_pace());
+            let observers = match outside {
+                // They have been notified of this decision.
+                Some(mark) => Cow::Owned(self.observers.without(mark.notified())),
+                None => Cow::Borrowed(&self.observers),
+            };
+            let mut event = Event::new(record, request);
+            outcome = match record.action {
+                Action::Pass => Outcome::Pass,
+                Action::Tag => Outcome::Tag,
+                Action::Refuse => {
+                    // Of all 4xx only 429 is about a rate: any other says that the page is not for the crawler.
+                    let custom = self.refuse_with.as_deref().filter(|_| record.reason != Reason::Limited);
+                    let custom = custom.and_then(|custom| guarded(live, || custom(&event)));
+                    let mut response = custom.unwrap_or_else(|| event.refusal());
+                    refusal::complete(&mut response, request.method);
+                    event.set_response(&response);
+                    Outcome::Respond(response.into())
+                }
+            };
+            observers.notify(live, &event);
+        }
         #[cfg(feature = "axum08")]
-        return self.mark_of(live, request).is_some();
-        #[cfg(not(feature = "axum08"))]
-        false
+        if self.nested_target.is_none() && decided.reason != Reason::NoGroup && super::nesting::is_stripped(&request) {
+            live.site.count_stripped_target();
+        }
+        let mark = match outcome {
+            Outcome::Respond(_) => None,
+            Outcome::Pass | Outcome::Tag => self.mark(live, &request, &decided, outside),
+        };
+        let mut answer = self.with_record(outcome, decided.record);
+        if let Some(mark) = mark {
+            answer.extensions.insert(mark);
+        }
+        answer
+    }
+
+    fn with_record(&self, outcome: Outcome, record: Option<Box<Record>>) -> Answer {
+        Answer {
+            outcome,
+            record,
+            in_extensions: self.crawler_records == CrawlerRecords::InExtensions,
+            ..Answer::pass()
+        }
     }
 
     /// Who sends a request of these agents.
@@ -292,71 +328,9 @@ impl Enforcer {
         }
         #[cfg(feature = "verify")]
         if let Some(check) = &self.sender_check {
-            let checked = request.extensions.get::<CheckedSender>();
-            return checked.map_or_else(
-                || check.sender(&live.site.origin, request, agents, || self.address(request)),
-                |checked| checked.0.clone(),
-            );
+            return check.sender(&live.site.origin, request, agents, || self.address(request));
         }
         Sender::default()
-    }
-
-    /// Checks who sends a request that claims something, where the layer checks that.
-    #[cfg(feature = "verify")]
-    pub(super) fn check_sender(&self, request: Original<'_>) -> Option<CheckedSender> {
-        let check = self.sender_check.as_ref()?;
-        self.ahead(request, None, |live, _, request, agents| {
-            if self.identity_from.as_ref().is_some_and(|identity| identity(request.extensions).is_some()) {
-                return None;
-            }
-            let sender = check.sender(&live.site.origin, request, agents, || self.address(request));
-            (sender.identity != Some(Identity::Unclaimed)).then_some(CheckedSender(sender))
-        })
-    }
-
-    /// What a request that has a pace takes from; nothing is taken.
-    pub(super) fn paced(&self, request: Original<'_>) -> Option<PacedRequest> {
-        self.ahead(request, None, |live, snapshot, request, agents| {
-            let policy = snapshot.policy();
-            if policy.limits_no_agent()
-                || RequestPath::is_robots_txt_target(request.target())
-                || policy.spares(|| crawler_request::of(request))
-            {
-                return None;
-            }
-            // Before the decision: a signature may name the crawler, and an impostor is not exempt for its name.
-            let sender = self.sender(live, request, agents);
-            let (agents, identity) = (sender.agents(agents), sender.identity);
-            let address = || self.address(request);
-            let facts = Facts::of_target(request.method.as_str(), request.target()).with_address(&address);
-            let decision = snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()));
-            let (key, quota) = record::taken(&decision, snapshot, request, agents, identity, address)?;
-            Some(PacedRequest::new(&live.site.origin, &key, quota, decision.pace?.mode))
-        })
-    }
-
-    /// Reads a request that the layer has not judged yet: its site, the snapshot, and its agents. `None` where it will not judge
-    /// it.
-    fn ahead<T>(
-        &self,
-        request: Original<'_>,
-        lookups: Option<&AgentLookups>,
-        read: impl FnOnce(&LiveRobots, &Snapshot, &Original<'_>, &[Agent]) -> Option<T>,
-    ) -> Option<T> {
-        let sites = self.sites.load();
-        let live = sites.find(|| Some((request.host_octets()?, request.scheme())))?;
-        let snapshot = live.load();
-        if snapshot.enforcement() != Enforcement::On {
-            return None;
-        }
-        let content = snapshot.content()?;
-        // The layer counts a fault of the same functions when it judges.
-        let ahead = AssertUnwindSafe(|| {
-            // As it is judged: a signature may be over the target.
-            let request = self.with_target(request);
-            self.with_agents(content, &request, lookups, |agents| read(live, &snapshot, &request, agents))
-        });
-        catch_unwind(ahead).unwrap_or_default()
     }
 
     fn address(&self, request: &Original<'_>) -> Option<IpAddr> {
@@ -372,14 +346,24 @@ impl Enforcer {
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: Original<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
-        let awaited = self.ahead(request, lookups, |_, _, request, agents| {
-            Some(check.is_awaited(request, agents, || self.address(request)))
+        let sites = self.sites.load();
+        let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return false };
+        let snapshot = live.load();
+        let content = snapshot.content().filter(|_| snapshot.enforcement() == Enforcement::On);
+        let Some(content) = content else { return false };
+        // The layer counts a fault of the same functions when it judges.
+        let awaited = AssertUnwindSafe(|| {
+            // As it is judged: a signature may be over the target.
+            let request = self.with_target(request);
+            self.with_agents(content, &request, lookups, |agents| {
+                check.is_awaited(&request, agents, || self.address(&request))
+            })
         });
-        awaited.unwrap_or(false)
+        catch_unwind(awaited).unwrap_or_default()
     }
 
-    fn follows_crawlers(&self) -> bool {
-        self.crawler_extension == CrawlerExtension::Insert || self.observers.follow_crawlers()
+    fn records_crawlers(&self) -> bool {
+        self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
     }
 
     /// The request with the target its client sent, as far as the layer can find it.
@@ -388,11 +372,10 @@ impl Enforcer {
             Some(target) => request.looked_up(&**target),
             None => request,
         };
-        #[cfg(feature = "axum08")]
-        if self.framework == Framework::Axum08 {
-            return request.looked_up(axum08::original_uri);
+        match self.nested_target {
+            Some(target) => request.looked_up(target),
+            None => request,
         }
-        request
     }
 
     /// Calls `judge` with the request's agents: of the lines a trusted proxy kept, else of its own. Nearly every request
@@ -433,13 +416,11 @@ impl Enforcer {
 }
 
 /// One request meets several layers where routers are nested.
-#[cfg(feature = "axum08")]
 impl Enforcer {
     /// Whether a layer outside has judged the request for this site already, and done all that this one would do.
-    fn was_judged(&self, live: &LiveRobots, request: &Original<'_>) -> bool {
-        let Some(mark) = self.mark_of(live, request) else { return false };
+    fn is_done_by(&self, mark: &Mark, request: &Original<'_>) -> bool {
         let lacks_extension =
-            self.crawler_extension == CrawlerExtension::Insert && request.extensions.get::<CrawlerRequest>().is_none();
+            self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();
         let lacks_check = self.checks_senders() && !mark.is_sender_checked();
         !lacks_extension && !lacks_check && mark.is_final() && self.observers.are_among(mark.notified())
     }
@@ -453,24 +434,10 @@ impl Enforcer {
     }
 
     /// The mark that a layer outside has made for this site and for what is to be judged here.
-    fn mark_of<'r>(&self, live: &LiveRobots, request: &Original<'r>) -> Option<&'r Judged> {
-        let is_axum = self.framework == Framework::Axum08;
-        let mark = is_axum.then(|| request.extensions.get::<Judged>())??;
+    fn mark_of<'r>(&self, live: &LiveRobots, request: &Original<'r>) -> Option<&'r Mark> {
+        self.nested_target?;
+        let mark = request.extensions.get::<Mark>()?;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
-    }
-
-    /// Those of the layer's observers that no layer outside has notified of this decision.
-    fn unnotified<'o>(
-        &self,
-        observers: &'o Observers,
-        live: &LiveRobots,
-        request: &Original<'_>,
-        decision: &Decision<'_>,
-    ) -> Cow<'o, Observers> {
-        match self.mark_of(live, request).filter(|mark| mark.is_of(decision)) {
-            Some(mark) => Cow::Owned(observers.without(mark.notified())),
-            None => Cow::Borrowed(observers),
-        }
     }
 
     /// The mark of a request that goes on. To judge one again that no group is for costs less than a mark.
@@ -478,26 +445,16 @@ impl Enforcer {
         &self,
         live: &LiveRobots,
         request: &Original<'_>,
-        agents: &[Agent],
-        decision: &Decision<'_>,
-    ) -> Option<Judged> {
-        let is_followed = || self.follows_crawlers() && may_be_of_crawler(agents, decision);
-        let is_marked = decision.reason != Reason::NoGroup || is_followed();
-        if !is_marked {
+        decided: &Decided,
+        outside: Option<&Mark>,
+    ) -> Option<Mark> {
+        self.nested_target?;
+        if decided.reason == Reason::NoGroup && decided.record.is_none() {
             return None;
         }
-        let outside = self.mark_of(live, request).filter(|mark| mark.is_of(decision)).map(Judged::notified);
-        let notified = outside.map_or_else(|| self.observers.clone(), |outside| outside.with(&self.observers));
-        let is_sender_checked =
-            self.checks_senders() || self.mark_of(live, request).is_some_and(Judged::is_sender_checked);
-        Judged::new(live, request, self.kept_lines(request), decision, is_sender_checked, notified)
-    }
-}
-
-/// Counts a request that was judged by a target without its prefix.
-#[cfg(feature = "axum08")]
-fn count_if_stripped(live: &LiveRobots, request: &Original<'_>, decision: &Decision<'_>) {
-    if decision.reason != Reason::NoGroup && axum08::is_stripped(request) {
-        live.site.count_stripped_target();
+        let notified =
+            outside.map_or_else(|| self.observers.clone(), |outside| outside.notified().with(&self.observers));
+        let is_checked = self.checks_senders() || self.mark_of(live, request).is_some_and(Mark::is_sender_checked);
+        Mark::new(live, request, self.kept_lines(request), (decided.action, decided.reason), is_checked, notified)
     }
 }

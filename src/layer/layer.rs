@@ -3,21 +3,16 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Extensions, HeaderValue, Response, Uri};
 use tower_layer::Layer;
 
 use super::answer::Answer;
-use super::crawler_request::{CrawlerRequest, Event, Observers};
-#[cfg(feature = "axum08")]
-use super::enforce::Framework;
-use super::enforce::{Counting, CrawlerExtension, Enforcer, RobotsTxtRequests};
+use super::enforce::{Counting, CrawlerRecords, Enforcer, RobotsTxtRequests};
+use super::event::{Event, Interest, Observers};
+use super::judgement::Judgement;
 use super::original::Original;
-use super::record::PacedRequest;
-#[cfg(feature = "verify")]
-use super::sender::CheckedSender;
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
 use super::service::Robots;
@@ -48,16 +43,14 @@ impl RobotsLayer {
             address_from: None,
             agent_from: None,
             identity_from: None,
-            too_soon_from: None,
-            counting: Counting::Take,
+            counting: Counting::Here,
             #[cfg(feature = "verify")]
             sender_check: None,
             observers: Observers::default(),
-            crawler_extension: CrawlerExtension::Omit,
+            crawler_records: CrawlerRecords::Omit,
             refuse_with: None,
             agent_lookups: None,
-            #[cfg(feature = "axum08")]
-            framework: Framework::Any,
+            nested_target: None,
         };
         Self { enforcer: Arc::new(enforcer) }
     }
@@ -88,7 +81,7 @@ impl RobotsLayer {
     #[cfg(feature = "axum08")]
     #[cfg_attr(docsrs, doc(cfg(feature = "axum08")))]
     pub fn for_axum08(sites: impl IntoSites) -> Self {
-        Self::new(sites).with(|enforcer| enforcer.framework = Framework::Axum08)
+        Self::new(sites).with(|enforcer| enforcer.nested_target = Some(super::nesting::original_uri))
     }
 
     /// Finds the target as the client sent it, where an outer service has rewritten the request's own. If the function
@@ -194,21 +187,17 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
 
-    /// Finds how long a request has to wait, where something in front of the layer counts requests too, such as a store that
-    /// several processes share: one that is limited then comes too soon by so much, and passes where that is zero. If the function
-    /// returns `None`, the layer counts by itself. It counts what passes elsewhere too, so that its own bucket is no fuller than the
-    /// other when it has to count alone. [`paced`](Self::paced) says what to count. The
-    /// function belongs to judging: if it panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts it.
-    pub fn too_soon_from(self, wait: impl Fn(&Extensions) -> Option<Duration> + Send + Sync + 'static) -> Self {
-        self.with(|enforcer| enforcer.too_soon_from = Some(Arc::new(wait)))
+    /// Leaves it to a store which several processes share to count requests: [`judge`](Self::judge) and [`decide`](Self::decide) say what
+    /// to count. [`answer`](Self::answer), which has no word of the store, counts here.
+    pub fn counted_in_store(self) -> Self {
+        self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
 
     /// For requests that another layer of the same sites refused a moment ago, where a proxy in front could not relay the
     /// response and requests it again: none is counted, and one that is held to a delay gets the 429 for it unless it is refused
     /// for another reason.
     pub fn of_refused_requests(self) -> Self {
-        self.with(|enforcer| enforcer.counting = Counting::Look)
+        self.with(|enforcer| enforcer.counting = Counting::Before)
     }
 
     /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed, for one that comes
@@ -217,11 +206,11 @@ impl RobotsLayer {
     /// the request goes on and must not block. If it panics, the decision stands, the other observers are called, and
     /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     pub fn observe(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        self.with(|enforcer| enforcer.observers.add(Arc::new(observer)))
+        self.with(|enforcer| enforcer.observers.add(Interest::Reported, Arc::new(observer)))
     }
 
-    /// Calls back for every request of a crawler, allowed or not, those for `/robots.txt` too. [`CrawlerRequest`] says which
-    /// agents those are. The callback runs before the request goes on and must not block. If it panics, the decision
+    /// Calls back for every request of a crawler, allowed or not, those for `/robots.txt` too. [`Record`](super::Record) says
+    /// which agents those are. The callback runs before the request goes on and must not block. If it panics, the decision
     /// stands, the other observers are called, and
     /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     ///
@@ -238,8 +227,8 @@ impl RobotsLayer {
     /// });
     /// # Ok::<(), tower_robots::live::Rejection>(())
     /// ```
-    pub fn observe_crawlers(self, observer: impl Fn(&Event<'_, CrawlerRequest>) + Send + Sync + 'static) -> Self {
-        self.with(|enforcer| enforcer.observers.add_for_crawlers(Arc::new(observer)))
+    pub fn observe_crawlers(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        self.with(|enforcer| enforcer.observers.add(Interest::Crawlers, Arc::new(observer)))
     }
 
     /// Counts how often the agents of a `User-Agent` line were known. Give the layer of each thread counts of its own: see
@@ -262,14 +251,19 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_lookups = Some(counts))
     }
 
-    /// Puts a [`CrawlerRequest`] into the extensions of every crawler's request, allowed or not, so that handlers know
+    /// Has [`Answer::record`] say who sends a request for every one of a crawler, allowed or not.
+    pub fn with_crawler_records(self) -> Self {
+        self.with(|enforcer| enforcer.crawler_records = enforcer.crawler_records.max(CrawlerRecords::InAnswer))
+    }
+
+    /// Puts a [`Record`](super::Record) into the extensions of every crawler's request, allowed or not, so that handlers know
     /// which agent sends it; and into those of a response that the layer makes itself.
     ///
     /// ```
     /// use axum::Extension;
-    /// use tower_robots::layer::CrawlerRequest;
+    /// use tower_robots::layer::Record;
     ///
-    /// async fn page(crawler: Option<Extension<CrawlerRequest>>) -> String {
+    /// async fn page(crawler: Option<Extension<Record>>) -> String {
     ///     match crawler {
     ///         Some(Extension(crawler)) => format!("a summary for {}\n", crawler.name().escape_debug()),
     ///         None => "the whole page\n".to_owned(),
@@ -279,7 +273,7 @@ impl RobotsLayer {
     ///
     /// A page that differs by agent wants `Vary: User-Agent`, or a cache serves one agent's page to another.
     pub fn with_crawler_extension(self) -> Self {
-        self.with(|enforcer| enforcer.crawler_extension = CrawlerExtension::Insert)
+        self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
 
     /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457). One that
@@ -319,43 +313,15 @@ impl RobotsLayer {
         self.enforcer.answer(*request, RobotsTxtRequests::Serve)
     }
 
-    /// The bucket that a request will take from, for something in front of the layer that counts requests in a store which several
-    /// processes share; `None` where it is not limited. Nothing is taken, and observers are not notified. What the store says goes
-    /// back by [`too_soon_from`](Self::too_soon_from).
-    ///
-    /// ```
-    /// use tower_robots::layer::{Original, RobotsLayer};
-    /// use tower_robots::live::LiveRobots;
-    /// use tower_robots::policy::{Mode, Policy, RateMode};
-    ///
-    /// let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 10\n")
-    ///     .policy(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build())
-    ///     .open()?;
-    /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
-    /// let paced = RobotsLayer::new(live).paced(&Original::of(&request)).ok_or("limited")?;
-    /// assert_eq!(paced.key, "gptbot claimed");
-    /// assert_eq!((paced.interval.as_secs(), paced.burst.get()), (10, 5));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn paced(&self, request: &Original<'_>) -> Option<PacedRequest> {
-        self.enforcer.paced(*request)
-    }
-
-    /// Checks who sends a request, for something in front of the layer that wants to know. Put into the request's extensions, it
-    /// is what [`paced`](Self::paced) and the layer take, so that a claim is judged and counted once. `None` where the layer has no
-    /// `Verifier` or enforces nothing, and for a request that claims nothing.
-    ///
-    /// It is about the request as it is, by the `Verifier` of this layer: take it out where fields that say who sends it change on
-    /// the way, or layers inside have another `Verifier`.
-    #[cfg(feature = "verify")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
-    pub fn check_sender(&self, request: &Original<'_>) -> Option<CheckedSender> {
-        self.enforcer.check_sender(*request)
+    /// Judges a request, once. One that is [counted in a store](Self::counted_in_store) waits for its word, and is then
+    /// [answered](Judgement::answer). Everything else is that of [`answer`](Self::answer).
+    pub fn judge(&self, request: &Original<'_>) -> Judgement {
+        self.judgement(request, RobotsTxtRequests::Serve)
     }
 
     /// The decision of the policy about a request; `/robots.txt` passes like anything else that is exempt.
     ///
-    /// Observers are notified. For a service that decides about requests which other servers answer:
+    /// For a service that decides about requests which other servers answer:
     ///
     /// ```
     /// use http::{Method, Request, StatusCode};
@@ -369,14 +335,18 @@ impl RobotsLayer {
     /// // A question as some proxy might put it.
     /// let question = Request::get("/auth").header("user-agent", "GPTBot/1.2").body(())?;
     /// let original = Original::of(&question).with_method(&Method::HEAD).with_target(b"/%64rafts/\xFF").with_host(None);
-    /// match layer.decide(&original).outcome {
+    /// match layer.decide(&original).answer(&original, None).outcome {
     ///     Outcome::Respond(refusal) => assert_eq!(refusal.status(), StatusCode::FORBIDDEN),
     ///     other => panic!("{other:?}"),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn decide(&self, request: &Original<'_>) -> Answer {
-        self.enforcer.answer(*request, RobotsTxtRequests::Judge)
+    pub fn decide(&self, request: &Original<'_>) -> Judgement {
+        self.judgement(request, RobotsTxtRequests::Judge)
+    }
+
+    fn judgement(&self, request: &Original<'_>, robots_txt: RobotsTxtRequests) -> Judgement {
+        Judgement { enforcer: Arc::clone(&self.enforcer), judged: self.enforcer.judge(*request, robots_txt) }
     }
 
     #[cfg(feature = "verify")]

@@ -8,7 +8,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER
 use http::{Response, StatusCode};
 use serde_json::json;
 
-use super::crawler_request::Event;
+use super::event::Event;
 use super::grpc::GrpcCode;
 use super::refusal::{grpc_response, push_printable};
 
@@ -112,7 +112,7 @@ impl Event<'_> {
             "status": StatusCode::TOO_MANY_REQUESTS.as_u16(),
             "detail": detail,
             "violated-policies": ["crawl"],
-            "agent": record.agent(),
+            "agent": record.name(),
             "identity": record.identity.map_or("claimed", |identity| identity.outcome().as_str()),
             "group": limit.map(|limit| &limit.group),
             "crawl_delay": limit.map(|limit| limit.interval.as_secs_f64()),
@@ -133,7 +133,7 @@ impl Event<'_> {
             push_printable(out, host);
         }
         out.push_str(" asks ");
-        push_printable(out, self.record.agent());
+        push_printable(out, self.record.name());
         let held_to = self.interval();
         let asked = self.record.limit.as_ref().map_or(held_to, |limit| limit.interval);
         let _ = write!(out, " for one request in {} s", asked.as_secs_f64());

@@ -67,7 +67,7 @@ let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum0
 "#
 )]
 //!
-//! A handler learns which crawler sends a request from a [`CrawlerRequest`], where [`RobotsLayer::with_crawler_extension`] is set.
+//! A handler learns which crawler sends a request from a [`Record`], where [`RobotsLayer::with_crawler_extension`] is set.
 //!
 //! # In any Tower stack
 //!
@@ -118,24 +118,24 @@ mod sender_check;
 
 // What becomes of a request, and what is kept of it.
 mod answer;
-mod crawler_request;
+mod event;
+mod judgement;
 mod limit_response;
+mod pace;
 mod record;
 mod refusal;
 
 // A request that meets several layers.
-#[cfg(feature = "axum08")]
-mod axum08;
+mod nesting;
 
 pub use self::answer::{Answer, Outcome};
-pub use self::crawler_request::{CrawlerRequest, Event};
+pub use self::event::Event;
 pub use self::grpc::{GrpcCode, grpc_status, is_grpc};
+pub use self::judgement::Judgement;
 pub use self::layer::RobotsLayer;
 pub use self::original::Original;
-pub use self::record::{Limit, PacedRequest, ROBOTS_VERDICT, Record};
-#[cfg(feature = "verify")]
-#[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
-pub use self::sender::CheckedSender;
+pub use self::pace::PacedRequest;
+pub use self::record::{Limit, ROBOTS_VERDICT, Record};
 pub use self::service::{ResponseBody, ResponseFuture, Robots};
 #[cfg(feature = "verify")]
 #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]

@@ -130,7 +130,6 @@ impl<'a> Original<'a> {
     }
 
     /// The URI that holds the target, where one does.
-    #[cfg(feature = "axum08")]
     pub(super) const fn target_uri(&self) -> Option<&'a Uri> {
         match self.target {
             TargetIs::InRequest => Some(self.uri),

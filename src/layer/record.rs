@@ -1,42 +1,37 @@
-//! The part of a decision that outlives its snapshot, and whether an allowed request comes sooner than its crawler may
-//! come.
+//! The part of a decision that outlives its snapshot, and the field that carries it to an upstream.
 //!
 //! **A record may be without a rule.** An impostor is refused where the file allows its request, or says nothing; its
 //! refusal says that the claim failed, and nothing of what would have held.
 
-use std::net::{IpAddr, Ipv6Addr};
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
-use super::original::Original;
-use crate::agent::{Agent, Category, Class, Identity};
-use crate::live::{Content, Snapshot, VersionHash};
-use crate::policy::{Action, Decision, HumanSigns, RateMode, Reason, Would, is_asset};
-use crate::rate::{Quota, RateKey, RateSender};
-use crate::rules::{Access, PathForm, ProductToken};
+use crate::agent::{Agent, Class, Identity};
+use crate::live::{Content, VersionHash};
+use crate::policy::{Action, Decision, HumanSigns, Policy, Reason, Would};
+use crate::rules::{Access, PathForm};
 
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
 const MAX_NAME: usize = 128;
 
-/// An owned record of a request that robots.txt disallows, that comes sooner than its delay lets it, or that an impostor
-/// sends whom the policy tags or refuses, or would under another mode: for observers, and in the extensions of a tagged request and of a refusal, where a
-/// borrowed [`Decision`] cannot stay.
+/// A crawler's request and what was decided about it, for observers, and in extensions, where a borrowed [`Decision`] cannot
+/// stay.
+///
+/// A crawler is an agent that is registered or declares itself one, and any other that a group of the robots.txt applies
+/// to. Requests of other agents have no record, nor has any while nothing is known of the robots.txt or its enforcement is
+/// off. [`Reason::is_reported`] tells the requests that robots.txt disallows, that come too soon, or that an impostor sends whom
+/// the policy tags or refuses, from those that pass as any other.
 ///
 /// The request of an impostor may be allowed, or be matched by no rule: then group, rule and line are those of the rule that
 /// allows it, or `None`.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Record {
-    /// The name it claims, if it claims one. Partly from the client: escape it.
-    #[cfg_attr(feature = "serde", serde(rename = "agent"))]
-    pub name: Option<String>,
-    /// The agent's class.
-    pub class: Class,
-    /// The crawler's category, where it is registered.
-    pub category: Option<Category>,
+    /// The agent, with its class, category and product tokens.
+    pub agent: Agent,
+    /// The name of an agent that is known by its product token alone.
+    token: Option<String>,
     /// What became of the claim that the request makes about its sender; `None` where claims are not checked.
     pub identity: Option<Identity>,
     /// The action taken.
@@ -45,27 +40,48 @@ pub struct Record {
     pub reason: Reason,
     /// What the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) would do, whatever the mode is: what to look at before it is on.
     pub would: Would,
-    /// The verdict of the rules; [`Access::Allow`] where no group is for the agent.
-    pub access: Access,
+    /// The verdict of the rules; `None` where they were not evaluated: no group applies, or the request is exempt, as one for
+    /// `/robots.txt` is.
+    pub access: Option<Access>,
     /// The name, as written, that makes the deciding rule's group one for this agent.
     pub group: Option<String>,
     /// How many names the group has; 0 where there is none.
     pub group_size: usize,
-    /// The path pattern of the deciding rule, as written.
+    /// The path pattern of the deciding rule, as written; what no rule matches is allowed.
     pub rule: Option<String>,
     /// The line of the deciding rule.
     pub line: Option<usize>,
     /// The form of the path that decided.
     pub form: PathForm,
     /// The delay that the request came too soon for; `None` for any other request.
-    #[cfg_attr(feature = "serde", serde(skip))]
     pub limit: Option<Box<Limit>>,
     /// The signs that a person is behind the request.
-    #[cfg_attr(feature = "serde", serde(skip))]
     pub signs: HumanSigns,
     /// The version of the robots.txt.
-    #[cfg_attr(feature = "serde", serde(skip))]
     pub hash: VersionHash,
+}
+
+/// What a log wants to hold: neither the signs of a person nor the version.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Record {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+        let mut fields = serializer.serialize_struct("Record", 13)?;
+        fields.serialize_field("agent", &self.claimed_name())?;
+        fields.serialize_field("class", &self.agent.class())?;
+        fields.serialize_field("category", &self.agent.category())?;
+        fields.serialize_field("identity", &self.identity)?;
+        fields.serialize_field("action", &self.action)?;
+        fields.serialize_field("reason", &self.reason)?;
+        fields.serialize_field("would", &self.would)?;
+        fields.serialize_field("access", &self.access)?;
+        fields.serialize_field("group", &self.group)?;
+        fields.serialize_field("group_size", &self.group_size)?;
+        fields.serialize_field("rule", &self.rule)?;
+        fields.serialize_field("line", &self.line)?;
+        fields.serialize_field("form", &self.form)?;
+        fields.end()
+    }
 }
 
 /// The delay that a request did not keep.
@@ -87,29 +103,35 @@ pub struct Limit {
 }
 
 impl Record {
-    /// `None` where no agent is judged.
+    /// `None` where no agent of the request is a crawler.
     pub(super) fn new(
         content: &Content,
+        policy: &Policy,
         agents: &[Agent],
         identity: Option<Identity>,
         decision: &Decision<'_>,
     ) -> Option<Self> {
-        let agent = agents.get(decision.agent)?;
         let verdict = decision.verdict;
+        let judged = agents.get(decision.agent).filter(|_| verdict.is_some() || decision.is_reported());
+        // Where a request is exempt there may be a group for its agent, though no verdict says so.
+        let is_exempt = decision.reason == Reason::Exempt;
+        let has_group = |agent: &&Agent| is_exempt && policy.has_group(content.rules(), agent);
+        let agent = judged
+            .or_else(|| agents.iter().find(|agent| is_crawler(agent)))
+            .or_else(|| agents.iter().find(has_group))?;
         let rule = verdict.and_then(|verdict| verdict.rule());
         let group = rule.map(|rule| {
             let name = verdict.and_then(|verdict| verdict.name()).or_else(|| rule.group().names().next());
             text(name.map_or(&b"*"[..], |name| name.value()))
         });
         Some(Self {
-            name: name(agent),
-            class: agent.class(),
-            category: agent.category(),
+            agent: agent.clone(),
+            token: if agent.crawler().is_some() { None } else { token_name(agent) },
             identity,
             action: decision.action,
             reason: decision.reason,
             would: decision.would(),
-            access: verdict.map_or(Access::Allow, |verdict| verdict.access()),
+            access: verdict.map(|verdict| verdict.access()),
             group,
             group_size: rule.map_or(0, |rule| rule.group().names().len()),
             rule: rule.map(|rule| text(rule.pattern())),
@@ -122,16 +144,26 @@ impl Record {
     }
 
     /// The claimed sender: a crawler's name, or else the agent's class. Partly from the client: escape it.
-    pub fn agent(&self) -> &str {
-        self.name.as_deref().unwrap_or(self.class.as_str())
+    pub fn name(&self) -> &str {
+        self.claimed_name().unwrap_or(self.agent.class().as_str())
     }
 
-    /// The same record of a refusal that has this place among those of its site.
-    pub(super) fn with_turn(mut self, turn: impl FnOnce() -> u32) -> Self {
-        if let Some(limit) = &mut self.limit {
+    /// The name it claims, if it claims one: the registered one, or the product that declares itself, or the product token it
+    /// obeys. Partly from the client: escape it.
+    pub fn claimed_name(&self) -> Option<&str> {
+        self.agent.crawler().map(cut).or(self.token.as_deref())
+    }
+
+    /// Whether the rules disallow the request.
+    pub fn is_disallowed(&self) -> bool {
+        self.access == Some(Access::Disallow)
+    }
+
+    /// Gives a refusal for its pace its place among those of its site.
+    pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
+        if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
             limit.turn = turn();
         }
-        self
     }
 
     /// When to come again: after the wait, or up to a tenth of it later.
@@ -141,6 +173,17 @@ impl Record {
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
+}
+
+/// Whether a request may be a crawler's. Most are not, and are known by this.
+pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bool {
+    // Of what no group is for, the agents alone decide.
+    decision.reason != Reason::NoGroup || agents.iter().any(is_crawler)
+}
+
+/// Whether an agent is a crawler, regardless of the robots.txt.
+pub(super) const fn is_crawler(agent: &Agent) -> bool {
+    matches!(agent.class(), Class::Registered | Class::Declared)
 }
 
 /// The explanation for a request that came too soon; `None` for any other.
@@ -158,125 +201,22 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     (!decision.wait.is_zero()).then(|| Box::new(limit()))
 }
 
-/// The name an agent claims: the registered one, or the product that declares itself, or the product token it obeys.
-pub(super) fn name(agent: &Agent) -> Option<String> {
-    agent.crawler().map(|name| cut(name).to_owned()).or_else(|| token_name(agent))
-}
-
 /// The product token it obeys: the name of an agent that has no other.
-pub(super) fn token_name(agent: &Agent) -> Option<String> {
+fn token_name(agent: &Agent) -> Option<String> {
     agent.tokens().first().map(|token| cut(&token.to_string()).to_owned())
 }
 
-pub(super) fn text(octets: &[u8]) -> String {
+fn text(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
 /// The part of a claimed name that is kept.
-pub(super) fn cut(name: &str) -> &str {
+fn cut(name: &str) -> &str {
     // A character has an octet at least.
     if name.len() <= MAX_NAME {
         return name;
     }
     name.char_indices().nth(MAX_NAME).map_or(name, |(at, _)| &name[..at])
-}
-
-/// Fetch Metadata Request Headers, section 2.1.
-const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
-
-/// The decision about a request that takes from a bucket: it may come too soon.
-pub(super) fn kept<'r>(
-    decision: Decision<'r>,
-    snapshot: &Snapshot,
-    (key, quota): &(RateKey<'_>, Quota),
-) -> Decision<'r> {
-    match snapshot.take(key, *quota) {
-        Ok(()) => decision,
-        Err(too_soon) => decision.too_soon(too_soon.wait),
-    }
-}
-
-/// The decision about a request that was refused a moment ago, maybe because it came too soon: it does so still, though its time
-/// may have come since. Nothing is taken.
-pub(super) fn looked_at<'r>(
-    decision: Decision<'r>,
-    snapshot: &Snapshot,
-    (key, quota): &(RateKey<'_>, Quota),
-) -> Decision<'r> {
-    let wait = snapshot.look(key, *quota).map_or_else(|too_soon| too_soon.wait, |()| Duration::from_nanos(1));
-    decision.too_soon(wait)
-}
-
-/// The bucket that a request takes from; none where it is not limited. A request that has no pace costs nothing here.
-///
-/// The key of the bucket comes from the identity: a verified crawler has one of its own, so that no other client uses
-/// it up by borrowing the name; see [`rate`](crate::rate).
-pub(super) fn taken<'a>(
-    decision: &Decision<'_>,
-    snapshot: &Snapshot,
-    request: &Original<'_>,
-    agents: &'a [Agent],
-    identity: Option<Identity>,
-    address: impl FnOnce() -> Option<IpAddr>,
-) -> Option<(RateKey<'a>, Quota)> {
-    let pace = decision.pace?;
-    if is_part_of_page(request) {
-        return None;
-    }
-    let sender = RateSender::of(identity.unwrap_or_default(), address);
-    let is_named = |token: &ProductToken| pace.is_known && snapshot.names(token);
-    let key = RateKey::of(agents.get(pace.agent)?, sender, is_named)?;
-    Some((key, Quota::new(pace.interval, snapshot.policy().rate_burst())))
-}
-
-/// The bucket of a site that a request takes from, for a store that several processes share: see
-/// [`RobotsLayer::paced`](super::RobotsLayer::paced).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PacedRequest {
-    /// Where the robots.txt comes from whose delay this is: a path, `inline`, or a URL. Where a layer has several, each has its own
-    /// buckets.
-    pub origin: String,
-    /// What tells the bucket from others of the robots.txt, the same in every process: the crawler's product token in lower case, or
-    /// `*` for all names that may be made up; what is known of the sender; and its network, for one that only claims to be the
-    /// crawler.
-    pub key: String,
-    /// Whether the bucket is that of one network: clients with many addresses have many of them.
-    pub has_network: bool,
-    /// One request passes in this time.
-    pub interval: Duration,
-    /// So many pass at once after a pause.
-    pub burst: NonZeroU32,
-    /// What becomes of the request if it comes too soon. Where that is only recorded, it has nothing to wait for.
-    pub mode: RateMode,
-}
-
-impl PacedRequest {
-    pub(super) fn new(origin: &str, key: &RateKey<'_>, quota: Quota, mode: RateMode) -> Self {
-        let token = key.token.map_or("*".into(), ToString::to_string);
-        let has_network = matches!(key.sender, RateSender::Claimed(Some(_)));
-        let key = match key.sender {
-            RateSender::Verified => format!("{token} verified"),
-            RateSender::Refuted => format!("{token} refuted"),
-            RateSender::Claimed(None) => format!("{token} claimed"),
-            RateSender::Claimed(Some(address)) => match address.to_canonical() {
-                IpAddr::V4(address) => format!("{token} claimed {address}"),
-                IpAddr::V6(address) => {
-                    format!("{token} claimed {}/64", Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
-                }
-            },
-        };
-        Self { origin: origin.to_owned(), key, has_network, interval: quota.interval(), burst: quota.burst(), mode }
-    }
-}
-
-/// What a crawler that renders a page fetches for it, all at once.
-fn is_part_of_page(request: &Original<'_>) -> bool {
-    let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
-    // Few crawlers send the field, and comparing the names of all fields costs less than a hash of its own.
-    let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
-    let dest = || request.headers.get(SEC_FETCH_DEST);
-    is_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))
 }
 
 /// The field that carries the verdict to an upstream:
@@ -330,8 +270,8 @@ fn options(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
 impl Record {
     /// The value of the field [`ROBOTS_VERDICT`], in ASCII.
     pub fn to_field(&self) -> HeaderValue {
-        let mut out = format!("{};agent=\"", self.access);
-        push_string(&mut out, self.agent());
+        let mut out = format!("{};agent=\"", self.access.unwrap_or(Access::Allow));
+        push_string(&mut out, self.name());
         out.push('"');
         if let (Some(rule), Some(line)) = (&self.rule, self.line) {
             out.push_str(";rule=\"");

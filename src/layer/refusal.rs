@@ -10,11 +10,11 @@ use http::header::{
 use http::{Method, Response, StatusCode};
 use serde_json::json;
 
-use super::crawler_request::Event;
+use super::event::Event;
 use super::grpc::{GrpcCode, grpc_status};
 use crate::agent::{Identity, IdentityMethod};
 use crate::policy::Reason;
-use crate::rules::{Access, PathForm};
+use crate::rules::PathForm;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -91,7 +91,7 @@ impl<'a> Event<'a> {
         self.push_detail(&mut out);
         out.push('\n');
         if let (Some(group), Some(rule), Some(line)) = (&record.group, &record.rule, record.line)
-            && record.access == Access::Disallow
+            && record.is_disallowed()
         {
             out.push_str("\n    User-agent: ");
             push_printable(&mut out, group);
@@ -127,7 +127,7 @@ impl<'a> Event<'a> {
             "title": status.canonical_reason().unwrap_or(status.as_str()),
             "status": status.as_u16(),
             "detail": detail,
-            "agent": record.agent(),
+            "agent": record.name(),
             "identity": record.identity.map_or("claimed", |identity| identity.outcome().as_str()),
             "group": record.group,
             "rule": record.rule,
@@ -147,7 +147,7 @@ impl<'a> Event<'a> {
         let mut out = String::with_capacity(TEXT);
         self.push_detail(&mut out);
         if let (Some(rule), Some(line)) = (&record.rule, record.line)
-            && record.access == Access::Disallow
+            && record.is_disallowed()
         {
             out.push_str(" Disallow: ");
             push_printable(&mut out, &rule.chars().take(MAX_RULE).collect::<String>());
@@ -175,11 +175,11 @@ impl<'a> Event<'a> {
                 "The request is not from "
             });
             if !is_signed {
-                push_printable(out, record.name.as_deref().unwrap_or("the crawler that it names"));
+                push_printable(out, record.claimed_name().unwrap_or("the crawler that it names"));
                 out.push_str(", which it claims to be");
             }
             out.push('.');
-            if record.access == Access::Allow {
+            if !record.is_disallowed() {
                 return;
             }
             out.push(' ');
@@ -190,7 +190,7 @@ impl<'a> Event<'a> {
             push_printable(out, host);
         }
         out.push_str(" does not let ");
-        match record.name.as_deref() {
+        match record.claimed_name() {
             Some(name) => push_printable(out, name),
             None => out.push_str("this client"),
         }

@@ -21,17 +21,3 @@ impl Sender {
         self.signer.as_ref().map_or(claimed, std::slice::from_ref)
     }
 }
-
-/// Who sends a request, as [`RobotsLayer::check_sender`](super::RobotsLayer::check_sender) found out: an extension of the request.
-/// Cheap to clone.
-#[cfg(feature = "verify")]
-#[derive(Clone, Debug)]
-pub struct CheckedSender(pub(super) Sender);
-
-#[cfg(feature = "verify")]
-impl CheckedSender {
-    /// What became of the request's claim.
-    pub fn identity(&self) -> Identity {
-        self.0.identity.unwrap_or_default()
-    }
-}

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
 
-use super::crawler_request::{ListenerFrom, is_crawler};
+use super::event::ListenerFrom;
 use super::original::Original;
+use super::record::is_crawler;
 use super::sender::Sender;
 use crate::agent::{Agent, Identity};
 use crate::identity::{FieldLines, IdentityRequest, MessageHead};

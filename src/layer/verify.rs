@@ -1,7 +1,7 @@
 //! A layer that waits a moment for evidence about a sender, in front of the one that judges.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -75,6 +75,14 @@ impl VerifyLayer {
         let enforcer = layer.enforcer.clone();
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }
     }
+
+    /// Waits for the evidence about one request, as [`Verify`] does, for code that calls no Tower service. Returns at once where
+    /// none is on its way.
+    pub async fn evidence(&self, request: &Original<'_>) {
+        if let Some(mut waiting) = self.wait.as_ref().and_then(|wait| wait.begin(*request)).map(Box::new) {
+            poll_fn(|context| waiting.poll(context, *request)).await;
+        }
+    }
 }
 
 impl<S> Layer<S> for VerifyLayer {
@@ -86,13 +94,18 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    fn is_needed<B>(&self, request: &Request<B>) -> bool {
-        self.enforcer.is_evidence_awaited(Original::of(request), self.enforcer.agent_lookups.as_deref())
+    /// The wait of a request that evidence is on its way for.
+    fn begin(&self, request: Original<'_>) -> Option<WaitingForEvidence> {
+        let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
+        let until = Instant::now() + self.longest;
+        let waiting =
+            || WaitingForEvidence { wait: self.clone(), looked_up: self.looked_up(until), is_registered: false, until };
+        is_needed.then(waiting)
     }
 
     /// The same while it waits: its agents are counted once.
-    fn is_still_needed<B>(&self, request: &Request<B>) -> bool {
-        self.enforcer.is_evidence_awaited(Original::of(request), None)
+    fn is_still_needed(&self, request: Original<'_>) -> bool {
+        self.enforcer.is_evidence_awaited(request, None)
     }
 
     /// The next look-up that ends, or the end of the time.
@@ -120,17 +133,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> VerifyFuture<S, B> {
-        let wait = self.wait.as_ref().filter(|wait| wait.is_needed(&request));
-        let state = match wait {
+        let state = match self.wait.as_ref().and_then(|wait| wait.begin(Original::of(&request))) {
             None => State::Called { future: self.inner.call(request) },
-            Some(wait) => {
-                let until = Instant::now() + wait.longest;
+            Some(evidence) => {
                 let next = self.inner.clone();
                 // The one that is ready takes the request.
                 let service = mem::replace(&mut self.inner, next);
-                let (wait, looked_up) = (wait.clone(), wait.looked_up(until));
-                let waiting = Waiting { service, request, wait, looked_up, is_registered: false, until };
-                State::Waiting { waiting: Some(Box::new(waiting)) }
+                State::Waiting { waiting: Some(Box::new(Waiting { service, request, evidence })) }
             }
         };
         VerifyFuture { state }
@@ -150,6 +159,11 @@ enum Waited {
 struct Waiting<S, B> {
     service: S,
     request: Request<B>,
+    evidence: WaitingForEvidence,
+}
+
+/// What one request waits for.
+struct WaitingForEvidence {
     wait: EvidenceWait,
     looked_up: LookedUp,
     /// Whether a look-up that ends from now on wakes the task.
@@ -157,16 +171,16 @@ struct Waiting<S, B> {
     until: Instant,
 }
 
-impl<S, B> Waiting<S, B> {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+impl WaitingForEvidence {
+    fn poll(&mut self, context: &mut Context<'_>, request: Original<'_>) -> Poll<()> {
         loop {
             let waited = self.looked_up.as_mut().poll(context);
             let is_first = !mem::replace(&mut self.is_registered, true);
             match waited {
                 // What ended before the task was to be woken is seen here.
-                Poll::Pending if is_first && !self.wait.is_still_needed(&self.request) => return Poll::Ready(()),
+                Poll::Pending if is_first && !self.wait.is_still_needed(request) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Waited::LookedUp) if self.wait.is_still_needed(&self.request) => {
+                Poll::Ready(Waited::LookedUp) if self.wait.is_still_needed(request) => {
                     self.looked_up = self.wait.looked_up(self.until);
                     self.is_registered = false;
                 }
@@ -211,7 +225,7 @@ where
             StateProjection::Called { future } => return future.poll(context),
             StateProjection::Waiting { waiting } => {
                 if let Some(waiting) = waiting {
-                    ready!(waiting.poll(context));
+                    ready!(waiting.evidence.poll(context, Original::of(&waiting.request)));
                 }
                 waiting.take()
             }

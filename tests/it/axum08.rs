@@ -406,12 +406,12 @@ async fn a_function_of_the_application_judges_once_too() {
 /// The layer adds what it promises, even where one outside that adds nothing has judged already.
 #[tokio::test]
 async fn an_inner_layer_that_adds_the_extension_adds_it() {
-    use tower_robots::layer::CrawlerRequest;
+    use tower_robots::layer::Record;
     let site = live(FILE, Mode::Observe);
     let outer = RobotsLayer::for_axum08(site.clone());
     let inner = RobotsLayer::for_axum08(site).with_crawler_extension();
     let show = from_fn(async |request: Request, next: Next| -> Response {
-        let crawler = request.extensions().get::<CrawlerRequest>().cloned();
+        let crawler = request.extensions().get::<Record>().cloned();
         let mut response = next.run(request).await;
         if let Some(crawler) = crawler {
             response.extensions_mut().insert(crawler);
@@ -420,7 +420,7 @@ async fn an_inner_layer_that_adds_the_extension_adds_it() {
     });
     let app = Router::new().nest("/a/b", pages().layer(show).layer(inner)).layer(outer);
     let response = app.oneshot(request("/a/b/drafts/x", GPTBOT)).await.unwrap();
-    assert_eq!(response.extensions().get::<CrawlerRequest>().unwrap().name(), "GPTBot");
+    assert_eq!(response.extensions().get::<Record>().unwrap().name(), "GPTBot");
 }
 
 #[tokio::test]

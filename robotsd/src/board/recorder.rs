@@ -9,14 +9,14 @@ use arc_swap::ArcSwap;
 use http::{HeaderName, Method, StatusCode};
 use tower_robots::agent::{Agent, Identity};
 use tower_robots::internals::Mutex;
-use tower_robots::layer::{CrawlerRequest, Event};
+use tower_robots::layer::{Event, Record};
 use tower_robots::live::{Content, LiveRobots, VersionHash};
 use tower_robots::policy::{Facts, Policy};
 use tower_robots::rules::{Access, PathForm, RequestPath};
 
 use super::requested_paths::RequestedPaths;
 use super::row::{Case, DAY, Done, HOUR, LineHits, ReadSpan, Row, RowKey, Second, Standing, hour_of, seconds};
-use crate::decision::RequestOutcome;
+use crate::counting::RequestOutcome;
 
 /// Rows that a worker holds of a site until they are taken.
 const MOST_ROWS: usize = 4096;
@@ -164,11 +164,11 @@ impl SiteRecorders {
 
 impl Recorder {
     /// Counts a request of a crawler.
-    pub(crate) fn observe(&self, event: &Event<'_, CrawlerRequest>) {
+    pub(crate) fn observe(&self, event: &Event<'_>) {
         self.observe_at(event, seconds(SystemTime::now()));
     }
 
-    fn observe_at(&self, event: &Event<'_, CrawlerRequest>, now: Second) {
+    fn observe_at(&self, event: &Event<'_>, now: Second) {
         let record = event.record;
         if RequestPath::is_robots_txt_target(event.request.target()) {
             if let Some(version) = read_version(event) {
@@ -217,7 +217,7 @@ impl Recorder {
 }
 
 impl Counted {
-    fn count(&mut self, record: &CrawlerRequest, now: Second, count: impl FnOnce(&mut Row, &RowScratch)) {
+    fn count(&mut self, record: &Record, now: Second, count: impl FnOnce(&mut Row, &RowScratch)) {
         if self.rows.len() >= MOST_ROWS {
             self.lost += 1;
             return;
@@ -254,7 +254,7 @@ impl KnownVersions {
     /// The versions that disallow a disallowed request, the one in force first, and those that allow it. A version counts as
     /// disallowing only where the path as the client sent it is disallowed: what only another reading of the path meets is
     /// nothing a crawler has to expect.
-    fn judge(&self, event: &Event<'_, CrawlerRequest>, case: &mut Case) {
+    fn judge(&self, event: &Event<'_>, case: &mut Case) {
         let agents = std::slice::from_ref(&event.record.agent);
         let (mut disallowing, mut allowing) = (0, 0);
         let live = event.record.hash;
@@ -301,7 +301,7 @@ fn rewrite(text: &mut String, with: &str) {
 }
 
 /// The version that a request for robots.txt got, if it got one; `Some(None)` where another server answers.
-fn read_version(event: &Event<'_, CrawlerRequest>) -> Option<Option<String>> {
+fn read_version(event: &Event<'_>) -> Option<Option<String>> {
     if event.request.method != Method::GET {
         return None;
     }
@@ -313,11 +313,11 @@ fn read_version(event: &Event<'_, CrawlerRequest>) -> Option<Option<String>> {
 }
 
 /// Whether it is surely of a search engine with an index.
-fn is_of_index(record: &CrawlerRequest) -> bool {
+fn is_of_index(record: &Record) -> bool {
     standing(record) == Standing::Verified && record.agent.registered().is_some_and(|crawler| crawler.is_index_engine)
 }
 
-fn standing(record: &CrawlerRequest) -> Standing {
+fn standing(record: &Record) -> Standing {
     match record.identity {
         Some(Identity::Verified(_)) => Standing::Verified,
         Some(Identity::Refuted(_)) => Standing::Impostor,
@@ -325,7 +325,7 @@ fn standing(record: &CrawlerRequest) -> Standing {
     }
 }
 
-fn done(record: &CrawlerRequest) -> Done {
+fn done(record: &Record) -> Done {
     let one = Done::default();
     match RequestOutcome::of(record.action, record.reason) {
         RequestOutcome::Limited => Done { limited: 1, ..one },
@@ -345,7 +345,7 @@ fn row_of(agent: &Agent) -> Row {
 }
 
 /// The scheme and host that robots.txt is for (RFC 9309, section 2.3).
-fn write_origin(event: &Event<'_, CrawlerRequest>, out: &mut String) {
+fn write_origin(event: &Event<'_>, out: &mut String) {
     let scheme = event.request.headers.get(SCHEME).and_then(|scheme| scheme.to_str().ok());
     let scheme = scheme.filter(|scheme| matches!(*scheme, "http" | "https")).unwrap_or("unknown");
     let host = cut(event.request.host().unwrap_or_default());

@@ -18,7 +18,7 @@ use super::error::{Fault, Placed};
 use super::policy;
 use super::registry_extra::load_registry;
 use super::settings::{Config, RobotsSource};
-use super::tables::{ListenerKind, RawConfig, RawListener, RawSite};
+use super::tables::{ListenerKind, RawConfig, RawSite};
 use super::values::Address;
 use crate::input;
 use crate::publish_hook::HookHeader;
@@ -398,26 +398,14 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
 
 /// A store of rates that no request asks.
 fn unasked_store(file: &RawConfig) -> Option<Fault> {
-    let why = why_unasked(file)?;
-    let help = if why == NO_SITE_LIMITS {
-        "write [site.rate], and below it mode = \"observe\" or \"refuse\""
-    } else {
-        "of several processes each lets a crawler its rate through"
-    };
-    Some(file.rate.store.as_ref()?.fault(why).help(help.to_owned()))
+    let help = "write [site.rate], and below it mode = \"observe\" or \"refuse\"";
+    Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
 }
-
-const NO_SITE_LIMITS: &str = "no site limits crawlers, so the store is never asked";
-const DECISIONS_ONLY: &str = "the store is never asked: questions of other proxies, at listeners of kind = \"decision\", are counted \
-                              by each process for itself";
 
 /// Why the store of rates is never asked; none where it is, or there is none.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;
-    if !file.site.iter().any(|site| limits(site.get_ref())) {
-        return Some(NO_SITE_LIMITS);
-    }
-    let decides = |listener: &RawListener| listener.kind == ListenerKind::Decision;
-    file.listener.iter().all(decides).then_some(DECISIONS_ONLY)
+    let is_asked = file.site.iter().any(|site| limits(site.get_ref()));
+    (!is_asked).then_some("no site limits crawlers, so the store is never asked")
 }

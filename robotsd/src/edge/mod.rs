@@ -56,7 +56,7 @@ pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
 #[cfg(test)]
 pub(crate) use self::request::request_id::RequestId;
 pub(crate) use self::request::request_id::trace_id;
-pub(crate) use self::request::service::{EdgeService, ReadyCall};
+pub(crate) use self::request::service::EdgeService;
 pub(crate) use self::request::trailers::AnnouncedTrailers;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};
 pub(crate) use self::request::{OriginalAgent, Peer};

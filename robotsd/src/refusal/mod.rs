@@ -12,7 +12,6 @@ use bytes::Bytes;
 use http::header::{CONTENT_LANGUAGE, CONTENT_TYPE, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use tower_robots::layer::Event;
-use tower_robots::rules::Access;
 
 /// The statuses that a refusal may have. A redirect or a success is no refusal, 401 needs a challenge, and crawlers read
 /// a status from 500 on as a site in trouble.
@@ -42,7 +41,7 @@ impl RefusalPage {
     /// they do by default.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
         // A template quotes the rule that disallows the request; the request of an impostor may be allowed.
-        let is_quoted = event.record.access == Access::Disallow && !event.wants_json() && !event.request.is_grpc_call();
+        let is_quoted = event.record.is_disallowed() && !event.wants_json() && !event.request.is_grpc_call();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);
         };

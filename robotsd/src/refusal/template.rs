@@ -227,7 +227,7 @@ impl Placeholder {
     pub(super) fn value<'e>(self, event: &Event<'e>, status: StatusCode, contact: &'e str) -> Cow<'e, str> {
         let record = event.record;
         let value = match self {
-            Self::Agent => record.name.as_deref().unwrap_or("this client").into(),
+            Self::Agent => record.claimed_name().unwrap_or("this client").into(),
             Self::Contact => return contact.into(),
             Self::Group => record.group.as_deref().unwrap_or_default().into(),
             Self::Host => event.request.host().unwrap_or_default().into(),

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use super::socket_activation::InheritedSockets;
 use super::upgrade::SocketPlace;
 use super::workers::{ListenerId, Workers};
+use crate::ask::{self, QuestionErrors};
 use crate::config::{self, Config, ListenerKind};
-use crate::decision::{self, QuestionErrors};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, LiveCertificates, TlsAcceptor};
 use crate::log::{Log, LogEvent};
 use crate::report::ListenerReport;
@@ -240,7 +240,7 @@ impl Listeners {
     /// Grants other limits to connections that are yet to come, where a listener has its own.
     pub(super) fn set_limits(&self, limits: &EdgeLimits) {
         for edge in self.open.iter().filter_map(|opened| opened.edge.as_ref()) {
-            edge.set_limits(decision::limits(limits.clone()));
+            edge.set_limits(ask::limits(limits.clone()));
         }
     }
 
@@ -283,7 +283,7 @@ impl BindSettings {
         let config::ListenerConfig { trusted, proxy_protocol, kind, .. } = &self.listener;
         let messages = match kind {
             ListenerKind::Proxy => None,
-            ListenerKind::Decision => Some(decision::MESSAGES),
+            ListenerKind::Decision => Some(ask::MESSAGES),
         };
         ListenerSettings { tls, trusted: Arc::clone(trusted), proxy_protocol: *proxy_protocol, counts: None, messages }
     }
@@ -317,7 +317,7 @@ impl OpenListener {
             let id = match self.settings.listener.kind {
                 ListenerKind::Proxy => workers.open(sockets, edge, &label, &listener_settings),
                 ListenerKind::Decision => {
-                    let edge = self.edge.get_or_insert_with(|| edge.with_limits(decision::limits));
+                    let edge = self.edge.get_or_insert_with(|| edge.with_limits(ask::limits));
                     workers.open_for_decisions(sockets, edge, &label, &listener_settings, &errors)
                 }
             };

@@ -5,7 +5,6 @@
 //! ([`sites`](crate::sites)). A config that takes the place of another passes [`preparation`] and [`reconfigure`].
 
 mod descriptors;
-mod shared_pace;
 mod socket_activation;
 mod supervisor;
 mod upgrade;

@@ -1,30 +1,23 @@
-//! From a request to its site.
+//! From a request to its site, and to its backend where it goes on.
 //!
 //! **The router of a worker is one pointer** that is loaded once a request. Replacing the sites stores another, on
 //! connections that are open too; what a request began with, it ends with.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
-use std::future::Future;
 use std::num::NonZeroUsize;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
 use http::{Request, Response, StatusCode};
-use http_body::Body;
 use http_body_util::{Either, Full};
-use pin_project_lite::pin_project;
-use tower::{Layer, Service};
-use tower_robots::layer::{self, Robots, Verify};
+use tower_robots::layer::Original;
 use tower_robots::source::HostMap;
 
-use super::shared_pace::{self, PaceQuestion, SharedPace};
-use crate::decision::{CountedRequest, MayWait, OutcomeCounts};
-use crate::edge::{AccessFields, ReadyCall, RequestBody, ResponseCounts};
+use crate::counting::OutcomeCounts;
+use crate::edge::{AccessFields, EdgeService, RequestBody, ResponseCounts};
+use crate::request::{RobotsTxtFrom, SiteJudge};
 use crate::sites::{SiteBackend, SiteName, Sites};
 
 /// Hands each request to the site of its host. Cheap to clone; all clones serve the same sites, also once they are
@@ -41,29 +34,16 @@ pub(super) type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 
 #[derive(Debug)]
 struct RouteTable<B> {
-    hosts: HostMap<SiteRoute<B>>,
+    hosts: HostMap<Arc<SiteRoute<B>>>,
     /// By site, for the map that takes this one's place.
     backends: HashMap<SiteName, B>,
 }
 
 /// A site, as one worker serves it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct SiteRoute<B> {
-    name: SiteName,
-    service: Verify<SharedPace<Robots<B>>>,
-    counts: Arc<OutcomeCounts>,
-    may_wait: MayWait,
-}
-
-pin_project! {
-    #[project = RouterFutureProjection]
-    pub(super) enum RouterFuture<S>
-    where
-        S: Service<Request<RequestBody>>,
-    {
-        Site { #[pin] future: ReadyCall<S, Request<RequestBody>>, counts: Arc<OutcomeCounts>, counted: CountedRequest },
-        Nowhere,
-    }
+    judge: SiteJudge,
+    backend: B,
 }
 
 impl Router {
@@ -93,17 +73,11 @@ impl RouteTable<SiteBackend> {
             let before = before.and_then(|before| before.backends.get(&site.name));
             let Some(backend) = site.backend(workers, before) else { continue };
             let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
-            let (layer, verify) = site.waiting_layer(&counts);
-            let question = sites.rate_store.as_ref().map(|store| PaceQuestion::new(store, site));
-            let may_wait = if question.is_some() { MayWait::Yes } else { site.may_wait() };
-            let waiting = (may_wait == MayWait::Yes).then(|| Arc::clone(&counts));
-            let inner = shared_pace::followed(layer.clone()).layer(backend.clone());
-            let paced = SharedPace { inner, question, waiting };
-            let service = verify.layer(paced);
-            let route = SiteRoute { name: site.name.clone(), service, counts, may_wait };
+            let judge = site.waiting_judge(&counts, sites.rate_store.as_ref());
+            let route = Arc::new(SiteRoute { judge, backend: backend.clone() });
             for host in site.host_patterns() {
                 // The config was refused if a host was malformed or belonged to two sites.
-                let _ = map.hosts.insert(host, route.clone());
+                let _ = map.hosts.insert(host, Arc::clone(&route));
             }
             map.backends.insert(site.name.clone(), backend);
         }
@@ -111,66 +85,38 @@ impl RouteTable<SiteBackend> {
     }
 }
 
-impl<S, B> Service<Request<RequestBody>> for Router<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
-    B: Body<Data = Bytes>,
-{
-    type Response = Response<Either<layer::ResponseBody<B>, Full<Bytes>>>;
-    type Error = Infallible;
-    type Future = RouterFuture<Verify<SharedPace<Robots<S>>>>;
+impl<B: EdgeService + Sync> EdgeService for Router<B> {
+    type Body = Either<B::Body, Full<Bytes>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Which service has to be ready depends on the host of the request.
-        Poll::Ready(Ok(()))
+    async fn answer(self, mut request: Box<Request<RequestBody>>) -> Response<Self::Body> {
+        let Some(site) = self.site_of(&request) else {
+            self.counts.siteless(request.method().into(), StatusCode::MISDIRECTED_REQUEST);
+            return nowhere().map(Either::Right);
+        };
+        let judge = &site.judge;
+        let path = request.uri().path().as_bytes();
+        let mut counted = judge.counts.request(path, request.method().into(), self.counts.listener());
+        if let Some(fields) = request.extensions().get::<AccessFields>() {
+            fields.add("site", &*judge.name);
+        }
+        let answer = judge.answer(&Original::of(&request), RobotsTxtFrom::Site, &mut counted).await;
+        let response = match answer.carry_out(&mut request) {
+            Some(response) => response.map(|body| Either::Right(Full::new(body))),
+            None => site.backend.clone().answer(request).await.map(Either::Left),
+        };
+        judge.counts.answered(&counted, response.status());
+        response
     }
+}
 
-    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+impl<B> Router<B> {
+    fn site_of(&self, request: &Request<RequestBody>) -> Option<Arc<SiteRoute<B>>> {
         let sites = self.sites.load();
         let site = match request.headers().get(HOST) {
             Some(host) => sites.hosts.get(host),
             None => sites.hosts.any(),
         };
-        match site {
-            Some(SiteRoute { name, service, counts, may_wait }) => {
-                let path = request.uri().path().as_bytes();
-                let mut counted = counts.request(path, request.method().into(), self.counts.listener());
-                if let Some(fields) = request.extensions().get::<AccessFields>() {
-                    fields.add("site", &**name);
-                }
-                // The layer decides in here, or once it need not wait for evidence any more: services behind it are always ready,
-                // and answer in the future.
-                let future = ReadyCall::new(service.clone(), request);
-                counts.decided(&mut counted, *may_wait);
-                RouterFuture::Site { future, counts: Arc::clone(counts), counted }
-            }
-            None => {
-                self.counts.siteless(request.method().into(), StatusCode::MISDIRECTED_REQUEST);
-                RouterFuture::Nowhere
-            }
-        }
-    }
-}
-
-impl<S, B> Future for RouterFuture<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
-{
-    type Output = Result<Response<Either<B, Full<Bytes>>>, Infallible>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project() {
-            RouterFutureProjection::Site { future, counts, counted } => {
-                counts.resume(counted);
-                let polled = future.poll(context);
-                let may_wait = if polled.is_ready() { MayWait::No } else { MayWait::Yes };
-                counts.decided(counted, may_wait);
-                let Ok(response) = ready!(polled);
-                counts.answered(counted, response.status());
-                Poll::Ready(Ok(response.map(Either::Left)))
-            }
-            RouterFutureProjection::Nowhere => Poll::Ready(Ok(nowhere().map(Either::Right))),
-        }
+        site.cloned()
     }
 }
 
@@ -185,80 +131,21 @@ fn nowhere() -> Response<Full<Bytes>> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::{Pending, Ready, pending, ready};
-    use std::task::Waker;
+    use std::convert::Infallible;
+    use std::future::{Pending, pending};
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
 
     use http_body_util::Empty;
-    use std::time::Duration;
-    use tower::ServiceExt;
-
+    use tower::Service;
     use tower_robots::layer::{RobotsLayer, VerifyLayer};
     use tower_robots::live::LiveRobots;
     use tower_robots::policy::{Mode, Policy, RateMode};
 
     use super::*;
-    use crate::decision::{RequestOutcome, SiteTotals};
+    use crate::counting::{RequestOutcome, SiteTotals};
+    use crate::request::PaceStore;
     use crate::shared_rate::{SharedRate, StoreSettings, StoreUrl};
-
-    /// A backend that has to be ready before each call, and no clone of which is ready.
-    #[derive(Debug)]
-    struct Strict {
-        is_ready: bool,
-        polls_until_ready: usize,
-    }
-
-    impl Clone for Strict {
-        fn clone(&self) -> Self {
-            Self { is_ready: false, ..*self }
-        }
-    }
-
-    impl Service<Request<RequestBody>> for Strict {
-        type Response = Response<Empty<Bytes>>;
-        type Error = Infallible;
-        type Future = Ready<Result<Response<Empty<Bytes>>, Infallible>>;
-
-        fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-            if self.polls_until_ready > 0 {
-                self.polls_until_ready -= 1;
-                context.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            self.is_ready = true;
-            Poll::Ready(Ok(()))
-        }
-
-        fn call(&mut self, _: Request<RequestBody>) -> Self::Future {
-            assert!(std::mem::take(&mut self.is_ready), "called without being ready");
-            ready(Ok(Response::new(Empty::new())))
-        }
-    }
-
-    #[tokio::test]
-    async fn a_backend_is_ready_before_it_is_called() {
-        for polls_until_ready in [0, 1, 3] {
-            let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open().unwrap());
-            let verify = VerifyLayer::new(&layer, Duration::ZERO);
-            let service = SharedPace {
-                inner: layer.layer(Strict { is_ready: false, polls_until_ready }),
-                question: None,
-                waiting: None,
-            };
-            let mut router = routed(verify.layer(service), Arc::default(), MayWait::No);
-            for _ in 0..2 {
-                let request = Request::new(RequestBody::empty());
-                let response = router.ready().await.unwrap().call(request).await.unwrap();
-                assert_eq!(response.status(), StatusCode::OK);
-            }
-        }
-    }
-
-    /// A router whose only site is this.
-    fn routed<B>(service: Verify<SharedPace<Robots<B>>>, counts: Arc<OutcomeCounts>, may_wait: MayWait) -> Router<B> {
-        let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
-        map.hosts.insert("*", SiteRoute { name: SiteName::from("site"), service, counts, may_wait }).unwrap();
-        Router { sites: Arc::new(ArcSwap::from_pointee(map)), counts: Arc::default() }
-    }
 
     /// A backend that never answers.
     #[derive(Clone, Debug)]
@@ -279,32 +166,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_decision_is_counted_when_it_is_made_and_not_when_the_upstream_answers() {
+    async fn a_request_is_judged_once_and_counted_then_and_not_when_the_upstream_answers() {
         let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
         let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
         // It is never there: each request is counted here, without being waited for.
         let store = StoreSettings::new(StoreUrl::new("redis://127.0.0.1:1").unwrap());
         let store = SharedRate::start(store, |_| {}).unwrap();
-        let question = || {
-            let (store, layer) = (store.clone(), RobotsLayer::new(live.clone()));
-            Arc::new(PaceQuestion { store, site: SiteName::from("site"), has_directory: false, layer })
-        };
-        for (agent, question, want) in [
+        let store = || PaceStore { store: store.clone(), site: SiteName::from("site"), has_directory: false };
+        for (agent, store, want) in [
             ("Mozilla/5.0 (X11; Linux) Gecko/1 Firefox/2", None, RequestOutcome::Untouched),
-            ("Mozilla/5.0 (X11; Linux) Gecko/1 Firefox/2", Some(question()), RequestOutcome::Untouched),
+            ("Mozilla/5.0 (X11; Linux) Gecko/1 Firefox/2", Some(store()), RequestOutcome::Untouched),
             ("GPTBot/1.2", None, RequestOutcome::Allowed),
-            ("GPTBot/1.2", Some(question()), RequestOutcome::Allowed),
+            ("GPTBot/1.2", Some(store()), RequestOutcome::Allowed),
         ] {
             let counts = Arc::<OutcomeCounts>::default();
-            let crawlers = Arc::clone(&counts);
-            let layer = RobotsLayer::new(live.clone()).observe_crawlers(move |event| crawlers.crawler(event));
-            let may_wait = if question.is_some() { MayWait::Yes } else { MayWait::No };
-            let waiting = question.is_some().then(|| Arc::clone(&counts));
-            let verify = VerifyLayer::new(&layer, Duration::ZERO);
-            let paced = SharedPace { inner: shared_pace::followed(layer).layer(Silent), question, waiting };
-            let mut router = routed(verify.layer(paced), Arc::clone(&counts), may_wait);
+            let layer = RobotsLayer::new(live.clone()).with_crawler_records();
+            let layer = layer.count_agent_lookups(Arc::clone(counts.agent_lookups()));
+            let layer = if store.is_some() { layer.counted_in_store() } else { layer };
+            let evidence = VerifyLayer::new(&layer, Duration::ZERO);
+            let judge = SiteJudge { name: SiteName::from("site"), counts: Arc::clone(&counts), layer, evidence, store };
+            let mut table = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
+            table.hosts.insert("*", Arc::new(SiteRoute { judge, backend: Silent })).unwrap();
+            let router = Router { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() };
             let request = Request::get("/").header("user-agent", agent).body(RequestBody::empty()).unwrap();
-            let mut response = Box::pin(router.ready().await.unwrap().call(request));
+            let mut response = Box::pin(router.answer(request.into()));
             assert!(response.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             // The client goes away.
             drop(response);
@@ -312,8 +197,10 @@ mod tests {
             totals.add(&counts);
             let mut decisions = [0; RequestOutcome::ALL.len()];
             decisions[want as usize] = 1;
-            assert_eq!(totals.decisions, decisions, "{agent} {may_wait:?}");
-            assert!(!totals.decision_durations.is_empty(), "{agent} {may_wait:?}");
+            assert_eq!(totals.decisions, decisions, "{agent}");
+            assert!(!totals.decision_durations.is_empty(), "{agent}");
+            let lookups = counts.agent_lookups();
+            assert_eq!(lookups.hits() + lookups.misses(), 1, "{agent}");
         }
     }
 }

@@ -25,7 +25,7 @@ use tokio::task::{JoinError, JoinSet};
 use tower_robots::live::AgentLookups;
 
 use super::router::{Router, WorkerOutcomes};
-use crate::decision::{DecisionSite, DecisionSites, Decisions, QuestionErrors, SiteTable};
+use crate::ask::{DecisionSite, DecisionSites, Decisions, QuestionErrors, SiteTable};
 use crate::edge::{Edge, EdgeService, ListenerSettings, ResponseCounts};
 use crate::sites::{ServedSite, Sites};
 
@@ -211,10 +211,8 @@ fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> DecisionSites {
     for site in sites.iter() {
         let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
         let decides = DecisionSite {
-            name: site.name.clone(),
-            layer: site.layer(&counts).with_crawler_extension(),
-            quiet: site.quiet_layer().of_refused_requests().with_crawler_extension(),
-            counts,
+            judge: site.judge(&counts, sites.rate_store.as_ref()),
+            quiet: site.quiet_layer().of_refused_requests().with_crawler_records(),
         };
         table.add(decides, site.host_patterns());
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tower_robots::agent::{Category, Identity, IdentityMethod};
 use tower_robots::check::{Finding, Severity};
-use tower_robots::layer::{CrawlerRequest, Event, Original, Record};
+use tower_robots::layer::{Event, Original, Record};
 use tower_robots::live::{
     Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent, Status,
     TroubleKind,
@@ -16,7 +16,7 @@ use tower_robots::rules::{Access, PathForm};
 use tower_robots::source::DirectoryEvent;
 use tower_robots::source::evidence::EvidenceEvent;
 
-use crate::decision::RequestOutcome;
+use crate::counting::RequestOutcome;
 use crate::edge::{AccessFields, AccessValue, Peer, X_REQUEST_ID, trace_id};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{HookEvent, HookEventKind};
@@ -25,9 +25,12 @@ use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 
 /// One line for every request that robots.txt disallows or that comes too soon, and for every one of an impostor that is tagged or refused.
-pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
+pub(super) fn request(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     move |event| {
         let record = event.record;
+        if !record.reason.is_reported() {
+            return allowed(&site, &log, privacy, event);
+        }
         let hash = record.hash.short();
         let limit = record.limit.as_deref();
         let outcome = RequestOutcome::of(record.action, record.reason);
@@ -48,9 +51,9 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
         }
         log.write(&LogEntry {
             suspect_human: Some(record.signs.names().collect::<Vec<_>>().join(", ")).filter(|signs| !signs.is_empty()),
-            agent: Some(record.agent()),
-            category: record.category.map(Category::as_str),
-            decision: Some(record.access.as_str()),
+            agent: Some(record.name()),
+            category: record.agent.category().map(Category::as_str),
+            decision: Some(decision(record)),
             reason: Some(record.reason.as_str()),
             would: Some(record.would.as_str()),
             status: event.status.map(|status| status.as_u16()),
@@ -67,10 +70,10 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
 
 /// What the log of requests says of a request that robots.txt disallows.
 fn note(notes: &AccessFields, done: &'static str, record: &Record) {
-    notes.add("agent", record.agent());
-    note_any(notes, "category", record.category.map(Category::as_str));
+    notes.add("agent", record.name());
+    note_any(notes, "category", record.agent.category().map(Category::as_str));
     note_identity(notes, record.identity);
-    notes.add("decision", record.access.as_str());
+    notes.add("decision", decision(record));
     notes.add("action", done);
     notes.add("reason", record.reason.as_str());
     notes.add("would", record.would.as_str());
@@ -85,38 +88,33 @@ fn note(notes: &AccessFields, done: &'static str, record: &Record) {
 }
 
 /// What the log of requests says of a crawler's request that has no line of its own, and a line for that of an impostor.
-pub(super) fn crawler(
-    site: SiteName,
-    log: Log,
-    privacy: LogPrivacy,
-) -> impl Fn(&Event<'_, CrawlerRequest>) + Send + Sync + 'static {
-    move |event| {
-        let request = event.record;
-        if request.reason.is_reported() {
-            return;
-        }
-        let access = request.access.unwrap_or(Access::Allow);
-        if let Some(notes) = event.request.extensions.get::<AccessFields>() {
-            notes.add("agent", request.name());
-            note_any(notes, "category", request.agent.category().map(Category::as_str));
-            note_identity(notes, request.identity);
-            notes.add("decision", access.as_str());
-            notes.add("reason", request.reason.as_str());
-            note_rule(notes, None, request.rule.as_deref(), request.line);
-            notes.add("robots_hash", request.hash.short());
-        }
-        let Some(Identity::Refuted(_)) = request.identity else { return };
-        log.write(&LogEntry {
-            agent: Some(request.name()),
-            category: request.agent.category().map(Category::as_str),
-            decision: Some(access.as_str()),
-            reason: Some(request.reason.as_str()),
-            rule: request.rule.as_deref(),
-            line: request.line,
-            robots_hash: Some(request.hash.short()),
-            ..of_request(LogEvent::Impostor, &site, &event.request, request.identity, privacy)
-        });
+fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
+    let record = event.record;
+    if let Some(notes) = event.request.extensions.get::<AccessFields>() {
+        notes.add("agent", record.name());
+        note_any(notes, "category", record.agent.category().map(Category::as_str));
+        note_identity(notes, record.identity);
+        notes.add("decision", decision(record));
+        notes.add("reason", record.reason.as_str());
+        note_rule(notes, None, record.rule.as_deref(), record.line);
+        notes.add("robots_hash", record.hash.short());
     }
+    let Some(Identity::Refuted(_)) = record.identity else { return };
+    log.write(&LogEntry {
+        agent: Some(record.name()),
+        category: record.agent.category().map(Category::as_str),
+        decision: Some(decision(record)),
+        reason: Some(record.reason.as_str()),
+        rule: record.rule.as_deref(),
+        line: record.line,
+        robots_hash: Some(record.hash.short()),
+        ..of_request(LogEvent::Impostor, site, &event.request, record.identity, privacy)
+    });
+}
+
+/// The written verdict; what no rule was asked about is allowed.
+fn decision(record: &Record) -> &'static str {
+    record.access.unwrap_or(Access::Allow).as_str()
 }
 
 /// The written outcome of an identity; `claimed` where claims are not checked.

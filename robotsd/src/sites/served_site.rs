@@ -16,9 +16,11 @@ use super::sender_evidence::SenderEvidence;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
 use crate::config::{RobotsSource, SiteConfig};
-use crate::decision::{CrawlerCombinations, MayWait, OutcomeCounts, OutcomeTotals, SiteTotals};
+use crate::counting::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, SiteTotals};
 use crate::edge::{OriginalAgent, Peer};
 use crate::log::{Log, LogPrivacy};
+use crate::request::{PaceStore, SiteJudge};
+use crate::shared_rate::SharedRate;
 
 /// One site of a config, open.
 #[derive(Debug)]
@@ -65,47 +67,51 @@ impl ServedSite {
         every.into_iter().chain(self.hosts.iter().map(String::as_str))
     }
 
-    /// A layer of one worker's own. All layers of a site read the same snapshots.
-    pub(crate) fn layer(&self, counts: &Arc<OutcomeCounts>) -> RobotsLayer {
-        self.observed_layer(counts).count_agent_lookups(Arc::clone(counts.agent_lookups()))
+    /// What decides about its requests on one worker. All layers of a site read the same snapshots.
+    pub(crate) fn judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>) -> SiteJudge {
+        let layer = self.judging_layer(store);
+        let store = store.map(|store| PaceStore {
+            store: store.clone(),
+            site: self.name.clone(),
+            has_directory: self.has_directory(),
+        });
+        let evidence = VerifyLayer::new(&layer, Duration::ZERO);
+        let layer = layer.count_agent_lookups(Arc::clone(counts.agent_lookups()));
+        SiteJudge { name: self.name.clone(), counts: Arc::clone(counts), layer, evidence, store }
     }
 
-    /// The same, with what makes requests wait for evidence in front of it. Both look up the agents of a request that may wait, and
-    /// that counts once, where they are looked up first.
-    pub(crate) fn waiting_layer(&self, counts: &Arc<OutcomeCounts>) -> (RobotsLayer, VerifyLayer) {
-        let layer = self.observed_layer(counts);
-        let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups()));
+    /// The same for requests that may wait for evidence. Both that and the judgement look up the agents of a request, which counts
+    /// once, where they are looked up first.
+    pub(crate) fn waiting_judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>) -> SiteJudge {
+        let judge = self.judge(counts, store);
         let wait = self.evidence.as_ref().map_or(Duration::ZERO, SenderEvidence::wait);
-        let verify = VerifyLayer::new(&counting, wait);
-        (if wait.is_zero() { counting } else { layer }, verify)
+        if wait.is_zero() {
+            return judge;
+        }
+        let evidence = VerifyLayer::new(&judge.layer, wait);
+        SiteJudge { layer: self.judging_layer(store), evidence, ..judge }
     }
 
-    fn observed_layer(&self, counts: &Arc<OutcomeCounts>) -> RobotsLayer {
-        let (counts, crawlers) = (Arc::clone(counts), Arc::clone(counts));
-        let layer = self.quiet_layer();
-        let layer = layer.observe(move |event| counts.disallowed(event));
-        let layer = layer.observe_crawlers(move |event| crawlers.crawler(event));
-        let layer = layer.observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy));
-        let layer = match self.evidence {
-            // Without it there is nothing to say about what robots.txt allows.
-            None => layer,
-            Some(_) => layer.observe_crawlers(log_events::crawler(self.name.clone(), self.log.clone(), self.privacy)),
+    fn judging_layer(&self, store: Option<&SharedRate>) -> RobotsLayer {
+        let layer = self.observed_layer().with_crawler_records();
+        if store.is_some() { layer.counted_in_store() } else { layer }
+    }
+
+    fn observed_layer(&self) -> RobotsLayer {
+        let with_allowed = self.evidence.is_some();
+        let observer = log_events::request(self.name.clone(), self.log.clone(), self.privacy);
+        let layer = match with_allowed {
+            true => self.quiet_layer().observe_crawlers(observer),
+            // Without evidence there is nothing to say about what robots.txt allows.
+            false => self.quiet_layer().observe(observer),
         };
         let Some(recorder) = self.recorders.as_ref().map(SiteRecorders::recorder) else { return layer };
         layer.observe_crawlers(move |event| recorder.observe(event))
     }
 
     /// Whether it has a robots.txt for each host, named for it in a directory.
-    pub(crate) const fn has_directory(&self) -> bool {
+    pub(super) const fn has_directory(&self) -> bool {
         matches!(self.settings.robots, RobotsSource::Directory { .. })
-    }
-
-    /// Whether its requests may wait for evidence.
-    pub(crate) fn may_wait(&self) -> MayWait {
-        match &self.evidence {
-            Some(evidence) if !evidence.wait().is_zero() => MayWait::Yes,
-            _ => MayWait::No,
-        }
     }
 
     /// What was counted of its crawlers until now, for the board.

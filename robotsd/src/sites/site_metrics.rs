@@ -13,7 +13,7 @@ use super::rate_store;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
-use crate::decision::RequestOutcome;
+use crate::counting::RequestOutcome;
 use crate::metrics::{Exposition, ResponseKey, family};
 use crate::publish_hook::PublishHooks;
 

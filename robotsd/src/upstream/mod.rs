@@ -45,15 +45,11 @@ pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::num::NonZeroUsize;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use tower::Service;
 
 pub(crate) use self::endpoint::{Endpoint, HttpVersions};
 pub(crate) use self::failure::{UpstreamEvent, UpstreamEventKind};
@@ -65,7 +61,7 @@ pub(crate) use self::tls::{TlsSettings, Trust, check_server_name, secured};
 
 use self::failure::RequestProtocol;
 use self::forward::UpstreamState;
-use crate::edge::RequestBody;
+use crate::edge::{EdgeService, RequestBody};
 
 /// One worker's way to the servers of a site.
 #[derive(Clone, Debug)]
@@ -98,19 +94,11 @@ impl Upstream {
     }
 }
 
-impl Service<Request<RequestBody>> for Upstream {
-    type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
+impl EdgeService for Upstream {
+    type Body = ResponseBody;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
-        let upstream = self.clone();
-        // Boxed apart from the future, through which it would be moved again and again.
-        let request = Box::new(request);
-        Box::pin(async move { Ok(upstream.forward(request).await) })
+    fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<ResponseBody>> + Send {
+        // Boxed: through the futures around it it would be moved again and again.
+        Box::pin(async move { self.forward(request).await })
     }
 }

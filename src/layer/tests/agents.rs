@@ -21,7 +21,7 @@ async fn either_of_two_names_in_one_line_is_enough() {
         {
             let response = ask(layer.clone(), get("/drafts/x", &line)).await;
             assert_eq!(response.status(), StatusCode::FORBIDDEN, "{line}");
-            assert_eq!(response.extensions().get::<Record>().expect("a record").agent(), "GPTBot", "{line}");
+            assert_eq!(response.extensions().get::<Record>().expect("a record").name(), "GPTBot", "{line}");
             assert_eq!(ask(layer.clone(), get("/", &line)).await.status(), StatusCode::OK, "{line}");
         }
         assert_eq!(ask(layer.clone(), get("/drafts/x", first)).await.status(), StatusCode::OK, "{first}");

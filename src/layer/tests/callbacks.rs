@@ -66,7 +66,7 @@ async fn a_panic_of_an_observer_changes_no_decision_and_is_counted() {
         let notified = Arc::new(Mutex::new(0));
         let sink = notified.clone();
         let layer = RobotsLayer::new(live.clone())
-            .observe(|event| panic!("{} is too much", event.record.agent()))
+            .observe(|event| panic!("{} is too much", event.record.name()))
             .observe(move |_| *sink.lock() += 1);
         for asked in 1..=3 {
             let response = ask(layer.clone(), get("/drafts/x", GPTBOT)).await;

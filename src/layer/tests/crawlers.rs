@@ -11,7 +11,7 @@ const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.goo
 /// Answers 200 with the extension of the request, so that a test sees what a handler would.
 async fn handler(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let mut response = Response::new(Full::from("page"));
-    if let Some(crawler) = request.extensions().get::<CrawlerRequest>() {
+    if let Some(crawler) = request.extensions().get::<Record>() {
         response.extensions_mut().insert(crawler.clone());
     }
     Ok(response)
@@ -21,7 +21,7 @@ fn robots(mode: Mode) -> LiveRobots {
     LiveRobots::inline(RULES).policy(Policy::builder().mode(mode).build()).open().expect("a robots.txt")
 }
 
-async fn crawler(layer: RobotsLayer, request: Request<Body>) -> Option<CrawlerRequest> {
+async fn crawler(layer: RobotsLayer, request: Request<Body>) -> Option<Record> {
     let response = layer.layer(service_fn(handler)).oneshot(request).await.expect("infallible");
     response.extensions().get().cloned()
 }
@@ -75,8 +75,9 @@ fn an_answer_shows_what_a_request_will_carry() {
     let layer = RobotsLayer::new(robots(Mode::Tag));
     let request = get("/", GPTBOT);
     let with = layer.clone().with_crawler_extension().answer(&Original::of(&request));
-    assert_eq!(with.extensions.get::<CrawlerRequest>().expect("a crawler").name(), "GPTBot");
-    assert!(layer.answer(&Original::of(&request)).extensions.is_empty());
+    assert_eq!(with.record.expect("a crawler").name(), "GPTBot");
+    assert!(layer.answer(&Original::of(&request)).record.is_none());
+    assert!(layer.with_crawler_records().answer(&Original::of(&request)).record.is_some());
 }
 
 #[tokio::test]
@@ -152,13 +153,13 @@ async fn observers_of_crawlers_are_notified_of_every_request_of_theirs() {
 #[tokio::test]
 async fn it_serializes_for_a_log() {
     let layer = RobotsLayer::new(robots(Mode::Observe)).with_crawler_extension();
-    let json = |crawler: Option<CrawlerRequest>| serde_json::to_string(&crawler).expect("JSON");
+    let json = |crawler: Option<Record>| serde_json::to_string(&crawler).expect("JSON");
     assert_eq!(
         json(crawler(layer.clone(), get("/drafts/x", GPTBOT)).await),
-        r#"{"agent":"GPTBot","class":"registered","category":"ai-training","identity":null,"action":"pass","reason":"observed","access":"disallow","rule":"/drafts/","line":2}"#
+        r#"{"agent":"GPTBot","class":"registered","category":"ai-training","identity":null,"action":"pass","reason":"observed","would":"refuse","access":"disallow","group":"GPTBot","group_size":1,"rule":"/drafts/","line":2,"form":"standard"}"#
     );
     assert_eq!(
         json(crawler(layer, get("/", GOOGLEBOT)).await),
-        r#"{"agent":"Googlebot","class":"registered","category":"search","identity":null,"action":"pass","reason":"no-group","access":null,"rule":null,"line":null}"#
+        r#"{"agent":"Googlebot","class":"registered","category":"search","identity":null,"action":"pass","reason":"no-group","would":"pass","access":null,"group":null,"group_size":0,"rule":null,"line":null,"form":"standard"}"#
     );
 }

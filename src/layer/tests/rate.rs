@@ -72,6 +72,13 @@ fn at(target: &str, mut request: Request<Body>) -> Request<Body> {
     request
 }
 
+/// The refusal of a request that a store says this of, if it is refused.
+fn told(layer: &RobotsLayer, mut request: Request<Body>, wait: Option<Duration>) -> Option<Response<Bytes>> {
+    let judgement = layer.clone().counted_in_store().judge(&Original::of(&request));
+    let answer = judgement.answer(&Original::of(&request), wait);
+    answer.carry_out(&mut request)
+}
+
 fn from(agent: &str, address: [u8; 4]) -> Request<Body> {
     let mut request = get("/page", agent);
     request.extensions_mut().insert(std::net::IpAddr::from(address));
@@ -139,17 +146,12 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
 async fn those_who_are_refused_together_come_back_apart_and_never_too_early() {
     let (layer, live, _) = limited(refusing().rate_burst(std::num::NonZeroU32::MIN));
     live.publish(DELAYED.replace("10", "30")).expect("a robots.txt");
-    let layer = layer.too_soon_from(|extensions| extensions.get::<Duration>().copied());
     // Counted here, and by a store, whose waits are whole microseconds.
     for elsewhere in [None, Some(Duration::from_secs(30)), Some(Duration::from_micros(29_000_001))] {
         let _ = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
         let mut times = std::collections::BTreeMap::new();
         for _ in 0..300 {
-            let mut request = from(GPTBOT, [192, 0, 2, 1]);
-            if let Some(wait) = elsewhere {
-                request.extensions_mut().insert(wait);
-            }
-            let response = ask(layer.clone(), request).await;
+            let response = told(&layer, from(GPTBOT, [192, 0, 2, 1]), elsewhere).expect("a refusal");
             assert_eq!(field(&response, "ratelimit"), Some("\"crawl\";r=0;t=30"));
             let time: u64 = field(&response, "retry-after").expect("a time").parse().expect("a number");
             *times.entry(time).or_insert(0) += 1;
@@ -308,7 +310,7 @@ async fn a_further_name_in_the_header_does_not_switch_limiting_off() {
         let response = ask(layer.clone(), from(agent, [192, 0, 2, 1])).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         let record = response.extensions().get::<Record>().expect("a record");
-        assert_eq!((record.agent(), record.access), ("GPTBot", crate::rules::Access::Allow), "{agent}");
+        assert_eq!((record.name(), record.access), ("GPTBot", Some(crate::rules::Access::Allow)), "{agent}");
     }
     // A refusal is one for either.
     let layer = limited_by(&disallowed, refusing());
@@ -381,7 +383,7 @@ async fn exempt_requests_take_nothing() {
     for cookie in ["monitor=1", "session=1"] {
         let exempt = || with(from(GPTBOT, [192, 0, 2, 1]), "cookie", cookie);
         assert_eq!(passed(&layer, exempt).await, 10, "{cookie}");
-        assert!(layer.paced(&Original::of(&exempt())).is_none(), "{cookie}");
+        assert!(layer.clone().counted_in_store().judge(&Original::of(&exempt())).paced().is_none(), "{cookie}");
     }
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
 }
@@ -389,10 +391,12 @@ async fn exempt_requests_take_nothing() {
 #[test]
 fn a_bucket_of_a_network_is_told_from_that_of_a_crawler() {
     let (layer, ..) = limited(refusing());
-    let of_network = layer.paced(&Original::of(&from(GPTBOT, [192, 0, 2, 1])));
-    assert!(of_network.unwrap().has_network);
-    let of_crawler = layer.paced(&Original::of(&known(GPTBOT, [192, 0, 2, 1], VERIFIED)));
-    assert!(!of_crawler.unwrap().has_network);
+    for (request, has_network) in
+        [(from(GPTBOT, [192, 0, 2, 1]), true), (known(GPTBOT, [192, 0, 2, 1], VERIFIED), false)]
+    {
+        let judgement = layer.clone().counted_in_store().judge(&Original::of(&request));
+        assert_eq!(judgement.paced().expect("a bucket").has_network, has_network);
+    }
 }
 
 #[tokio::test]
@@ -417,7 +421,8 @@ async fn a_second_question_about_a_refused_request_takes_nothing() {
 async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
     let policy = refusing().exempt_agents(["GPTBot"]).expect("a name");
     let (layer, _, _) = limited(policy);
-    let key = |request: Request<Body>| layer.paced(&Original::of(&request)).map(|paced| paced.key.to_owned());
+    let store = layer.clone().counted_in_store();
+    let key = |request: Request<Body>| store.judge(&Original::of(&request)).paced().map(|paced| paced.key.clone());
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], VERIFIED)), None);
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], REFUTED)).as_deref(), Some("gptbot refuted"));
     assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 1], REFUTED)).await, 5);
@@ -426,23 +431,19 @@ async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
 #[tokio::test]
 async fn what_passes_elsewhere_is_counted_here_too() {
     let (layer, _, clock) = limited(refusing());
-    let layer = layer.too_soon_from(|extensions| extensions.get::<Duration>().copied());
-    let told = |wait: u64| {
-        move || {
-            let mut request = from(GPTBOT, [192, 0, 2, 1]);
-            request.extensions_mut().insert(Duration::from_secs(wait));
-            request
-        }
-    };
     let alone = || from(GPTBOT, [192, 0, 2, 1]);
+    let passed_as_told = |request: &dyn Fn() -> Request<Body>, wait| {
+        let told = |_: &usize| told(&layer, request(), Some(Duration::from_secs(wait))).is_none();
+        (0..10).filter(told).count()
+    };
     // More than the bucket here has room for: what is said elsewhere decides.
-    assert_eq!(passed(&layer, told(0)).await, 10);
+    assert_eq!(passed_as_told(&alone, 0), 10);
     assert_eq!(passed(&layer, alone).await, 0, "no new burst once it is counted here alone");
     clock.add(Duration::from_secs(20));
-    assert_eq!(passed(&layer, told(7)).await, 0, "denied elsewhere");
+    assert_eq!(passed_as_told(&alone, 7), 0, "denied elsewhere");
     assert_eq!(passed(&layer, alone).await, 2, "which takes nothing here");
     // What is not limited passes whatever is said of it.
-    assert_eq!(passed(&layer, || at("/a.png", told(7)())).await, 10);
+    assert_eq!(passed_as_told(&|| at("/a.png", alone()), 7), 10);
 }
 
 #[tokio::test]

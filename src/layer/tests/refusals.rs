@@ -13,7 +13,7 @@ async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
     assert_eq!(field(&response, "cache-control"), Some("no-store"));
     assert!(field(&response, "vary").expect("vary").contains("User-Agent"));
     let record = response.extensions().get::<Record>().expect("a record").clone();
-    assert_eq!((record.agent(), record.rule.as_deref(), record.line), ("GPTBot", Some("/drafts/"), Some(2)));
+    assert_eq!((record.name(), record.rule.as_deref(), record.line), ("GPTBot", Some("/drafts/"), Some(2)));
     assert_eq!((record.action, record.reason), (Action::Refuse, Reason::Disallowed));
     let body = text(response).await;
     assert!(body.contains("User-agent: GPTBot"), "{body}");
@@ -71,7 +71,7 @@ async fn nothing_from_the_client_reaches_a_refusal_unescaped() {
 #[tokio::test]
 async fn a_custom_refusal_keeps_what_must_be_kept() {
     let layer = RobotsLayer::new(live(Mode::Refuse)).refuse_with(|event| {
-        let mut response = Response::new(Bytes::from(format!("no, {}", event.record.agent())));
+        let mut response = Response::new(Bytes::from(format!("no, {}", event.record.name())));
         response.headers_mut().insert("cache-control", http::HeaderValue::from_static("public, max-age=600"));
         response.headers_mut().insert("vary", http::HeaderValue::from_static("Accept-Encoding"));
         *response.status_mut() = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
@@ -90,7 +90,7 @@ async fn a_custom_refusal_keeps_what_must_be_kept() {
 async fn a_panic_of_a_custom_refusal_leaves_the_default_one() {
     let live = live(Mode::Refuse);
     let plain = RobotsLayer::new(live.clone());
-    let layer = plain.clone().refuse_with(|event| panic!("{} is too much", event.record.agent()));
+    let layer = plain.clone().refuse_with(|event| panic!("{} is too much", event.record.name()));
     let want = ask(plain, get("/drafts/x", GPTBOT)).await;
     let response = ask(layer, get("/drafts/x", GPTBOT)).await;
     assert_eq!((response.status(), response.headers()), (want.status(), want.headers()));
@@ -189,7 +189,8 @@ async fn the_content_type_alone_makes_no_call() {
     *question.version_mut() = Version::HTTP_11;
     let original = Original::of(&question).with_target(b"/drafts/x");
     for (method, status) in [(Method::POST, Some("7")), (Method::GET, None)] {
-        let Outcome::Respond(response) = layer.decide(&original.with_method(&method)).outcome else {
+        let original = original.with_method(&method);
+        let Outcome::Respond(response) = layer.decide(&original).answer(&original, None).outcome else {
             panic!("{method} passes")
         };
         assert_eq!(field(&response, "grpc-status"), status, "{method}");

@@ -46,7 +46,8 @@ fn a_decision_is_about_the_original_request() {
     let layer = RobotsLayer::new(live(Mode::Refuse)).target_from(|extensions| extensions.get::<Uri>());
     let mut question = get("/auth?x=/drafts/", GPTBOT);
     question.extensions_mut().insert(Uri::from_static("/elsewhere"));
-    let refused = |original: &Original<'_>| matches!(layer.decide(original).outcome, Outcome::Respond(_));
+    let refused =
+        |original: &Original<'_>| matches!(layer.decide(original).answer(original, None).outcome, Outcome::Respond(_));
     // What `http::Uri` refuses is an ordinary target here.
     for target in [&b"/drafts/\xFF"[..], b"/x/..//drafts/ \"", b"http://h.test/drafts/x"] {
         assert!(refused(&Original::of(&question).with_target(target)), "{}", target.escape_ascii());
@@ -55,7 +56,7 @@ fn a_decision_is_about_the_original_request() {
     assert!(!refused(&Original::of(&question).with_target(b"/")));
     // A robots.txt is no decision, and an answer of the layer's all the same.
     let file = Original::of(&question).with_target(b"/robots.txt");
-    assert!(matches!(layer.decide(&file).outcome, Outcome::Pass));
+    assert!(matches!(layer.decide(&file).answer(&file, None).outcome, Outcome::Pass));
     let Outcome::Respond(response) = layer.answer(&file).outcome else { panic!("no answer") };
     assert_eq!((response.status(), &**response.body()), (StatusCode::OK, FILE.as_bytes()));
     assert!(response.extensions().get::<Record>().is_none());
@@ -70,7 +71,8 @@ fn the_original_host_and_method_decide_where_they_are_given() {
     hosts.insert("b.test", star).expect("a host");
     let layer = RobotsLayer::new(hosts);
     let question = with(get("/drafts/x", GPTBOT), "host", "a.test");
-    let refused = |original: &Original<'_>| matches!(layer.decide(original).outcome, Outcome::Respond(_));
+    let refused =
+        |original: &Original<'_>| matches!(layer.decide(original).answer(original, None).outcome, Outcome::Respond(_));
     assert!(refused(&Original::of(&question)));
     assert!(!refused(&Original::of(&question).with_host(Some(b"other.test"))));
     assert!(!refused(&Original::of(&question).with_host(None)));

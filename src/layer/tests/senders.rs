@@ -41,15 +41,16 @@ async fn an_impostor_is_refused_where_the_file_allows_what_it_asks_for() {
         let record = response.extensions().get::<Record>().expect("a record").clone();
         assert_eq!((record.action, record.reason), (Action::Refuse, Reason::Impostor));
         let body = text(response).await;
-        let name = record.name.expect("a name").to_owned();
+        let name = record.name().to_owned();
         assert!(body.contains(&format!("The request is not from {name}, which it claims to be.\n")), "{body}");
         assert!(!body.contains("Disallow") && !body.contains("does not let"), "{body}");
     }
-    let of = |rule: Option<(&str, usize)>| {
+    let of = |access, rule: Option<(&str, usize)>| {
         let rule = rule.map(|(rule, line)| (rule.to_owned(), line));
-        (Reason::Impostor, Access::Allow, rule, Some(REFUTED))
+        (Reason::Impostor, access, rule, Some(REFUTED))
     };
-    let want = [of(Some(("/drafts/open", 3))), of(None), of(None)];
+    let allowed = Some(Access::Allow);
+    let want = [of(allowed, Some(("/drafts/open", 3))), of(allowed, None), of(None, None)];
     assert_eq!(*notified.lock(), want);
 
     for identity in [
@@ -114,10 +115,10 @@ async fn handlers_learn_what_became_of_the_claim() {
     for (agent, identity) in [(GPTBOT, REFUTED), (BINGBOT, Identity::Verified(IdentityMethod::Range))] {
         let mut request = from(agent, "/", identity);
         assert!(layer.answer(&Original::of(&request)).carry_out(&mut request).is_none());
-        assert_eq!(request.extensions().get::<CrawlerRequest>().and_then(|crawler| crawler.identity), Some(identity));
+        assert_eq!(request.extensions().get::<Record>().and_then(|crawler| crawler.identity), Some(identity));
     }
     // This one was not checked.
     let mut request = get("/", GPTBOT);
     assert!(layer.answer(&Original::of(&request)).carry_out(&mut request).is_none());
-    assert_eq!(request.extensions().get::<CrawlerRequest>().expect("a crawler").identity, None);
+    assert_eq!(request.extensions().get::<Record>().expect("a crawler").identity, None);
 }

@@ -52,24 +52,15 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     };
     let record = response.extensions().get::<Record>().expect("a record");
     let want = ("Playbot", Some("/drafts/"), Reason::Disallowed);
-    assert_eq!((record.agent(), record.rule.as_deref(), record.reason), want);
+    assert_eq!((record.name(), record.rule.as_deref(), record.reason), want);
     assert_eq!(record.identity, Some(Identity::Verified(IdentityMethod::Signature)));
 
     // A counter in front of the layer learns whose request it is, and nothing is counted or taken.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
-    let paced = layer.paced(&Original::of(&ours(&fields))).expect("a request that is limited");
-    assert_eq!(paced.key, "playbot verified");
-    assert_eq!(layer.paced(&Original::of(&ours(&[]))), None);
-    // Who sends it is checked once: what was found out goes with the request.
-    let sender = layer.check_sender(&Original::of(&ours(&fields))).expect("a claim");
-    assert_eq!(sender.identity(), Identity::Verified(IdentityMethod::Signature));
-    assert!(layer.check_sender(&Original::of(&ours(&[]))).is_none());
-    let mut checked = request("example.com", "/drafts/x", &[]);
-    checked.extensions_mut().insert(sender.clone());
-    assert_eq!(ask(layer.clone(), checked).await.status(), StatusCode::FORBIDDEN);
-    let mut checked = ours(&[]);
-    checked.extensions_mut().insert(sender);
-    assert_eq!(layer.paced(&Original::of(&checked)).expect("as before").key, "playbot verified");
+    let store = layer.clone().counted_in_store();
+    let paced = |fields: &[_]| store.judge(&Original::of(&ours(fields))).paced().map(|paced| paced.key.clone());
+    assert_eq!(paced(&fields).as_deref(), Some("playbot verified"));
+    assert_eq!(paced(&[]), None);
 
     // What the file allows it passes, and so does a browser without a signature.
     assert_eq!(ask(layer.clone(), request("example.com", "/", &fields)).await.status(), StatusCode::OK);

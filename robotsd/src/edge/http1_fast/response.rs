@@ -33,19 +33,19 @@ pub(crate) enum AfterResponse {
 }
 
 /// Waits for a response and writes it.
-pub(crate) async fn write<A, B, E>(
+pub(crate) async fn write<A, B>(
     mut client: Box<FastSocket>,
     answering: A,
     is_head: bool,
 ) -> (Box<FastSocket>, AfterResponse)
 where
-    A: Future<Output = Result<Response<B>, E>>,
+    A: Future<Output = Response<B>>,
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let mut answering = pin!(answering);
     let answered = poll_fn(|cx| match answering.as_mut().poll(cx) {
-        Poll::Ready(answered) => Poll::Ready(Ok(answered.ok())),
+        Poll::Ready(response) => Poll::Ready(Ok(Some(response))),
         Poll::Pending => match client.poll_send_interim(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             _ => client.poll_left(cx).map(|()| Ok(None)),

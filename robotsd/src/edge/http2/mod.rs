@@ -108,7 +108,8 @@ impl<S: EdgeService> Http2Connection<S> {
         let coming = RequestStream::new(coming, &head.headers, consumer.interim_responses());
         let body = RequestBody::of_stream(coming, idle);
         let writer = ResponseWriter::Stream(consumer.clone());
-        let answering = self.service.answer(Request::from_parts(head, body), writer);
+        // Boxed: it is moved into the futures around it.
+        let answering = Box::pin(self.service.answer(Request::from_parts(head, body), writer));
         let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
         tokio::spawn(stream_timeout::watch(stream, consumer, idle));
     }

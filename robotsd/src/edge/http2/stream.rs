@@ -21,14 +21,14 @@ use crate::edge::request::response_body::Framing;
 
 /// Waits for a response and sends it. A client that resets the stream ends both; one that has sent only a part of its request
 /// when the response is complete is told that the rest is not needed.
-pub(crate) async fn serve<A, B, E>(
+pub(crate) async fn serve<A, B>(
     answering: A,
     mut respond: SendResponse<Bytes>,
     consumer: StreamConsumer,
     is_head: bool,
     clock: Option<Arc<DateClock>>,
 ) where
-    A: Future<Output = Result<Response<B>, E>>,
+    A: Future<Output = Response<B>>,
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
@@ -51,10 +51,11 @@ pub(crate) async fn serve<A, B, E>(
 }
 
 /// The response of the service, after the interim ones; none where the client has reset the stream.
-async fn answer<A, R, E>(answering: A, respond: &mut SendResponse<Bytes>, consumer: &StreamConsumer) -> Option<R>
-where
-    A: Future<Output = Result<R, E>>,
-{
+async fn answer<R>(
+    answering: impl Future<Output = R>,
+    respond: &mut SendResponse<Bytes>,
+    consumer: &StreamConsumer,
+) -> Option<R> {
     let mut answering = pin!(answering);
     let (mut sent, mut octets) = (0, 0);
     poll_fn(|cx| {
@@ -75,7 +76,7 @@ where
             }
             queue.note_written();
         }
-        answered.map(Result::ok)
+        answered.map(Some)
     })
     .await
 }

@@ -10,12 +10,12 @@
 //! Then the service behind the edge chooses the site.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::Poll;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, TRAILER, UPGRADE};
@@ -23,8 +23,6 @@ use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use pin_project_lite::pin_project;
-use tower::util::Oneshot;
 use tower::{BoxError, Service, ServiceExt};
 
 use super::access_record::PendingRecord;
@@ -45,22 +43,25 @@ use crate::edge::tunnel::{PendingTunnel, Tunnel, WebSocket};
 use crate::edge::write_timeout::Transfer;
 use crate::metrics::MethodLabel;
 
-/// A service behind the edge, which answers every request: a name for these bounds, and for the body of its responses.
-pub(crate) trait EdgeService:
-    Service<Request<RequestBody>, Response = Response<<Self as EdgeService>::Body>, Error = Infallible, Future: Send>
-    + Clone
-    + Send
-    + 'static
-{
+/// What answers every request behind the edge. A request is boxed: futures that hold one are moved into each other.
+pub(crate) trait EdgeService: Clone + Send + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
+
+    fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
+/// Any service of Tower that answers every request.
 impl<S, B> EdgeService for S
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + 'static,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
     type Body = B;
+
+    async fn answer(self, request: Box<Request<RequestBody>>) -> Response<B> {
+        let Ok(response) = self.oneshot(*request).await;
+        response
+    }
 }
 
 /// How a connection came in.
@@ -137,7 +138,7 @@ impl<S> RequestService<S> {
         request: Request<RequestBody>,
         id: RequestId,
         forwarded: Option<ForwardedInfo>,
-    ) -> Result<(Request<RequestBody>, Option<WebSocket>), RequestRefusal> {
+    ) -> Result<(Box<Request<RequestBody>>, Option<WebSocket>), RequestRefusal> {
         let limits = &self.settings.limits;
         let (mut head, body) = request.into_parts();
 
@@ -168,25 +169,30 @@ impl<S> RequestService<S> {
         if let Some(websocket) = requested {
             head.extensions.insert(websocket);
         }
-        Ok((Request::from_parts(head, body), requested))
+        Ok((Request::from_parts(head, body).into(), requested))
     }
 }
 
 impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestService<S> {
     type Response = Response<ResponseBody<S::Body>>;
     type Error = Infallible;
-    type Future = PendingResponse<S>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn call(&self, mut request: Request<Incoming>) -> PendingResponse<S> {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let upgrade = hyper::upgrade::on(&mut request);
         let idle = self.settings.limits.body_idle;
-        self.answer(request.map(|body| RequestBody::new(body, idle)), ResponseWriter::Hyper(upgrade))
+        let answering = self.answer(request.map(|body| RequestBody::new(body, idle)), ResponseWriter::Hyper(upgrade));
+        Box::pin(async { Ok(answering.await) })
     }
 }
 
 impl<S: EdgeService> RequestService<S> {
     /// Answers a request.
-    pub(crate) fn answer(&self, mut request: Request<RequestBody>, writer: ResponseWriter) -> PendingResponse<S> {
+    pub(crate) fn answer(
+        &self,
+        mut request: Request<RequestBody>,
+        writer: ResponseWriter,
+    ) -> impl Future<Output = Response<ResponseBody<S::Body>>> + Send + use<S> {
         let version = request.version();
         let is_fast = matches!(writer, ResponseWriter::Fast);
         let interim = match &writer {
@@ -216,111 +222,76 @@ impl<S: EdgeService> RequestService<S> {
             Callers::AskingProxies => (None, self.info.forwarded.request_id(request.headers())),
         };
         let id = self.request_id(given);
-        let exchange = self.begin(&mut request, id, forwarded.as_ref());
+        let mut exchange = self.begin(&mut request, id, forwarded.as_ref());
         let method = MethodLabel::from(request.method());
-        let (state, upgrade) = match self.prepare(request, id, forwarded) {
-            Ok((request, requested)) => (
-                State::Called { response: ReadyCall::new(self.inner.clone(), request) },
-                upgrade.filter(|_| requested.is_some()).map(|upgrade| (upgrade, Arc::clone(&self.connection))),
-            ),
-            Err(refusal) => {
-                self.connection.counts().siteless(method, refusal.status);
-                (State::Refused { refusal, version }, None)
-            }
-        };
-        PendingResponse { state, early: None, id, exchange: Some(exchange), is_fast, stream, takes_trailers, upgrade }
-    }
-}
-
-pin_project! {
-    /// The response to one request.
-    pub(crate) struct PendingResponse<S>
-    where
-        S: Service<Request<RequestBody>>,
-    {
-        #[pin]
-        state: State<S>,
-        // One that interim responses have to be written before.
-        early: Option<Box<S::Response>>,
-        id: RequestId,
-        exchange: Option<Exchange>,
-        is_fast: bool,
-        stream: Option<StreamConsumer>,
-        takes_trailers: bool,
-        upgrade: Option<(OnUpgrade, Arc<ConnectionState>)>,
-    }
-}
-
-pin_project! {
-    #[project = StateProjection]
-    enum State<S>
-    where
-        S: Service<Request<RequestBody>>,
-    {
-        Called { #[pin] response: ReadyCall<S, Request<RequestBody>> },
-        Refused { refusal: RequestRefusal, version: Version },
-    }
-}
-
-impl<S: EdgeService> Future for PendingResponse<S> {
-    type Output = Result<Response<ResponseBody<S::Body>>, Infallible>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let mut response = match this.state.project() {
-            StateProjection::Called { response } => {
-                let response = match this.early.take() {
-                    Some(response) => *response,
-                    None => {
-                        let Ok(response) = ready!(response.poll(cx));
-                        response
+        let prepared = self.prepare(request, id, forwarded);
+        let service = self.inner.clone();
+        async move {
+            let response = match prepared {
+                Ok((request, websocket)) => {
+                    let upgrade = upgrade.filter(|_| websocket.is_some());
+                    let response = service.answer(request).await;
+                    // The fast path writes them itself.
+                    if !is_fast {
+                        interim_written(&mut exchange, response.extensions().get::<Transfer>().cloned()).await;
                     }
-                };
-                // The fast path writes them itself.
-                if !*this.is_fast
-                    && let Some(exchange) = &mut *this.exchange
-                    && exchange.connection().interim().poll_written(cx).is_pending()
-                {
-                    // What stands still is the client, for which an upstream connection may have to be given up.
-                    if let Some(transfer) = response.extensions().get::<Transfer>() {
-                        exchange.hold(transfer.clone());
-                    }
-                    *this.early = Some(Box::new(response));
-                    return Poll::Pending;
+                    finish(response, upgrade, exchange.connection(), stream.as_ref(), takes_trailers)
                 }
-                finish(response, this.upgrade.take(), this.stream.as_ref(), *this.takes_trailers)
-            }
-            StateProjection::Refused { refusal, version } => refusal.into_response(*version),
-        };
-        response.headers_mut().insert(X_REQUEST_ID, this.id.to_value());
-        let mut exchange = this.exchange.take();
-        if let (Some(exchange), Some(stream)) = (&mut exchange, &*this.stream) {
-            exchange.sent_on(stream.clone());
+                Err(refusal) => {
+                    exchange.connection().counts().siteless(method, refusal.status);
+                    refusal.into_response(version)
+                }
+            };
+            end(response, id, exchange, is_fast, stream)
         }
-        let is_last = |exchange: &Exchange| exchange.connection().is_leaving() && !exchange.connection().is_http2();
-        if exchange.as_ref().is_some_and(is_last) && !response.status().is_informational() {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        if let (Some(transfer), Some(exchange)) = (response.extensions().get::<Transfer>(), &mut exchange) {
-            match this.stream {
-                Some(consumer) => consumer.hold(transfer.clone(), Arc::clone(exchange.connection())),
-                // The fast path takes it from the response.
-                None if *this.is_fast => {}
-                None => exchange.hold(transfer.clone()),
-            }
-        }
-        if let Some(exchange) = &mut exchange {
-            exchange.answered(response.status());
-        }
-        if let Some(record) = exchange.as_mut().and_then(|exchange| exchange.record.as_mut()) {
-            record.answered(response.status());
-            record.has_length(content_length(response.headers()));
-            if response.body().is_end_stream() {
-                record.whole();
-            }
-        }
-        Poll::Ready(Ok(response.map(|body| body.ending(exchange))))
     }
+}
+
+/// Waits until the client has the interim responses that come before a response, which is on its way by this.
+async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
+    let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
+    if is_held {
+        // What stands still is the client, for which an upstream connection may have to be given up.
+        if let Some(transfer) = transfer {
+            exchange.hold(transfer);
+        }
+        poll_fn(|cx| exchange.connection().interim().poll_written(cx)).await;
+    }
+}
+
+/// The response as its connection writes it, with the end of its exchange.
+fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
+    mut response: Response<ResponseBody<B>>,
+    id: RequestId,
+    mut exchange: Exchange,
+    is_fast: bool,
+    stream: Option<StreamConsumer>,
+) -> Response<ResponseBody<B>> {
+    response.headers_mut().insert(X_REQUEST_ID, id.to_value());
+    if let Some(stream) = &stream {
+        exchange.sent_on(stream.clone());
+    }
+    let is_last = exchange.connection().is_leaving() && !exchange.connection().is_http2();
+    if is_last && !response.status().is_informational() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let Some(transfer) = response.extensions().get::<Transfer>() {
+        match stream {
+            Some(consumer) => consumer.hold(transfer.clone(), Arc::clone(exchange.connection())),
+            // The fast path takes it from the response.
+            None if is_fast => {}
+            None => exchange.hold(transfer.clone()),
+        }
+    }
+    exchange.answered(response.status());
+    if let Some(record) = &mut exchange.record {
+        record.answered(response.status());
+        record.has_length(content_length(response.headers()));
+        if response.body().is_end_stream() {
+            record.whole();
+        }
+    }
+    response.map(|body| body.ending(Some(exchange)))
 }
 
 /// The octets that a response says it has.
@@ -331,7 +302,8 @@ fn content_length(fields: &HeaderMap) -> Option<u64> {
 /// Removes hop-by-hop fields from a response, and switches a connection where client and upstream both want that.
 fn finish<B>(
     mut response: Response<B>,
-    upgrade: Option<(OnUpgrade, Arc<ConnectionState>)>,
+    upgrade: Option<OnUpgrade>,
+    connection: &ConnectionState,
     stream: Option<&StreamConsumer>,
     takes_trailers: bool,
 ) -> Response<ResponseBody<B>> {
@@ -348,7 +320,7 @@ fn finish<B>(
     }
     let upstream = response.extensions_mut().remove::<Tunnel>();
     match (upgrade, upstream) {
-        (Some((client, connection)), Some(upstream)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+        (Some(client), Some(upstream)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
             connection.leave_tunnel(PendingTunnel { client, upstream });
             let fields = response.headers_mut();
             fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -358,40 +330,6 @@ fn finish<B>(
         // No client requested this: passed on, it would let the upstream's next octets pose as another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
-        }
-    }
-}
-
-pin_project! {
-    /// The response of a service, which is called as soon as it is ready.
-    #[project = ReadyCallProjection]
-    pub(crate) enum ReadyCall<S, R>
-    where
-        S: Service<R>,
-    {
-        Called { #[pin] response: S::Future },
-        Awaited { #[pin] response: Pin<Box<Oneshot<S, R>>> },
-    }
-}
-
-impl<S: Service<R>, R> ReadyCall<S, R> {
-    pub(crate) fn new(mut service: S, request: R) -> Self {
-        // Services are nearly always ready, and then the request need not be kept beside them.
-        match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Ok(())) => Self::Called { response: service.call(request) },
-            // The clone that becomes ready is the one that is called.
-            _ => Self::Awaited { response: Box::pin(service.oneshot(request)) },
-        }
-    }
-}
-
-impl<S: Service<R>, R> Future for ReadyCall<S, R> {
-    type Output = Result<S::Response, S::Error>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project() {
-            ReadyCallProjection::Called { response } => response.poll(cx),
-            ReadyCallProjection::Awaited { response } => response.poll(cx),
         }
     }
 }

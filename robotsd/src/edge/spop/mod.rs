@@ -209,7 +209,7 @@ impl<S: EdgeService> Session<S> {
             let (arguments, left) = Arguments::of_message(rest).ok_or(SpopError::INVALID)?;
             rest = left;
             let request = (self.messages.request)(arguments).map(|()| RequestBody::empty());
-            let Ok(response) = self.service.answer(request, ResponseWriter::Fast).await;
+            let response = self.service.answer(request, ResponseWriter::Fast).await;
             let (head, body) = response.into_parts();
             // A refusal stays one, should its body break off.
             let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();

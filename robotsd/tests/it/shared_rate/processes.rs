@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::server::{StoreServer, any_store, each_program, each_store};
+use super::server::{StoreServer, any_store, each_program};
 use crate::harness::*;
 
 fn config(rate: &str, store: &str) -> Config {
@@ -20,7 +20,11 @@ fn crawl_delay(delay: &str) -> String {
 
 /// A process, once its store is used.
 fn start(delay: &str, rate: &str, store: &str) -> (Folder, Running) {
-    using(&config(rate, store).robots(crawl_delay(delay)))
+    start_with("", delay, rate, store)
+}
+
+fn start_with(listener: &str, delay: &str, rate: &str, store: &str) -> (Folder, Running) {
+    using(&config(rate, store).listener(listener).robots(crawl_delay(delay)))
 }
 
 fn using(config: &Config) -> (Folder, Running) {
@@ -44,17 +48,28 @@ fn in_store(store: &StoreServer, more: &str) -> String {
     format!("[rate]\nstore = \"{}\"\n{more}", store.url())
 }
 
+/// How a process hears of a request: from the client, or from nginx, which asks about it.
+type Ask = fn(&Running) -> Answer;
+
+const WAYS: [(&str, Ask); 2] = [("", |running| running.get("/a.html", GPTBOT)), ("kind = \"decision\"", question)];
+
+fn question(running: &Running) -> Answer {
+    let fields = [("X-Original-URI", "/a.html"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
+    running.request("GET", "/-/auth/nginx", &fields)
+}
+
 /// Sends requests to three processes, two clients each, until the time is over. Returns how many passed.
-fn hammer(replicas: &[(Folder, Running)], time: Duration) -> usize {
+fn hammer(replicas: &[(Folder, Running)], ask: Ask, time: Duration) -> usize {
     let passed = AtomicUsize::new(0);
     let start = Instant::now();
     std::thread::scope(|scope| {
         for (_, running) in replicas.iter().chain(replicas) {
             scope.spawn(|| {
                 while start.elapsed() < time {
-                    match running.get("/a.html", GPTBOT).status {
+                    match ask(running).status {
                         200 => drop(passed.fetch_add(1, Ordering::Relaxed)),
-                        429 => {}
+                        // nginx knows no other refusal than 403.
+                        403 | 429 => {}
                         status => panic!("{status}"),
                     }
                     std::thread::sleep(Duration::from_millis(3));
@@ -67,12 +82,17 @@ fn hammer(replicas: &[(Folder, Running)], time: Duration) -> usize {
 
 #[test]
 fn exactly_a_burst_passes_three_processes() {
-    each_store(async |name, store| {
-        let rate = in_store(&store, "batch = 1");
-        let replicas: Vec<_> = (0..3).map(|_| start("30", "burst = 20", &rate)).collect();
-        let passed = hammer(&replicas, Duration::from_secs(2));
-        let alone: usize = replicas.iter().map(|(folder, _)| count(&store_of(folder), "requests", "alone")).sum();
-        assert!((20..=20 + alone).contains(&passed), "{name}: {passed} passed, {alone} without the store");
+    each_program(async |name, program| {
+        let [(_store, replicas), (_other, asked)] = WAYS.map(|(listener, ask)| {
+            let store = StoreServer::start(program).ready();
+            let rate = in_store(&store, "batch = 1");
+            let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "30", "burst = 20", &rate)).collect();
+            let passed = hammer(&replicas, ask, Duration::from_secs(2));
+            let alone: usize = replicas.iter().map(|(folder, _)| count(&store_of(folder), "requests", "alone")).sum();
+            assert!((20..=20 + alone).contains(&passed), "{name}: {passed} passed, {alone} without the store");
+            (store, replicas)
+        });
+        asked[0].1.wait_for_event("limited", |line| line["reason"] == "limited");
         // Of who is refused, all is as with one process.
         let answer = replicas[0].1.get("/a.html", GPTBOT);
         assert_eq!((answer.status, answer.field("ratelimit-policy")), (429, Some("\"crawl\";q=1;w=30")));
@@ -139,19 +159,19 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
 fn three_processes_allow_the_rate_of_one() {
     let seconds = if is_long() { 60 } else { 4 };
     each_program(async |name, program| {
-        for batch in [1, 10] {
+        for (batch, (listener, ask)) in [(1, WAYS[0]), (10, WAYS[0]), (1, WAYS[1])] {
             let store = StoreServer::start(program).ready();
             let rate = in_store(&store, &format!("batch = {batch}"));
-            let replicas: Vec<_> = (0..3).map(|_| start("0.1", "burst = 5", &rate)).collect();
+            let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "0.1", "burst = 5", &rate)).collect();
             let began = Instant::now();
-            let passed = hammer(&replicas, Duration::from_secs(seconds));
+            let passed = hammer(&replicas, ask, Duration::from_secs(seconds));
             let allowed = 5 + usize::try_from(began.elapsed().as_millis() / 100).unwrap();
             let stores: Vec<_> = replicas.iter().map(|(folder, _)| store_of(folder)).collect();
             let sum = |counts, kind| stores.iter().map(|store| count(store, counts, kind)).sum::<usize>();
             let (alone, unheard) = (sum("requests", "alone"), sum("calls", "late") + sum("calls", "failed"));
             let calls = sum("calls", "answered") + unheard;
             println!(
-                "{name}, batch {batch}: {passed} of {allowed} passed, {calls} calls, {alone} alone, {unheard} unheard"
+                "{name}, batch {batch} {listener}: {passed} of {allowed} passed, {calls} calls, {alone} alone, {unheard} unheard"
             );
             let ahead = if batch == 1 { 0 } else { (3 + unheard) * batch };
             assert!(passed <= allowed + ahead + alone, "{name}, {batch}: {passed} of {allowed}, {alone} alone");

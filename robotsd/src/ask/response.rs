@@ -1,17 +1,17 @@
 //! The responses, and the reading of a question's body to its end.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::mem;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use std::{fmt, mem};
+use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
 
-use super::ext_authz::{CallError, IncomingMessage};
+use super::ext_authz::CallError;
 use super::preset::Preset;
 use crate::edge::RequestBody;
 
@@ -77,82 +77,18 @@ fn text(status: StatusCode, body: String) -> Response<Bytes> {
     response
 }
 
-/// The answer to a question. It waits for what is left of the question's body, within bounds, and most have none; or for the
-/// message that is the question.
-#[must_use]
-pub(crate) struct DecisionFuture(State);
-
-enum State {
-    Answered { response: Option<Response<DecisionBody>>, body: RequestBody, budget: usize },
-    Asked { message: IncomingMessage, answer: Option<CallAnswer> },
-}
-
-/// Answers a call, with the content of the response or with what is wrong.
-type CallAnswer = Box<dyn FnOnce(Result<Bytes, CallError>) -> Result<Bytes, CallError> + Send>;
-
-impl DecisionFuture {
-    pub(super) fn new(response: Response<Bytes>, body: RequestBody) -> Self {
-        Self(State::Answered { response: Some(response.map(DecisionBody::content)), body, budget: BODY })
-    }
-
-    /// The answer to a call, once its message is there.
-    pub(super) fn asked(
-        message: IncomingMessage,
-        answer: impl FnOnce(Result<Bytes, CallError>) -> Result<Bytes, CallError> + Send + 'static,
-    ) -> Self {
-        Self(State::Asked { message, answer: Some(Box::new(answer)) })
-    }
-
-    /// The answer to a call that has none.
-    pub(super) fn failed(error: CallError) -> Self {
-        Self(State::Answered { response: Some(status(error)), body: RequestBody::empty(), budget: 0 })
-    }
-}
-
-impl Future for DecisionFuture {
-    type Output = Result<Response<DecisionBody>, Infallible>;
-
-    /// # Panics
-    ///
-    /// If it is polled again after it was done.
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = match &mut self.get_mut().0 {
-            State::Answered { response, body, budget } => {
-                while !body.is_end_stream() {
-                    match ready!(Pin::new(&mut *body).poll_frame(cx)) {
-                        Some(Ok(frame)) => {
-                            let length = frame.data_ref().map_or(0, Buf::remaining);
-                            let Some(left) = budget.checked_sub(length) else { break };
-                            *budget = left;
-                        }
-                        Some(Err(_)) | None => break,
-                    }
-                }
-                response.take()
-            }
-            State::Asked { message, answer } => {
-                let message = ready!(Pin::new(message).poll(cx));
-                answer.take().map(|answer| match answer(message) {
-                    Ok(content) => called(content),
-                    Err(error) => status(error),
-                })
-            }
-        };
-        match response {
-            Some(response) => Poll::Ready(Ok(response)),
-            None => panic!("the future was polled after it was done"),
-        }
-    }
-}
-
-impl fmt::Debug for DecisionFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DecisionFuture").finish_non_exhaustive()
+/// Reads what is left of a question's body, within bounds.
+pub(super) async fn read_to_end(mut body: RequestBody) {
+    let mut budget = BODY;
+    while !body.is_end_stream() {
+        let Some(Ok(frame)) = body.frame().await else { return };
+        let Some(left) = budget.checked_sub(frame.data_ref().map_or(0, Buf::remaining)) else { return };
+        budget = left;
     }
 }
 
 /// The response to a call that has an answer.
-fn called(content: Bytes) -> Response<DecisionBody> {
+pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
     let mut response = Response::new(DecisionBody { content, trailers: Some(trailers) });
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -160,7 +96,7 @@ fn called(content: Bytes) -> Response<DecisionBody> {
 }
 
 /// The response to a call that has none.
-fn status(error: CallError) -> Response<DecisionBody> {
+pub(super) fn status(error: CallError) -> Response<DecisionBody> {
     let mut response = Response::new(DecisionBody::content(Bytes::new()));
     *response.headers_mut() = error.fields();
     response
@@ -174,7 +110,7 @@ pub(crate) struct DecisionBody {
 }
 
 impl DecisionBody {
-    const fn content(content: Bytes) -> Self {
+    pub(super) const fn content(content: Bytes) -> Self {
         Self { content, trailers: None }
     }
 }

@@ -7,18 +7,13 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::source::{HostMap, Origin};
 
 use super::original_request::OriginalRequest;
-use super::outcome_counts::OutcomeCounts;
 use crate::config::UnknownHost;
+use crate::request::SiteJudge;
 
 /// What decides for a site.
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionSite {
-    /// For the log of requests.
-    pub(crate) name: Arc<str>,
-    /// Those of the worker.
-    pub(crate) counts: Arc<OutcomeCounts>,
-    /// Writes to the log, counts what is disallowed, and says which crawler it decided about.
-    pub(crate) layer: RobotsLayer,
+    pub(crate) judge: SiteJudge,
     /// Logs and counts nothing: for the second question about a request that is already in the log, and to find the strictest of
     /// several sites.
     pub(crate) quiet: RobotsLayer,
@@ -40,7 +35,7 @@ impl DecisionSites {
             // The config was refused if a host was malformed or belonged to two sites.
             let _ = self.by_host.insert(host, place);
         }
-        self.by_name.insert(Arc::clone(&site.name), place);
+        self.by_name.insert(Arc::clone(&site.judge.name), place);
         self.sites.push(site);
     }
 

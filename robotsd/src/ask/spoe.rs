@@ -109,7 +109,7 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
         variables.number("status", response.status().as_u16().into());
     }
     if let Some(record) = response.extensions().get::<Record>() {
-        variables.text("agent", record.agent().as_bytes());
+        variables.text("agent", record.name().as_bytes());
         variables.text("reason", record.reason.as_str().as_bytes());
         for (name, value) in [("group", record.group.as_deref()), ("rule", record.rule.as_deref())] {
             if let Some(value) = value {

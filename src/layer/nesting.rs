@@ -8,22 +8,27 @@
 //! not read it, because a feature that another crate turns on must not change what is judged; it counts what it judges
 //! by less than the whole target, and logs the first.
 
+#[cfg(feature = "axum08")]
 use axum::extract::OriginalUri;
 use http::header::USER_AGENT;
 use http::uri::PathAndQuery;
-use http::{Extensions, HeaderValue, Method, Uri};
+#[cfg(feature = "axum08")]
+use http::{Extensions, Uri};
+use http::{HeaderValue, Method};
 
-use super::crawler_request::Observers;
+use super::event::Observers;
 use super::original::Original;
 use crate::live::{LiveRobots, SiteIdentity};
-use crate::policy::{Action, Decision, Reason};
+use crate::policy::{Action, Reason};
 
 /// The URI that the outermost router got.
+#[cfg(feature = "axum08")]
 pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
     extensions.get::<OriginalUri>().map(|original| &original.0)
 }
 
 /// Whether the request is judged by its own target although that is not what the outermost router got.
+#[cfg(feature = "axum08")]
 pub(super) fn is_stripped(request: &Original<'_>) -> bool {
     let original = original_uri(request.extensions).map(Uri::path_and_query);
     original.is_some_and(|original| request.own_uri().is_some_and(|own| own.path_and_query() != original))
@@ -35,7 +40,7 @@ pub(super) fn is_stripped(request: &Original<'_>) -> bool {
 /// It holds what the decision depends on. Where something between two layers changes that, the inner one judges again. It
 /// does so too where the decision depends on more: an address or a cookie, which layers may find in ways of their own.
 #[derive(Clone)]
-pub(super) struct Judged {
+pub(super) struct Mark {
     decision: (Action, Reason),
     /// Whether the layers outside have checked the sender.
     is_sender_checked: bool,
@@ -47,20 +52,19 @@ pub(super) struct Judged {
     agent: Option<HeaderValue>,
 }
 
-impl Judged {
+impl Mark {
     /// The mark of a request, which a trusted proxy may have kept lines of `User-Agent` of; `None` for one with several
     /// lines, which is rare, and judged again.
     pub(super) fn new(
         live: &LiveRobots,
         request: &Original<'_>,
         kept: &[HeaderValue],
-        decision: &Decision<'_>,
+        decision: (Action, Reason),
         is_sender_checked: bool,
         notified: Observers,
     ) -> Option<Self> {
         let target = request.target_uri()?.path_and_query().cloned();
         let agent = only_line(request, kept)?.cloned();
-        let decision = (decision.action, decision.reason);
         Some(Self {
             decision,
             is_sender_checked,
@@ -82,8 +86,8 @@ impl Judged {
     }
 
     /// Whether the mark is of the same decision.
-    pub(super) fn is_of(&self, decision: &Decision<'_>) -> bool {
-        self.decision == (decision.action, decision.reason)
+    pub(super) fn is_of(&self, action: Action, reason: Reason) -> bool {
+        self.decision == (action, reason)
     }
 
     pub(super) const fn notified(&self) -> &Observers {

@@ -1,12 +1,11 @@
 //! What was decided about the requests of a site on one worker, for the status and for metrics.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use http::StatusCode;
-use tower_robots::layer::{CrawlerRequest, Event};
+use tower_robots::layer::{Answer, Outcome};
 use tower_robots::live::AgentLookups;
 use tower_robots::rules::RequestPath;
 
@@ -19,9 +18,6 @@ use crate::metrics::{
 /// One request in so many is timed: reading the clock costs ten times what counting does.
 const TIMED: u64 = 64;
 
-/// The layer has decided, and nobody noted anything.
-const UNNOTED: u8 = u8::MAX;
-
 /// Counts the requests of a site on one worker, which alone writes it; apart from other data in the cache.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -33,8 +29,6 @@ pub(crate) struct OutcomeCounts {
     observed: Counter,
     passed: Counter,
     limited: Counter,
-    /// What the observer of crawlers has noted of the request that is being decided: an outcome, from 1. Or [`UNNOTED`].
-    noted: AtomicU8,
     combinations: Arc<CrawlerCombinations>,
     /// Those of the worker, for all of its sites.
     agent_lookups: Arc<AgentLookups>,
@@ -64,16 +58,8 @@ pub(crate) struct CountedRequest {
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
-    is_decided: bool,
     /// When it began, where it is timed.
     began: Option<Instant>,
-}
-
-/// Whether a request may still wait before it is decided about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MayWait {
-    Yes,
-    No,
 }
 
 /// The sums of several [`OutcomeCounts`], as metrics have them.
@@ -123,53 +109,31 @@ impl OutcomeCounts {
         if is_robots_txt {
             self.robots_txt.add_one();
         }
-        self.noted.store(0, Ordering::Relaxed);
-        CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, is_decided: false, began }
+        CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, began }
     }
 
-    /// Notes what was decided about a crawler's request. The layer calls this on the worker's thread, while it decides about the
-    /// request that was counted last.
-    pub(crate) fn crawler(&self, event: &Event<'_, CrawlerRequest>) {
-        let outcome = RequestOutcome::of(event.record.action, event.record.reason);
-        self.noted.store(outcome as u8 + 1, Ordering::Relaxed);
-        match event.status {
-            Some(status) if RequestPath::is_robots_txt_target(event.request.target()) => {
-                self.details().crawlers.robots_txt(Some(&event.record.agent), status);
+    /// Counts what was decided about a request: as soon as it is, because its response may take long, and may not be waited for.
+    pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
+        let details = self.details();
+        let mut outcome = RequestOutcome::Untouched;
+        if let Some(record) = answer.record.as_deref() {
+            outcome = RequestOutcome::of(record.action, record.reason);
+            request.is_of_crawler = true;
+            match &answer.outcome {
+                Outcome::Respond(response) if request.is_robots_txt => {
+                    details.crawlers.robots_txt(Some(&record.agent), response.status());
+                }
+                _ => details.crawlers.request(record, outcome),
             }
-            _ => self.details().crawlers.request(event.record, outcome),
+            if record.reason.is_reported() {
+                self.disallowed(outcome);
+            }
         }
-    }
-
-    /// The layer goes on with a request that it has not decided about yet.
-    pub(crate) fn resume(&self, request: &CountedRequest) {
-        if !request.is_decided {
-            self.noted.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// The layer has decided about the request that was counted or resumed last. For requests that may wait, about which this says
-    /// so as soon as it is true: their response may take long, and may not be waited for.
-    pub(crate) fn judged(&self) {
-        if self.noted.load(Ordering::Relaxed) == 0 {
-            self.noted.store(UNNOTED, Ordering::Relaxed);
-        }
-    }
-
-    /// The layer may have decided about the request that was counted or resumed last. What was not noted was left
-    /// untouched, unless it waits for evidence about its sender, or for a store of rates.
-    pub(crate) fn decided(&self, request: &mut CountedRequest, may_wait: MayWait) {
-        let noted = self.noted.load(Ordering::Relaxed);
-        if request.is_decided || noted == 0 && may_wait == MayWait::Yes {
-            return;
-        }
-        let noted = if noted == UNNOTED { 0 } else { noted };
-        request.is_decided = true;
-        request.is_of_crawler = noted > 0;
         if !request.is_robots_txt {
-            self.details().outcomes[usize::from(noted.saturating_sub(1))].add_one();
+            details.outcomes[outcome as usize].add_one();
         }
         if let Some(began) = request.began {
-            self.details().decision_durations.observe(began.elapsed());
+            details.decision_durations.observe(began.elapsed());
         }
     }
 
@@ -198,8 +162,8 @@ impl OutcomeCounts {
     }
 
     /// Counts what was done about a disallowed request, which is counted as a request already.
-    pub(crate) fn disallowed(&self, event: &Event<'_>) {
-        match RequestOutcome::of(event.record.action, event.record.reason) {
+    fn disallowed(&self, outcome: RequestOutcome) {
+        match outcome {
             RequestOutcome::Refused => &self.refused,
             RequestOutcome::Tagged => &self.tagged,
             RequestOutcome::Observed => &self.observed,

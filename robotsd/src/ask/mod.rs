@@ -16,10 +16,8 @@
 //! written oddly is judged as strictly as it can be read ([`original_request`]), by every site it may be for ([`site_table`]). The
 //! verdicts are the layer's, so a refusal is the same here and there.
 
-mod crawler_counts;
 mod ext_authz;
 mod original_request;
-mod outcome_counts;
 mod preset;
 mod question_error;
 mod response;
@@ -29,25 +27,20 @@ mod spoe;
 pub(crate) mod fuzzing;
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, HeaderValue, USER_AGENT};
-use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
-use tower::Service;
-use tower_robots::layer::{Answer, CrawlerRequest, Original, Outcome, ROBOTS_VERDICT};
-use tower_robots::policy::Reason;
-use tower_robots::rules::{Access, RequestPath};
+use tower_robots::layer::{Answer, Original, Outcome, ROBOTS_VERDICT, Record, RobotsLayer};
+use tower_robots::policy::{Action, Reason};
+use tower_robots::rules::RequestPath;
 
-pub(crate) use self::crawler_counts::{CrawlerCombinations, RequestOutcome};
-pub(crate) use self::outcome_counts::{CountedRequest, MayWait, OutcomeCounts, OutcomeTotals, SiteTotals};
 pub(crate) use self::question_error::QuestionErrors;
 pub(crate) use self::site_table::{DecisionSite, DecisionSites};
 pub(crate) use self::spoe::MESSAGES;
@@ -56,9 +49,11 @@ use self::ext_authz::{CallError, CheckQuestion, CheckResponse, IncomingMessage, 
 use self::original_request::OriginalRequest;
 use self::preset::Preset;
 use self::question_error::QuestionError;
-use self::response::{DecisionBody, DecisionFuture};
+use self::response::DecisionBody;
 use crate::config::OnError;
-use crate::edge::{AccessFields, Callers, EdgeLimits, Peer, RequestBody, ResponseCounts, X_REQUEST_ID};
+use crate::counting::{CountedRequest, OutcomeCounts};
+use crate::edge::{AccessFields, Callers, EdgeLimits, EdgeService, Peer, RequestBody, ResponseCounts, X_REQUEST_ID};
+use crate::request::RobotsTxtFrom;
 
 /// Answers on one listener of one worker. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -83,8 +78,9 @@ struct Answered {
 /// What was decided about a request, before it is put as its proxy reads it.
 struct Decided {
     outcome: Outcome,
-    /// Who sends it, where that is a crawler, and its site.
-    crawler: Option<(CrawlerRequest, Arc<str>)>,
+    record: Option<Box<Record>>,
+    /// The site that decided, where there is one.
+    site: Option<Arc<str>>,
     counted: Option<Counted>,
 }
 
@@ -141,46 +137,55 @@ impl Decisions {
     }
 }
 
-impl Service<Request<RequestBody>> for Decisions {
-    type Response = Response<DecisionBody>;
-    type Error = Infallible;
-    type Future = DecisionFuture;
+impl EdgeService for Decisions {
+    type Body = DecisionBody;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, mut request: Request<RequestBody>) -> DecisionFuture {
-        if let Some(asked) = ServiceRequest::of(&request) {
-            return self.call_of_service(asked, request);
-        }
-        let Answered { mut response, counted } = self.0.answer(&mut request);
-        self.0.answered(counted.as_ref(), request.method(), response.status());
-        if request.method() != Method::HEAD && response.body().is_empty() {
-            // A refusal of a HEAD says how long its body would be; this question may be a GET about one.
-            response.headers_mut().remove(CONTENT_LENGTH);
-        }
-        DecisionFuture::new(response, request.into_body())
+    fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<DecisionBody>> + Send {
+        let called = ServiceRequest::of(&request);
+        let (head, body) = request.into_parts();
+        let question = Request::from_parts(head, ());
+        // Boxed each: they are moved into the futures around them.
+        let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
+            None => Box::pin(self.answer_question(question, body)),
+            Some(called) => Box::pin(self.answer_call(called, question, body)),
+        };
+        answering
     }
 }
 
 impl Decisions {
+    async fn answer_question(self, mut question: Request<()>, body: RequestBody) -> Response<DecisionBody> {
+        let Answered { mut response, counted } = self.0.answer(&mut question).await;
+        self.0.answered(counted.as_ref(), question.method(), response.status());
+        if question.method() != Method::HEAD && response.body().is_empty() {
+            // A refusal of a HEAD says how long its body would be; this question may be a GET about one.
+            response.headers_mut().remove(CONTENT_LENGTH);
+        }
+        response::read_to_end(body).await;
+        response.map(DecisionBody::content)
+    }
+
     /// Answers what is sent to the service of gRPC: a question once its message has come.
-    fn call_of_service(&self, asked: ServiceRequest, request: Request<RequestBody>) -> DecisionFuture {
-        let (head, body) = request.into_parts();
-        let state = Arc::clone(&self.0);
-        match asked {
+    async fn answer_call(
+        self,
+        called: ServiceRequest,
+        question: Request<()>,
+        body: RequestBody,
+    ) -> Response<DecisionBody> {
+        let failed = |error| response::status(self.0.fail(error));
+        match called {
             ServiceRequest::Check => {
-                let message = IncomingMessage::new(&head.headers, body);
-                DecisionFuture::asked(message, move |message| {
-                    let answer = message.and_then(CheckQuestion::read).map(|question| state.check(head, &question));
-                    answer.map(|answer| ext_authz::framed(&answer)).map_err(|error| state.fail(error))
-                })
+                let message = IncomingMessage::new(question.headers(), body).await;
+                match message.and_then(CheckQuestion::read) {
+                    Ok(asked) => response::called(ext_authz::framed(&self.0.check(question, &asked).await)),
+                    Err(error) => failed(error),
+                }
             }
-            ServiceRequest::Unknown => DecisionFuture::failed(state.fail(CallError::UnknownMethod)),
+            ServiceRequest::Unknown => failed(CallError::UnknownMethod),
             ServiceRequest::NoCall => {
-                state.counts.siteless((&head.method).into(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
-                DecisionFuture::new(response::no_call(), body)
+                self.0.counts.siteless(question.method().into(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+                response::read_to_end(body).await;
+                response::no_call().map(DecisionBody::content)
             }
         }
     }
@@ -189,23 +194,25 @@ impl Decisions {
 impl DecisionState {
     /// Decides about the request that a message asks about. The field of the question that is not about the request is its id, which
     /// a trusted proxy may have chosen.
-    fn check(&self, mut head: Parts, question: &CheckQuestion) -> CheckResponse {
-        let id = head.headers.remove(X_REQUEST_ID);
+    async fn check(&self, mut request: Request<()>, question: &CheckQuestion) -> CheckResponse {
+        let id = request.headers_mut().remove(X_REQUEST_ID);
         let Some(fields) = question.fields() else {
-            self.counts.siteless((&head.method).into(), StatusCode::OK);
+            self.counts.siteless(request.method().into(), StatusCode::OK);
             return ext_authz::denied(response::forbidden("the request has more fields than can be judged"), None);
         };
-        head.headers = fields;
+        *request.headers_mut() = fields;
         if let Some(id) = id {
-            head.headers.insert(X_REQUEST_ID, id);
+            request.headers_mut().insert(X_REQUEST_ID, id);
         }
-        let mut request = Request::from_parts(head, ());
         set_client(&mut request, question.address());
-        let decided = question.original().and_then(|asked| {
-            let site = question.site();
-            self.decide_about(Preset::EnvoyGrpc, &request, &asked, site.as_deref(), QuestionKind::Decision)
-        });
-        let decided = match decided {
+        let decided = match question.original() {
+            Ok(asked) => {
+                let site = question.site();
+                self.decide_about(Preset::EnvoyGrpc, &request, &asked, site.as_deref(), QuestionKind::Decision).await
+            }
+            Err(error) => Err(error),
+        };
+        let Decided { outcome, record, site, counted } = match decided {
             Ok(decided) => decided,
             Err(error) => {
                 self.counts.siteless(request.method().into(), StatusCode::OK);
@@ -215,11 +222,12 @@ impl DecisionState {
             }
         };
         // What is counted is the response to the proxy.
-        self.answered(decided.counted.as_ref(), request.method(), StatusCode::OK);
-        let metadata = decided.crawler.map(|(crawler, site)| ext_authz::metadata(&site, &crawler));
-        match decided.outcome {
-            Outcome::Tag(record) => ext_authz::allowed(Some(record.to_field()), metadata),
+        self.answered(counted.as_ref(), request.method(), StatusCode::OK);
+        let metadata = site.zip(record.as_deref()).map(|(site, record)| ext_authz::metadata(&site, record));
+        match outcome {
+            Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
+            // Outcome::Pass, and what a later version of the library may add: only a refusal stops a request.
             _ => ext_authz::allowed(None, metadata),
         }
     }
@@ -241,12 +249,12 @@ impl DecisionState {
         error
     }
 
-    fn answer<B>(&self, request: &mut Request<B>) -> Answered {
+    async fn answer(&self, request: &mut Request<()>) -> Answered {
         // A reference to the octets: the request is changed on the way.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
-            let decided = self.decide(&asked, request);
+            let decided = self.decide(&asked, request).await;
             return match asked.kind {
                 QuestionKind::Decision => decided.unwrap_or_else(|error| self.give_up(error).into()),
                 // The proxy has got a 403 already; where there is no reason any more, it stays one.
@@ -258,51 +266,55 @@ impl DecisionState {
         }
         if RequestPath::is_robots_txt_target(target.as_bytes()) {
             let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
-            let sites = self.sites.load();
-            let Some(site) = sites.of_host(host) else { return response::elsewhere().into() };
-            let mut counted = site.counts.request(target.as_bytes(), request.method().into(), self.counts.listener());
-            let outcome = site.layer.answer(&Original::of(request)).outcome;
-            site.counts.decided(&mut counted, MayWait::No);
-            let response = match outcome {
+            let sites = self.sites.load_full();
+            let Some(DecisionSite { judge, .. }) = sites.of_host(host) else { return response::elsewhere().into() };
+            let mut counted = judge.counts.request(target.as_bytes(), request.method().into(), self.counts.listener());
+            let answer = judge.answer(&Original::of(request), RobotsTxtFrom::Site, &mut counted).await;
+            let response = match answer.outcome {
                 Outcome::Respond(response) => *response,
                 // The proxy's own site may have one to show; that of another site would be worse than none.
                 _ => response::elsewhere(),
             };
-            return Answered { response, counted: Some((Arc::clone(&site.counts), counted)) };
+            return Answered { response, counted: Some((Arc::clone(&judge.counts), counted)) };
         }
         if target == "/-/health" { response::pass().into() } else { response::not_found().into() }
     }
 
     /// Decides about the request that a question is about.
-    fn decide<B>(&self, asked: &QuestionTarget<'_>, question: &mut Request<B>) -> Result<Answered, QuestionError> {
+    async fn decide(&self, asked: &QuestionTarget<'_>, question: &mut Request<()>) -> Result<Answered, QuestionError> {
         let (preset, at) = Preset::named(asked.preset).ok_or(QuestionError::UNKNOWN_PRESET)?;
         set_client(question, preset.address(question.headers()));
         let question = &*question;
         let original = preset.read(question.method(), &asked.preset[at..], question.headers())?;
-        let decided = self.decide_about(preset, question, &original, asked.site.as_deref(), asked.kind)?;
-        let response = match decided.outcome {
-            Outcome::Tag(record) => {
+        let Decided { outcome, record, counted, .. } =
+            self.decide_about(preset, question, &original, asked.site.as_deref(), asked.kind).await?;
+        let mut response = match outcome {
+            Outcome::Tag => {
                 let mut response = response::pass();
-                response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
-                response.extensions_mut().insert(*record);
+                if let Some(record) = &record {
+                    response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
+                }
                 response
             }
             Outcome::Respond(refusal) => *refusal,
             // Outcome::Pass, and what a later version of the library may add: only a refusal stops a request.
             _ => response::pass(),
         };
+        if let Some(record) = record.filter(|record| record.action != Action::Pass) {
+            response.extensions_mut().insert(*record);
+        }
         let response = match asked.kind {
             QuestionKind::Decision => response::understood_by(preset, response),
             QuestionKind::Refusal => response,
         };
-        Ok(Answered { response, counted: decided.counted })
+        Ok(Answered { response, counted })
     }
 
     /// Decides about a request whose fields and extensions are those of `question`. Every preset comes here.
-    fn decide_about<B>(
+    async fn decide_about(
         &self,
         preset: Preset,
-        question: &Request<B>,
+        question: &Request<()>,
         asked: &OriginalRequest<'_>,
         site: Option<&str>,
         kind: QuestionKind,
@@ -311,7 +323,7 @@ impl DecisionState {
         if !has_agent {
             self.errors.no_agent(preset);
         }
-        let sites = self.sites.load();
+        let sites = self.sites.load_full();
         let possible = match site {
             Some(name) => std::slice::from_ref(sites.named(name).ok_or(QuestionError::UNKNOWN_SITE)?),
             None => sites.of_request(asked, self.errors.settings.unknown_host),
@@ -320,27 +332,29 @@ impl DecisionState {
             self.errors.report_odd(odd);
         }
         let original = Original::of(question).with_method(&asked.method).with_host(asked.host);
-        let Some((site, target)) = strictest(possible, original, asked) else { return Ok(Outcome::Pass.into()) };
-        if let Some(fields) = question.extensions().get::<AccessFields>() {
-            fields.add("site", &*site.name);
-        }
-        let (layer, mut counted) = match kind {
-            QuestionKind::Decision => {
-                (&site.layer, Some(site.counts.request(target, question.method().into(), self.counts.listener())))
-            }
-            QuestionKind::Refusal => (&site.quiet, None),
+        let Some((DecisionSite { judge, quiet }, target)) = strictest(possible, original, asked) else {
+            return Ok(Decided { outcome: Outcome::Pass, record: None, site: None, counted: None });
         };
-        let answer = layer.decide(&original.with_target(target));
-        if let Some(counted) = &mut counted {
-            site.counts.decided(counted, MayWait::No);
-            if !has_agent {
-                site.counts.without_agent();
-            }
+        if let Some(fields) = question.extensions().get::<AccessFields>() {
+            fields.add("site", &*judge.name);
         }
-        Ok(Decided {
-            counted: counted.map(|counted| (Arc::clone(&site.counts), counted)),
-            ..Decided::new(preset, answer, &site.name)
-        })
+        let original = original.with_target(target);
+        let (answer, counted) = match kind {
+            QuestionKind::Decision => {
+                let mut counted = judge.counts.request(target, question.method().into(), self.counts.listener());
+                let answer = judge.answer(&original, RobotsTxtFrom::AskingProxy, &mut counted).await;
+                if !has_agent {
+                    judge.counts.without_agent();
+                }
+                (answer, Some((Arc::clone(&judge.counts), counted)))
+            }
+            QuestionKind::Refusal => (decided(quiet, &original), None),
+        };
+        let Answer { mut outcome, record, .. } = answer;
+        if let Outcome::Respond(response) = &mut outcome {
+            response::as_refusal(response);
+        }
+        Ok(Decided { outcome, record, site: Some(Arc::clone(&judge.name)), counted })
     }
 
     fn give_up(&self, error: QuestionError) -> Response<Bytes> {
@@ -349,28 +363,6 @@ impl DecisionState {
             OnError::Pass => response::pass(),
             OnError::Refuse => response::forbidden("the proxy does not say which request it asks about"),
         }
-    }
-}
-
-impl Decided {
-    fn new(preset: Preset, answer: Answer, site: &Arc<str>) -> Self {
-        // No other preset has a place for it.
-        let crawler = answer.extensions.get::<CrawlerRequest>().filter(|_| preset == Preset::EnvoyGrpc).cloned();
-        let mut outcome = answer.outcome;
-        let crawler = match &mut outcome {
-            Outcome::Respond(response) => {
-                response::as_refusal(response);
-                response.extensions_mut().remove()
-            }
-            _ => crawler,
-        };
-        Self { crawler: crawler.map(|crawler| (crawler, Arc::clone(site))), ..outcome.into() }
-    }
-}
-
-impl From<Outcome> for Decided {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, crawler: None, counted: None }
     }
 }
 
@@ -402,7 +394,7 @@ fn strictest<'s, 'a>(
     let possible = sites.iter().flat_map(|site| targets().map(move |target| (site, target)));
     let mut strictest = None;
     for (site, target) in possible {
-        let strictness = Strictness::of(site.quiet.decide(&original.with_target(target)));
+        let strictness = Strictness::of(&decided(&site.quiet, &original.with_target(target)));
         if strictest.as_ref().is_none_or(|(known, _)| *known < strictness) {
             strictest = Some((strictness, (site, target)));
         }
@@ -424,17 +416,20 @@ enum Strictness {
 }
 
 impl Strictness {
-    fn of(answer: Answer) -> Self {
-        let is_reported =
-            |crawler: &CrawlerRequest| crawler.access == Some(Access::Disallow) || crawler.reason == Reason::Limited;
-        let reported = answer.extensions.get::<CrawlerRequest>().is_some_and(is_reported);
+    fn of(answer: &Answer) -> Self {
+        let is_reported = |record: &Record| record.is_disallowed() || record.reason == Reason::Limited;
         match answer.outcome {
             Outcome::Respond(_) => Self::Refused,
-            Outcome::Tag(_) => Self::Tagged,
-            _ if reported => Self::Reported,
+            Outcome::Tag => Self::Tagged,
+            _ if answer.record.as_deref().is_some_and(is_reported) => Self::Reported,
             _ => Self::Passed,
         }
     }
+}
+
+/// What a layer that counts nothing decides.
+fn decided(quiet: &RobotsLayer, request: &Original<'_>) -> Answer {
+    quiet.decide(request).answer(request, None)
 }
 
 #[cfg(test)]

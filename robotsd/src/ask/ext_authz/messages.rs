@@ -12,13 +12,13 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response};
 use prost::Message as _;
 use tower_robots::agent::Category;
-use tower_robots::layer::{CrawlerRequest, GrpcCode, ROBOTS_VERDICT, grpc_status};
+use tower_robots::layer::{GrpcCode, ROBOTS_VERDICT, Record, grpc_status};
 use tower_robots::rules::Access;
 
-use crate::decision::crawler_counts::RequestOutcome;
-use crate::decision::original_request::{OriginalRequest, STRICTEST_METHOD, host_of_url, is_target};
-use crate::decision::preset::{Preset, value_of};
-use crate::decision::question_error::{QuestionError, QuestionFault};
+use crate::ask::original_request::{OriginalRequest, STRICTEST_METHOD, host_of_url, is_target};
+use crate::ask::preset::{Preset, value_of};
+use crate::ask::question_error::{QuestionError, QuestionFault};
+use crate::counting::RequestOutcome;
 
 /// A question.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -207,7 +207,7 @@ pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> C
 }
 
 /// What the proxy can write to its own log about a crawler's request, in the words of the log of requests.
-pub(crate) fn metadata(site: &str, request: &CrawlerRequest) -> Metadata {
+pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     let mut fields = Vec::with_capacity(10);
     let mut text = |key: &str, value: Option<&str>| {
         if let Some(value) = value {

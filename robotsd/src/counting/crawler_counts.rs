@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use http::StatusCode;
 use tower_robots::agent::Agent;
 use tower_robots::internals::Mutex;
-use tower_robots::layer::CrawlerRequest;
+use tower_robots::layer::Record;
 use tower_robots::policy::{Action, Reason};
 
 use crate::metrics::KeyedCounters;
@@ -95,7 +95,7 @@ impl CrawlerCounts {
     }
 
     /// Counts a request for anything but `/robots.txt`.
-    pub(super) fn request(&self, request: &CrawlerRequest, outcome: RequestOutcome) {
+    pub(super) fn request(&self, request: &Record, outcome: RequestOutcome) {
         self.of_agent(&request.agent, identity(request), outcome);
     }
 
@@ -191,7 +191,7 @@ fn label(agent: &Agent) -> &str {
 }
 
 /// The label of what is known of its sender: `claimed` where claims are not checked.
-fn identity(request: &CrawlerRequest) -> &'static str {
+fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
     request.identity.map_or(unchecked, |identity| identity.outcome().as_str())
 }

@@ -1,0 +1,181 @@
+//! What observers are told of a request, and the application's own functions: those that find target, address and agent,
+//! and those that run after the decision.
+
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use http::header::{COOKIE, REFERER};
+use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode, Uri};
+
+use super::grpc;
+use super::original::Original;
+use super::record::Record;
+use crate::agent::Identity;
+use crate::live::LiveRobots;
+use crate::policy::HumanEvidence;
+#[cfg(feature = "tracing")]
+use crate::policy::Reason;
+#[cfg(feature = "tracing")]
+use crate::rules::Access;
+
+/// Fetch Metadata Request Headers, section 2.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
+/// The signs of a person in the fields of a request.
+pub(super) fn human_evidence<'a>(request: &Original<'a>) -> HumanEvidence<'a> {
+    let field = |name: &HeaderName| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
+    let cookies = request.headers.get_all(COOKIE).into_iter();
+    let evidence = cookies.fold(HumanEvidence::new(), |evidence, value| evidence.cookies(value.as_bytes()));
+    let site = field(&SEC_FETCH_SITE);
+    if site.is_empty() {
+        // Most crawlers: the other fields only count beside this one.
+        return evidence;
+    }
+    evidence
+        .fetch_metadata(site, field(&SEC_FETCH_MODE), field(&SEC_FETCH_DEST))
+        .referer(field(&REFERER), request.host().unwrap_or_default().as_bytes())
+}
+
+/// A request and its record, for [`RobotsLayer::observe`](super::RobotsLayer::observe),
+/// [`RobotsLayer::observe_crawlers`](super::RobotsLayer::observe_crawlers) and
+/// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
+///
+/// The record is owned, because it stays in the extensions; the request is borrowed.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Event<'a> {
+    /// The agent, the rule that decided, and the action taken.
+    pub record: &'a Record,
+    /// The request as it was judged.
+    pub request: Original<'a>,
+    /// The status of the layer's own response: a refusal, or the robots.txt. The refusal of a call of gRPC has 200.
+    pub status: Option<StatusCode>,
+    /// The status of gRPC in the refusal of a call, such as 7 for `PERMISSION_DENIED`.
+    pub grpc_status: Option<u16>,
+}
+
+impl<'a> Event<'a> {
+    pub(super) const fn new(record: &'a Record, request: Original<'a>) -> Self {
+        Self { record, request, status: None, grpc_status: None }
+    }
+
+    pub(super) fn set_response<B>(&mut self, response: &Response<B>) {
+        self.status = Some(response.status());
+        self.grpc_status = grpc::said_status(response.headers());
+    }
+}
+
+// The application's own functions. A panic in one that finds target, address or agent passes the request. A panic in
+// one that runs after the decision leaves the decision as it is.
+pub(super) type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
+pub(super) type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
+pub(super) type AgentFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync>;
+pub(super) type IdentityFrom = Arc<dyn Fn(&Extensions) -> Option<Identity> + Send + Sync>;
+#[cfg(feature = "verify")]
+pub(super) type ListenerFrom = Arc<dyn Fn(&Extensions) -> Option<Arc<str>> + Send + Sync>;
+pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
+
+/// Which requests an observer is notified of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interest {
+    /// Those of [`RobotsLayer::observe`](super::RobotsLayer::observe).
+    Reported,
+    /// Every one that has a record.
+    Crawlers,
+}
+
+/// The observers of a layer. A panic in one does not keep the event from the others. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Observers {
+    list: Arc<Vec<(Interest, Observer)>>,
+    /// A layer outside has written the trace event of the decision.
+    #[cfg(feature = "tracing")]
+    is_traced: bool,
+}
+
+impl Observers {
+    pub(super) fn add(&mut self, interest: Interest, observer: Observer) {
+        Arc::make_mut(&mut self.list).push((interest, observer));
+    }
+
+    pub(super) fn follow_crawlers(&self) -> bool {
+        self.list.iter().any(|(interest, _)| *interest == Interest::Crawlers)
+    }
+
+    pub(super) fn notify(&self, live: &LiveRobots, event: &Event<'_>) {
+        let is_reported = event.record.reason.is_reported();
+        #[cfg(feature = "tracing")]
+        if is_reported && !self.is_traced {
+            guarded(live, || trace(event));
+        }
+        for (interest, observer) in &*self.list {
+            if is_reported || *interest == Interest::Crawlers {
+                guarded(live, || observer(event));
+            }
+        }
+    }
+
+    /// Whether each of these is one of `others`.
+    pub(super) fn are_among(&self, others: &Self) -> bool {
+        Arc::ptr_eq(&self.list, &others.list) || self.without(others).list.is_empty()
+    }
+
+    /// Those of these that are none of `others`, which were notified.
+    pub(super) fn without(&self, others: &Self) -> Self {
+        let is_other = |own: &Observer| others.list.iter().any(|(_, it)| Arc::ptr_eq(own, it));
+        Self {
+            list: Arc::new(self.list.iter().filter(|(_, own)| !is_other(own)).cloned().collect()),
+            #[cfg(feature = "tracing")]
+            is_traced: true,
+        }
+    }
+
+    /// Those of both.
+    pub(super) fn with(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        Arc::make_mut(&mut all.list).extend(others.without(self).list.iter().cloned());
+        all
+    }
+}
+
+/// Writes a trace event. The query is left out: it may hold secrets.
+#[cfg(feature = "tracing")]
+fn trace(event: &Event<'_>) {
+    let record = event.record;
+    let path = event.request.target().split(|octet| *octet == b'?').next().unwrap_or_default();
+    let message = match (record.reason, record.access) {
+        (Reason::Limited | Reason::LimitObserved, _) => "the request comes sooner than the delay of its group",
+        (_, Some(Access::Disallow)) => "robots.txt disallows the request",
+        // A refusal for the sender may be of a request that robots.txt allows.
+        _ => "an impostor sends the request",
+    };
+    tracing::info!(
+        target: "tower_robots::layer",
+        agent = record.name(),
+        identity = record.identity.map(|identity| identity.to_string()),
+        host = event.request.host(),
+        path = %path.escape_ascii(),
+        decision = record.action.as_str(),
+        reason = record.reason.as_str(),
+        would = record.would.as_str(),
+        rule = record.rule.as_deref(),
+        line = record.line,
+        "{message}"
+    );
+}
+
+/// The result of a function that runs after the decision; `None`, counted, where it panics. The panic hook has
+/// reported it.
+pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
+    let called = catch_unwind(AssertUnwindSafe(function)).ok();
+    if called.is_none() {
+        live.site.counts.callback_faults.fetch_add(1, Ordering::Relaxed);
+    }
+    called
+}

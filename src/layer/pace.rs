@@ -1,0 +1,134 @@
+//! Whether an allowed request comes sooner than its crawler may come, counted here or in a store that several processes share.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use http::HeaderName;
+
+use super::original::Original;
+use crate::agent::{Agent, Identity};
+use crate::live::Snapshot;
+use crate::policy::{Decision, RateMode, is_asset};
+use crate::rate::{Quota, RateKey, RateSender};
+use crate::rules::ProductToken;
+
+/// A bucket of this process, for longer than the snapshot is borrowed.
+pub(super) struct OwnedBucket {
+    token: Option<ProductToken>,
+    sender: RateSender,
+    quota: Quota,
+}
+
+impl OwnedBucket {
+    pub(super) fn of((key, quota): &(RateKey<'_>, Quota)) -> Self {
+        Self { token: key.token.cloned(), sender: key.sender, quota: *quota }
+    }
+
+    /// Takes a request from it: how long it has to wait, zero where it passes.
+    pub(super) fn take(&self, snapshot: &Snapshot) -> Duration {
+        let key = match &self.token {
+            Some(token) => RateKey::new(token, self.sender),
+            None => RateKey::unnamed(self.sender),
+        };
+        snapshot.take(&key, self.quota).err().map_or(Duration::ZERO, |too_soon| too_soon.wait)
+    }
+}
+
+/// The decision about a request that takes from a bucket of this process.
+pub(super) fn kept<'r>(
+    decision: Decision<'r>,
+    snapshot: &Snapshot,
+    (key, quota): &(RateKey<'_>, Quota),
+) -> Decision<'r> {
+    match snapshot.take(key, *quota) {
+        Ok(()) => decision,
+        Err(too_soon) => decision.too_soon(too_soon.wait),
+    }
+}
+
+/// The decision about a request that was refused a moment ago, maybe because it came too soon: it does so still, though its time
+/// may have come since. Nothing is taken.
+pub(super) fn looked_at<'r>(
+    decision: Decision<'r>,
+    snapshot: &Snapshot,
+    (key, quota): &(RateKey<'_>, Quota),
+) -> Decision<'r> {
+    let wait = snapshot.look(key, *quota).map_or_else(|too_soon| too_soon.wait, |()| Duration::from_nanos(1));
+    decision.too_soon(wait)
+}
+
+/// The bucket that a request takes from; none where it is not limited. A request that has no pace costs nothing here.
+///
+/// The key of the bucket comes from the identity: a verified crawler has one of its own, so that no other client uses
+/// it up by borrowing the name; see [`rate`](crate::rate).
+pub(super) fn bucket<'a>(
+    decision: &Decision<'_>,
+    snapshot: &Snapshot,
+    request: &Original<'_>,
+    agents: &'a [Agent],
+    identity: Option<Identity>,
+    address: impl FnOnce() -> Option<IpAddr>,
+) -> Option<(RateKey<'a>, Quota)> {
+    let pace = decision.pace?;
+    if is_part_of_page(request) {
+        return None;
+    }
+    let sender = RateSender::of(identity.unwrap_or_default(), address);
+    let is_named = |token: &ProductToken| pace.is_known && snapshot.names(token);
+    let key = RateKey::of(agents.get(pace.agent)?, sender, is_named)?;
+    Some((key, Quota::new(pace.interval, snapshot.policy().rate_burst())))
+}
+
+/// The bucket of a site that a request takes from, for a store that several processes share: see
+/// [`Judgement::paced`](super::Judgement::paced).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PacedRequest {
+    /// Where the robots.txt comes from whose delay this is: a path, `inline`, or a URL. Where a layer has several, each has its own
+    /// buckets.
+    pub origin: String,
+    /// What tells the bucket from others of the robots.txt, the same in every process: the crawler's product token in lower case, or
+    /// `*` for all names that may be made up; what is known of the sender; and its network, for one that only claims to be the
+    /// crawler.
+    pub key: String,
+    /// Whether the bucket is that of one network: clients with many addresses have many of them.
+    pub has_network: bool,
+    /// One request passes in this time.
+    pub interval: Duration,
+    /// So many pass at once after a pause.
+    pub burst: NonZeroU32,
+    /// What becomes of the request if it comes too soon. Where that is only recorded, it has nothing to wait for.
+    pub mode: RateMode,
+}
+
+impl PacedRequest {
+    pub(super) fn new(origin: &str, key: &RateKey<'_>, quota: Quota, mode: RateMode) -> Self {
+        let token = key.token.map_or("*".into(), ToString::to_string);
+        let has_network = matches!(key.sender, RateSender::Claimed(Some(_)));
+        let key = match key.sender {
+            RateSender::Verified => format!("{token} verified"),
+            RateSender::Refuted => format!("{token} refuted"),
+            RateSender::Claimed(None) => format!("{token} claimed"),
+            RateSender::Claimed(Some(address)) => match address.to_canonical() {
+                IpAddr::V4(address) => format!("{token} claimed {address}"),
+                IpAddr::V6(address) => {
+                    format!("{token} claimed {}/64", Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
+                }
+            },
+        };
+        Self { origin: origin.to_owned(), key, has_network, interval: quota.interval(), burst: quota.burst(), mode }
+    }
+}
+
+/// Fetch Metadata Request Headers, section 2.1.
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
+/// What a crawler that renders a page fetches for it, all at once.
+fn is_part_of_page(request: &Original<'_>) -> bool {
+    let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
+    // Few crawlers send the field, and comparing the names of all fields costs less than a hash of its own.
+    let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
+    let dest = || request.headers.get(SEC_FETCH_DEST);
+    is_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))
+}
