@@ -52,7 +52,7 @@ use self::question_error::QuestionError;
 use self::response::DecisionBody;
 use crate::config::OnError;
 use crate::counting::{CountedRequest, OutcomeCounts};
-use crate::edge::{AccessFields, Callers, EdgeLimits, EdgeService, Peer, RequestBody, ResponseCounts, X_REQUEST_ID};
+use crate::edge::{Callers, ClientRequest, EdgeLimits, EdgeService, Peer, RequestBody, ResponseCounts, X_REQUEST_ID};
 use crate::request::RobotsTxtFrom;
 
 /// Answers on one listener of one worker. Cheap to clone.
@@ -335,7 +335,7 @@ impl DecisionState {
         let Some((DecisionSite { judge, quiet }, target)) = strictest(possible, original, asked) else {
             return Ok(Decided { outcome: Outcome::Pass, record: None, site: None, counted: None });
         };
-        if let Some(fields) = question.extensions().get::<AccessFields>() {
+        if let Some(fields) = ClientRequest::access_of(question.extensions()) {
             fields.add("site", &*judge.name);
         }
         let original = original.with_target(target);
@@ -373,12 +373,10 @@ impl From<Response<Bytes>> for Answered {
 }
 
 /// The peer of a question is the proxy, not the client. A client whose address is not known is not exempt.
-fn set_client<B>(question: &mut Request<B>, address: Option<IpAddr>) {
-    let asking = question.extensions_mut().remove::<Peer>();
-    if let Some(address) = address {
-        let listener = asking.and_then(|peer| peer.listener);
-        question.extensions_mut().insert(Peer::at(SocketAddr::new(address, 0), listener));
-    }
+fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
+    let known = question.extensions_mut().get_or_insert_default::<ClientRequest>();
+    let listener = known.peer.and_then(|asking| asking.listener);
+    known.peer = address.map(|address| Peer::at(SocketAddr::new(address, 0), listener));
 }
 
 /// The site and the target by which a request is decided: of several the one whose decision is the strictest, where all are possible.

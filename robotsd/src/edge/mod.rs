@@ -51,7 +51,8 @@ pub(crate) use self::limits::{Callers, EdgeLimits};
 pub(crate) use self::listener::{Edge, EdgeTraffic, ListenerSettings};
 pub(crate) use self::listener_counts::{ListenerTraffic, ResponseCounts};
 pub(crate) use self::request::access_record::{AccessFields, AccessRecord, AccessValue, OnAccess};
-pub(crate) use self::request::fields::{AcceptsTrailers, write as write_fields};
+pub(crate) use self::request::client_request::ClientRequest;
+pub(crate) use self::request::fields::write as write_fields;
 pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
 #[cfg(test)]
 pub(crate) use self::request::request_id::RequestId;
@@ -66,5 +67,5 @@ pub(crate) use self::spop::{Arguments, SpopMessages, Value, VariableList, split_
 pub(crate) use self::tls::{
     CertificateEvent, CertificateEventKind, CertificatePair, LiveCertificates, PairFile, PairPaths, TlsAcceptor,
 };
-pub(crate) use self::tunnel::{Tunnel, WebSocket};
+pub(crate) use self::tunnel::Tunnel;
 pub(crate) use self::write_timeout::{IdleTimeout, StallObserver, Transfer};

@@ -51,7 +51,7 @@ async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
     for (name, value) in request.headers() {
         text.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(value.as_bytes())));
     }
-    let Some(peer) = request.extensions().get::<Peer>() else {
+    let Some(peer) = ClientRequest::peer_of(request.extensions()) else {
         return Ok(Response::builder().status(500).body(Full::default()).unwrap());
     };
     assert!(peer.address.ip().is_loopback());

@@ -20,7 +20,7 @@ use tower_robots::internals::Mutex;
 
 use super::write_timeout::Transfer;
 
-/// Marks a request that asks for a WebSocket; a request extension.
+/// Marks a request that asks for a WebSocket.
 ///
 /// The fields that say so are hop-by-hop and removed. A service that can provide one answers 101 with a [`Tunnel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use tower_robots::layer::Original;
 use tower_robots::source::HostMap;
 
 use crate::counting::OutcomeCounts;
-use crate::edge::{AccessFields, EdgeService, RequestBody, ResponseCounts};
+use crate::edge::{ClientRequest, EdgeService, RequestBody, ResponseCounts};
 use crate::request::{RobotsTxtFrom, SiteJudge};
 use crate::sites::{SiteBackend, SiteName, Sites};
 
@@ -96,7 +96,7 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
         let judge = &site.judge;
         let path = request.uri().path().as_bytes();
         let mut counted = judge.counts.request(path, request.method().into(), self.counts.listener());
-        if let Some(fields) = request.extensions().get::<AccessFields>() {
+        if let Some(fields) = ClientRequest::access_of(request.extensions()) {
             fields.add("site", &*judge.name);
         }
         let answer = judge.answer(&Original::of(&request), RobotsTxtFrom::Site, &mut counted).await;

@@ -17,7 +17,7 @@ use tower_robots::source::DirectoryEvent;
 use tower_robots::source::evidence::EvidenceEvent;
 
 use crate::counting::RequestOutcome;
-use crate::edge::{AccessFields, AccessValue, Peer, X_REQUEST_ID, trace_id};
+use crate::edge::{AccessFields, AccessValue, ClientRequest, X_REQUEST_ID, trace_id};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{HookEvent, HookEventKind};
 use crate::render::{finding_line, shell_word};
@@ -43,7 +43,7 @@ pub(super) fn request(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(
             RequestOutcome::LimitObserved => LogEvent::LimitObserved,
             _ => LogEvent::Passed,
         };
-        if let Some(notes) = event.request.extensions.get::<AccessFields>() {
+        if let Some(notes) = ClientRequest::access_of(event.request.extensions) {
             note(notes, if outcome == RequestOutcome::Observed { "observed" } else { done.as_str() }, record);
             if let Some(status) = event.grpc_status {
                 notes.add("grpc_status", usize::from(status));
@@ -90,7 +90,7 @@ fn note(notes: &AccessFields, done: &'static str, record: &Record) {
 /// What the log of requests says of a crawler's request that has no line of its own, and a line for that of an impostor.
 fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     let record = event.record;
-    if let Some(notes) = event.request.extensions.get::<AccessFields>() {
+    if let Some(notes) = ClientRequest::access_of(event.request.extensions) {
         notes.add("agent", record.name());
         note_any(notes, "category", record.agent.category().map(Category::as_str));
         note_identity(notes, record.identity);
@@ -157,7 +157,7 @@ fn of_request<'e>(
         identity_reason: identity.and_then(Identity::reason),
         method: Some(request.method.as_str()),
         path: Some(privacy.target(&String::from_utf8_lossy(request.target()))),
-        address: request.extensions.get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
+        address: ClientRequest::peer_of(request.extensions).and_then(|peer| privacy.address(peer.address.ip())),
         ..LogEntry::now(event)
     }
 }

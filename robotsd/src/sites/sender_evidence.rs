@@ -12,7 +12,7 @@ use tower_robots::source::evidence::Verifier;
 use super::log_events::{self, SiteName};
 use crate::config::{Config, IdentityConfig};
 use crate::date::rfc3339;
-use crate::edge::Peer;
+use crate::edge::ClientRequest;
 use crate::log::Log;
 use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 
@@ -95,7 +95,7 @@ impl SenderEvidence {
         layer
             .verifier(&self.verifier)
             .claims_on_site(site.clone())
-            .listener_from(move |extensions| names.of(extensions.get::<Peer>()?.listener?))
+            .listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?))
     }
 
     /// What is at hand.

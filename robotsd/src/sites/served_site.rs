@@ -17,7 +17,7 @@ use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
 use crate::config::{RobotsSource, SiteConfig};
 use crate::counting::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, SiteTotals};
-use crate::edge::{OriginalAgent, Peer};
+use crate::edge::{ClientRequest, OriginalAgent};
 use crate::log::{Log, LogPrivacy};
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;
@@ -152,8 +152,8 @@ impl ServedSite {
         let layer = self
             .robots
             .layer()
-            .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.address.ip()))
-            .agent_from(|extensions| extensions.get::<OriginalAgent>().map(OriginalAgent::lines));
+            .address_from(|extensions| ClientRequest::peer_of(extensions).map(|peer| peer.address.ip()))
+            .agent_from(|extensions| ClientRequest::of(extensions)?.agent.as_ref().map(OriginalAgent::lines));
         let layer = match &self.evidence {
             Some(evidence) => evidence.checked(layer, &self.name),
             None => layer,

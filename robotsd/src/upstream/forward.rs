@@ -26,9 +26,7 @@ use super::response_body::ResponseBody;
 use super::tracked_io::BodyFailure;
 use super::usage::ClientKey;
 use crate::counter::Counter;
-use crate::edge::{
-    AcceptsTrailers, InterimResponses, Peer, RequestBody, Transfer, Tunnel, WebSocket, yield_before_write,
-};
+use crate::edge::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
 
 /// The connections of one worker to the servers of a site, and the forwarding of its requests.
 #[derive(Debug)]
@@ -50,11 +48,11 @@ impl UpstreamState {
         self: &Arc<Self>,
         mut request: Box<Request<RequestBody>>,
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
-        let wants_websocket = request.extensions().get::<WebSocket>().is_some();
-        let client = request.extensions().get::<Peer>().map(ClientKey::new).unwrap_or_default();
-        let takes_trailers = request.extensions().get::<AcceptsTrailers>().copied();
-        let interim = request.extensions_mut().remove::<InterimResponses>();
-        prepare(&mut request, wants_websocket, &self.shared.authority);
+        let known = request.extensions_mut().remove::<ClientRequest>().unwrap_or_default();
+        let ClientRequest { peer, interim, websocket, accepts_trailers, announced, .. } = known;
+        let wants_websocket = websocket.is_some();
+        let client = peer.as_ref().map(ClientKey::new).unwrap_or_default();
+        prepare(&mut request, wants_websocket, announced, &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
         // Before a connection is taken, so that what has been found out about it is still true when it is written to.
@@ -90,7 +88,7 @@ impl UpstreamState {
                     let scheme = lease.candidate.server.scheme();
                     // Boxed for the others: it has more room than their way.
                     let relay = InterimRelay::new(interim.as_ref());
-                    match Box::pin(slot.exchange(request, scheme, takes_trailers, relay, &self.shared.limits)).await {
+                    match Box::pin(slot.exchange(request, scheme, accepts_trailers, relay, &self.shared.limits)).await {
                         Ok(response) => {
                             self.balancer.succeeded(&lease);
                             return Ok(response.map(|body| ResponseBody::http2(body, lease.into_slot())));

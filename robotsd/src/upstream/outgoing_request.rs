@@ -54,9 +54,13 @@ impl Body for OutgoingBody {
 }
 
 /// Puts the head of a request into the form of HTTP/1.1. `authority` is the `Host` of a request that names none.
-pub(super) fn prepare(request: &mut Request<RequestBody>, wants_websocket: bool, authority: &HeaderValue) {
+pub(super) fn prepare(
+    request: &mut Request<RequestBody>,
+    wants_websocket: bool,
+    announced: Option<AnnouncedTrailers>,
+    authority: &HeaderValue,
+) {
     *request.version_mut() = Version::HTTP_11;
-    let announced = request.extensions_mut().remove::<AnnouncedTrailers>();
     // Extensions are for those before us; hyper would take some of them for its own.
     request.extensions_mut().clear();
     let is_empty = request.body().is_end_stream();

@@ -12,7 +12,7 @@ use tower::service_fn;
 use super::{AnnouncedClient, HeaderError, HeaderProgress, parse};
 use crate::edge::test_edge::ServedEdge;
 use crate::edge::test_peer::{Raw, soon, wait_until};
-use crate::edge::{ConnectionErrorKind, EdgeLimits, ListenerSettings, Peer, RequestBody, Trusted};
+use crate::edge::{ClientRequest, ConnectionErrorKind, EdgeLimits, ListenerSettings, RequestBody, Trusted};
 
 /// A header of version 2.
 fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
@@ -141,7 +141,7 @@ fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
     let trusted = Trusted { networks: vec![network.parse().unwrap()], agent_header: None };
     let settings = ListenerSettings { proxy_protocol: true, trusted: trusted.into(), ..ListenerSettings::default() };
     let service = service_fn(|request: Request<RequestBody>| {
-        let peer = request.extensions().get::<Peer>().map(|peer| peer.address.to_string());
+        let peer = ClientRequest::peer_of(request.extensions()).map(|peer| peer.address.to_string());
         let way = request.headers().get("x-forwarded-for").map(|way| way.to_str().unwrap().to_owned());
         async move {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(format!("{} {}", peer.unwrap(), way.unwrap())))))

@@ -20,9 +20,6 @@ pub(crate) enum Sender {
 
 /// Leaves the fields that go further, and puts cookies into one field.
 pub(crate) fn clean(head: &mut Parts, callers: Callers, sender: Sender) {
-    if accepts_trailers(&head.headers) {
-        head.extensions.insert(AcceptsTrailers);
-    }
     match callers {
         Callers::Clients => clean_request(&mut head.headers, sender),
         Callers::AskingProxies => clean_question(&mut head.headers),
@@ -184,10 +181,6 @@ const VOUCHING: &[&str] = &[
 
 /// Spelled right, these are ours to check; respelled, they are an attack on applications that read variables.
 const FRAMING: &[&str] = &["content-length", "host"];
-
-/// An extension of requests whose client has said that it takes trailers (RFC 9110, section 10.1.4).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AcceptsTrailers;
 
 /// Writes fields, and the end of a head, as HTTP/1.1 has them (RFC 9112, section 5).
 pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap) {

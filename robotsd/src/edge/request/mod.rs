@@ -17,6 +17,7 @@ pub(crate) mod fields;
 pub(crate) mod trailers;
 
 pub(crate) mod access_record;
+pub(crate) mod client_request;
 pub(crate) mod request_body;
 pub(crate) mod response_body;
 
@@ -26,7 +27,7 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-/// The address a request came from; a request extension.
+/// The address a request came from.
 ///
 /// That of the connection, or the one that trusted proxies report. In the latter case the port is 0 unless they report it
 /// too.
@@ -46,7 +47,7 @@ impl Peer {
     }
 }
 
-/// The client's `User-Agent`, where trusted proxies send it in another field; a request extension.
+/// The client's `User-Agent`, where trusted proxies send it in another field.
 #[derive(Clone, Debug)]
 pub(crate) struct OriginalAgent(Arc<[HeaderValue]>);
 

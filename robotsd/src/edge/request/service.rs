@@ -27,6 +27,7 @@ use tower::{BoxError, Service, ServiceExt};
 
 use super::access_record::PendingRecord;
 use super::admission::{self, RequestRefusal};
+use super::client_request::ClientRequest;
 use super::request_body::RequestBody;
 use super::request_id::RequestId;
 use super::response_body::{Exchange, ResponseBody};
@@ -120,13 +121,12 @@ impl<S> RequestService<S> {
     }
 
     /// The exchange, with an access record where one is kept. A request that is refused has both, too.
-    fn begin(&self, request: &mut Request<RequestBody>, id: RequestId, forwarded: Option<&ForwardedInfo>) -> Exchange {
+    fn begin(&self, request: &Request<RequestBody>, id: RequestId, forwarded: Option<&ForwardedInfo>) -> Exchange {
         let mut exchange = Exchange::begin(&self.connection, request.version() == Version::HTTP_2);
         if let Some(on_access) = &self.settings.on_access {
             let line = (request.method(), request.uri(), request.version());
             let client = self.info.forwarded.client(forwarded);
             let record = PendingRecord::new(line, request.headers(), id, client, Arc::clone(on_access));
-            request.extensions_mut().insert(record.fields());
             exchange.record = Some(record.into());
         }
         exchange
@@ -138,11 +138,12 @@ impl<S> RequestService<S> {
         request: Request<RequestBody>,
         id: RequestId,
         forwarded: Option<ForwardedInfo>,
+        mut known: ClientRequest,
     ) -> Result<(Box<Request<RequestBody>>, Option<WebSocket>), RequestRefusal> {
         let limits = &self.settings.limits;
         let (mut head, body) = request.into_parts();
 
-        let requested = admission::admit(&mut head, limits)?;
+        known.websocket = admission::admit(&mut head, limits)?;
 
         match limits.callers {
             Callers::Clients => {
@@ -162,14 +163,9 @@ impl<S> RequestService<S> {
         }
         head.headers.insert(X_REQUEST_ID, id.to_value());
         client.peer.connection = NonZeroU64::new(self.number + 1).filter(|_| !is_shared);
-        head.extensions.insert(client.peer);
-        if let Some(agent) = client.agent {
-            head.extensions.insert(agent);
-        }
-        if let Some(websocket) = requested {
-            head.extensions.insert(websocket);
-        }
-        Ok((Request::from_parts(head, body).into(), requested))
+        let websocket = known.websocket;
+        head.extensions.insert(ClientRequest { peer: Some(client.peer), agent: client.agent, ..known });
+        Ok((Request::from_parts(head, body).into(), websocket))
     }
 }
 
@@ -190,7 +186,7 @@ impl<S: EdgeService> RequestService<S> {
     /// Answers a request.
     pub(crate) fn answer(
         &self,
-        mut request: Request<RequestBody>,
+        request: Request<RequestBody>,
         writer: ResponseWriter,
     ) -> impl Future<Output = Response<ResponseBody<S::Body>>> + Send + use<S> {
         let version = request.version();
@@ -204,14 +200,10 @@ impl<S: EdgeService> RequestService<S> {
             ResponseWriter::Hyper(upgrade) => (Some(upgrade), None),
             ResponseWriter::Stream(stream) => (None, Some(stream)),
         };
-        if let Some(interim) = interim {
-            request.extensions_mut().insert(interim);
-        }
+        let accepts_trailers = fields::accepts_trailers(request.headers());
         // The fast path leaves a client that speaks of trailers to hyper.
-        let takes_trailers = !is_fast && version == Version::HTTP_11 && fields::accepts_trailers(request.headers());
-        if !is_fast && let Some(announced) = AnnouncedTrailers::in_request(request.headers()) {
-            request.extensions_mut().insert(announced);
-        }
+        let takes_trailers = !is_fast && version == Version::HTTP_11 && accepts_trailers;
+        let announced = if is_fast { None } else { AnnouncedTrailers::in_request(request.headers()) };
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
                 let forwarded = self.info.forwarded.read(request.headers());
@@ -222,9 +214,11 @@ impl<S: EdgeService> RequestService<S> {
             Callers::AskingProxies => (None, self.info.forwarded.request_id(request.headers())),
         };
         let id = self.request_id(given);
-        let mut exchange = self.begin(&mut request, id, forwarded.as_ref());
+        let mut exchange = self.begin(&request, id, forwarded.as_ref());
+        let access = exchange.record.as_ref().map(|record| record.fields());
+        let known = ClientRequest { access, interim, accepts_trailers, announced, ..ClientRequest::default() };
         let method = MethodLabel::from(request.method());
-        let prepared = self.prepare(request, id, forwarded);
+        let prepared = self.prepare(request, id, forwarded, known);
         let service = self.inner.clone();
         async move {
             let response = match prepared {

@@ -6,7 +6,7 @@ use super::*;
 
 /// Sends the client an interim response, if it takes any.
 pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
-    if let Some(client) = request.extensions().get::<InterimResponses>() {
+    if let Some(client) = ClientRequest::of(request.extensions()).and_then(|known| known.interim.as_ref()) {
         let fields = HeaderMap::from_iter([(http::header::LINK, link.parse().unwrap())]);
         client.send(StatusCode::from_u16(status).unwrap(), &fields);
     }

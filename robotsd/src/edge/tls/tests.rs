@@ -28,7 +28,7 @@ use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::test_edge::ServedEdge;
 use crate::edge::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
-use crate::edge::{EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket};
+use crate::edge::{ClientRequest, EdgeLimits, ListenerSettings, RequestBody, Tunnel};
 use crate::socket::Socket;
 
 const MOMENT: Duration = Duration::from_millis(150);
@@ -148,7 +148,7 @@ fn get(host: &str) -> String {
 
 /// Answers with the scheme it got, with more than fits anywhere, or with a WebSocket whose other end echoes.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
-    if request.extensions().get::<WebSocket>().is_some() {
+    if ClientRequest::of(request.extensions()).is_some_and(|known| known.websocket.is_some()) {
         let (near, far) = tokio::io::duplex(1024);
         tokio::spawn(async move {
             let (mut read, mut write) = tokio::io::split(far);

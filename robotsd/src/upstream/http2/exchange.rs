@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::pool::Http2Slot;
 use super::request_upload::{RequestUpload, UploadEnd};
 use super::response_stream::{ExpectedBody, Http2Body};
-use crate::edge::{AcceptsTrailers, RequestBody};
+use crate::edge::RequestBody;
 use crate::upstream::endpoint::EndpointScheme;
 use crate::upstream::failure_kind::Cause;
 use crate::upstream::http1_connection::ExchangeError;
@@ -43,11 +43,11 @@ impl Http2Slot {
         &mut self,
         mut request: Box<Request<RequestBody>>,
         scheme: EndpointScheme,
-        trailers: Option<AcceptsTrailers>,
+        accepts_trailers: bool,
         relay: InterimRelay,
         limits: &UpstreamLimits,
     ) -> Result<Response<Http2Body>, ExchangeError> {
-        let Some(head) = convert(&request, scheme, trailers) else {
+        let Some(head) = convert(&request, scheme, accepts_trailers) else {
             return Err(ExchangeError::Broken(Cause::Invalid("the request has no host that can be an authority")));
         };
         let is_whole = request.body().is_end_stream();
@@ -204,7 +204,7 @@ fn failed(
 pub(super) fn convert(
     request: &Request<RequestBody>,
     scheme: EndpointScheme,
-    trailers: Option<AcceptsTrailers>,
+    accepts_trailers: bool,
 ) -> Option<Request<()>> {
     let host = request.headers().get(HOST)?;
     let mut uri = http::uri::Parts::default();
@@ -222,7 +222,7 @@ pub(super) fn convert(
     for name in [HOST, CONNECTION, TE, TRANSFER_ENCODING, UPGRADE] {
         fields.remove(name);
     }
-    if trailers.is_some() {
+    if accepts_trailers {
         // Nothing else may stand there (RFC 9113, section 8.2.2), and servers of gRPC insist on it.
         fields.insert(TE, HeaderValue::from_static("trailers"));
     }
@@ -249,11 +249,11 @@ mod tests {
         ] {
             request.headers_mut().append(name, HeaderValue::from_static(value));
         }
-        let head = convert(&request, EndpointScheme::Tls, Some(AcceptsTrailers)).unwrap();
+        let head = convert(&request, EndpointScheme::Tls, true).unwrap();
         assert_eq!(head.uri(), "https://h.test:8080/a%2Fb?c=%20");
         assert_eq!(head.headers().keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["x-a", "te"]);
         assert_eq!(head.headers().get_all("x-a").iter().count(), 2);
         request.headers_mut().insert(HOST, HeaderValue::from_static("a b"));
-        assert!(convert(&request, EndpointScheme::Plain, None).is_none());
+        assert!(convert(&request, EndpointScheme::Plain, false).is_none());
     }
 }
