@@ -5,9 +5,8 @@
 //! fields only, and no forwarding field that a client could have made up. Every wait has a deadline, and everything that a
 //! client can make grow has a bound. The edge knows nothing of robots.txt, sites or upstreams.
 //!
-//! A request carries its id in [`X_REQUEST_ID`], and as extensions its [`Peer`], [`OriginalAgent`] where a trusted proxy
-//! sends it, [`WebSocket`] where it asks for one, and [`InterimResponses`] where its client can be sent some before the response. A
-//! response to a WebSocket may be 101 with a [`Tunnel`] in its extensions; any other interim response that is returned becomes 502.
+//! A request carries its id in [`X_REQUEST_ID`], and what else is known of it as a [`ClientRequest`] in its extensions. A response to
+//! a WebSocket may be 101 with a [`Tunnel`] in its extensions; any other interim response that is returned becomes 502.
 //!
 //! [`mod@http1_fast`] answers most requests on HTTP/1.1 and hyper all others, [`mod@http2`] those on HTTP/2; all go through the same
 //! [`request`] chain. So do the questions that HAProxy asks in [`mod@spop`].
