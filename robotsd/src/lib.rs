@@ -27,6 +27,7 @@ mod counting;
 mod date;
 mod edge;
 mod evaluator;
+mod exchange;
 mod exit;
 mod expectations;
 mod html;

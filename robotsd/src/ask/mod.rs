@@ -52,7 +52,8 @@ use self::question_error::QuestionError;
 use self::response::DecisionBody;
 use crate::config::OnError;
 use crate::counting::{CountedRequest, OutcomeCounts};
-use crate::edge::{Callers, ClientRequest, EdgeLimits, EdgeService, Peer, RequestBody, ResponseCounts, X_REQUEST_ID};
+use crate::edge::{Callers, EdgeLimits, ResponseCounts, X_REQUEST_ID};
+use crate::exchange::{ClientRequest, EdgeService, Peer, RequestBody};
 use crate::request::RobotsTxtFrom;
 
 /// Answers on one listener of one worker. Cheap to clone.

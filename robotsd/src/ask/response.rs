@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 
 use super::ext_authz::CallError;
 use super::preset::Preset;
-use crate::edge::RequestBody;
+use crate::exchange::RequestBody;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 

@@ -6,9 +6,9 @@
 use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use crate::counter::EventCounter;
 use crate::word_enum::word_enum;
 
 /// An event on a listener or one of its connections.
@@ -81,15 +81,6 @@ pub(crate) struct ConnectionErrorReporter<F> {
     tallies: [EventCounter; ConnectionErrorKind::ALL.len()],
 }
 
-/// Counts one kind of event, and decides when it is reported: at most once a second.
-#[derive(Debug, Default)]
-pub(crate) struct EventCounter {
-    total: AtomicU64,
-    unreported: AtomicU64,
-    /// The second, counted from the start and from one, in which this kind was last reported; zero for never.
-    reported: AtomicU64,
-}
-
 impl<F: Fn(&ConnectionError)> ConnectionErrorReporter<F> {
     pub(crate) fn new(on_error: F) -> Self {
         Self { on_error, start: Instant::now(), tallies: Default::default() }
@@ -105,25 +96,6 @@ impl<F: Fn(&ConnectionError)> ConnectionErrorReporter<F> {
     /// How many errors of each kind have occurred.
     pub(crate) fn totals(&self) -> [(ConnectionErrorKind, u64); ConnectionErrorKind::ALL.len()] {
         ConnectionErrorKind::ALL.map(|kind| (kind, self.tallies[kind as usize].total()))
-    }
-}
-
-impl EventCounter {
-    /// How many events there were, reported or not.
-    pub(crate) fn total(&self) -> u64 {
-        self.total.load(Ordering::Relaxed)
-    }
-
-    /// Counts an event. Returns the number to report, if it is time to.
-    pub(crate) fn count(&self, start: Instant) -> Option<u64> {
-        self.total.fetch_add(1, Ordering::Relaxed);
-        self.unreported.fetch_add(1, Ordering::Relaxed);
-        let second = start.elapsed().as_secs() + 1;
-        let last = self.reported.load(Ordering::Relaxed);
-        // Losing the exchange means that another thread reports, and this event is in its count or in the next one.
-        let is_ours = last != second
-            && self.reported.compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        is_ours.then(|| self.unreported.swap(0, Ordering::Relaxed).max(1))
     }
 }
 

@@ -17,11 +17,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tower_robots::internals::Mutex;
 
-use crate::edge::interim::{InterimClient, InterimQueue};
 use crate::edge::limits::EdgeLimits;
 use crate::edge::listener_counts::ResponseCounts;
-use crate::edge::tunnel::PendingTunnel;
-use crate::edge::write_timeout::Transfer;
+use crate::exchange::interim::{InterimClient, InterimQueue};
+use crate::exchange::tunnel::PendingTunnel;
+use crate::exchange::write_timeout::Transfer;
 
 /// The state of one connection, shared by its socket, its service and its driver.
 #[derive(Debug)]

@@ -19,7 +19,6 @@ use super::connection::watched_socket;
 use super::connection_registry::ClientSlots;
 use super::listener_counts::{ResponseCounts, ResponseTotals};
 use super::proxy_protocol::{self, AnnouncedClient};
-use super::request::Peer;
 use super::request::trusted::{ForwardedFields, Scheme};
 use crate::edge::connection;
 use crate::edge::connection::settings::ConnectionSettings;
@@ -29,10 +28,12 @@ use crate::edge::http1_fast::DateClock;
 use crate::edge::limits::EdgeLimits;
 use crate::edge::listener_counts::{ListenerCounts, ListenerTraffic};
 use crate::edge::request::access_record::OnAccess;
-use crate::edge::request::service::{ConnectionInfo, EdgeService, RequestService};
+use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::edge::request::trusted::Trusted;
 use crate::edge::spop::SpopMessages;
 use crate::edge::tls::TlsAcceptor;
+use crate::exchange::EdgeService;
+use crate::exchange::Peer;
 use crate::socket::Socket;
 
 /// What sets a listener apart from others. By default it speaks no TLS and trusts no proxy.

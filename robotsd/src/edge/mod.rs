@@ -5,8 +5,8 @@
 //! fields only, and no forwarding field that a client could have made up. Every wait has a deadline, and everything that a
 //! client can make grow has a bound. The edge knows nothing of robots.txt, sites or upstreams.
 //!
-//! A request carries its id in [`X_REQUEST_ID`], and what else is known of it as a [`ClientRequest`] in its extensions. A response to
-//! a WebSocket may be 101 with a [`Tunnel`] in its extensions; any other interim response that is returned becomes 502.
+//! A request carries its id in [`X_REQUEST_ID`], and what else is known of it as a [`ClientRequest`](crate::exchange::ClientRequest) in its extensions. A response to
+//! a WebSocket may be 101 with a [`Tunnel`](crate::exchange::Tunnel) in its extensions; any other interim response that is returned becomes 502.
 //!
 //! [`mod@http1_fast`] answers most requests on HTTP/1.1 and hyper all others, [`mod@http2`] those on HTTP/2; all go through the same
 //! [`request`] chain. So do the questions that HAProxy asks in [`mod@spop`].
@@ -28,43 +28,26 @@ mod request;
 mod spop;
 mod tls;
 
-mod interim;
-mod tunnel;
-mod write_timeout;
-
 pub(crate) mod fuzzing;
 
 #[cfg(test)]
 pub(crate) mod test_edge;
 #[cfg(test)]
-pub(crate) mod test_peer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::connection_error::{ConnectionError, ConnectionErrorKind, EventCounter};
-pub(crate) use self::http1_fast::response::yield_before_write;
-pub(crate) use self::http2::frames;
-pub(crate) use self::http2::frames::FrameBudget;
-pub(crate) use self::interim::InterimResponses;
+pub(crate) use self::connection_error::{ConnectionError, ConnectionErrorKind};
 pub(crate) use self::limits::{Callers, EdgeLimits};
 pub(crate) use self::listener::{Edge, EdgeTraffic, ListenerSettings};
 pub(crate) use self::listener_counts::{ListenerTraffic, ResponseCounts};
-pub(crate) use self::request::access_record::{AccessFields, AccessRecord, AccessValue, OnAccess};
-pub(crate) use self::request::client_request::ClientRequest;
-pub(crate) use self::request::fields::write as write_fields;
-pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
+pub(crate) use self::request::access_record::{AccessRecord, OnAccess};
 #[cfg(test)]
 pub(crate) use self::request::request_id::RequestId;
 pub(crate) use self::request::request_id::trace_id;
-pub(crate) use self::request::service::EdgeService;
-pub(crate) use self::request::trailers::AnnouncedTrailers;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};
-pub(crate) use self::request::{OriginalAgent, Peer};
 #[cfg(test)]
 pub(crate) use self::spop::push_string;
 pub(crate) use self::spop::{Arguments, SpopMessages, Value, VariableList, split_string};
 pub(crate) use self::tls::{
     CertificateEvent, CertificateEventKind, CertificatePair, LiveCertificates, PairFile, PairPaths, TlsAcceptor,
 };
-pub(crate) use self::tunnel::Tunnel;
-pub(crate) use self::write_timeout::{IdleTimeout, StallObserver, Transfer};

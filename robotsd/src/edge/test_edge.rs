@@ -7,8 +7,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower_robots::internals::Mutex;
 
-use super::test_peer::{Http2Client, Raw, RawMessage, listen, shared, wait_until};
-use super::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, EdgeService, ListenerSettings};
+use super::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSettings};
+use crate::exchange::EdgeService;
+use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, wait_until};
 
 /// Serves until its shutdown begins, or the test ends.
 pub(crate) struct ServedEdge {

@@ -32,7 +32,10 @@ use tower_robots::internals::Mutex;
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::test_edge::ServedEdge;
-use crate::edge::test_peer::{Raw, listen, octets, shared, soon, wait_until};
+use crate::exchange::test_peer::{Raw, listen, octets, shared, soon, wait_until};
+use crate::exchange::{
+    ClientRequest, EdgeService, RequestBody, RequestBodyError, StallObserver, Transfer, Tunnel, test_peer,
+};
 
 fn brief(change: impl FnOnce(&mut EdgeLimits)) -> EdgeLimits {
     let mut limits = EdgeLimits::default();

@@ -24,7 +24,8 @@ use super::entry::escaped;
 use super::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::config::{AccessFormat, AccessSettings};
 use crate::date;
-use crate::edge::{AccessRecord, AccessValue, OnAccess};
+use crate::edge::{AccessRecord, OnAccess};
+use crate::exchange::AccessValue;
 
 /// Requests that wait to be written.
 const QUEUE: usize = 16 * 1024;

@@ -16,7 +16,8 @@ use tower_robots::layer::Original;
 use tower_robots::source::HostMap;
 
 use crate::counting::OutcomeCounts;
-use crate::edge::{ClientRequest, EdgeService, RequestBody, ResponseCounts};
+use crate::edge::ResponseCounts;
+use crate::exchange::{ClientRequest, EdgeService, RequestBody};
 use crate::request::{RobotsTxtFrom, SiteJudge};
 use crate::sites::{SiteBackend, SiteName, Sites};
 

@@ -26,7 +26,8 @@ use tower_robots::live::AgentLookups;
 
 use super::router::{Router, WorkerOutcomes};
 use crate::ask::{DecisionSite, DecisionSites, Decisions, QuestionErrors, SiteTable};
-use crate::edge::{Edge, EdgeService, ListenerSettings, ResponseCounts};
+use crate::edge::{Edge, ListenerSettings, ResponseCounts};
+use crate::exchange::EdgeService;
 use crate::sites::{ServedSite, Sites};
 
 /// Threads for blocking file reads, over all workers.
@@ -225,7 +226,7 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
-    use crate::edge::test_peer::{Raw, soon};
+    use crate::exchange::test_peer::{Raw, soon};
     use crate::log::Log;
     use crate::serve::listeners;
 

@@ -17,7 +17,8 @@ use tower_robots::source::DirectoryEvent;
 use tower_robots::source::evidence::EvidenceEvent;
 
 use crate::counting::RequestOutcome;
-use crate::edge::{AccessFields, AccessValue, ClientRequest, X_REQUEST_ID, trace_id};
+use crate::edge::{X_REQUEST_ID, trace_id};
+use crate::exchange::{AccessFields, AccessValue, ClientRequest};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{HookEvent, HookEventKind};
 use crate::render::{finding_line, shell_word};

@@ -17,7 +17,7 @@ use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
 use crate::config::{RobotsSource, SiteConfig};
 use crate::counting::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, SiteTotals};
-use crate::edge::{ClientRequest, OriginalAgent};
+use crate::exchange::{ClientRequest, OriginalAgent};
 use crate::log::{Log, LogPrivacy};
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;

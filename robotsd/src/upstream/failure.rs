@@ -15,7 +15,7 @@ use tower_robots::layer::{Original, grpc_status};
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
-use crate::edge::EventCounter;
+use crate::counter::EventCounter;
 
 /// A request that got no answer from its upstream; left in the response's extensions for logs.
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ use super::response_body::ResponseBody;
 use super::tracked_io::BodyFailure;
 use super::usage::ClientKey;
 use crate::counter::Counter;
-use crate::edge::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
+use crate::exchange::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
 
 /// The connections of one worker to the servers of a site, and the forwarding of its requests.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ use super::outgoing_request::{InterimRelay, OutgoingBody};
 use super::tracked_io::{ExchangeProgress, TrackedIo};
 use super::usage::ClientKey;
 use super::wait_queue::Demand;
-use crate::edge::{InterimResponses, RequestBody};
+use crate::exchange::{InterimResponses, RequestBody};
 use crate::socket::Socket;
 
 /// A connection that is used for one exchange at a time.

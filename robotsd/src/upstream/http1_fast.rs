@@ -21,7 +21,7 @@ use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::tracked_io::TrackedIo;
-use crate::edge;
+use crate::exchange::fields;
 
 /// Octets read at once before it is known how many will come, through the stack.
 const READ: usize = 16 * 1024;
@@ -89,7 +89,7 @@ impl FastConnection {
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
         out.extend_from_slice(target.as_bytes());
         out.extend_from_slice(b" HTTP/1.1\r\n");
-        edge::write_fields(out, request.headers());
+        fields::write(out, request.headers());
     }
 
     /// Sends the request and reads what comes first.

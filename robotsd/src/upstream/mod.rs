@@ -61,7 +61,7 @@ pub(crate) use self::tls::{TlsSettings, Trust, check_server_name, secured};
 
 use self::failure::RequestProtocol;
 use self::forward::UpstreamState;
-use crate::edge::{EdgeService, RequestBody};
+use crate::exchange::{EdgeService, RequestBody};
 
 /// One worker's way to the servers of a site.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 
 use super::tracked_io::ExchangeProgress;
-use crate::edge::{AnnouncedTrailers, InterimResponses, RequestBody, RequestBodyError};
+use crate::exchange::{AnnouncedTrailers, InterimResponses, RequestBody, RequestBodyError};
 
 /// A request body on its way to an upstream.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use super::http2::{Http2Body, Http2Slot};
 use super::limits::UpstreamLimits;
 use super::read_ahead::{BufferBudget, ReadAhead};
 use super::usage::Usage;
-use crate::edge::{IdleTimeout, StallObserver, Transfer};
+use crate::exchange::{IdleTimeout, StallObserver, Transfer};
 
 /// The body of an upstream's response, or a text in its place.
 #[derive(Debug)]

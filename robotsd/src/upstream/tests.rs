@@ -36,9 +36,9 @@ use http::header::{CONTENT_LENGTH, HOST};
 use super::failure::UpstreamFailure;
 use super::failure_kind::FailureKind;
 use super::*;
-use crate::edge;
 use crate::edge::test_edge::ServedEdge;
-use crate::edge::test_peer::{Raw, accepting, listen, shared, soon, wait_until};
+use crate::edge::{EdgeLimits, ListenerSettings, Trusted};
+use crate::exchange::test_peer::{Raw, accepting, listen, shared, soon, wait_until};
 
 const MOMENT: Duration = Duration::from_millis(150);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -230,10 +230,10 @@ fn reporting<T>() -> (&'static mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver
 
 /// The whole proxy in front of an upstream; for what needs a client.
 fn proxy(upstream: Upstream) -> SocketAddr {
-    proxy_with(edge::EdgeLimits::default(), edge::ListenerSettings::default(), upstream)
+    proxy_with(EdgeLimits::default(), ListenerSettings::default(), upstream)
 }
 
-fn proxy_with(limits: edge::EdgeLimits, listener_settings: edge::ListenerSettings, upstream: Upstream) -> SocketAddr {
+fn proxy_with(limits: EdgeLimits, listener_settings: ListenerSettings, upstream: Upstream) -> SocketAddr {
     ServedEdge::start_behind(listener_settings, limits, upstream).address
 }
 

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::connection_limit::Permit;
 use super::usage::Usage;
-use crate::edge::RequestBodyError;
+use crate::exchange::RequestBodyError;
 use crate::socket::{Socket, poll_write_slices};
 
 /// A socket that keeps an [`ExchangeProgress`], and its permit for as long as it is open.

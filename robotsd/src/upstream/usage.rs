@@ -14,7 +14,7 @@ use tower_robots::internals::Mutex;
 
 use super::health::ConnectionUse;
 use super::server::Server;
-use crate::edge::{Peer, StallObserver};
+use crate::exchange::{Peer, StallObserver};
 
 /// The client of a request, as far as connections are shared out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use http_body::Body;
 use tokio::time::Sleep;
 use tower_robots::layer::is_grpc;
 
-use crate::edge::{RequestBody, RequestBodyError};
+use crate::exchange::{RequestBody, RequestBodyError};
 
 pub(super) use self::messages::{CallError, CheckQuestion, CheckResponse, allowed, denied, metadata};
 

@@ -31,9 +31,10 @@ use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::connection_state::{ConnectionState, IdleClose, Unsent};
 use super::http1_fast::{self, DateClock, FastPathEnd, Handover};
 use super::http2::Http2Connection;
-use super::request::service::{EdgeService, RequestService};
+use super::request::service::RequestService;
 use super::spop::{self, SpopMessages};
 use super::tls::SettledProtocol;
+use crate::exchange::EdgeService;
 use crate::socket::Socket;
 
 /// Serves a connection until it ends, or until it has drained after `stop`.
@@ -293,7 +294,7 @@ mod tests {
     use super::*;
     use crate::edge::connection_state::ConnectionState;
     use crate::edge::limits::EdgeLimits;
-    use crate::edge::test_peer::soon;
+    use crate::exchange::test_peer::soon;
 
     /// The version, and what the connection reads then.
     async fn detected(pieces: &[&[u8]]) -> (SettledProtocol, Vec<u8>) {

@@ -3,7 +3,7 @@
 //!
 //! They have no deadline for writing. A client that requests a large file and never reads would otherwise hold its
 //! connection, and the upstream's, for ever. Reading has its deadlines elsewhere: heads in the driver, bodies in
-//! [`RequestBody`](crate::edge::RequestBody).
+//! [`RequestBody`](crate::exchange::RequestBody).
 //!
 //! On HTTP/2 it also counts frames in both directions (see [`Http2Session`]), reads no further from a client that
 //! floods the connection, and sends the GOAWAY that the libraries do not send: to a client that has agreed on HTTP/2
@@ -29,11 +29,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 
 use crate::edge::connection_state::{ConnectionState, IdleClose, Unsent};
-use crate::edge::http2::frames;
 use crate::edge::http2::session::{Http2Session, TooManyFrames};
-use crate::edge::interim::InterimClient;
 use crate::edge::tls::SettledProtocol;
-use crate::edge::write_timeout::WriteTimeout;
+use crate::exchange::frames;
+use crate::exchange::interim::InterimClient;
+use crate::exchange::write_timeout::WriteTimeout;
 use crate::socket::poll_write_slices;
 
 #[derive(Debug)]
@@ -395,9 +395,9 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::edge::interim::InterimResponses;
     use crate::edge::limits::EdgeLimits;
-    use crate::edge::test_peer::soon;
+    use crate::exchange::interim::InterimResponses;
+    use crate::exchange::test_peer::soon;
 
     /// A 100 that hyper sends comes while the client has taken a part of an interim response.
     #[tokio::test]

@@ -41,9 +41,10 @@ use self::next_request::{RequestWait, StopSignal};
 use self::response::AfterResponse;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
-use crate::edge::request::request_body::RequestBody;
-use crate::edge::request::service::{EdgeService, RequestService, ResponseWriter};
+use crate::edge::request::service::{RequestService, ResponseWriter};
 use crate::edge::tls::SettledProtocol;
+use crate::exchange::EdgeService;
+use crate::exchange::RequestBody;
 use crate::socket::Socket;
 
 /// How the fast path leaves a connection.

@@ -17,8 +17,8 @@ use tower_robots::internals::Mutex;
 
 use crate::date;
 use crate::edge::connection_state::ConnectionState;
-use crate::edge::interim::{InterimClient, InterimQueue};
-use crate::edge::write_timeout::{Transfer, WriteTimeout};
+use crate::exchange::interim::{InterimClient, InterimQueue};
+use crate::exchange::write_timeout::{Transfer, WriteTimeout};
 use crate::socket::Socket;
 
 /// Octets read at once, through the stack; a request head that is longer is hyper's.

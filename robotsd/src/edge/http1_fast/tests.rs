@@ -14,9 +14,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tower::service_fn;
 
+use crate::edge::EdgeLimits;
 use crate::edge::test_edge::ServedEdge;
-use crate::edge::test_peer::{Raw, accepting, as_escaped, soon};
-use crate::edge::{EdgeLimits, EdgeService, RequestBody};
+use crate::exchange::test_peer::{Raw, accepting, as_escaped, soon};
+use crate::exchange::{EdgeService, RequestBody};
 
 /// A body in pieces of unknown length.
 type Pieces = StreamBody<tokio_stream::Iter<std::vec::IntoIter<std::io::Result<Frame<Bytes>>>>>;

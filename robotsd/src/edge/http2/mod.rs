@@ -4,7 +4,6 @@
 pub(crate) mod stream;
 pub(crate) mod stream_timeout;
 
-pub(crate) mod frames;
 pub(crate) mod session;
 
 use std::future::Future;
@@ -20,16 +19,17 @@ use http::{Method, Request};
 use tokio::time::{Instant, Sleep, sleep};
 use tower::BoxError;
 
-use self::stream::RequestStream;
 use self::stream_timeout::StreamConsumer;
 use super::connection::settings::ConnectionSettings;
 use super::connection::watched_socket::WatchedSocket;
 use super::connection_state::{ConnectionState, Unsent};
 use super::http1_fast::DateClock;
 use super::limits::EdgeLimits;
-use super::request::request_body::RequestBody;
-use super::request::service::{EdgeService, RequestService, ResponseWriter};
+use super::request::service::{RequestService, ResponseWriter};
 use crate::date;
+use crate::exchange::EdgeService;
+use crate::exchange::RequestBody;
+use crate::exchange::{RequestStream, frames};
 use crate::socket::Socket;
 
 /// Resets that we may have to send a client for its mistakes before the connection ends, each of which costs us and not the client.

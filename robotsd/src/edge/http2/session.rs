@@ -3,8 +3,8 @@
 
 use tokio::time::Instant;
 
-use super::frames::FrameBudget;
-use crate::edge::http2::frames::{self, Frames};
+use crate::exchange::FrameBudget;
+use crate::exchange::frames::{self, Frames};
 
 /// The size of a frame of HTTP/2 (RFC 9113, section 4.2), in which response bodies are handed to `h2`. That a piece was
 /// taken is the only sign that a client reads; larger ones would make slow clients look like those that have stopped.

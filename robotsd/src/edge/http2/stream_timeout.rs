@@ -15,8 +15,8 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use crate::edge::connection_state::ConnectionState;
-use crate::edge::interim::{InterimClient, InterimQueue, InterimResponses};
-use crate::edge::write_timeout::{IdleTimeout, Transfer, WriteTimeout};
+use crate::exchange::interim::{InterimClient, InterimQueue, InterimResponses};
+use crate::exchange::write_timeout::{IdleTimeout, Transfer, WriteTimeout};
 
 /// What takes the frames of a response body.
 #[derive(Clone, Debug, Default)]
@@ -186,8 +186,8 @@ impl<F: Future> Future for Watched<F> {
 mod tests {
     use super::*;
     use crate::edge::limits::EdgeLimits;
-    use crate::edge::test_peer::soon;
-    use crate::edge::write_timeout::StallObserver;
+    use crate::exchange::test_peer::soon;
+    use crate::exchange::write_timeout::StallObserver;
 
     /// How often the transfer was reported to stand still, and to have moved.
     #[derive(Debug, Default)]

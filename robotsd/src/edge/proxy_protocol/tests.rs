@@ -11,8 +11,9 @@ use tower::service_fn;
 
 use super::{AnnouncedClient, HeaderError, HeaderProgress, parse};
 use crate::edge::test_edge::ServedEdge;
-use crate::edge::test_peer::{Raw, soon, wait_until};
-use crate::edge::{ClientRequest, ConnectionErrorKind, EdgeLimits, ListenerSettings, RequestBody, Trusted};
+use crate::edge::{ConnectionErrorKind, EdgeLimits, ListenerSettings, Trusted};
+use crate::exchange::test_peer::{Raw, soon, wait_until};
+use crate::exchange::{ClientRequest, RequestBody};
 
 /// A header of version 2.
 fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {

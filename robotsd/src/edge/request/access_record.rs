@@ -9,11 +9,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
-use tower_robots::internals::Mutex;
 
 use super::ClientInfo;
 use super::request_id::trace_id;
 use crate::edge::request::request_id::RequestId;
+use crate::exchange::{AccessFields, AccessValue};
 
 /// A request and how it was answered.
 #[derive(Debug)]
@@ -44,17 +44,6 @@ pub(crate) struct AccessRecord {
 /// Called for every request that has ended. Must not block.
 pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 
-/// What the services behind the edge add to the record; a request extension where a log is kept.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AccessFields(Arc<Mutex<Vec<(&'static str, AccessValue)>>>);
-
-/// The value of an added field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AccessValue {
-    Text(String),
-    Number(usize),
-}
-
 /// The record of a request that has not ended.
 pub(crate) struct PendingRecord {
     record: Option<Box<AccessRecord>>,
@@ -63,35 +52,6 @@ pub(crate) struct PendingRecord {
     /// Octets that the head of the response says.
     length: Option<u64>,
     on_access: OnAccess,
-}
-
-impl AccessFields {
-    /// Adds a field. Of several of one name, all are kept.
-    pub(crate) fn add(&self, name: &'static str, value: impl Into<AccessValue>) {
-        self.0.lock().push((name, value.into()));
-    }
-
-    fn take(&self) -> Vec<(&'static str, AccessValue)> {
-        std::mem::take(&mut self.0.lock())
-    }
-}
-
-impl From<&str> for AccessValue {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for AccessValue {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<usize> for AccessValue {
-    fn from(number: usize) -> Self {
-        Self::Number(number)
-    }
 }
 
 impl PendingRecord {

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Ver
 
 use super::response_body::ResponseBody;
 use crate::edge::limits::{Callers, EdgeLimits};
-use crate::edge::tunnel::WebSocket;
+use crate::exchange::tunnel::WebSocket;
 
 /// Checks a request head, and meets its expectation. Returns whether it asks for a WebSocket.
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<Option<WebSocket>, RequestRefusal> {

@@ -1,6 +1,6 @@
 //! The body that a client gets, its framing, and the exchange that ends with its last octet.
 //!
-//! Its trailers go to clients of HTTP/2, where every reader takes them, as far as they [are allowed](super::trailers). On HTTP/1.1
+//! Its trailers go to clients of HTTP/2, where every reader takes them, as far as they [are allowed](crate::exchange::trailers). On HTTP/1.1
 //! those that the head announces go to clients that say they take trailers; the others are dropped, as a gateway may (RFC 9110,
 //! section 6.5.1).
 
@@ -15,11 +15,11 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::access_record::PendingRecord;
-use super::trailers::{self, AnnouncedTrailers};
 use crate::edge::connection_state::{ConnectionState, RequestInProgress};
 use crate::edge::http2::session::PIECE;
 use crate::edge::http2::stream_timeout::StreamConsumer;
-use crate::edge::write_timeout::Transfer;
+use crate::exchange::trailers::{self, AnnouncedTrailers};
+use crate::exchange::write_timeout::Transfer;
 
 pin_project! {
     /// The body of a response on its way to the client.

@@ -5,7 +5,7 @@
 //!    [access record](super::access_record) begin.
 //! 3. [Admission](super::admission): method, bounds, target, codings, expectation.
 //! 4. [Host](super::host): one host, in one place, that the TLS connection is for.
-//! 5. [Fields](super::fields): hop-by-hop and made-up ones go, [ours](super::trusted::ForwardedFields) are written.
+//! 5. [Fields](crate::exchange::fields): hop-by-hop and made-up ones go, [ours](super::trusted::ForwardedFields) are written.
 //!
 //! Then the service behind the edge chooses the site.
 
@@ -23,47 +23,27 @@ use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use tower::{BoxError, Service, ServiceExt};
+use tower::BoxError;
 
 use super::access_record::PendingRecord;
 use super::admission::{self, RequestRefusal};
-use super::client_request::ClientRequest;
-use super::request_body::RequestBody;
+use super::host;
 use super::request_id::RequestId;
 use super::response_body::{Exchange, ResponseBody};
-use super::trailers::AnnouncedTrailers;
 use super::trusted::{ForwardedFields, ForwardedInfo, X_REQUEST_ID};
-use super::{fields, host};
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::http2::stream_timeout::StreamConsumer;
-use crate::edge::interim::{InterimClient, InterimResponses};
 use crate::edge::limits::Callers;
 use crate::edge::tls::{Secured, SettledProtocol};
-use crate::edge::tunnel::{PendingTunnel, Tunnel, WebSocket};
-use crate::edge::write_timeout::Transfer;
+use crate::exchange::ClientRequest;
+use crate::exchange::RequestBody;
+use crate::exchange::interim::{InterimClient, InterimResponses};
+use crate::exchange::trailers::AnnouncedTrailers;
+use crate::exchange::tunnel::{PendingTunnel, Tunnel, WebSocket};
+use crate::exchange::write_timeout::Transfer;
+use crate::exchange::{EdgeService, fields};
 use crate::metrics::MethodLabel;
-
-/// What answers every request behind the edge. A request is boxed: futures that hold one are moved into each other.
-pub(crate) trait EdgeService: Clone + Send + 'static {
-    type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
-
-    fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
-}
-
-/// Any service of Tower that answers every request.
-impl<S, B> EdgeService for S
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + 'static,
-    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-{
-    type Body = B;
-
-    async fn answer(self, request: Box<Request<RequestBody>>) -> Response<B> {
-        let Ok(response) = self.oneshot(*request).await;
-        response
-    }
-}
 
 /// How a connection came in.
 #[derive(Clone, Debug)]
@@ -155,7 +135,13 @@ impl<S> RequestService<S> {
             Callers::AskingProxies => host::settle_question(&mut head)?,
         }
 
-        fields::clean(&mut head, limits.callers, self.info.forwarded.sender());
+        match limits.callers {
+            Callers::Clients => fields::clean_request(&mut head.headers, self.info.forwarded.sender()),
+            Callers::AskingProxies => fields::clean_question(&mut head.headers),
+        }
+        if head.version == Version::HTTP_2 {
+            fields::join_cookies(&mut head.headers);
+        }
         let is_shared = forwarded.is_some();
         let mut client = self.info.forwarded.client(forwarded.as_ref());
         if limits.callers == Callers::Clients {

@@ -12,10 +12,11 @@ use http::HeaderValue;
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName};
 use tower_robots::policy::Network;
 
-use super::fields::{self, Sender};
 use super::forwarded_hops::{self, Hop, X_FORWARDED_FOR};
 use super::request_id::RequestId;
-use super::{ClientInfo, OriginalAgent, Peer, host};
+use super::{ClientInfo, host};
+use crate::exchange::fields::{self, Sender};
+use crate::exchange::{OriginalAgent, Peer};
 
 /// The proxies in front of a listener. By default there are none, and forwarded fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

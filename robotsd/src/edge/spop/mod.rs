@@ -30,8 +30,9 @@ use self::frames::{Agreement, HaproxyFrame, LARGEST, SpopError};
 use super::connection::settings::ConnectionSettings;
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::http1_fast::{DateClock, FastSocket, Handover, Next};
-use super::request::request_body::RequestBody;
-use super::request::service::{EdgeService, RequestService, ResponseWriter};
+use super::request::service::{RequestService, ResponseWriter};
+use crate::exchange::EdgeService;
+use crate::exchange::RequestBody;
 
 #[cfg(test)]
 pub(crate) use self::frames::push_string;

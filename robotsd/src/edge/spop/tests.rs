@@ -12,10 +12,10 @@ use super::frames::{
     self, HaproxyFrame, LARGEST, SpopError, push_integer, push_number, push_string, push_text, split_integer,
 };
 use super::*;
-use crate::edge::request::request_body::RequestBody;
 use crate::edge::test_edge::ServedEdge;
-use crate::edge::test_peer::Raw;
 use crate::edge::{EdgeLimits, ListenerSettings};
+use crate::exchange::RequestBody;
+use crate::exchange::test_peer::Raw;
 
 const HELLO: u8 = 1;
 const DISCONNECT: u8 = 2;

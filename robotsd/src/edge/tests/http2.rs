@@ -7,7 +7,7 @@ use h2::client::ResponseFuture;
 use http::HeaderMap;
 
 use super::*;
-use crate::edge::http2::frames;
+use crate::exchange::frames;
 
 /// The next interim response.
 async fn next_interim(response: &mut ResponseFuture) -> (u16, HeaderMap) {

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::flood::framed;
 use super::*;
-use crate::edge::http2::frames::{self, CONTINUATION, END_HEADERS, END_STREAM, RST_STREAM};
-use crate::edge::test_peer::{field, frame};
+use crate::exchange::frames::{self, CONTINUATION, END_HEADERS, END_STREAM, RST_STREAM};
+use crate::exchange::test_peer::{field, frame};
 
 /// A field section of a method and a path, for `http` and `h.test`.
 fn section(method: &str, path: &str, fields: &[Vec<u8>]) -> Vec<u8> {

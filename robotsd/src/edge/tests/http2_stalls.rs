@@ -6,8 +6,8 @@ use tokio::sync::mpsc;
 
 use super::flood::{WINDOW_UPDATE, framed, head, window};
 use super::*;
-use crate::edge::http2::frames::{self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM};
-use crate::edge::test_peer::frame;
+use crate::exchange::frames::{self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM};
+use crate::exchange::test_peer::frame;
 
 /// A request head: `GET` (2) or `POST` (3), http, `h.test`.
 fn request(method: u8, path: &str, flags: u8, stream: u32) -> Vec<u8> {

@@ -27,8 +27,9 @@ use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::test_edge::ServedEdge;
-use crate::edge::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
-use crate::edge::{ClientRequest, EdgeLimits, ListenerSettings, RequestBody, Tunnel};
+use crate::edge::{EdgeLimits, ListenerSettings};
+use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
+use crate::exchange::{ClientRequest, RequestBody, Tunnel};
 use crate::socket::Socket;
 
 const MOMENT: Duration = Duration::from_millis(150);

@@ -4,7 +4,8 @@ use http::{HeaderValue, Method, StatusCode, Version};
 
 use super::*;
 use crate::config::{AddressLogging, QueryLogging};
-use crate::edge::{AccessValue, RequestId};
+use crate::edge::RequestId;
+use crate::exchange::AccessValue;
 
 fn record() -> AccessRecord {
     AccessRecord {

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::super::connection_limit::Permit;
 use super::passed::Passed;
 use super::stream_guard::StreamGuard;
-use crate::edge::frames::Frames;
+use crate::exchange::frames::Frames;
 use crate::socket::{Socket, poll_write_slices};
 
 /// The socket of a connection.

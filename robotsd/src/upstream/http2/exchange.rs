@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::pool::Http2Slot;
 use super::request_upload::{RequestUpload, UploadEnd};
 use super::response_stream::{ExpectedBody, Http2Body};
-use crate::edge::RequestBody;
+use crate::exchange::RequestBody;
 use crate::upstream::endpoint::EndpointScheme;
 use crate::upstream::failure_kind::Cause;
 use crate::upstream::http1_connection::ExchangeError;

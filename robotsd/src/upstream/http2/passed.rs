@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower_robots::internals::Mutex;
 
-use crate::edge::frames::Frame;
+use crate::exchange::frames::Frame;
 
 /// Faults that are remembered: more than streams that a connection has at a time.
 const FAULTS: usize = 256;

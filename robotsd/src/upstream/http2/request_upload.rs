@@ -14,7 +14,7 @@ use http_body::{Body, Frame};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::edge::{RequestBody, RequestBodyError};
+use crate::exchange::{RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
 /// So much of a body is kept until the response comes, for a server that has not looked at the request.

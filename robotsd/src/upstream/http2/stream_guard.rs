@@ -29,8 +29,8 @@ use tokio::time::Instant;
 
 use super::field_blocks::FieldBlocks;
 use super::passed::Passed;
-use crate::edge::FrameBudget;
-use crate::edge::frames::{
+use crate::exchange::FrameBudget;
+use crate::exchange::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, HEAD, HEADERS, PADDED, PRIORITY, PRIORITY_FIELDS, WINDOW_UPDATE,
 };
 

@@ -3,8 +3,8 @@
 use super::http2::upstream_to;
 use super::http2_frames::STATUS;
 use super::*;
-use crate::edge::frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM};
-use crate::edge::test_peer::{RawFrame, field, frame};
+use crate::exchange::frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM};
+use crate::exchange::test_peer::{RawFrame, field, frame};
 
 /// The stream whose response is wrong, and the one that is sound.
 const BAD: u32 = 3;

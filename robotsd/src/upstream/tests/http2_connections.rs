@@ -6,8 +6,8 @@ use tower_robots::internals::Mutex;
 
 use super::http2::{Http2Origin, answer, endless};
 use super::*;
-use crate::edge::frames::{ACK, DATA, END_HEADERS, HEADERS, RST_STREAM, SETTINGS};
-use crate::edge::test_peer::{RawFrame, frame};
+use crate::exchange::frames::{ACK, DATA, END_HEADERS, HEADERS, RST_STREAM, SETTINGS};
+use crate::exchange::test_peer::{RawFrame, frame};
 
 const PING: u8 = 6;
 

@@ -2,8 +2,8 @@
 
 use super::http2::upstream_to;
 use super::*;
-use crate::edge::frames::{END_HEADERS, END_STREAM};
-use crate::edge::test_peer::{field, frame};
+use crate::exchange::frames::{END_HEADERS, END_STREAM};
+use crate::exchange::test_peer::{field, frame};
 
 /// `:status: 200`, which has a number.
 pub(super) const STATUS: &[u8] = &[0x88];

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::http2::{Http2Origin, answer, endless, upstream_to};
 use super::*;
-use crate::edge::test_peer::{Http2Client, octets};
+use crate::exchange::test_peer::{Http2Client, octets};
 
 fn post() -> http::request::Builder {
     Request::builder().method("POST").uri("http://h.test/pkg.Service/Method").header("content-type", "application/grpc")

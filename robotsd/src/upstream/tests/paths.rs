@@ -12,8 +12,7 @@ use http::header::CONNECTION;
 use hyper::ext::ReasonPhrase;
 
 use super::*;
-use crate::edge::test_peer::as_escaped;
-use crate::edge::{EdgeLimits, ListenerSettings};
+use crate::exchange::test_peer::as_escaped;
 
 /// What a connection is used for first, which settles who speaks on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

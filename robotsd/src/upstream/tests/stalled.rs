@@ -9,7 +9,7 @@ use super::candidates::Requirement;
 use super::http1_connection::Certainty;
 use super::usage::ClientKey;
 use super::*;
-use crate::edge::test_peer::frame;
+use crate::exchange::test_peer::frame;
 
 /// Less than is buffered, more than is read with a head.
 const SMALL: usize = 40 * 1024;
@@ -356,9 +356,9 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
     limits.buffer = 0;
     let upstream = upstream([origin().address], limits);
     let networks = vec!["127.0.0.0/8".parse().unwrap()];
-    let trusted = Arc::new(edge::Trusted { networks, agent_header: None });
-    let listener_settings = edge::ListenerSettings { trusted, ..edge::ListenerSettings::default() };
-    let address = proxy_with(edge::EdgeLimits::default(), listener_settings, upstream);
+    let trusted = Arc::new(Trusted { networks, agent_header: None });
+    let listener_settings = ListenerSettings { trusted, ..ListenerSettings::default() };
+    let address = proxy_with(EdgeLimits::default(), listener_settings, upstream);
     let get =
         |target: &str, client: &str| format!("GET {target} HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n");
     // It has stalled for longest, and has no more than its share.

@@ -19,9 +19,9 @@ use crate::edge::connection;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::http1_fast::Handover;
-use crate::edge::request::Peer;
 use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::edge::request::trusted::{ForwardedFields, Scheme};
+use crate::exchange::Peer;
 use crate::socket::Socket;
 
 /// A response of the service, whatever the request.

@@ -9,7 +9,7 @@
 use http::header::{HeaderName, TRAILER};
 use http::{HeaderMap, HeaderValue};
 
-use crate::edge::request::fields;
+use super::fields;
 
 /// A section with as many fields is dropped: what has to be said so late is little.
 const FIELDS: usize = 64;

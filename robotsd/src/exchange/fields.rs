@@ -2,13 +2,9 @@
 //!
 //! Hop-by-hop fields end here in both directions, before anything behind the edge adds fields of its own: stripped
 //! later, a client's `Connection: Robots-Verdict` would take our tag with it. Fields by which a proxy vouches for
-//! something come from proxies, so a client's are removed. What replaces them is in [`forwarded`](super::forwarded_hops).
+//! something come from proxies, so a client's are removed. What replaces them is in `edge::request::forwarded_hops`.
 
-use http::Version;
 use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue, TE};
-use http::request::Parts;
-
-use crate::edge::limits::Callers;
 
 /// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,17 +14,6 @@ pub(crate) enum Sender {
     TrustedProxy,
 }
 
-/// Leaves the fields that go further, and puts cookies into one field.
-pub(crate) fn clean(head: &mut Parts, callers: Callers, sender: Sender) {
-    match callers {
-        Callers::Clients => clean_request(&mut head.headers, sender),
-        Callers::AskingProxies => clean_question(&mut head.headers),
-    }
-    if head.version == Version::HTTP_2 {
-        join_cookies(&mut head.headers);
-    }
-}
-
 /// Whether the client takes trailers. Everything else that it says there ends here.
 pub(crate) fn accepts_trailers(fields: &HeaderMap) -> bool {
     let mut items = fields.get_all(TE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -36,7 +21,7 @@ pub(crate) fn accepts_trailers(fields: &HeaderMap) -> bool {
 }
 
 /// Removes the fields that were meant for us, and those that the sender must not send.
-fn clean_request(fields: &mut HeaderMap, sender: Sender) {
+pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     let named = named_in_connection(fields);
     remove(fields, |name| {
         let name_text = name.as_str();
@@ -48,7 +33,7 @@ fn clean_request(fields: &mut HeaderMap, sender: Sender) {
 ///
 /// Also where `Connection` names it: a question goes no further, and a proxy that passes on its client's `Connection`
 /// must not let that client decide what the question says.
-fn clean_question(fields: &mut HeaderMap) {
+pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
 }
@@ -83,7 +68,7 @@ fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
 }
 
 /// Puts the cookies of HTTP/2, which may come in pieces, into the one field HTTP/1.1 has (RFC 9113, section 8.2.3).
-fn join_cookies(fields: &mut HeaderMap) {
+pub(crate) fn join_cookies(fields: &mut HeaderMap) {
     if fields.get_all(COOKIE).iter().nth(1).is_none() {
         return;
     }

@@ -16,7 +16,7 @@ use http::header::{CONTENT_LENGTH, HeaderMap};
 use http::{Response, StatusCode};
 use tower_robots::internals::Mutex;
 
-use crate::edge::request::fields;
+use super::fields;
 
 /// Heads that wait for a client, at most; a client that does not read gets no further ones.
 pub(crate) const WAITING: usize = 32;

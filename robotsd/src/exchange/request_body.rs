@@ -17,9 +17,9 @@ use http_body_util::Either;
 use hyper::body::Incoming;
 use tower::BoxError;
 
-use crate::edge::http2::stream::RequestStream;
-use crate::edge::request::trailers::{self, AnnouncedTrailers};
-use crate::edge::write_timeout::IdleTimeout;
+use super::RequestStream;
+use super::trailers::{self, AnnouncedTrailers};
+use super::write_timeout::IdleTimeout;
 
 /// The body of a request from a client.
 #[derive(Debug)]

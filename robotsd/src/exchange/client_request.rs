@@ -1,0 +1,119 @@
+//! What the edge knows of a request besides its head and its body.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use http::{Extensions, HeaderValue};
+use tower_robots::internals::Mutex;
+
+use super::interim::InterimResponses;
+use super::trailers::AnnouncedTrailers;
+use super::tunnel::WebSocket;
+
+/// The one extension that a request has behind the edge.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClientRequest {
+    /// None where it is not known: a proxy that asks is not the client.
+    pub(crate) peer: Option<Peer>,
+    pub(crate) agent: Option<OriginalAgent>,
+    /// What the log of requests is to say of it; none where there is no such log.
+    pub(crate) access: Option<AccessFields>,
+    /// The way of interim responses to the client, which HTTP/1.0 does not have.
+    pub(crate) interim: Option<InterimResponses>,
+    pub(crate) websocket: Option<WebSocket>,
+    /// Whether the client has said that it takes trailers (RFC 9110, section 10.1.4).
+    pub(crate) accepts_trailers: bool,
+    /// The trailers that the client has announced.
+    pub(crate) announced: Option<AnnouncedTrailers>,
+}
+
+impl ClientRequest {
+    pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
+        extensions.get()
+    }
+
+    pub(crate) fn peer_of(extensions: &Extensions) -> Option<&Peer> {
+        Self::of(extensions)?.peer.as_ref()
+    }
+
+    pub(crate) fn access_of(extensions: &Extensions) -> Option<&AccessFields> {
+        Self::of(extensions)?.access.as_ref()
+    }
+}
+
+/// The address a request came from.
+///
+/// That of the connection, or the one that trusted proxies report. In the latter case the port is 0 unless they report it
+/// too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// The number of the client's connection, from 1; none where a trusted proxy sends requests of several clients over it.
+    pub(crate) connection: Option<NonZeroU64>,
+    /// The address of the listener that the request came in at, where it is known.
+    pub(crate) listener: Option<SocketAddr>,
+}
+
+impl Peer {
+    /// A client of which only the address is known.
+    pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
+        Self { address, connection: None, listener }
+    }
+}
+
+/// The client's `User-Agent`, where trusted proxies send it in another field.
+#[derive(Clone, Debug)]
+pub(crate) struct OriginalAgent(Arc<[HeaderValue]>);
+
+impl OriginalAgent {
+    pub(crate) fn new<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Option<Self> {
+        let lines: Arc<[HeaderValue]> = lines.into_iter().cloned().collect();
+        if lines.is_empty() { None } else { Some(Self(lines)) }
+    }
+
+    /// Every line of it; at least one.
+    pub(crate) fn lines(&self) -> &[HeaderValue] {
+        &self.0
+    }
+}
+
+/// What the services behind the edge add to the record.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AccessFields(Arc<Mutex<Vec<(&'static str, AccessValue)>>>);
+
+/// The value of an added field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AccessValue {
+    Text(String),
+    Number(usize),
+}
+
+impl AccessFields {
+    /// Adds a field. Of several of one name, all are kept.
+    pub(crate) fn add(&self, name: &'static str, value: impl Into<AccessValue>) {
+        self.0.lock().push((name, value.into()));
+    }
+
+    pub(crate) fn take(&self) -> Vec<(&'static str, AccessValue)> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+impl From<&str> for AccessValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for AccessValue {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<usize> for AccessValue {
+    fn from(number: usize) -> Self {
+        Self::Number(number)
+    }
+}
