@@ -9,12 +9,12 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use tower_robots::layer::{Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::{Action, Mode, Policy};
 
 /// Every crawler's request holds a record, allowed or not, because the layer adds it.
 async fn draft(record: Option<Extension<Record>>) -> String {
     match record {
-        Some(Extension(record)) if record.is_disallowed() => {
+        Some(Extension(record)) if record.action == Action::Tag => {
             format!(
                 "a summary for {}, whom line {} asks to stay away\n",
                 record.name().escape_debug(),

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use arc_swap::Guard;
 use http::header::USER_AGENT;
 use http::{Extensions, HeaderValue, Uri};
 
@@ -117,7 +116,13 @@ impl Enforcer {
             Judged::Answer(answer) => return answer,
             Judged::Paced(paced) => *paced,
         };
+        let live = paced.live.clone();
+        passed_if_it_panics(&live, || self.answer_paced(paced, request, wait))
+    }
+
+    fn answer_paced(&self, paced: Paced, request: Original<'_>, wait: Option<Duration>) -> Answer {
         let Paced { live, snapshot, bucket, in_time, mut too_soon, .. } = paced;
+        let request = self.with_target(request);
         let wait = match wait {
             None => bucket.take(&snapshot),
             Some(wait) => {
@@ -143,12 +148,7 @@ impl Enforcer {
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {
             return Judged::Answer(Answer::pass());
         };
-        // A panic in judging passes the request: a fault of ours must not cost a visitor a page.
-        let judged = catch_unwind(AssertUnwindSafe(|| self.judge_for(live, request, robots_txt)));
-        judged.unwrap_or_else(|_| {
-            live.site.counts.faults.fetch_add(1, Ordering::Relaxed);
-            Judged::Answer(Answer::pass())
-        })
+        passed_if_it_panics(live, || self.judge_for(live, request, robots_txt))
     }
 
     /// Judges, has what has a pace counted, and answers.
@@ -187,7 +187,7 @@ impl Enforcer {
                         bucket: OwnedBucket::of(&bucket),
                         in_time: decided(decision),
                         too_soon: decided(decision.too_soon(Duration::from_nanos(1))),
-                        snapshot: Guard::into_inner(live.load()),
+                        snapshot: Arc::clone(&snapshot),
                     }));
                 }
                 (Counting::Here | Counting::InStore, _) => pace::kept(decision, &snapshot, &bucket),
@@ -412,6 +412,20 @@ impl Enforcer {
     /// The lines of `User-Agent` that a trusted proxy kept; none where the request's own count.
     fn kept_lines<'r>(&self, request: &Original<'r>) -> &'r [HeaderValue] {
         self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
+    }
+}
+
+/// A panic in judging passes the request: a fault of ours must not cost a visitor a page.
+fn passed_if_it_panics<T: From<Answer>>(live: &LiveRobots, judge: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| {
+        live.site.counts.faults.fetch_add(1, Ordering::Relaxed);
+        Answer::pass().into()
+    })
+}
+
+impl From<Answer> for Judged {
+    fn from(answer: Answer) -> Self {
+        Self::Answer(answer)
     }
 }
 

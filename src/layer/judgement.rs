@@ -40,7 +40,8 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The bucket that the request takes from; `None` where it is not limited. Observers are notified once it is answered.
+    /// The bucket that the request takes from; `None` where it is not limited. Of one that has a bucket observers are
+    /// notified once it is answered; of any other they have been.
     pub const fn paced(&self) -> Option<&PacedRequest> {
         match &self.judged {
             Judged::Answer(_) => None,

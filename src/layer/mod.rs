@@ -71,8 +71,8 @@ let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum0
 //!
 //! # In any Tower stack
 //!
-//! Code of your own calls [`RobotsLayer::answer`], which does all of this, or [`RobotsLayer::decide`], for steps 3 and 4
-//! alone; the service calls the former.
+//! Code of your own calls [`RobotsLayer::answer`], which does all of this, or [`RobotsLayer::decide`], whose [`Judgement`] is
+//! answered, for steps 3 and 4 alone; the service calls the former.
 //!
 //! ```
 //! use bytes::Bytes;

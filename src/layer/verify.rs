@@ -97,9 +97,10 @@ impl EvidenceWait {
     /// The wait of a request that evidence is on its way for.
     fn begin(&self, request: Original<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
-        let until = Instant::now() + self.longest;
-        let waiting =
-            || WaitingForEvidence { wait: self.clone(), looked_up: self.looked_up(until), is_registered: false, until };
+        let waiting = || {
+            let until = Instant::now() + self.longest;
+            WaitingForEvidence { wait: self.clone(), looked_up: self.looked_up(until), is_registered: false, until }
+        };
         is_needed.then(waiting)
     }
 

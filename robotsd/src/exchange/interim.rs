@@ -24,7 +24,7 @@ pub(crate) const WAITING: usize = 32;
 /// And their octets.
 pub(crate) const WAITING_OCTETS: usize = 64 * 1024;
 
-/// An extension of requests whose client can be sent interim responses.
+/// The way of interim responses to the client of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct InterimResponses(Arc<dyn InterimClient>);
 

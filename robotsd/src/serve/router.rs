@@ -74,7 +74,7 @@ impl RouteTable<SiteBackend> {
             let before = before.and_then(|before| before.backends.get(&site.name));
             let Some(backend) = site.backend(workers, before) else { continue };
             let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
-            let judge = site.waiting_judge(&counts, sites.rate_store.as_ref());
+            let judge = site.judge(&counts, sites.rate_store.as_ref(), site.wait());
             let route = Arc::new(SiteRoute { judge, backend: backend.clone() });
             for host in site.host_patterns() {
                 // The config was refused if a host was malformed or belonged to two sites.

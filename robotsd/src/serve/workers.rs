@@ -17,6 +17,7 @@ use std::io;
 use std::net::TcpListener;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::runtime::{Builder, Handle};
@@ -212,7 +213,7 @@ fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> DecisionSites {
     for site in sites.iter() {
         let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
         let decides = DecisionSite {
-            judge: site.judge(&counts, sites.rate_store.as_ref()),
+            judge: site.judge(&counts, sites.rate_store.as_ref(), Duration::ZERO),
             quiet: site.quiet_layer().of_refused_requests().with_crawler_records(),
         };
         table.add(decides, site.host_patterns());

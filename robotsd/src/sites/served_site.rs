@@ -67,34 +67,26 @@ impl ServedSite {
         every.into_iter().chain(self.hosts.iter().map(String::as_str))
     }
 
-    /// What decides about its requests on one worker. All layers of a site read the same snapshots.
-    pub(crate) fn judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>) -> SiteJudge {
-        let layer = self.judging_layer(store);
+    /// What decides about its requests on one worker, which wait for evidence as long as this. All layers of a site read the same
+    /// snapshots.
+    pub(crate) fn judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>, wait: Duration) -> SiteJudge {
+        let layer = self.observed_layer().with_crawler_records();
+        let layer = if store.is_some() { layer.counted_in_store() } else { layer };
         let store = store.map(|store| PaceStore {
             store: store.clone(),
             site: self.name.clone(),
             has_directory: self.has_directory(),
         });
-        let evidence = VerifyLayer::new(&layer, Duration::ZERO);
-        let layer = layer.count_agent_lookups(Arc::clone(counts.agent_lookups()));
+        let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups()));
+        let evidence = VerifyLayer::new(&counting, wait);
+        // Both look up the agents of a request, which counts once, where they are looked up first.
+        let layer = if wait.is_zero() { counting } else { layer };
         SiteJudge { name: self.name.clone(), counts: Arc::clone(counts), layer, evidence, store }
     }
 
-    /// The same for requests that may wait for evidence. Both that and the judgement look up the agents of a request, which counts
-    /// once, where they are looked up first.
-    pub(crate) fn waiting_judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>) -> SiteJudge {
-        let judge = self.judge(counts, store);
-        let wait = self.evidence.as_ref().map_or(Duration::ZERO, SenderEvidence::wait);
-        if wait.is_zero() {
-            return judge;
-        }
-        let evidence = VerifyLayer::new(&judge.layer, wait);
-        SiteJudge { layer: self.judging_layer(store), evidence, ..judge }
-    }
-
-    fn judging_layer(&self, store: Option<&SharedRate>) -> RobotsLayer {
-        let layer = self.observed_layer().with_crawler_records();
-        if store.is_some() { layer.counted_in_store() } else { layer }
+    /// How long a request waits for evidence about its sender.
+    pub(crate) fn wait(&self) -> Duration {
+        self.evidence.as_ref().map_or(Duration::ZERO, SenderEvidence::wait)
     }
 
     fn observed_layer(&self) -> RobotsLayer {

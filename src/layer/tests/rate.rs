@@ -446,6 +446,21 @@ async fn what_passes_elsewhere_is_counted_here_too() {
     assert_eq!(passed_as_told(&|| at("/a.png", alone()), 7), 10);
 }
 
+#[test]
+fn a_panic_after_the_word_of_a_store_passes_the_request() {
+    let (layer, live, _) = limited(refusing());
+    let calls = Mutex::new(0);
+    let layer = layer.target_from(move |_| {
+        // When it is judged it finds nothing, and once the store has spoken it is too much.
+        *calls.lock() += 1;
+        assert_eq!(*calls.lock(), 1, "too much");
+        None
+    });
+    let refusal = told(&layer, from(GPTBOT, [192, 0, 2, 1]), Some(Duration::from_secs(7)));
+    assert!(refusal.is_none());
+    assert_eq!(live.status().faults, 1);
+}
+
 #[tokio::test]
 async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
     let (cache, clock) = (crate::live::CompileCache::new(), MovedClock::new());

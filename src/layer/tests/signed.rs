@@ -55,7 +55,7 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     assert_eq!((record.name(), record.rule.as_deref(), record.reason), want);
     assert_eq!(record.identity, Some(Identity::Verified(IdentityMethod::Signature)));
 
-    // A counter in front of the layer learns whose request it is, and nothing is counted or taken.
+    // A store learns whose request it is.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let store = layer.clone().counted_in_store();
     let paced = |fields: &[_]| store.judge(&Original::of(&ours(fields))).paced().map(|paced| paced.key.clone());

@@ -16,9 +16,9 @@ mod tests;
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
@@ -52,6 +52,9 @@ pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
     handover.octets.first() == Some(&0) && !handover.service.connection().has_served()
 }
 
+/// Questions of a connection that wait for their answer at a time.
+const MOST_WAITING: usize = 64;
+
 /// What follows a frame.
 enum AfterFrame {
     /// Octets are waited for.
@@ -74,7 +77,7 @@ pub(crate) async fn serve<S: EdgeService>(
     let limits = &settings.limits;
     let state = Arc::clone(service.connection());
     let mut client = FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&state));
-    let mut session = Session { service, messages, agreement: None };
+    let mut session = Session { service, messages, agreement: None, waiting: Vec::new() };
     let mut octets = BytesMut::from(octets);
     let mut stop = stop;
     let mut stopped = pin!(async {
@@ -109,7 +112,7 @@ pub(crate) async fn serve<S: EdgeService>(
             }
         }
         let is_partial = !octets.is_empty() || session.agreement.is_none();
-        state.set_partial(is_partial);
+        state.set_partial(is_partial || !session.waiting.is_empty());
         if octets.is_empty() {
             // An idle connection keeps no buffer.
             octets = BytesMut::new();
@@ -119,25 +122,33 @@ pub(crate) async fn serve<S: EdgeService>(
         // However its octets drip in, a frame has to be whole in time.
         timer.as_mut().reset(partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read));
         // A connection on which there is always a question would never end otherwise.
-        let is_last = was_told_to_stop && !is_partial;
+        let takes_no_more = was_told_to_stop && !is_partial;
         was_told_to_stop = *client.stop.borrow();
         let event = poll_fn(|cx| {
-            if is_last {
-                return Poll::Ready(Next::Stop);
+            if session.poll_waiting(cx, client.out()).is_ready() {
+                return Poll::Ready(None);
+            }
+            if takes_no_more && session.waiting.is_empty() {
+                return Poll::Ready(Some(Next::Stop));
             }
             // What has arrived by now is answered, whatever else is due.
-            if let Poll::Ready(read) = client.poll_receive(cx) {
-                return Poll::Ready(Next::received(read));
+            if !takes_no_more
+                && session.waiting.len() < MOST_WAITING
+                && let Poll::Ready(read) = client.poll_receive(cx)
+            {
+                return Poll::Ready(Some(Next::received(read)));
             }
-            if stopped.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Next::Stop);
+            // What waits is answered first.
+            if session.waiting.is_empty() && stopped.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Some(Next::Stop));
             }
             if state.is_reclaimed() {
-                return Poll::Ready(Next::Reclaimed);
+                return Poll::Ready(Some(Next::Reclaimed));
             }
-            timer.as_mut().poll(cx).map(|()| Next::Overdue)
+            timer.as_mut().poll(cx).map(|()| Some(Next::Overdue))
         })
         .await;
+        let Some(event) = event else { continue };
         let (why, ended) = match event {
             Next::Octets(read) => {
                 octets.extend_from_slice(&read);
@@ -167,14 +178,25 @@ struct Session<S> {
     messages: SpopMessages,
     /// None before the handshake.
     agreement: Option<Agreement>,
+    waiting: Vec<WaitingFrame>,
+}
+
+/// A frame that cannot be answered at once. Those behind it can: their answers come in any order.
+struct WaitingFrame {
+    stream: u64,
+    frame: u64,
+    deciding: Pin<Box<dyn Future<Output = VariableList> + Send>>,
 }
 
 impl<S: EdgeService> Session<S> {
-    /// Answers every frame that is all there.
+    /// Answers every frame that is all there, or has it wait.
     async fn answer(&mut self, octets: &mut BytesMut, out: &mut Vec<u8>) -> Result<AfterFrame, SpopError> {
         loop {
             if out.len() > LARGEST {
                 return Ok(AfterFrame::Send);
+            }
+            if self.waiting.len() >= MOST_WAITING {
+                return Ok(AfterFrame::Wait);
             }
             let largest = self.agreement.map_or(LARGEST, |agreement| agreement.largest);
             let Some(frame) = frames::take(octets, largest)? else { return Ok(AfterFrame::Wait) };
@@ -188,8 +210,12 @@ impl<S: EdgeService> Session<S> {
                     self.agreement = Some(agreement);
                 }
                 (HaproxyFrame::Notify { stream, frame, payload }, Some(agreement)) => {
-                    let variables = self.decide(&payload, agreement.largest).await?;
-                    frames::push_ack(out, stream, frame, &variables);
+                    let mut deciding = self.decide(&payload, agreement.largest)?;
+                    // Nearly every question is decided at once.
+                    match poll_fn(|cx| Poll::Ready(deciding.as_mut().poll(cx))).await {
+                        Poll::Ready(variables) => frames::push_ack(out, stream, frame, &variables),
+                        Poll::Pending => self.waiting.push(WaitingFrame { stream, frame, deciding }),
+                    }
                 }
                 (HaproxyFrame::Disconnect, _) => {
                     frames::push_disconnect(out, SpopError::NORMAL);
@@ -201,21 +227,44 @@ impl<S: EdgeService> Session<S> {
         }
     }
 
+    /// Ready once frames that waited were answered.
+    fn poll_waiting(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        let before = self.waiting.len();
+        self.waiting.retain_mut(|waiting| match waiting.deciding.as_mut().poll(cx) {
+            Poll::Ready(variables) => {
+                frames::push_ack(out, waiting.stream, waiting.frame, &variables);
+                false
+            }
+            Poll::Pending => true,
+        });
+        if self.waiting.len() < before { Poll::Ready(()) } else { Poll::Pending }
+    }
+
     /// The variables for the messages of a frame. What cannot be read in a frame that HAProxy made from its config is a fault of that config;
     /// the connection ends then, and HAProxy does what is configured for an error.
-    async fn decide(&mut self, payload: &[u8], largest: usize) -> Result<VariableList, SpopError> {
-        let mut variables = VariableList::of_frame(largest);
+    fn decide(
+        &self,
+        payload: &[u8],
+        largest: usize,
+    ) -> Result<Pin<Box<dyn Future<Output = VariableList> + Send>>, SpopError> {
+        let mut answering = Vec::new();
         let mut rest = payload;
         while !rest.is_empty() {
             let (arguments, left) = Arguments::of_message(rest).ok_or(SpopError::INVALID)?;
             rest = left;
             let request = (self.messages.request)(arguments).map(|()| RequestBody::empty());
-            let response = self.service.answer(request, ResponseWriter::Fast).await;
-            let (head, body) = response.into_parts();
-            // A refusal stays one, should its body break off.
-            let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
-            (self.messages.variables)(&Response::from_parts(head, body), &mut variables);
+            answering.push(self.service.answer(request, ResponseWriter::Fast));
         }
-        Ok(variables)
+        let messages = self.messages;
+        Ok(Box::pin(async move {
+            let mut variables = VariableList::of_frame(largest);
+            for answering in answering {
+                let (head, body) = answering.await.into_parts();
+                // A refusal stays one, should its body break off.
+                let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
+                (messages.variables)(&Response::from_parts(head, body), &mut variables);
+            }
+            variables
+        }))
     }
 }

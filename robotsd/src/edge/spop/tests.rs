@@ -133,7 +133,7 @@ async fn edge(limits: EdgeLimits) -> (Raw, ServedEdge) {
     edge_that_waits(limits, Arc::new(Semaphore::new(Semaphore::MAX_PERMITS))).await
 }
 
-/// One that answers as many questions as there are permits.
+/// One that answers as many questions as there are permits, and `/quick` at once.
 async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdge) {
     let messages = SpopMessages {
         request: |arguments| {
@@ -145,7 +145,9 @@ async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, S
     let service = service_fn(move |request: Request<RequestBody>| {
         let permits = Arc::clone(&permits);
         async move {
-            permits.acquire().await.unwrap().forget();
+            if request.uri().path() != "/quick" {
+                permits.acquire().await.unwrap().forget();
+            }
             Ok::<_, Infallible>(Response::new(Full::from(format!("asked {}", request.uri()))))
         }
     });
@@ -190,6 +192,33 @@ async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
     client.send(frame(DISCONNECT, 1, 0, 0, b"")).await;
     assert_eq!(next(&mut client).await.0, 102);
     assert!(ended(&mut client).await);
+}
+
+/// It may wait for a store of rates, and the others may be about people.
+#[tokio::test]
+async fn a_question_that_waits_holds_up_no_other() {
+    let permits = Arc::new(Semaphore::new(0));
+    let (mut client, mut edge) = edge_that_waits(EdgeLimits::default(), Arc::clone(&permits)).await;
+    let ask = |number: u64, target: &[u8]| frame(NOTIFY, 1, 300, number, &message(target));
+    client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
+    assert_eq!(next(&mut client).await.0, 101);
+    client.send([ask(1, b"/waits"), ask(2, b"/quick")].concat()).await;
+    assert!(has(&next(&mut client).await.1, "asked /quick"));
+    permits.add_permits(1);
+    assert!(has(&next(&mut client).await.1, "asked /waits"));
+    // More than may wait at a time are taken in turn.
+    let many: Vec<u8> = (1..=200).flat_map(|number| ask(number, b"/waits")).collect();
+    client.send(many).await;
+    permits.add_permits(200);
+    for _ in 0..200 {
+        assert_eq!(next(&mut client).await.0, 103);
+    }
+    // The last one is answered before the connection ends.
+    client.send([ask(1, b"/waits"), ask(2, b"/quick")].concat()).await;
+    assert!(has(&next(&mut client).await.1, "asked /quick"));
+    edge.begin_shutdown();
+    permits.add_permits(1);
+    assert_eq!([next(&mut client).await.0, next(&mut client).await.0], [103, 102]);
 }
 
 #[tokio::test]
