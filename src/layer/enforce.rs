@@ -265,11 +265,12 @@ impl Enforcer {
     /// The answer to a request that was decided about: notifies the observers, and makes the response of one that is refused.
     fn complete(&self, live: &LiveRobots, snapshot: &Snapshot, request: Original<'_>, mut decided: Decided) -> Answer {
         let request = self.with_target(request);
-        let outside = self.mark_of(live, &request).filter(|mark| mark.is_of(decided.action, decided.reason));
+        let outside = self.mark_of(live, &request);
+        let same = outside.filter(|mark| mark.is_of(decided.action, decided.reason));
         let mut outcome = Outcome::Pass;
         if let Some(record) = &mut decided.record {
             record.set_turn(|| snapshot.refused_for_its_pace());
-            let observers = match outside {
+            let observers = match same {
                 // They have been notified of this decision.
                 Some(mark) => Cow::Owned(self.observers.without(mark.notified())),
                 None => Cow::Borrowed(&self.observers),
@@ -296,7 +297,7 @@ impl Enforcer {
         }
         let mark = match outcome {
             Outcome::Respond(_) => None,
-            Outcome::Pass | Outcome::Tag => self.mark(live, &request, &decided, outside),
+            Outcome::Pass | Outcome::Tag => self.mark(live, &request, &decided, outside, same),
         };
         let mut answer = self.with_record(outcome, decided.record);
         if let Some(mark) = mark {
@@ -454,21 +455,22 @@ impl Enforcer {
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 
-    /// The mark of a request that goes on. To judge one again that no group is for costs less than a mark.
+    /// The mark of a request that goes on, from the one that a layer outside has made, and the same where it is of this decision. To
+    /// judge one again that no group is for costs less than a mark.
     fn mark(
         &self,
         live: &LiveRobots,
         request: &Original<'_>,
         decided: &Decided,
         outside: Option<&Mark>,
+        same: Option<&Mark>,
     ) -> Option<Mark> {
         self.nested_target?;
         if decided.reason == Reason::NoGroup && decided.record.is_none() {
             return None;
         }
-        let notified =
-            outside.map_or_else(|| self.observers.clone(), |outside| outside.notified().with(&self.observers));
-        let is_checked = self.checks_senders() || self.mark_of(live, request).is_some_and(Mark::is_sender_checked);
+        let notified = same.map_or_else(|| self.observers.clone(), |same| same.notified().with(&self.observers));
+        let is_checked = self.checks_senders() || outside.is_some_and(Mark::is_sender_checked);
         Mark::new(live, request, self.kept_lines(request), (decided.action, decided.reason), is_checked, notified)
     }
 }

@@ -32,8 +32,7 @@ use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::edge::request::trusted::Trusted;
 use crate::edge::spop::SpopMessages;
 use crate::edge::tls::TlsAcceptor;
-use crate::exchange::EdgeService;
-use crate::exchange::Peer;
+use crate::exchange::{EdgeService, Peer};
 use crate::socket::Socket;
 
 /// What sets a listener apart from others. By default it speaks no TLS and trusts no proxy.

@@ -43,8 +43,7 @@ use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::request::service::{RequestService, ResponseWriter};
 use crate::edge::tls::SettledProtocol;
-use crate::exchange::EdgeService;
-use crate::exchange::RequestBody;
+use crate::exchange::{EdgeService, RequestBody};
 use crate::socket::Socket;
 
 /// How the fast path leaves a connection.

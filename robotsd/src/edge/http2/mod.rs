@@ -27,9 +27,7 @@ use super::http1_fast::DateClock;
 use super::limits::EdgeLimits;
 use super::request::service::{RequestService, ResponseWriter};
 use crate::date;
-use crate::exchange::EdgeService;
-use crate::exchange::RequestBody;
-use crate::exchange::{RequestStream, frames};
+use crate::exchange::{EdgeService, RequestBody, RequestStream, frames};
 use crate::socket::Socket;
 
 /// Resets that we may have to send a client for its mistakes before the connection ends, each of which costs us and not the client.

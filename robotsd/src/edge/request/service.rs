@@ -36,13 +36,11 @@ use crate::edge::connection_state::ConnectionState;
 use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::edge::limits::Callers;
 use crate::edge::tls::{Secured, SettledProtocol};
-use crate::exchange::ClientRequest;
-use crate::exchange::RequestBody;
 use crate::exchange::interim::{InterimClient, InterimResponses};
 use crate::exchange::trailers::AnnouncedTrailers;
 use crate::exchange::tunnel::{PendingTunnel, Tunnel, WebSocket};
 use crate::exchange::write_timeout::Transfer;
-use crate::exchange::{EdgeService, fields};
+use crate::exchange::{ClientRequest, EdgeService, RequestBody, fields};
 use crate::metrics::MethodLabel;
 
 /// How a connection came in.
@@ -131,13 +129,12 @@ impl<S> RequestService<S> {
                 if let Some(secured) = &self.info.secured {
                     host::check_connection(&head, secured)?;
                 }
+                fields::clean_request(&mut head.headers, self.info.forwarded.sender());
             }
-            Callers::AskingProxies => host::settle_question(&mut head)?,
-        }
-
-        match limits.callers {
-            Callers::Clients => fields::clean_request(&mut head.headers, self.info.forwarded.sender()),
-            Callers::AskingProxies => fields::clean_question(&mut head.headers),
+            Callers::AskingProxies => {
+                host::settle_question(&mut head)?;
+                fields::clean_question(&mut head.headers);
+            }
         }
         if head.version == Version::HTTP_2 {
             fields::join_cookies(&mut head.headers);

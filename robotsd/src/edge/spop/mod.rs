@@ -31,8 +31,7 @@ use super::connection::settings::ConnectionSettings;
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::http1_fast::{DateClock, FastSocket, Handover, Next};
 use super::request::service::{RequestService, ResponseWriter};
-use crate::exchange::EdgeService;
-use crate::exchange::RequestBody;
+use crate::exchange::{EdgeService, RequestBody};
 
 #[cfg(test)]
 pub(crate) use self::frames::push_string;
